@@ -1,0 +1,92 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// Every target is built strictly: Swift 6 mode, memory-unsafe constructs marked, no warning survives.
+let strict: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .strictMemorySafety(),
+    .treatAllWarnings(as: .error),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+]
+
+/// `Lifetimes` lets our own types hand out a `Span` of what they hold.
+let lending = strict + [.enableExperimentalFeature("Lifetimes")]
+
+let collections = Target.Dependency.product(name: "Collections", package: "swift-collections")
+
+let package = Package(
+    name: "coalesced",
+    products: [
+        .library(name: "Coalescing", targets: ["Coalescing"]),
+        .executable(name: "coalesced", targets: ["coalesced"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-http-structured-headers", from: "1.7.0"),
+        .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
+        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+    ],
+    targets: [
+        .target(name: "Bytes", swiftSettings: lending),
+        .target(name: "Coalescing", swiftSettings: strict),
+        .target(
+            name: "HTTPSemantics",
+            dependencies: [
+                "Bytes",
+                .product(name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
+            ],
+            swiftSettings: lending
+        ),
+        .systemLibrary(
+            name: "CLibevent", pkgConfig: "libevent_core",
+            providers: [.apt(["libevent-dev", "pkg-config"])]
+        ),
+        .target(name: "Libevent", dependencies: ["Bytes", "CLibevent"], swiftSettings: lending),
+        .target(
+            name: "Telemetry",
+            dependencies: [.product(name: "Histogram", package: "hdrhistogram-swift")],
+            swiftSettings: strict
+        ),
+        .target(name: "Storage", dependencies: ["Bytes", "HTTPSemantics", collections], swiftSettings: strict),
+        .target(
+            name: "Upstream",
+            dependencies: ["Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Telemetry", collections],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "Proxy",
+            dependencies: [
+                "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Storage", "Telemetry", "Upstream", collections,
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: strict
+        ),
+        .target(name: "Admin", dependencies: ["Bytes", "HTTPSemantics", "Libevent", "Proxy", "Storage", "Telemetry", "Upstream"], swiftSettings: strict),
+        .target(
+            name: "Configuration",
+            dependencies: ["Proxy", "Admin", "Storage", "Upstream", "Telemetry", "HTTPSemantics", .product(name: "Yams", package: "Yams")],
+            swiftSettings: strict
+        ),
+        .executableTarget(
+            name: "coalesced",
+            dependencies: [
+                "Bytes", "Libevent", "Proxy", "Admin", "Configuration", "HTTPSemantics", "Storage", "Upstream", "Telemetry",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: strict
+        ),
+        .testTarget(name: "BytesTests", dependencies: ["Bytes"], swiftSettings: strict),
+        .testTarget(name: "CoalescingTests", dependencies: ["Coalescing"], swiftSettings: strict),
+        .testTarget(name: "HTTPSemanticsTests", dependencies: ["HTTPSemantics", "Bytes"], swiftSettings: strict),
+        .testTarget(name: "LibeventTests", dependencies: ["Libevent", "Bytes"], swiftSettings: strict),
+        .testTarget(name: "StorageTests", dependencies: ["Storage", "HTTPSemantics", "Bytes"], swiftSettings: strict),
+        .testTarget(name: "TelemetryTests", dependencies: ["Telemetry"], swiftSettings: strict),
+        .testTarget(name: "ConfigurationTests", dependencies: ["Configuration", "Proxy", "Admin", "Storage", "Upstream", "Telemetry"], swiftSettings: strict),
+        .testTarget(name: "EndToEndTests", dependencies: ["coalesced"], swiftSettings: strict),
+    ]
+)

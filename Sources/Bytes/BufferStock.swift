@@ -1,0 +1,25 @@
+/// Buffers that are lent to whoever reads at the moment, so that a connection that waits holds none. One a loop.
+public final class BufferStock {
+    private var free: [ByteBuffer] = []
+    private let bufferCapacity: Int
+    private let most: Int
+
+    /// - Parameters:
+    ///   - bufferCapacity: bytes a lent buffer begins with.
+    ///   - most: unused buffers kept; a burst's surplus is freed.
+    public init(bufferCapacity: Int, most: Int) {
+        self.bufferCapacity = bufferCapacity
+        self.most = most
+        free.reserveCapacity(most)
+    }
+
+    /// An empty buffer.
+    public func lend() -> ByteBuffer { free.popLast() ?? ByteBuffer(capacity: bufferCapacity) }
+
+    /// Takes a buffer back. One that grew is let go: it was for an exception.
+    public func takeBack(_ buffer: ByteBuffer) {
+        guard free.count < most, buffer.capacity <= bufferCapacity else { return }
+        buffer.removeAll()
+        free.append(buffer)
+    }
+}

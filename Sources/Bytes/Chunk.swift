@@ -1,0 +1,42 @@
+/// A block of memory of fixed capacity that never moves, shared by reference.
+///
+/// A chunk has one writer. It appends behind what it has already published and never touches published bytes
+/// again; everybody else reads only ranges that reached them through some synchronisation (a mutex, a mailbox,
+/// an acquiring load), so a chunk needs no lock of its own. That is the invariant behind `@unchecked Sendable`.
+public struct Chunk: @unchecked Sendable {
+    @usableFromInline let memory: ManagedBuffer<Void, UInt8>
+    /// Bytes that fit in. Fixed at creation.
+    public let capacity: Int
+
+    public init(capacity: Int) {
+        self.capacity = capacity
+        memory = ManagedBuffer<Void, UInt8>.create(minimumCapacity: capacity) { _ in }
+    }
+
+    /// The bytes `range`, which the caller knows to be written and published.
+    @inlinable
+    @_lifetime(borrow self)
+    public func span(_ range: Range<Int>) -> Span<UInt8> {
+        precondition(range.lowerBound >= 0 && range.upperBound <= capacity, "a range outside its chunk")
+        // The memory lives as long as `memory`, which `self` keeps; it never moves.
+        let start = unsafe memory.withUnsafeMutablePointerToElements { unsafe UnsafePointer($0) }
+        let span = unsafe Span(_unsafeStart: start + range.lowerBound, count: range.count)
+        return unsafe _overrideLifetime(span, borrowing: self)
+    }
+
+    /// Copies `source` to `offset`. Only the chunk's one writer calls this, and only behind what it published.
+    @inlinable
+    public func write(_ source: Span<UInt8>, at offset: Int) {
+        precondition(offset >= 0 && source.count <= capacity - offset, "a write outside its chunk")
+        unsafe memory.withUnsafeMutablePointerToElements { target in
+            unsafe source.withUnsafeBufferPointer { bytes in
+                guard let from = bytes.baseAddress else { return }
+                unsafe (target + offset).update(from: from, count: bytes.count)
+            }
+        }
+    }
+
+    /// Whether both are the same block of memory.
+    @inlinable
+    public func isSame(as other: Chunk) -> Bool { memory === other.memory }
+}

@@ -1,0 +1,31 @@
+public import Synchronization
+
+/// A ceiling on bytes, shared by all loops: what bodies hold, whether they still arrive, are stored, or were evicted
+/// while somebody reads them. Whoever cannot reserve must make room, wait, or give up; nobody goes over.
+public final class MemoryBudget: Sendable {
+    /// The ceiling in bytes.
+    public let limit: Int
+    @usableFromInline let held = Atomic<Int>(0)
+
+    public init(limit: Int) { self.limit = limit }
+
+    /// Bytes reserved at this moment.
+    public var used: Int { held.load(ordering: .relaxed) }
+
+    /// Reserves `bytes`, or nothing and answers `false`.
+    public func reserve(_ bytes: Int) -> Bool {
+        var current = held.load(ordering: .relaxed)
+        while true {
+            guard bytes <= limit - current else { return false }
+            let (done, now) = held.weakCompareExchange(
+                expected: current, desired: current + bytes, ordering: .relaxed
+            )
+            if done { return true }
+            current = now
+        }
+    }
+
+    public func release(_ bytes: Int) {
+        held.subtract(bytes, ordering: .relaxed)
+    }
+}

@@ -1,0 +1,174 @@
+/// Everybody who waits for one operation's value or follows it while it goes on growing. Pure; `CoalescibleOperation` locks it and
+/// performs what it returns.
+@usableFromInline
+struct Audience<Value: Sendable>: Sendable {
+    /// ```
+    /// gathering ─deliver→ delivered
+    ///     │                   │
+    ///     └───────end─────────┴──→ ended
+    /// ```
+    /// *gathering*: waiters wait. *delivered*: they were served and now follow; late ones are served at once. *ended*: nobody is let
+    /// in; the value, if there was one, stays readable. `isClosed` stands beside it: nobody new is let in, whatever the phase.
+    @usableFromInline
+    enum Phase: Sendable {
+        case gathering
+        case delivered(Value)
+        case ended(Value?)
+    }
+
+    @usableFromInline
+    enum Seat: Sendable {
+        case waiting(Waiter<Value>)
+        case following
+    }
+
+    @usableFromInline var phase = Phase.gathering
+    @usableFromInline var isClosed = false
+    @usableFromInline var seats = SlotList<Seat>()
+    @usableFromInline var limit = Int.max
+    @usableFromInline var lastLeavePolicy = LastLeavePolicy.goOn
+
+    @inlinable
+    init() {}
+
+    @usableFromInline
+    enum Join: Sendable {
+        case joined(SlotToken)
+        /// Call the waiter back with the value; it follows already.
+        case late(SlotToken, Value)
+        case refused(Refusal)
+    }
+
+    @inlinable
+    mutating func join(_ waiter: Waiter<Value>) -> Join {
+        switch phase {
+        case .ended:
+            return .refused(.finished)
+        case .gathering:
+            if isClosed { return .refused(.closed) }
+            if seats.count >= limit { return .refused(.full) }
+            return .joined(seats.append(.waiting(waiter)))
+        case .delivered(let value):
+            if isClosed { return .refused(.closed) }
+            if !waiter.takes(value) { return .refused(.notAccepted) }
+            if seats.count >= limit { return .refused(.full) }
+            return .late(seats.append(.following), value)
+        }
+    }
+
+    /// The value is there. Nil when there was one before or it is over.
+    mutating func deliver(_ value: Value) -> [Callback<Value>]? {
+        switch phase {
+        case .gathering:
+            let callbacks = serve(value)
+            phase = .delivered(value)
+            return callbacks
+        case .delivered, .ended:
+            return nil
+        }
+    }
+
+    /// Those who accept become followers, the others leave: all at this moment, so that the released go on side by side.
+    private mutating func serve(_ value: Value) -> [Callback<Value>] {
+        var callbacks: [Callback<Value>] = []
+        callbacks.reserveCapacity(seats.count)
+        seats.update { seat in
+            guard case .waiting(let waiter) = seat else { return seat }
+            let isServed = waiter.takes(value)
+            callbacks.append(Callback(waiter, isServed ? .success(value) : .failure(.released)))
+            return isServed ? .following : nil
+        }
+        return callbacks
+    }
+
+    @usableFromInline
+    enum Departure: Sendable {
+        /// No such stay.
+        case unknown
+        case left(wasWaiting: Bool)
+        /// It was the last one, and the operation goes on.
+        case lastLeft(wasWaiting: Bool)
+        /// It was the last one, nobody else gets in from this moment, and the operation is to be cancelled.
+        case lastLeftCancels(wasWaiting: Bool)
+    }
+
+    @inlinable
+    mutating func leave(_ token: SlotToken) -> Departure {
+        guard let seat = seats.remove(token) else { return .unknown }
+        let wasWaiting = if case .waiting = seat { true } else { false }
+        guard seats.isEmpty else { return .left(wasWaiting: wasWaiting) }
+        switch lastLeavePolicy {
+        case .goOn:
+            return .lastLeft(wasWaiting: wasWaiting)
+        case .cancel:
+            finishPhase()
+            return .lastLeftCancels(wasWaiting: wasWaiting)
+        }
+    }
+
+    /// True when nobody is there; from then on nobody gets in.
+    mutating func endIfEmpty() -> Bool {
+        guard seats.isEmpty else { return false }
+        switch phase {
+        case .ended: return false
+        case .gathering, .delivered:
+            finishPhase()
+            return true
+        }
+    }
+
+    /// It is over. A value that comes only now is delivered first; `error` goes to those who still wait.
+    mutating func end(_ result: Result<Value, OperationError>) -> [Callback<Value>] {
+        var callbacks: [Callback<Value>] = []
+        switch (phase, result) {
+        case (.gathering, .success(let value)):
+            callbacks = serve(value)
+            phase = .ended(value)
+        case (.gathering, .failure(let error)):
+            callbacks.reserveCapacity(seats.count)
+            seats.update { seat in
+                if case .waiting(let waiter) = seat { callbacks.append(Callback(waiter, .failure(error))) }
+                return nil
+            }
+            phase = .ended(nil)
+        case (.delivered(let value), _):
+            phase = .ended(value)
+        case (.ended, _):
+            break
+        }
+        seats = SlotList()
+        return callbacks
+    }
+
+    @usableFromInline
+    mutating func finishPhase() {
+        switch phase {
+        case .gathering: phase = .ended(nil)
+        case .delivered(let value): phase = .ended(value)
+        case .ended: break
+        }
+    }
+
+    /// True when this call closed it.
+    mutating func close() -> Bool {
+        defer { isClosed = true }
+        return !isClosed && isLive
+    }
+
+    var value: Value? {
+        switch phase {
+        case .gathering: nil
+        case .delivered(let value): value
+        case .ended(let value): value
+        }
+    }
+
+    var isLive: Bool {
+        switch phase {
+        case .gathering, .delivered: true
+        case .ended: false
+        }
+    }
+
+    var isOpen: Bool { isLive && !isClosed }
+}

@@ -1,0 +1,225 @@
+/// Work that any number of callers share: it runs once, and everybody who asked for the same identifier gets its one result.
+///
+/// Subclass it and override `execute()` (and `cancelWork()`). When the result is there, call `finish(.success(value))`. A result that
+/// goes on growing after it can be handed out (a response whose body still arrives) is *streamed*: `deliver(value)` hands it out, the
+/// operation stays in flight and serves whoever joins late, and `finish()` ends it.
+///
+/// **Exactly once.** Every waiter's handler is called exactly once, on its own queue, unless `leave` returned true for it, which means
+/// never. What decides is the lock at the moment of `deliver`, `finish` or `cancel`: whoever left before is not called, whoever
+/// leaves after gets `false` and his callback is on its way or has run. Dropping the operation without an end calls back with
+/// `.abandoned`; a manager keeps its operations alive, so there the duty belongs into a `FinishPermit`.
+///
+/// **Leaving.** A waiter that was served goes on counting as a follower until it leaves, so that a stream nobody reads can be stopped:
+/// see `lastLeavePolicy`.
+@ThreadSafe
+open class CoalescibleOperation<Value: Sendable>: Operation {
+    /// What makes two operations of one class the same work.
+    public nonisolated let identifier: any Hashable & Sendable
+
+    @usableFromInline nonisolated let audience = Protected(Audience<Value>())
+    /// The operation that executes for this one, with the way out of it.
+    private nonisolated let source = Protected<(operation: CoalescibleOperation<Value>, token: WaiterToken)?>(nil)
+
+    public nonisolated init(identifier: any Hashable & Sendable) {
+        self.identifier = identifier
+        super.init()
+    }
+
+    deinit {
+        WakeUps(audience.withLock { $0.end(.failure(.abandoned)) }).send()
+    }
+
+    // MARK: For subclasses
+
+    /// The last waiter or follower has left. Called without a lock, under both policies, before the work is cancelled under
+    /// `LastLeavePolicy.cancel`. Somebody may have joined again when it runs under `.goOn`.
+    nonisolated open func lastWaiterLeft() {}
+
+    /// Hands the value out: everybody waiting is called back with it, those who do not accept it with `.released`, all at the same
+    /// moment. The operation remains in flight. False when there was a value before or it has ended.
+    @discardableResult
+    public nonisolated final func deliver(_ value: Value) -> Bool {
+        guard let callbacks = audience.withLock({ $0.deliver(value) }) else { return false }
+        wakeUps(for: callbacks).send()
+        return true
+    }
+
+    /// Ends it with its result. After `deliver` the result only tells how it ended: nobody is called twice, and a value that was
+    /// handed out carries its own end. False when it had ended already.
+    @discardableResult
+    public nonisolated final func finish(_ result: Result<Value, any Error>) -> Bool {
+        let result = result.mapError { OperationError($0) }
+        let error: OperationError? = if case .failure(let error) = result { error } else { nil }
+        return end(error, by: .work) { conclude(result) }
+    }
+
+    /// Ends what was delivered. Without a delivery it ends with `.abandoned`: a missing value is never an ending.
+    @discardableResult
+    public nonisolated final func finish() -> Bool {
+        guard let value else { return finish(.failure(OperationError.abandoned)) }
+        return finish(.success(value))
+    }
+
+    // MARK: For everybody
+
+    /// The value, once it was delivered or the operation finished with it. Those who depend on the operation read it here.
+    public nonisolated final var value: Value? { audience.withLock { $0.value } }
+
+    /// Those who wait and those who follow.
+    public nonisolated final var waiterCount: Int { audience.withLock { $0.seats.count } }
+
+    /// How many may wait and follow at the same time. Joining beyond it is refused with `.full`.
+    public nonisolated final var waiterLimit: Int {
+        get { audience.withLock { $0.limit } }
+        set { audience.withLock { $0.limit = newValue } }
+    }
+
+    /// What happens when the last one leaves. May change at any time; it counts at the moment of leaving, so after setting `.cancel`
+    /// call `cancelIfUnattended()` where the last one may be gone already.
+    public nonisolated final var lastLeavePolicy: LastLeavePolicy {
+        get { audience.withLock { $0.lastLeavePolicy } }
+        set { audience.withLock { $0.lastLeavePolicy = newValue } }
+    }
+
+    /// What `join` answers.
+    public enum Joining: Sendable {
+        /// `late`: the value was there already and is on its way.
+        case joined(WaiterToken, late: Bool)
+        case refused(Refusal)
+    }
+
+    /// Lets one more wait for it.
+    public nonisolated final func join(_ waiter: Waiter<Value>) -> Joining {
+        let joining = audience.withLock { $0.join(waiter) }
+        switch joining {
+        case .joined(let seat):
+            return .joined(token(for: seat), late: false)
+        case .late(let seat, let value):
+            waiter.callBack(with: value)
+            return .joined(token(for: seat), late: true)
+        case .refused(let refusal):
+            return .refused(refusal)
+        }
+    }
+
+    /// Ends one stay.
+    ///
+    /// - Returns: True when it was still waiting: its handler will never be called. False when its callback has run or is on its way
+    ///   (it merely stops following), or when the token is not of a stay here.
+    @discardableResult
+    @inlinable
+    public nonisolated final func leave(_ token: WaiterToken) -> Bool {
+        guard token.operation == ObjectIdentifier(self) else { return false }
+        switch audience.withLock({ $0.leave(token.seat) }) {
+        case .unknown:
+            return false
+        case .left(let wasWaiting):
+            return wasWaiting
+        case .lastLeft(let wasWaiting):
+            lastWaiterLeft()
+            return wasWaiting
+        case .lastLeftCancels(let wasWaiting):
+            lastWaiterLeft()
+            cancel()
+            return wasWaiting
+        }
+    }
+
+    /// Lets nobody in any more: the next `enqueue` for its identifier starts a new operation. Those who wait stay. True when this call
+    /// closed it.
+    @discardableResult
+    public nonisolated final func close() -> Bool {
+        audience.withLock { $0.close() }
+    }
+
+    /// Cancels it when nobody waits for it or follows it, as one step: nobody can join in between.
+    @discardableResult
+    public nonisolated final func cancelIfUnattended() -> Bool {
+        audience.withLock { $0.endIfEmpty() } && cancel()
+    }
+
+    /// Takes `operation` in: this one works for both, and the other ends when and as this one does, with its own waiters, tokens and
+    /// policy. When the other is cancelled it merely leaves.
+    ///
+    /// - Returns: False, and nothing changed, when this one has ended, is closed or full, when the two differ in identifier or class,
+    ///   or when `operation` was started, enqueued or coalesced before.
+    public nonisolated final func coalesce(operation: CoalescibleOperation<Value>) -> Bool {
+        switch take(in: operation) {
+        case .refused: return false
+        case .joined: return true
+        case .late(_, let value):
+            operation.deliver(value)
+            return true
+        }
+    }
+
+    // MARK: Inside this module
+
+    @inlinable
+    nonisolated final func token(for seat: SlotToken) -> WaiterToken {
+        WaiterToken(operation: ObjectIdentifier(self), seat: seat)
+    }
+
+    /// `coalesce` without the call-back of a late one: safe under a manager's lock.
+    nonisolated final func take(in other: CoalescibleOperation<Value>) -> Audience<Value>.Join {
+        guard other !== self, type(of: other) == type(of: self),
+            AnyHashable(other.identifier) == AnyHashable(identifier),
+            other.state.withLock({ $0.lifecycle.coalesce() })
+        else { return .refused(.foreign) }
+        let waiter = Waiter<Value>(on: InlineQueue.shared) { [weak other] result in
+            switch result {
+            case .success(let value): other?.deliver(value)
+            case .failure(let error): other?.finish(.failure(error))
+            }
+        }
+        let joining = audience.withLock { $0.join(waiter) }
+        switch joining {
+        case .refused:
+            other.state.withLock { $0.lifecycle.uncoalesce() }
+        case .joined(let seat), .late(let seat, _):
+            other.follow(self, token: token(for: seat))
+        }
+        return joining
+    }
+
+    private nonisolated final func follow(_ operation: CoalescibleOperation<Value>, token: WaiterToken) {
+        source.withLock { $0 = (operation, token) }
+        // Strong: it is nobody's duty to keep it alive but the operation's that works for it.
+        operation.whenEnded { outcome in
+            if let value = operation.value { self.deliver(value) }
+            if let outcome { self.finish(.failure(outcome)) } else { self.finish() }
+        }
+        // It may have been cancelled between the two steps, when there was nothing to leave yet.
+        if hasEnded { leaveSource() }
+    }
+
+    nonisolated override func leaveSource() {
+        let source = source.withLock { source in
+            defer { source = nil }
+            return source
+        }
+        if let source { source.operation.leave(source.token) }
+    }
+
+    @discardableResult
+    nonisolated override func endFromOutside(with error: OperationError) -> Bool {
+        end(error, by: .outside) { conclude(.failure(error)) }
+    }
+
+    private nonisolated final func conclude(_ result: Result<Value, OperationError>) -> WakeUps {
+        wakeUps(for: audience.withLock { $0.end(result) })
+    }
+
+    private nonisolated final func wakeUps(for callbacks: [Callback<Value>]) -> WakeUps {
+        let released = callbacks.count(where: \.isReleased)
+        if released > 0 { state.withLock { $0.custodian }?.waitersReleased(released) }
+        return WakeUps(callbacks)
+    }
+}
+
+extension Waiter {
+    @usableFromInline
+    func callBack(with value: Value) {
+        queue.enqueue { [handler] in handler(.success(value)) }
+    }
+}

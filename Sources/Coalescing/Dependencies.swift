@@ -1,0 +1,52 @@
+/// When an operation that waits for another one is satisfied.
+public enum DependencyRule: Sendable {
+    /// The other must succeed; its failure or cancellation is passed on as `OperationError.dependency`.
+    case success
+    /// The other must be over, however it ended.
+    case end
+}
+
+extension Operation {
+    /// Waits with `execute()` until `dependency` has ended. It may be of any kind, on any manager, in flight or already over. The
+    /// dependency is not started by this.
+    ///
+    /// - Returns: False, and nothing changed, when it is too late (the operation was started, enqueued or has ended) or when
+    ///   `dependency` waits for this very operation, which would never end.
+    @discardableResult
+    public nonisolated final func addDependency(_ dependency: Operation, rule: DependencyRule = .success) -> Bool {
+        guard dependency !== self, !dependency.waits(for: self) else { return false }
+        let isExpected = state.withLock { state in
+            guard state.lifecycle.expectDependency() else { return false }
+            state.dependencies.append(dependency)
+            return true
+        }
+        guard isExpected else { return false }
+        // Weak: a long-lived dependency must not keep those alive that were cancelled while they waited for it.
+        dependency.whenEnded { [weak self] outcome in
+            self?.dependencyEnded(outcome, rule: rule)
+        }
+        return true
+    }
+
+    private nonisolated final func dependencyEnded(_ outcome: OperationError?, rule: DependencyRule) {
+        if let outcome, rule == .success {
+            endFromOutside(with: .dependency(outcome))
+        } else if state.withLock({ $0.lifecycle.dependencyMet() }) {
+            becameReady()
+        }
+    }
+
+    /// Calls `sequel` once nobody can find the operation any more, at once when that is so already. Never under a lock.
+    nonisolated final func whenEnded(_ sequel: @escaping @Sendable (OperationError?) -> Void) {
+        let outcome = state.withLock { state in
+            let outcome = state.lifecycle.finalOutcome
+            if outcome == nil { state.sequels.append(sequel) }
+            return outcome
+        }
+        if let outcome { sequel(outcome) }
+    }
+
+    private nonisolated final func waits(for other: Operation) -> Bool {
+        state.withLock { $0.dependencies }.contains { $0 === other || $0.waits(for: other) }
+    }
+}

@@ -1,0 +1,168 @@
+/// Where an operation stands, as seen from outside.
+public enum OperationPhase: UInt8, Sendable, CaseIterable {
+    /// Made; perhaps waiting for dependencies.
+    case pending
+    /// Its dependencies are met; it waits for a slot.
+    case ready
+    /// `execute()` was called, or it was coalesced into another that executes for it.
+    case executing
+    /// Ended with a value or with an error of its own.
+    case finished
+    /// Ended by `cancel()`.
+    case cancelled
+}
+
+/// The life of one operation: it begins at most once and ends exactly once, whatever races. Pure; `Operation` locks it and
+/// performs what it returns.
+struct Lifecycle: Sendable {
+    /// ```
+    /// pending ─submit & dependencies met→ ready ─begin→ starting ─entered→ executing
+    ///    │  └─coalesce→ coalesced            │             │                   │
+    ///    │                 │                 │            end                 end
+    ///    │                 │                 │             ↓                   │
+    ///    │                 │                 │          stopping ─entered─┐    │
+    ///    └───────end───────┴───────end───────┴────────────────────────→ ending ┘ ─retire→ ended
+    /// ```
+    /// *starting*: `execute()` is on some thread's stack. Who ends the operation then leaves the rest (*stopping*) to that thread,
+    /// so `cancelWork()` never runs before or beside `execute()`, and an operation that finishes inside `execute()` starts the
+    /// next one from a loop rather than from ever deeper in the stack.
+    /// *ending*: the outcome stands, its manager has not yet let go of it. *ended*: nobody will find it any more.
+    private enum Phase: Sendable {
+        case pending
+        case ready
+        case starting
+        case executing
+        case coalesced
+        case stopping(outcome: OperationError?, stopsWork: Bool)
+        case ending(outcome: OperationError?)
+        case ended(outcome: OperationError?)
+    }
+
+    /// Who says that it is over.
+    enum Origin: Sendable {
+        /// The work itself: there is nothing left to stop.
+        case work
+        /// Anybody else: work that was begun has to be stopped.
+        case outside
+    }
+
+    private var phase = Phase.pending
+    private var isSubmitted = false
+    private var unmetDependencies = 0
+
+    enum Submission: Sendable { case ready, waitsForDependencies, ignored }
+    enum Entered: Sendable { case none, retire, stopWorkAndRetire }
+    enum Ending: Sendable { case ignored, retire, stopWorkAndRetire, leaveToStarter, leaveSourceAndRetire }
+
+    /// One more operation has to succeed first. False once submitted or ended: it is too late to wait for anything.
+    mutating func expectDependency() -> Bool {
+        guard case .pending = phase, !isSubmitted else { return false }
+        unmetDependencies += 1
+        return true
+    }
+
+    /// True when that was the last one and the operation is ready now.
+    mutating func dependencyMet() -> Bool {
+        unmetDependencies -= 1
+        return becomeReady()
+    }
+
+    /// It shall run as soon as it may.
+    mutating func submit() -> Submission {
+        guard case .pending = phase, !isSubmitted else { return .ignored }
+        isSubmitted = true
+        return becomeReady() ? .ready : .waitsForDependencies
+    }
+
+    private mutating func becomeReady() -> Bool {
+        guard case .pending = phase, isSubmitted, unmetDependencies == 0 else { return false }
+        phase = .ready
+        return true
+    }
+
+    /// Another operation does the work. True when this one had not been submitted.
+    mutating func coalesce() -> Bool {
+        guard case .pending = phase, !isSubmitted else { return false }
+        phase = .coalesced
+        return true
+    }
+
+    /// The other refused after all.
+    mutating func uncoalesce() {
+        if case .coalesced = phase { phase = .pending }
+    }
+
+    /// True exactly once: the caller calls `execute()` and then `entered()`.
+    mutating func begin() -> Bool {
+        guard case .ready = phase else { return false }
+        phase = .starting
+        return true
+    }
+
+    /// `execute()` has returned.
+    mutating func entered() -> Entered {
+        switch phase {
+        case .starting:
+            phase = .executing
+            return .none
+        case .stopping(let outcome, let stopsWork):
+            phase = .ending(outcome: outcome)
+            return stopsWork ? .stopWorkAndRetire : .retire
+        case .pending, .ready, .executing, .coalesced, .ending, .ended:
+            return .none
+        }
+    }
+
+    /// It is over, with `outcome` (nil is success). Anything but `.ignored` is returned exactly once.
+    mutating func end(_ outcome: OperationError?, by origin: Origin) -> Ending {
+        switch phase {
+        case .pending, .ready:
+            phase = .ending(outcome: outcome)
+            return .retire
+        case .starting:
+            phase = .stopping(outcome: outcome, stopsWork: origin == .outside)
+            return .leaveToStarter
+        case .executing:
+            phase = .ending(outcome: outcome)
+            return origin == .outside ? .stopWorkAndRetire : .retire
+        case .coalesced:
+            phase = .ending(outcome: outcome)
+            return .leaveSourceAndRetire
+        case .stopping, .ending, .ended:
+            return .ignored
+        }
+    }
+
+    /// Its manager lets go of it.
+    mutating func retire() {
+        if case .ending(let outcome) = phase { phase = .ended(outcome: outcome) }
+    }
+
+    /// Nil while it lives; then `.some(nil)` for success.
+    var outcome: OperationError?? {
+        switch phase {
+        case .pending, .ready, .starting, .executing, .coalesced: nil
+        case .stopping(let outcome, _), .ending(let outcome), .ended(let outcome): .some(outcome)
+        }
+    }
+
+    /// The outcome once nothing of it is left anywhere.
+    var finalOutcome: OperationError?? {
+        if case .ended(let outcome) = phase { .some(outcome) } else { nil }
+    }
+
+    /// Made and neither submitted, coalesced nor ended.
+    var isFresh: Bool {
+        if case .pending = phase { !isSubmitted } else { false }
+    }
+
+    var visiblePhase: OperationPhase {
+        switch phase {
+        case .pending: .pending
+        case .ready: .ready
+        case .starting, .executing, .coalesced: .executing
+        case .stopping(.cancelled, _), .ending(.cancelled), .ended(.cancelled): .cancelled
+        case .stopping, .ending, .ended: .finished
+        }
+    }
+}

@@ -1,0 +1,50 @@
+/// Somebody who wants to know when an operation reaches chosen phases: a metric, an access log, a trace.
+///
+/// Told once per phase, never under a lock, on `queue` or, without one, on the thread that made the change. Notices of one
+/// operation made by different threads may overtake each other on the way; each carries its own phase.
+public struct OperationObserver: Sendable {
+    /// Phases, as a set of bits.
+    public struct Phases: OptionSet, Sendable {
+        public let rawValue: UInt8
+        public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        public static let ready = Phases(.ready)
+        public static let executing = Phases(.executing)
+        public static let finished = Phases(.finished)
+        public static let cancelled = Phases(.cancelled)
+        /// However it ends.
+        public static let ended: Phases = [.finished, .cancelled]
+        public static let all: Phases = [.ready, .executing, .finished, .cancelled]
+
+        init(_ phase: OperationPhase) { self.init(rawValue: 1 << phase.rawValue) }
+    }
+
+    /// What is told.
+    public struct Notice: Sendable {
+        public let operation: Operation
+        public let phase: OperationPhase
+        /// The error it ended with; nil before the end and for success.
+        public let error: OperationError?
+    }
+
+    let phases: Phases
+    let queue: (any CallbackQueue)?
+    let notify: @Sendable (Notice) -> Void
+
+    public init(
+        of phases: Phases = .all, on queue: (any CallbackQueue)? = nil, notify: @escaping @Sendable (Notice) -> Void
+    ) {
+        self.phases = phases
+        self.queue = queue
+        self.notify = notify
+    }
+
+    func tell(_ notice: Notice) {
+        guard phases.contains(Phases(notice.phase)) else { return }
+        if let queue {
+            queue.enqueue { [notify] in notify(notice) }
+        } else {
+            notify(notice)
+        }
+    }
+}

@@ -1,0 +1,206 @@
+public import Synchronization
+
+/// One piece of asynchronous work that holds no thread while it waits. The common part of `CoalescibleOperation` (shared, has a
+/// value) and `PlainOperation` (never shared).
+///
+/// A subclass overrides `execute()`, which begins the work and returns; when the work is over it calls `finish` of its kind, from
+/// any thread. An operation ends exactly once: the first of `finish`, `cancel()` and a failing dependency wins.
+///
+/// Every method may be called on every thread. One lock per operation protects its life (`state`), another its waiters; neither
+/// is ever held while the other is taken, nor while anything of a subclass, handler or observer runs.
+@ThreadSafe
+open class Operation {
+    /// Who keeps it in flight: the manager's record of it. All calls come without a lock held.
+    protocol Custodian: AnyObject, Sendable {
+        /// Its dependencies are met; call `begin()` when there is room.
+        nonisolated func operationIsReady(_ operation: Operation)
+        /// It ended: from now on nobody may find it.
+        nonisolated func forget(_ operation: Operation, outcome: OperationError?)
+        /// It is over and done with: its slot is free.
+        nonisolated func releaseSlot(of operation: Operation)
+        nonisolated func priorityRaised(of operation: Operation)
+        nonisolated func waitersReleased(_ count: Int)
+    }
+
+    struct State: Sendable {
+        var lifecycle = Lifecycle()
+        var custodian: (any Custodian)?
+        var observers: [OperationObserver] = []
+        /// Called with the outcome when it has ended.
+        var sequels: [@Sendable (OperationError?) -> Void] = []
+        /// Kept only to find cycles.
+        var dependencies: [Operation] = []
+    }
+
+    nonisolated let state = Protected(State())
+    @usableFromInline nonisolated let priorityLevel: Atomic<UInt8>
+
+    nonisolated init() {
+        priorityLevel = Atomic(OperationPriority.background.rawValue)
+    }
+
+    deinit {
+        // Dropped without a manager and without an end: those who depend on it shall not hang.
+        let sequels = state.withLock { state in
+            state.lifecycle.end(.abandoned, by: .work) == .ignored ? [] : state.sequels
+        }
+        for sequel in sequels { sequel(.abandoned) }
+    }
+
+    // MARK: For subclasses
+
+    /// Begins the work. Called once, on the thread that started the operation; return soon.
+    nonisolated open func execute() {}
+
+    /// Stops the work that `execute()` began. Called at most once, after `execute()` has returned, on the thread that cancelled
+    /// the operation (or on the one that ran `execute()`, when it was cancelled meanwhile). The operation has ended by then:
+    /// `finish` is ignored.
+    nonisolated open func cancelWork() {}
+
+    // MARK: For everybody
+
+    public nonisolated final var phase: OperationPhase { state.withLock { $0.lifecycle.visiblePhase } }
+
+    /// True once the outcome stands. A long computation inside `execute()` looks here to learn that it was cancelled.
+    public nonisolated final var hasEnded: Bool { state.withLock { $0.lifecycle.outcome != nil } }
+
+    /// The error it ended with; nil before the end and for success.
+    public nonisolated final var error: OperationError? { state.withLock { $0.lifecycle.outcome ?? nil } }
+
+    /// Raised, never lowered, by everybody who asks for it.
+    @inlinable
+    public nonisolated final var priority: OperationPriority {
+        OperationPriority(rawValue: priorityLevel.load(ordering: .relaxed)) ?? .background
+    }
+
+    /// Moves it forward in its queue when it still waits there. Does nothing when `priority` is not higher than it has.
+    @inlinable
+    public nonisolated final func raisePriority(to priority: OperationPriority) {
+        if self.priority < priority { raisePrioritySlow(to: priority) }
+    }
+
+    @usableFromInline
+    nonisolated final func raisePrioritySlow(to priority: OperationPriority) {
+        priorityLevel.max(priority.rawValue, ordering: .relaxed)
+        state.withLock { $0.custodian }?.priorityRaised(of: self)
+    }
+
+    /// Runs it without a manager, as soon as its dependencies are met. Does nothing when it was started or ended before.
+    public nonisolated final func start() {
+        submit()
+    }
+
+    /// Ends it with `.cancelled` and stops its work. False when it had ended already.
+    @discardableResult
+    public nonisolated final func cancel() -> Bool {
+        endFromOutside(with: .cancelled)
+    }
+
+    /// Tells `observer` from now on. One that asks for an end which has already come is told at once.
+    public nonisolated final func add(_ observer: OperationObserver) {
+        let missed = state.withLock { state -> (OperationPhase, OperationError?)? in
+            if let outcome = state.lifecycle.finalOutcome { return (state.lifecycle.visiblePhase, outcome) }
+            state.observers.append(observer)
+            return nil
+        }
+        if let (phase, error) = missed {
+            observer.tell(.init(operation: self, phase: phase, error: error))
+        }
+    }
+
+    // MARK: The steps of its life
+
+    /// False when it already has a custodian or is no longer fresh.
+    nonisolated final func adopt(by custodian: any Custodian) -> Bool {
+        state.withLock { state in
+            guard state.custodian == nil, state.lifecycle.isFresh else { return false }
+            state.custodian = custodian
+            return true
+        }
+    }
+
+    nonisolated final func submit() {
+        if state.withLock({ $0.lifecycle.submit() }) == .ready { becameReady() }
+    }
+
+    nonisolated final func becameReady() {
+        let (custodian, observers) = state.withLock { ($0.custodian, $0.observers) }
+        tell(observers, .ready)
+        if let custodian { custodian.operationIsReady(self) } else { begin() }
+    }
+
+    /// Calls `execute()` unless it has ended meanwhile.
+    nonisolated final func begin() {
+        let observers = state.withLock { $0.lifecycle.begin() ? $0.observers : nil }
+        guard let observers else { return }
+        tell(observers, .executing)
+        execute()
+        switch state.withLock({ $0.lifecycle.entered() }) {
+        case .none: break
+        case .retire: retire(.none)
+        case .stopWorkAndRetire:
+            cancelWork()
+            retire(.none)
+        }
+    }
+
+    /// Ends it unless it has ended already. `conclude` is called exactly when this call decides the outcome, and gives the
+    /// callbacks that are due.
+    @discardableResult
+    nonisolated final func end(
+        _ outcome: OperationError?, by origin: Lifecycle.Origin, conclude: () -> WakeUps
+    ) -> Bool {
+        let ending = state.withLock { $0.lifecycle.end(outcome, by: origin) }
+        switch ending {
+        case .ignored:
+            return false
+        case .retire:
+            retire(conclude())
+        case .stopWorkAndRetire:
+            let wakeUps = conclude()
+            cancelWork()
+            retire(wakeUps)
+        case .leaveSourceAndRetire:
+            let wakeUps = conclude()
+            leaveSource()
+            retire(wakeUps)
+        case .leaveToStarter:
+            conclude().send()
+        }
+        return true
+    }
+
+    /// Out of the table first, so that whoever is called back and asks again starts anew; then the callbacks; the slot last, because
+    /// that may begin other operations on this stack.
+    private nonisolated final func retire(_ wakeUps: WakeUps) {
+        let outcome = error
+        let custodian = state.withLock { $0.custodian }
+        custodian?.forget(self, outcome: outcome)
+        let (observers, sequels) = state.withLock { state in
+            state.lifecycle.retire()
+            defer { (state.observers, state.sequels, state.custodian, state.dependencies) = ([], [], nil, []) }
+            return (state.observers, state.sequels)
+        }
+        wakeUps.send()
+        tell(observers, phase, error: outcome)
+        for sequel in sequels { sequel(outcome) }
+        custodian?.releaseSlot(of: self)
+    }
+
+    private nonisolated final func tell(
+        _ observers: [OperationObserver], _ phase: OperationPhase, error: OperationError? = nil
+    ) {
+        for observer in observers { observer.tell(.init(operation: self, phase: phase, error: error)) }
+    }
+
+    // MARK: What a kind of operation adds (inside this module)
+
+    /// Ends it with an error that did not come from its own work.
+    @discardableResult
+    nonisolated func endFromOutside(with error: OperationError) -> Bool {
+        end(error, by: .outside) { .none }
+    }
+
+    /// Stops following the operation it was coalesced into.
+    nonisolated func leaveSource() {}
+}

@@ -1,0 +1,110 @@
+/// Names one stay in a `SlotList`.
+@usableFromInline
+struct SlotToken: Hashable, Sendable {
+    @usableFromInline let index: UInt32
+    @usableFromInline let stay: UInt32
+
+    @inlinable
+    init(index: UInt32, stay: UInt32) {
+        self.index = index
+        self.stay = stay
+    }
+}
+
+/// A list in order of arrival whose members can leave from the middle in constant time: a doubly linked list inside an array.
+///
+/// A token names one stay. Once its element has left, the token finds nothing, even when the slot has been taken again.
+@usableFromInline
+struct SlotList<Element> {
+    @usableFromInline typealias Token = SlotToken
+
+    @usableFromInline
+    struct Slot {
+        @usableFromInline var element: Element?
+        @usableFromInline var stay: UInt32 = 0
+        @usableFromInline var previous: Int32
+        /// The next in order; for a free slot the next free one.
+        @usableFromInline var next: Int32
+
+        @inlinable
+        init(element: Element?, previous: Int32, next: Int32) {
+            self.element = element
+            self.previous = previous
+            self.next = next
+        }
+    }
+
+    /// Where a list ends.
+    @inlinable static var none: Int32 { -1 }
+
+    @usableFromInline var slots: [Slot] = []
+    @usableFromInline var first: Int32 = -1
+    @usableFromInline var last: Int32 = -1
+    @usableFromInline var firstFree: Int32 = -1
+    @usableFromInline var count = 0
+
+    @inlinable
+    init() {}
+
+    @inlinable var isEmpty: Bool { count == 0 }
+
+    @inlinable
+    mutating func append(_ element: Element) -> Token {
+        let index: Int32
+        if firstFree == Self.none {
+            index = Int32(truncatingIfNeeded: slots.count)
+            slots.append(Slot(element: element, previous: last, next: Self.none))
+        } else {
+            index = firstFree
+            firstFree = slots[Int(index)].next
+            slots[Int(index)].element = element
+            slots[Int(index)].previous = last
+            slots[Int(index)].next = Self.none
+        }
+        if last == Self.none { first = index } else { slots[Int(last)].next = index }
+        last = index
+        count += 1
+        return Token(index: UInt32(truncatingIfNeeded: index), stay: slots[Int(index)].stay)
+    }
+
+    /// Takes out what the token names; nil when it has left before.
+    @inlinable
+    mutating func remove(_ token: Token) -> Element? {
+        let index = Int(token.index)
+        guard index < slots.count, slots[index].stay == token.stay, let element = slots[index].element else { return nil }
+        let (previous, next) = (slots[index].previous, slots[index].next)
+        if previous == Self.none { first = next } else { slots[Int(previous)].next = next }
+        if next == Self.none { last = previous } else { slots[Int(next)].previous = previous }
+        slots[index].element = nil
+        slots[index].stay &+= 1
+        slots[index].next = firstFree
+        firstFree = Int32(truncatingIfNeeded: index)
+        count -= 1
+        return element
+    }
+
+    /// The one that has been here longest.
+    var front: (token: Token, element: Element)? {
+        guard first != Self.none, let element = slots[Int(first)].element else { return nil }
+        return (Token(index: UInt32(truncatingIfNeeded: first), stay: slots[Int(first)].stay), element)
+    }
+
+    /// Visits everyone in order. Whoever `body` returns nil for leaves; for the others the element is replaced.
+    mutating func update(_ body: (Element) -> Element?) {
+        var index = first
+        while index != Self.none {
+            let next = slots[Int(index)].next
+            if let element = slots[Int(index)].element {
+                if let replacement = body(element) {
+                    slots[Int(index)].element = replacement
+                } else {
+                    _ = remove(Token(index: UInt32(truncatingIfNeeded: index), stay: slots[Int(index)].stay))
+                }
+            }
+            index = next
+        }
+    }
+}
+
+extension SlotList: Sendable where Element: Sendable {}
+extension SlotList.Slot: Sendable where Element: Sendable {}

@@ -1,0 +1,23 @@
+/// The isolation of classes that may be used from every thread at once. Nothing ever runs on it.
+///
+/// An `open` class cannot be `Sendable` in Swift 6 unless it promises so without proof (`@unchecked`) or is isolated to a
+/// global actor. `Operation` and its subclasses take the second way: every stored property is a `let` of a `Sendable` type and
+/// every method is `nonisolated`, so no call waits for this actor, and the compiler still rejects a subclass that touches a
+/// mutable stored property from a method that any thread may call.
+///
+/// A subclass writes
+///
+///     final class FetchOperation: CoalescibleOperation<FetchedResponse> {
+///         let origin: Origin                        // a `let` of a `Sendable` type needs nothing
+///         let exchange = Mutex<Exchange?>(nil)      // whatever changes lives in a lock
+///
+///         nonisolated init(origin: Origin) { self.origin = origin; super.init(identifier: origin.name) }
+///         override func execute() { … }             // `nonisolated` is inherited
+///     }
+///
+/// Its initialisers and its own methods are marked `nonisolated`. Marking the whole class so works as well and saves the words,
+/// but then a stored `var` is no longer caught.
+@globalActor
+public actor ThreadSafe {
+    public static let shared = ThreadSafe()
+}

@@ -1,0 +1,53 @@
+internal import Yams
+
+/// One key of the file: its name, its place in the settings, how it is written and what it is for.
+///
+/// The default is what the settings hold before anything is read: it stands in their declaration and nowhere else.
+struct Key<Root>: Sendable {
+    let name: String
+    /// For the operator: a comment in the shipped file.
+    let doc: String
+    let range: String?
+    let isRequired: Bool
+    /// The names of the keys inside, for a group.
+    let children: [String]
+    /// Comment lines shown in place of an empty list.
+    let example: [String]
+    let read: @Sendable (Node, inout Root, inout Reader) -> Void
+    let write: @Sendable (Root) -> [String]
+
+    init<Value: Sendable>(
+        _ name: String, _ path: any WritableKeyPath<Root, Value> & Sendable, _ syntax: ValueSyntax<Value>,
+        isRequired: Bool = false, example: [String] = [], _ doc: String
+    ) {
+        self.name = name
+        self.doc = doc
+        range = syntax.range
+        self.isRequired = isRequired
+        children = []
+        self.example = example
+        read = { node, root, reader in
+            if let value = syntax.read(node, name, &reader) { root[keyPath: path] = value }
+        }
+        write = { syntax.write($0[keyPath: path]) }
+    }
+
+    init<Value: Sendable>(
+        _ name: String, _ path: any WritableKeyPath<Root, Value> & Sendable, _ scalar: ScalarSyntax<Value>,
+        isRequired: Bool = false, _ doc: String
+    ) {
+        self.init(name, path, ValueSyntax(scalar), isRequired: isRequired, doc)
+    }
+
+    /// Keys under a key.
+    init(_ name: String, _ doc: String, _ keys: [Key<Root>]) {
+        self.name = name
+        self.doc = doc
+        range = nil
+        isRequired = false
+        children = keys.map(\.name)
+        example = []
+        read = { node, root, reader in reader.read(node, as: keys, into: &root, called: "`\(name)`") }
+        write = { DefaultFile.lines(of: keys, in: $0) }
+    }
+}

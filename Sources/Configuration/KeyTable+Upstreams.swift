@@ -1,0 +1,82 @@
+internal import Proxy
+internal import Upstream
+internal import Yams
+
+/// The keys of one upstream.
+enum UpstreamKeys {
+    static let all: [Key<UpstreamSettings>] = [
+        Key("name", \.name, .token, isRequired: true, "What routes, metrics and the log call it."),
+        Key(
+            "servers", \.servers, .list(of: .server, atLeast: 1), isRequired: true,
+            "Its servers, used in turn; plain HTTP for now."),
+        Key("connect-timeout", \.connectTimeout, .patience, "Until a connection stands; then 502."),
+        Key("first-byte-timeout", \.firstByteTimeout, .patience, "From the request's last byte to the response's first; then 504."),
+        Key("no-progress-timeout", \.noProgressTimeout, .patience, "Without a byte while a response arrives; then it is cut."),
+        Key("idle-timeout", \.idleTimeout, .patience, "How long an unused connection is kept."),
+        Key("max-idle-connections", \.maxIdleConnections, .integer(0...100_000), "Unused connections kept per worker."),
+        Key("max-fetches", \.maxConcurrentFetches, .integer(1...1_000_000), "Fetches at a time, over all workers."),
+        Key("max-queued-fetches", \.maxQueuedFetches, .integer(0...10_000_000), "Fetches that wait for a place; the next one gets 503."),
+        Key(
+            "retry-dead-connection", \.retriesDeadConnection, .flag,
+            "An idempotent request is sent once more when a reused connection turns out dead."),
+        Key(
+            "resolve-ttl", \.resolveTTL, .duration(.seconds(1) ... .seconds(86_400)),
+            "How long a resolved name is used before it is looked up again."),
+        Key("max-failures", \.maxFailures, .integer(1...1_000_000), "Failures in a row after which a server is left alone."),
+        Key("failure-cooldown", \.failureCooldown, .patience, "For how long it is left alone."),
+        Key("max-head-size", \.maxHeadSize, .size(1 << 10...16 << 20), "The largest response head; more gets 502."),
+    ]
+
+    /// A name stands for one upstream.
+    @Sendable static func check(earlier: [UpstreamSettings], upstream: UpstreamSettings, node: Node, reader: inout Reader) {
+        guard !upstream.name.isEmpty, earlier.contains(where: { $0.name == upstream.name }) else { return }
+        reader.note(node.position, "there is another upstream `\(upstream.name)` above; give this one another name")
+    }
+}
+
+/// The keys of one route.
+enum RouteKeys {
+    static let all: [Key<RouteSettings>] = [
+        Key("host", \.host, .optional(.host, "any"), "The host it is for, without a port, or any."),
+        Key("path", \.path, .absolutePath, "What the path begins with: /static matches /static/a, not /statics."),
+        Key("upstream", \.upstream, upstreamName, isRequired: true, "The name of an upstream."),
+        Key("cache", \.isCached, .optional(.flag, "default"), "Whether responses are stored."),
+        Key(
+            "request-directives", \.requestDirectives, .optional(.word, "default"),
+            "Whether Cache-Control of clients counts."),
+        Key(
+            "key", "What makes two requests the same, beyond method, scheme, host and path.",
+            [
+                Key("query", \.key.query, .queryPolicy, "Which query parameters belong to the key; all are sent upstream."),
+                Key("sort-query", \.key.sortsQuery, .flag, "Parameters in another order are the same request."),
+                Key("headers", \.key.fields, .list(of: .fieldName), "Request fields whose values belong to the key."),
+                Key("cookies", \.key.cookies, .list(of: .token), "Cookies whose values belong to the key."),
+            ]),
+    ]
+
+    /// Looked up when the whole file is read.
+    private static var upstreamName: ValueSyntax<String> {
+        let token = ValueSyntax<String>(.token)
+        return ValueSyntax(range: token.range, write: token.write) { node, name, reader in
+            let upstream = token.read(node, name, &reader)
+            if let upstream { reader.refer(toUpstream: upstream, at: node.position) }
+            return upstream
+        }
+    }
+
+    /// For the shipped file, where the list is empty.
+    static let example = [
+        "An example with all keys; only `upstream` is needed:",
+        "routes:",
+        "  - host: www.example.com               # default: any",
+        "    path: /static/                      # default: /",
+        "    upstream: origin",
+        "    cache: false                        # default: as caching.enabled",
+        "    request-directives: ignore          # default: as caching.request-directives",
+        "    key:",
+        "      query: {drop: [utm_source, fbclid]} # or all (default), none, {keep: [page]}",
+        "      sort-query: true                  # default: false",
+        "      headers: [accept-language]        # default: []",
+        "      cookies: [theme]                  # default: []",
+    ]
+}

@@ -1,0 +1,180 @@
+internal import Admin
+internal import Proxy
+internal import Storage
+internal import Telemetry
+internal import Upstream
+
+/// Every key a configuration file may have: the one place that says name, place, range and meaning. The file is read by
+/// it, checked by it, and the shipped file is made from it.
+enum KeyTable {
+    static let all: [Key<Settings>] = [
+        Key("log-level", \.logLevel, .word, "What is worth a line in the diagnostics log, on standard error."),
+        Key(
+            "listen", \.proxy.listeners, .list(of: .address, atLeast: 1),
+            "Where clients connect: addresses with ports, or unix:/path. Port 0 picks a free one."),
+        Key("backlog", \.proxy.backlog, .integer(1...65_535), "Connections the kernel holds per listener until they are accepted."),
+        Key("workers", \.proxy.workers, .workers, "Worker loops, a thread each; 0 is one per core."),
+        Key("hosts", \.proxy.hosts, .list(of: .host), "Hosts that are served; others get 421. An empty list serves all."),
+        Key(
+            "drain-timeout", \.proxy.drainTimeout, .duration(.zero ... .seconds(3600)),
+            "How long requests may go on after SIGTERM."),
+        Key("clients", "What one client may take.", clients),
+        Key("forwarding", "What is added to messages on their way.", forwarding),
+        Key("coalescing", "When requests share one fetch.", coalescing),
+        Key("caching", "What is stored and how long it is used, where responses do not say so themselves.", caching),
+        Key("memory", "How much is held in memory.", memory),
+        Key(
+            "upstreams", \.upstreams,
+            .groups("an upstream", from: UpstreamSettings(name: "", servers: []), UpstreamKeys.all, check: UpstreamKeys.check),
+            "The origins. The first one gets what no route claims."),
+        Key(
+            "routes", \.proxy.routes, .groups("a route", from: RouteSettings(upstream: ""), RouteKeys.all), example: RouteKeys.example,
+            "Which requests go to which upstream, and what differs for them. The first route that matches decides."),
+        Key("admin", "The listener for /healthz, /readyz, /metrics, /status and /purge.", admin),
+        Key("access-log", "A line for every request.", accessLog),
+    ]
+
+    private static let clients: [Key<Settings>] = [
+        Key(
+            "max-connections", \.proxy.clients.maxConnections, .integer(1...10_000_000),
+            "Client connections at a time; the next one gets 503."),
+        Key(
+            "max-head-size", \.proxy.clients.maxHeadSize, .size(1 << 10...1 << 20),
+            "The largest request head; more gets 431."),
+        Key("max-field-lines", \.proxy.clients.maxFieldLines, .integer(1...1000), "The most field lines in a request; more gets 431."),
+        Key(
+            "max-target-length", \.proxy.clients.maxTargetLength, .size(64...1 << 20),
+            "The longest request target; more gets 414."),
+        Key(
+            "max-body-size", \.proxy.clients.maxBodySize, .optional(.size(0...1 << 50), "none"),
+            "The largest request body, which streams through and is never held; more gets 413."),
+        Key(
+            "max-requests-per-connection", \.proxy.clients.maxRequestsPerConnection, .optional(.integer(1...1_000_000_000), "none"),
+            "Requests on one connection before it is closed."),
+        Key(
+            "head-timeout", \.proxy.clients.headTimeout, .patience,
+            "From a request's first byte to the end of its head; then 408."),
+        Key("idle-timeout", \.proxy.clients.idleTimeout, .patience, "How long a connection is kept open without a request."),
+        Key("body-timeout", \.proxy.clients.bodyTimeout, .patience, "Without a byte of an awaited request body; then 408."),
+        Key(
+            "send-timeout", \.proxy.clients.sendTimeout, .patience,
+            "Without a byte taken by a client that reads slowly; then the connection is cut."),
+    ]
+
+    private static let forwarding: [Key<Settings>] = [
+        Key(
+            "via", \.proxy.forwarding.viaName, .optional(.token, "off"),
+            "Our name in Via (RFC 9110 7.6.3). Off hides the proxy, and loops with it."),
+        Key(
+            "x-forwarded", \.proxy.forwarding.sendsXForwarded, .flag,
+            "X-Forwarded-For, -Proto and -Host on requests to upstreams."),
+        Key("cache-status", \.proxy.forwarding.sendsCacheStatus, .flag, "Cache-Status (RFC 9211) on responses."),
+        Key(
+            "proxy-status", \.proxy.forwarding.sendsProxyStatus, .flag,
+            "Proxy-Status (RFC 9209) on responses that stand for a failed upstream."),
+    ]
+
+    private static let coalescing: [Key<Settings>] = [
+        Key("enabled", \.proxy.coalescing.isEnabled, .flag, "Off: every miss fetches for itself."),
+        Key("max-waiters", \.proxy.coalescing.maxWaiters, .integer(1...10_000_000), "Requests that wait for one fetch."),
+        Key("wait-timeout", \.proxy.coalescing.waitTimeout, .patience, "How long a request waits for a fetch that it joined."),
+        Key(
+            "overtake-after", \.proxy.coalescing.overtakeAfter, .patience,
+            "A fetch without a byte from the origin for so long is overtaken: the next request starts another."),
+        Key(
+            "when-exceeded", \.proxy.coalescing.whenExceeded, .word,
+            "What happens to a request at one of these bounds: a stale response, a fetch of its own, or 503."),
+        Key(
+            "when-last-leaves", \.proxy.coalescing.whenLastLeaves, .word,
+            "What happens to a fetch that all clients have left: it is finished for the store, or cancelled."),
+        Key(
+            "unshareable-ttl", \.proxy.coalescing.unshareableTTL, .duration(.zero ... .seconds(86_400)),
+            "How long a key is remembered as not shareable, so that nobody queues behind it again."),
+        Key(
+            "share-errors", \.proxy.coalescing.sharesErrors, .flag,
+            "A 5xx or a failed connection answers all who wait. Off: each of them tries for itself."),
+    ]
+
+    private static let caching: [Key<Settings>] = [
+        Key("enabled", \.proxy.caching.isEnabled, .flag, "Off: nothing is stored; requests in flight are still shared."),
+        Key(
+            "heuristic-share", \.proxy.caching.heuristicPercent, .percent(0...100),
+            "Freshness of a response that names none, as a share of the time since Last-Modified."),
+        Key(
+            "heuristic-limit", \.proxy.caching.heuristicLimit, .duration(.zero ... .seconds(365 * 86_400)),
+            "The longest such freshness."),
+        Key(
+            "set-cookie", \.proxy.caching.setCookie, .word,
+            "When a response with Set-Cookie is stored and shared: if it says public, never, or like any other."),
+        Key(
+            "targeted-fields", \.proxy.caching.targetedFields, .list(of: .token),
+            "Fields that stand in for Cache-Control (RFC 9213), the most telling first."),
+        Key(
+            "stale-while-revalidate", \.proxy.caching.staleWhileRevalidate, .duration(.zero ... .seconds(365 * 86_400)),
+            "Serve stale while refreshing for so long, where a response does not say."),
+        Key(
+            "stale-if-error", \.proxy.caching.staleIfError, .duration(.zero ... .seconds(365 * 86_400)),
+            "Serve stale while the origin fails for so long, where a response does not say."),
+        Key("max-ranges", \.proxy.caching.maxRanges, .integer(0...1000), "Ranges served in one response; more gets the whole."),
+        Key(
+            "request-directives", \.proxy.caching.requestDirectives, .word,
+            "Whether Cache-Control of clients counts: a reload may then ask the origin."),
+    ]
+
+    private static let memory: [Key<Settings>] = [
+        Key(
+            "total", \.storage.memory, .memory,
+            "All bodies together, stored or on their way: a hard ceiling."),
+        Key(
+            "in-flight", \.storage.inFlightPercent, .percent(1...100),
+            "How much of it bodies on their way may take."),
+        Key("max-object-size", \.storage.maxObjectSize, .size(0...1 << 40), "The largest response that is stored."),
+        Key(
+            "streaming-window", \.storage.streamingWindow, .size(16 << 10...1 << 30),
+            "How much of a response that is not stored may wait for its slowest reader."),
+        Key("shards", \.storage.shards, .shards, "Parts of the index, each under its own lock."),
+        Key("small-queue", \.storage.smallQueuePercent, .percent(1...90), "Share of the S3-FIFO queue for what was seen once."),
+    ]
+
+    private static let admin: [Key<Settings>] = [
+        Key(
+            "listen", \.admin.address, .optional(.address, "off"),
+            "An address with a port, unix:/path, or off. Who reaches it may purge."),
+        Key("socket-mode", \.admin.socketMode, .permissions, "Permissions of a Unix socket."),
+    ]
+
+    private static let accessLog: [Key<Settings>] = [
+        Key("target", \.accessLog.target, .accessLogTarget, "off, stdout, or a path (opened again on SIGHUP)."),
+        Key("format", \.accessLog.format, .format, "How a line looks."),
+        Key(
+            "flush-wait", \.accessLog.flushWait, .duration(.milliseconds(10) ... .seconds(60)),
+            "The longest a finished request waits to be written."),
+        Key(
+            "buffer", \.accessLog.ringCapacity, .size(16 << 10...1 << 30),
+            "Lines waiting to be written, per worker; what does not fit is dropped and counted."),
+    ]
+}
+
+extension ScalarSyntax where Value == Int {
+    /// Also for `--workers`.
+    public static var workers: Self { integer(0...1024) }
+    /// Also for `--memory`.
+    public static var memory: Self { size(1 << 20...1 << 50) }
+    /// A power of two: the shard is picked by a mask.
+    static var shards: Self {
+        let powers = (0...12).map { 1 << $0 }
+        return ScalarSyntax("a power of two", range: "1 to 4096", write: { "\($0)" }) { text in
+            Int(text).map { powers.contains($0) ? .value($0) : .outOfRange } ?? .malformed
+        }
+    }
+}
+
+extension ScalarSyntax where Value == Duration {
+    /// What one waits on a network: anything shorter is a slip, anything longer is for ever.
+    static var patience: Self { duration(.milliseconds(10) ... .seconds(86_400)) }
+}
+
+extension ScalarSyntax where Value == LogLevel {
+    /// For `--log-level`.
+    public static var logLevel: Self { word }
+}

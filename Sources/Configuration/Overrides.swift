@@ -1,0 +1,47 @@
+internal import Admin
+public import Libevent
+internal import Proxy
+internal import Storage
+public import Telemetry
+public import Upstream
+
+/// What the flags of the command line say: each stands above the file, none means the file's word holds.
+public struct Overrides: Sendable, Equatable {
+    /// In place of all listeners of the file.
+    public var listeners: [SocketAddress] = []
+    /// In place of the servers of the first upstream, whose name and limits stay.
+    public var servers: [UpstreamServer] = []
+    public var admin: SocketAddress?
+    public var workers: Int?
+    /// Bytes.
+    public var memory: Int?
+    public var logLevel: LogLevel?
+    public var accessLog: AccessLogTarget?
+
+    public init() {}
+}
+
+extension Settings {
+    /// The settings with the flags' word above the file's.
+    public func overridden(by flags: Overrides) -> Settings {
+        var settings = self
+        if !flags.listeners.isEmpty { settings.proxy.listeners = flags.listeners }
+        if !flags.servers.isEmpty {
+            if settings.upstreams.isEmpty { settings.upstreams = [.local] }
+            settings.upstreams[0].servers = flags.servers
+        }
+        if let admin = flags.admin { settings.admin.address = admin }
+        if let workers = flags.workers { settings.proxy.workers = workers }
+        if let memory = flags.memory { settings.storage.memory = memory }
+        if let logLevel = flags.logLevel { settings.logLevel = logLevel }
+        if let accessLog = flags.accessLog { settings.accessLog.target = accessLog }
+        return settings
+    }
+
+    /// What holds where there is no file at all: no admin listener, which nobody asked for and whose port may be taken.
+    public static var withoutFile: Settings {
+        var settings = Settings()
+        settings.admin.address = nil
+        return settings
+    }
+}

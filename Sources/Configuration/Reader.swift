@@ -1,0 +1,94 @@
+internal import Upstream
+internal import Yams
+
+/// Walks the nodes of one file by a table of keys and keeps a note of everything that is wrong.
+struct Reader {
+    struct Note {
+        var position: Position
+        var message: String
+    }
+
+    private(set) var notes: [Note] = []
+    /// Routes name upstreams that may come later in the file: looked up at the end.
+    private var upstreamReferences: [(name: String, position: Position)] = []
+    private let hidden: [Position: String]
+
+    init(_ document: Document) { hidden = document.hidden }
+
+    mutating func note(_ position: Position, _ message: String) {
+        notes.append(Note(position: position, message: message))
+    }
+
+    mutating func refer(toUpstream name: String, at position: Position) {
+        upstreamReferences.append((name, position))
+    }
+
+    /// Reads a mapping into `root`. A group with nothing in it, as when all its keys are commented out, is fine.
+    /// - Parameter title: what the mapping is, in a message.
+    mutating func read<Root>(_ node: Node, as keys: [Key<Root>], into root: inout Root, called title: String) {
+        if node.isNothing { return }
+        guard case .mapping(let mapping) = node else {
+            return note(node.position, "\(title) is made of keys and values (`key: value`), not \(node.kind)")
+        }
+        var firstPositions: [String: Position] = [:]
+        for (keyNode, value) in mapping {
+            guard let name = hidden[keyNode.position] ?? keyNode.scalar?.string else {
+                note(keyNode.position, "a key is a word, not \(keyNode.kind)")
+                continue
+            }
+            if let first = firstPositions.updateValue(keyNode.position, forKey: name) {
+                note(keyNode.position, "`\(name)` is given before, on line \(first.line); remove one of the two")
+            }
+            if let key = keys.first(where: { $0.name == name }) {
+                key.read(value, &root, &self)
+            } else {
+                note(keyNode.position, Self.unknown(name, among: keys, in: title))
+            }
+        }
+        for key in keys where key.isRequired && firstPositions[key.name] == nil {
+            note(node.position, "\(title) needs `\(key.name)`; add it")
+        }
+    }
+
+    private static func unknown<Root>(_ name: String, among keys: [Key<Root>], in title: String) -> String {
+        if let near = Spelling.nearest(to: name, among: keys.map(\.name)) {
+            return "`\(name)` is not known; did you mean `\(near)`?"
+        }
+        if let home = KeyTable.all.first(where: { $0.children.contains(name) }) {
+            return "`\(name)` does not belong here; put it under `\(home.name)`"
+        }
+        return "`\(name)` is not known; remove it. \(title) knows \(keys.map { "`\($0.name)`" }.joined(separator: ", "))"
+    }
+
+    /// Names of upstreams differ, and routes name one of them.
+    mutating func checkUpstreams(of settings: Settings) {
+        let names = settings.upstreams.map(\.name)
+        for reference in upstreamReferences where !names.contains(reference.name) {
+            let near = Spelling.nearest(to: reference.name, among: names)
+            note(
+                reference.position,
+                "there is no upstream `\(reference.name)`; "
+                    + (near.map { "did you mean `\($0)`?" } ?? "name one of: \(names.joined(separator: ", "))"))
+        }
+    }
+}
+
+extension Node {
+    /// Nodes that come from a text always have a mark.
+    var position: Position { mark.map { Position($0) } ?? Position(line: 1, column: 1) }
+
+    /// `key:` with nothing behind it, or `null`.
+    var isNothing: Bool {
+        guard case .scalar(let scalar) = self, scalar.style == .plain else { return false }
+        return ["", "~", "null"].contains(scalar.string)
+    }
+
+    var kind: String {
+        switch self {
+        case .scalar: isNothing ? "nothing" : "a single value"
+        case .mapping: "keys and values"
+        case .sequence: "a list"
+        case .alias: "an alias"
+        }
+    }
+}

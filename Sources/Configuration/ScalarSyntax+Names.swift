@@ -1,0 +1,141 @@
+public import Libevent
+public import Telemetry
+public import Upstream
+
+/// Addresses, URLs, and names that go into messages.
+extension ScalarSyntax where Value == SocketAddress {
+    /// Where to listen: `127.0.0.1:8080`, `[::1]:8080`, `unix:/path`.
+    public static var address: Self {
+        ScalarSyntax("an address with a port such as `127.0.0.1:8080` or `[::1]:8080`, or `unix:/path`", write: { "\($0)" }) { text in
+            do throws(AddressSyntaxError) {
+                return .value(try SocketAddress(parsing: text))
+            } catch {
+                return .refused("not an address to listen at: \(error.rawValue); give one such as `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`")
+            }
+        }
+    }
+}
+
+extension ScalarSyntax where Value == UpstreamServer {
+    /// The URL of an origin's server: `http://host:port`.
+    public static var server: Self {
+        ScalarSyntax("a URL such as `http://127.0.0.1:9000`", write: { "\($0)" }) { text in
+            if text.lowercased().hasPrefix("https://") {
+                return .refused("TLS to upstreams is not built in yet; use `http://`, through a tunnel where the way is not yours")
+            }
+            guard text.lowercased().hasPrefix("http://") else { return .malformed }
+            var authority = text.dropFirst(7)
+            if authority.hasSuffix("/") { authority.removeLast() }
+            guard !authority.contains(where: { "/?#".contains($0) }) else {
+                return .refused("a server has no path: requests keep theirs; leave off what follows the port")
+            }
+            guard !authority.contains("@") else { return .refused("a server takes no user name or password; leave them off") }
+            guard let (host, port) = split(authority) else { return .malformed }
+            return .value(port.map { UpstreamServer(host: host, port: $0) } ?? UpstreamServer(host: host))
+        }
+    }
+
+    /// Host and port, as in RFC 3986 §3.2. Port 0 is for listening only.
+    private static func split(_ authority: Substring) -> (host: String, port: UInt16?)? {
+        var hostEnd = authority.lastIndex(of: ":") ?? authority.endIndex
+        if let bracket = authority.lastIndex(of: "]") {
+            hostEnd = authority.index(after: bracket)
+            guard hostEnd == authority.endIndex || authority[hostEnd] == ":" else { return nil }
+        }
+        guard let host = hostName(authority[..<hostEnd]) else { return nil }
+        guard hostEnd != authority.endIndex else { return (host, nil) }
+        guard let port = UInt16(authority[authority.index(after: hostEnd)...]), port > 0 else { return nil }
+        return (host, port)
+    }
+}
+
+extension ScalarSyntax where Value == AccessLogTarget {
+    /// Where the access log goes: `off`, `stdout` or a path.
+    public static var accessLogTarget: Self {
+        ScalarSyntax(
+            "`off`, `stdout`, or a path such as `/var/log/coalesced/access.log`", words: ["off", "stdout"],
+            write: { target in
+                switch target {
+                case .off: "off"
+                case .standardOutput: "stdout"
+                case .file(let path): path
+                }
+            }
+        ) { text in
+            switch text {
+            case "off": .value(.off)
+            case "stdout": .value(.standardOutput)
+            // A bare word is more likely a slip than a file.
+            case _ where text.contains("/") || text.contains("."): .value(.file(path: text))
+            default: .malformed
+            }
+        }
+    }
+}
+
+extension ScalarSyntax where Value == LogFormat {
+    static var format: Self {
+        let names = LogFormat.allCases.map(\.name)
+        return ScalarSyntax("one of these words", range: names.joined(separator: ", "), words: names, write: { $0.name }) { text in
+            LogFormat.allCases.first { $0.name == text }.map { .value($0) } ?? .malformed
+        }
+    }
+}
+
+extension ScalarSyntax where Value == String {
+    /// A token of RFC 9110 §5.6.2, as it is.
+    static var token: Self {
+        ScalarSyntax("a word of letters, digits and hyphens", write: { $0 }) { text in
+            isToken(text) ? .value(text) : .malformed
+        }
+    }
+
+    /// The name of a field (RFC 9110 §5.1), which counts in lower case.
+    static var fieldName: Self {
+        ScalarSyntax("the name of a header field such as `accept-language`", write: { $0 }) { text in
+            isToken(text) ? .value(text.lowercased()) : .malformed
+        }
+    }
+
+    /// A host without a port; IPv6 stands without its brackets afterwards.
+    static var host: Self {
+        ScalarSyntax("a host such as `www.example.com`, without a port", write: { $0 }) { text in
+            hostName(text[...]).map { .value($0) } ?? .malformed
+        }
+    }
+
+    static var absolutePath: Self {
+        ScalarSyntax("the beginning of a path such as `/static/`", write: { $0 }) { text in
+            text.hasPrefix("/") && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } && !text.contains { "?#".contains($0) }
+                ? .value(text) : .malformed
+        }
+    }
+
+    /// The name of a query parameter as it stands in the URL, encoded.
+    static var parameter: Self {
+        ScalarSyntax("the name of a query parameter such as `page`", write: { $0 }) { text in
+            !text.isEmpty && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } && !text.contains { "&=#".contains($0) }
+                ? .value(text) : .malformed
+        }
+    }
+}
+
+private func isToken(_ text: String) -> Bool {
+    !text.isEmpty && text.unicodeScalars.allSatisfy { scalar in
+        scalar.isASCII && (scalar.properties.isAlphabetic || scalar.properties.numericType != nil || "!#$%&'*+-.^_`|~".unicodeScalars.contains(scalar))
+    }
+}
+
+/// A registered name, an IPv4 address or an IPv6 address in brackets (which it loses), in lower case.
+private func hostName(_ text: Substring) -> String? {
+    if text.hasPrefix("["), text.hasSuffix("]") {
+        let address = String(text.dropFirst().dropLast())
+        return IPv6Address(address) != nil ? address.lowercased() : nil
+    }
+    guard !text.isEmpty, text.utf8.count <= longestHost, isToken(String(text)), !text.contains(where: { "!#$%&'*+^`|~".contains($0) })
+    else { return nil }
+    return text.lowercased()
+}
+
+/// RFC 1035 §2.3.4, in bytes.
+private let longestHost = 253

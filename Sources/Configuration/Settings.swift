@@ -1,0 +1,24 @@
+public import Admin
+public import Proxy
+public import Storage
+public import Telemetry
+public import Upstream
+
+/// Everything an operator can choose: what a configuration file and the flags come to.
+public struct Settings: Sendable, Equatable {
+    /// What is worth a line in the diagnostics log.
+    public var logLevel = LogLevel.info
+    public var proxy = ProxySettings()
+    public var storage = StorageSettings()
+    /// At least one; their names differ.
+    public var upstreams = [UpstreamSettings.local]
+    public var admin = AdminSettings()
+    public var accessLog = AccessLogSettings()
+
+    public init() {}
+}
+
+/// The levels of the diagnostics log, spelled as swift-log spells them.
+public enum LogLevel: String, Sendable, CaseIterable {
+    case trace, debug, info, notice, warning, error, critical
+}

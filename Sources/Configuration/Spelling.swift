@@ -1,0 +1,32 @@
+/// Guesses what was meant by a misspelled word.
+enum Spelling {
+    /// The candidate with the fewest changed letters, if they are few for the word's length.
+    static func nearest(to word: String, among candidates: [String]) -> String? {
+        let allowed = max(1, word.count / 3)
+        let best = candidates.map { (distance: distance(word.lowercased(), $0.lowercased()), word: $0) }
+            .min { $0.distance < $1.distance }
+        guard let best, best.distance <= allowed else { return nil }
+        return best.word
+    }
+
+    /// Levenshtein's distance, with a swap of neighbours as one change.
+    static func distance(_ left: String, _ right: String) -> Int {
+        let left = Array(left.unicodeScalars)
+        let right = Array(right.unicodeScalars)
+        guard !left.isEmpty, !right.isEmpty else { return max(left.count, right.count) }
+        var rows = [Array(0...right.count)]
+        for i in 1...left.count {
+            var row = [i]
+            for j in 1...right.count {
+                let change = left[i - 1] == right[j - 1] ? 0 : 1
+                var best = min(rows[i - 1][j] + 1, row[j - 1] + 1, rows[i - 1][j - 1] + change)
+                if i > 1, j > 1, left[i - 1] == right[j - 2], left[i - 2] == right[j - 1] {
+                    best = min(best, rows[i - 2][j - 2] + 1)
+                }
+                row.append(best)
+            }
+            rows.append(row)
+        }
+        return rows[left.count][right.count]
+    }
+}

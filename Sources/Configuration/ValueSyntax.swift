@@ -1,0 +1,132 @@
+internal import Proxy
+internal import Yams
+
+/// How a value stands in the file: from node to value, noting what is wrong, and back to lines of YAML.
+struct ValueSyntax<Value: Sendable>: Sendable {
+    /// What may be chosen, for the shipped file.
+    let range: String?
+    /// `name` is the key, for the notes.
+    let read: @Sendable (Node, _ name: String, inout Reader) -> Value?
+    /// One line stands behind its key, several below it.
+    let write: @Sendable (Value) -> [String]
+
+    init(
+        range: String? = nil,
+        write: @escaping @Sendable (Value) -> [String],
+        read: @escaping @Sendable (Node, _ name: String, inout Reader) -> Value?
+    ) {
+        self.range = range
+        self.read = read
+        self.write = write
+    }
+
+    /// A single value.
+    init(_ scalar: ScalarSyntax<Value>) {
+        self.init(range: scalar.range, write: { [scalar.write($0)] }) { node, name, reader in
+            guard case .scalar(let text) = node, !node.isNothing else {
+                reader.note(node.position, "`\(name)` is \(scalar.form), not \(node.kind)")
+                return nil
+            }
+            do throws(ValueMistake) {
+                return try scalar.value(of: text.string)
+            } catch {
+                reader.note(node.position, "`\(name): \(text.string)`: \(error)")
+                return nil
+            }
+        }
+    }
+}
+
+extension ValueSyntax {
+    /// A list of single values; one alone may stand without the list.
+    static func list<Element>(of scalar: ScalarSyntax<Element>, atLeast minimum: Int = 0) -> ValueSyntax<[Element]>
+    where Value == [Element], Element: Hashable & Sendable {
+        let element = ValueSyntax<Element>(scalar)
+        return ValueSyntax(
+            range: scalar.range,
+            write: { values in
+                values.isEmpty ? ["[]"] : ["[\(values.map(scalar.write).joined(separator: ", "))]"]
+            }
+        ) { node, name, reader in
+            var nodes = [node]
+            if case .sequence(let sequence) = node { nodes = Array(sequence) }
+            if nodes.count < minimum {
+                reader.note(node.position, "`\(name)` is empty; give at least \(minimum)")
+                return nil
+            }
+            var values: [Element] = []
+            for node in nodes {
+                guard let value = element.read(node, name, &reader) else { continue }
+                if values.contains(value) {
+                    reader.note(node.position, "`\(name)` has `\(scalar.write(value))` twice; remove one of the two")
+                } else {
+                    values.append(value)
+                }
+            }
+            return values
+        }
+    }
+
+    /// A list of groups of keys.
+    /// - Parameters:
+    ///   - title: what one of them is, in a message.
+    ///   - blank: one of them before its keys are read.
+    static func groups<Element: Sendable>(
+        _ title: String, from blank: Element, _ keys: [Key<Element>],
+        check: @escaping @Sendable (_ earlier: [Element], Element, Node, inout Reader) -> Void = { _, _, _, _ in }
+    ) -> ValueSyntax<[Element]> where Value == [Element] {
+        ValueSyntax(
+            write: { elements in
+                guard !elements.isEmpty else { return ["[]"] }
+                // A line of its own for the dash, so that the first key can have its comment.
+                return elements.flatMap { element in ["-"] + DefaultFile.lines(of: keys, in: element).map { $0.isEmpty ? "" : "  " + $0 } }
+            }
+        ) { node, name, reader in
+            guard case .sequence(let sequence) = node else {
+                reader.note(node.position, "`\(name)` is a list (`- …`), not \(node.kind)")
+                return nil
+            }
+            var elements: [Element] = []
+            for node in sequence {
+                var element = blank
+                if node.isNothing {
+                    reader.note(node.position, "\(title) is empty; fill it in or remove the dash")
+                    continue
+                }
+                reader.read(node, as: keys, into: &element, called: title)
+                check(elements, element, node, &reader)
+                elements.append(element)
+            }
+            return elements
+        }
+    }
+
+}
+
+extension ValueSyntax<QueryPolicy> {
+    /// `all`, `none`, `{keep: [a, b]}` or `{drop: [c]}`.
+    static var queryPolicy: Self {
+        let names = ValueSyntax<[String]>.list(of: .parameter, atLeast: 1)
+        return ValueSyntax(
+            range: "all, none, {keep: [a, b]}, {drop: [c]}",
+            write: { policy in
+                switch policy {
+                case .all: ["all"]
+                case .none: ["none"]
+                case .keep(let kept): ["{keep: \(names.write(kept).joined())}"]
+                case .drop(let dropped): ["{drop: \(names.write(dropped).joined())}"]
+                }
+            }
+        ) { node, name, reader in
+            if case .scalar(let text) = node {
+                if text.string == "all" { return .all }
+                if text.string == "none" { return QueryPolicy.none }
+            } else if case .mapping(let mapping) = node, mapping.count == 1, let pair = mapping.first {
+                if pair.key.scalar?.string == "keep" { return names.read(pair.value, "keep", &reader).map { .keep($0) } }
+                if pair.key.scalar?.string == "drop" { return names.read(pair.value, "drop", &reader).map { .drop($0) } }
+            }
+            reader.note(node.position, "`\(name)` is `all`, `none`, `{keep: [a, b]}` or `{drop: [c]}`")
+            return nil
+        }
+    }
+}

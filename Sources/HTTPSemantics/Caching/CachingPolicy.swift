@@ -1,0 +1,48 @@
+public import Bytes
+
+/// What the operator decides about storing and reusing, for one route. Immutable; every duration in seconds.
+public struct CachingPolicy: Sendable {
+    /// What to do with a response that sets a cookie. RFC 9111 §7.3 lets a cache store it; we do not by default,
+    /// since it is the commonest way for one user's session to reach another.
+    public enum SetCookieRule: String, Sendable, CaseIterable {
+        /// Stored and shared only with an explicit `public`.
+        case whenPublic = "when-public"
+        case never
+        /// As RFC 9111 says: the field does not matter.
+        case always
+    }
+
+    /// The names of the targeted fields we obey, in lower case, the first that parses wins (RFC 9213 §2.2).
+    public var targetedFields: [ByteSlice] = [ByteSlice("cdn-cache-control")]
+
+    /// Percent of the time since `Last-Modified` for which a response without explicit lifetime is fresh; 0 turns
+    /// heuristics off. RFC 9111 §4.2.2 names 10 as typical.
+    public var heuristicPercent: UInt32 = 10
+    /// The longest heuristic lifetime. A day: nobody promised anything.
+    public var heuristicLimit: UInt32 = 86_400
+
+    /// `stale-while-revalidate` for responses that do not say; 0 means none.
+    public var staleWhileRevalidate: UInt32 = 0
+    /// `stale-if-error` for responses that do not say; 0 means none.
+    public var staleIfError: UInt32 = 0
+    /// How stale a response may be when no origin answers at all (RFC 9111 §4.2.4, 'disconnected').
+    public var staleIfUnreachable: UInt32 = 3_600
+    /// `s-maxage` means `proxy-revalidate` (RFC 9111 §5.2.2.10), so such a response is never served stale. Many
+    /// origins pair it with `stale-while-revalidate` all the same; turned off, their wish is honoured.
+    public var sharedMaxAgeForbidsStale = true
+
+    public var setCookie: SetCookieRule = .whenPublic
+    /// A 5xx answers all who already wait for it, instead of one upstream attempt each.
+    public var sharesServerErrors = true
+    /// 206 parts are stored and combined (RFC 9111 §3.3, §3.4).
+    public var storesPartialContent = true
+    /// Answers to POST with explicit lifetime and matching `Content-Location` are stored for GET (RFC 9110 §9.3.3).
+    public var storesPostAnswers = false
+    /// The difference between `Date` and our clock counts as age (RFC 9111 §4.2.3, apparent_age). Turned off for
+    /// origins whose clock is wrong.
+    public var trustsDate = true
+
+    public var ignoredRequestDirectives: RequestDirectivePolicy = .honoursAll
+
+    public init() {}
+}

@@ -1,0 +1,32 @@
+public import Bytes
+
+/// Seconds as caches count them: whole, never negative, and no larger than 2^31, which stands for 'for ever'.
+///
+/// RFC 9111 §1.2.2: a value or a sum that would overflow becomes 2^31, never a small or a negative number.
+public enum DeltaSeconds {
+    /// 2^31 seconds, more than 68 years.
+    public static let infinite: UInt32 = 2_147_483_648
+
+    /// The value of `1*DIGIT`, or `nil` where anything else stands in `text`. Sources: RFC 9111 §1.2.2.
+    public static func parse(_ text: Span<UInt8>) -> UInt32? {
+        guard !text.isEmpty else { return nil }
+        var value: UInt64 = 0
+        for index in 0..<text.count {
+            let digit = text[index] &- 0x30
+            guard digit < 10 else { return nil }
+            value = min(value &* 10 &+ UInt64(digit), UInt64(infinite))
+        }
+        return UInt32(value)
+    }
+
+    /// `seconds` brought into `0...infinite`.
+    @inlinable
+    public static func saturating(_ seconds: Int64) -> UInt32 {
+        if seconds <= 0 { return 0 }
+        return seconds >= 2_147_483_648 ? 2_147_483_648 : UInt32(truncatingIfNeeded: seconds)
+    }
+
+    /// `seconds` in nanoseconds. Fits for every value up to `infinite`, with room for a sum of three.
+    @inlinable
+    public static func nanoseconds(_ seconds: UInt32) -> Int64 { Int64(seconds) &* 1_000_000_000 }
+}

@@ -1,0 +1,147 @@
+public import Bytes
+
+/// Which wishes of a client a route does not honour, since with them anybody could send every request to the origin.
+///
+/// RFC 9111 §5.2.1: request directives are advisory.
+public struct RequestDirectivePolicy: OptionSet, Sendable, Hashable {
+    public let rawValue: UInt8
+    public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    public static let ignoresNoCache = Self(rawValue: 1)
+    public static let ignoresNoStore = Self(rawValue: 2)
+    public static let ignoresMaxAge = Self(rawValue: 4)
+    public static let ignoresMinFresh = Self(rawValue: 8)
+    public static let ignoresMaxStale = Self(rawValue: 16)
+    public static let ignoresOnlyIfCached = Self(rawValue: 32)
+
+    public static let honoursAll: Self = []
+    /// Nothing a client says reaches past a fresh stored response. `no-store` is a promise to the client, so it stays.
+    public static let protectsOrigin: Self = [.ignoresNoCache, .ignoresMaxAge, .ignoresMinFresh]
+}
+
+/// What a request's `Cache-Control` (or, without one, `Pragma`) asks for. Sources: RFC 9111 §5.2.1, §5.4; RFC 5861 §4.
+///
+/// Limits hold the value that limits nothing when the directive is absent, so a hit only compares numbers.
+public struct RequestDirectives: Sendable, Equatable {
+    public struct Flags: OptionSet, Sendable, Hashable {
+        public let rawValue: UInt8
+        @inlinable public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        @inlinable public static var noCache: Self { Self(rawValue: 1) }
+        @inlinable public static var noStore: Self { Self(rawValue: 2) }
+        @inlinable public static var onlyIfCached: Self { Self(rawValue: 4) }
+        @inlinable public static var noTransform: Self { Self(rawValue: 8) }
+        /// `max-stale` is there, with or without a value.
+        @inlinable public static var acceptsStale: Self { Self(rawValue: 16) }
+        /// `max-age` or `min-fresh` is there.
+        @inlinable public static var limitsAge: Self { Self(rawValue: 32) }
+    }
+
+    public var flags: Flags = []
+    /// Seconds; the oldest response wanted. `UInt32.max` when the client does not say.
+    public var maxAge: UInt32 = .max
+    /// Seconds for which the response must stay fresh; 0 when the client does not say.
+    public var minFresh: UInt32 = 0
+    /// Seconds past its lifetime that a response may be; `DeltaSeconds.infinite` for `max-stale` without a value.
+    public var maxStale: UInt32 = 0
+    /// Seconds past its lifetime that a response may be when the origin fails; 0 when the client does not say.
+    public var staleIfError: UInt32 = 0
+
+    /// What a request without the fields asks for: nothing.
+    public static let none = RequestDirectives()
+
+    public init() {}
+
+    /// Reads the fields of a request. Costs one bit test when it has none of them.
+    @inlinable
+    public init(_ fields: FieldView, ignoring policy: RequestDirectivePolicy = .honoursAll) {
+        self.init()
+        guard fields.contains(.cacheControl) || fields.contains(.pragma) else { return }
+        read(fields, policy)
+    }
+
+    @inlinable public var noCache: Bool { flags.contains(.noCache) }
+    @inlinable public var noStore: Bool { flags.contains(.noStore) }
+    @inlinable public var onlyIfCached: Bool { flags.contains(.onlyIfCached) }
+    @inlinable public var noTransform: Bool { flags.contains(.noTransform) }
+    @inlinable public var acceptsStale: Bool { flags.contains(.acceptsStale) }
+    @inlinable public var limitsAge: Bool { flags.contains(.limitsAge) }
+
+    @usableFromInline
+    mutating func read(_ fields: FieldView, _ policy: RequestDirectivePolicy) {
+        if fields.contains(.cacheControl) {
+            var index = fields.firstIndex(of: .cacheControl)
+            while let line = index {
+                read(fields.value(at: line))
+                index = fields.firstIndex(of: .cacheControl, from: line + 1)
+            }
+        } else if Self.pragmaSaysNoCache(fields) {
+            flags.insert(.noCache)
+        }
+        drop(policy)
+    }
+
+    /// Directives that occur twice are taken at their more restrictive value; one whose argument makes no sense is
+    /// taken as not said, since all of them are wishes.
+    private mutating func read(_ value: Span<UInt8>) {
+        var reader = DirectiveReader(value)
+        while let directive = reader.next() {
+            let name = value.extracting(directive.name)
+            let seconds = directive.form == .malformed ? nil : DeltaSeconds.parse(value.extracting(directive.argument))
+            switch name.count {
+            case 7:
+                if name.isEqualIgnoringCase(to: "max-age"), let seconds {
+                    maxAge = min(maxAge, seconds)
+                    flags.insert(.limitsAge)
+                }
+            case 8:
+                if name.isEqualIgnoringCase(to: "no-cache") { flags.insert(.noCache) }
+                if name.isEqualIgnoringCase(to: "no-store") { flags.insert(.noStore) }
+            case 9:
+                if name.isEqualIgnoringCase(to: "max-stale") {
+                    guard let limit = directive.form == .bare ? DeltaSeconds.infinite : seconds else { continue }
+                    maxStale = acceptsStale ? min(maxStale, limit) : limit
+                    flags.insert(.acceptsStale)
+                } else if name.isEqualIgnoringCase(to: "min-fresh"), let seconds {
+                    minFresh = max(minFresh, seconds)
+                    flags.insert(.limitsAge)
+                }
+            case 12:
+                if name.isEqualIgnoringCase(to: "no-transform") { flags.insert(.noTransform) }
+            case 14:
+                if name.isEqualIgnoringCase(to: "only-if-cached") { flags.insert(.onlyIfCached) }
+                if name.isEqualIgnoringCase(to: "stale-if-error"), let seconds {
+                    staleIfError = staleIfError == 0 ? seconds : min(staleIfError, seconds)
+                }
+            default:
+                continue
+            }
+        }
+    }
+
+    private mutating func drop(_ policy: RequestDirectivePolicy) {
+        guard !policy.isEmpty else { return }
+        if policy.contains(.ignoresNoCache) { flags.remove(.noCache) }
+        if policy.contains(.ignoresNoStore) { flags.remove(.noStore) }
+        if policy.contains(.ignoresOnlyIfCached) { flags.remove(.onlyIfCached) }
+        if policy.contains(.ignoresMaxAge) { maxAge = .max }
+        if policy.contains(.ignoresMinFresh) { minFresh = 0 }
+        if policy.contains(.ignoresMaxStale) { maxStale = 0; flags.remove(.acceptsStale) }
+        if maxAge == .max, minFresh == 0 { flags.remove(.limitsAge) }
+    }
+
+    /// RFC 9111 §5.4: only `no-cache` means something, and only where there is no `Cache-Control`.
+    private static func pragmaSaysNoCache(_ fields: FieldView) -> Bool {
+        var index = fields.firstIndex(of: .pragma)
+        while let line = index {
+            let value = fields.value(at: line)
+            var reader = DirectiveReader(value)
+            while let directive = reader.next() {
+                let isNoCache = value.extracting(directive.name).isEqualIgnoringCase(to: "no-cache")
+                if isNoCache, directive.form == .bare { return true }
+            }
+            index = fields.firstIndex(of: .pragma, from: line + 1)
+        }
+        return false
+    }
+}

@@ -1,0 +1,141 @@
+public import Bytes
+
+/// What a response's cache directives say, from `Cache-Control` or from the targeted field that takes its place.
+///
+/// Where directives occur twice or contradict each other the more restrictive one holds; a lifetime that makes no
+/// sense makes the response stale. Sources: RFC 9111 §4.2.1, §5.2.2; RFC 5861; RFC 8246.
+public struct ResponseDirectives: Sendable, Equatable {
+    public struct Flags: OptionSet, Sendable, Hashable {
+        public let rawValue: UInt16
+        public init(rawValue: UInt16) { self.rawValue = rawValue }
+
+        public static let `public` = Self(rawValue: 1 << 0)
+        /// Without field names: the whole response is meant for one user.
+        public static let `private` = Self(rawValue: 1 << 1)
+        /// With field names: only those fields are.
+        public static let privateFields = Self(rawValue: 1 << 2)
+        public static let noStore = Self(rawValue: 1 << 3)
+        public static let noCache = Self(rawValue: 1 << 4)
+        public static let noCacheFields = Self(rawValue: 1 << 5)
+        public static let mustRevalidate = Self(rawValue: 1 << 6)
+        public static let proxyRevalidate = Self(rawValue: 1 << 7)
+        public static let mustUnderstand = Self(rawValue: 1 << 8)
+        public static let immutable = Self(rawValue: 1 << 9)
+        public static let noTransform = Self(rawValue: 1 << 10)
+    }
+
+    public var flags: Flags = []
+    /// Seconds; 0 when the argument makes no sense.
+    public var maxAge: UInt32?
+    /// Seconds; 0 when the argument makes no sense.
+    public var sharedMaxAge: UInt32?
+    /// Seconds past the lifetime; `nil` when not said, since 0 forbids what the operator's default may allow.
+    public var staleWhileRevalidate: UInt32?
+    /// Seconds past the lifetime; `nil` when not said, since 0 forbids what the operator's default may allow.
+    public var staleIfError: UInt32?
+
+    /// The first of a repeated `max-age` counts, but one that makes no sense makes all of them 0 (§4.2.1).
+    private var maxAgeIsBroken = false
+    private var sharedMaxAgeIsBroken = false
+
+    public init() {}
+
+    public func contains(_ flag: Flags) -> Bool { flags.contains(flag) }
+
+    /// Reads every `Cache-Control` line of a response.
+    public init(cacheControlOf fields: FieldView) {
+        var index = fields.firstIndex(of: .cacheControl)
+        while let line = index {
+            let value = fields.value(at: line)
+            var reader = DirectiveReader(value)
+            while let directive = reader.next() {
+                let form = directive.form
+                read(
+                    name: value.extracting(directive.name),
+                    argument: form == .bare ? .none : .text(isSound: form != .malformed),
+                    text: value.extracting(directive.argument)
+                )
+            }
+            index = fields.firstIndex(of: .cacheControl, from: line + 1)
+        }
+    }
+
+    enum Argument: Equatable {
+        case none
+        case text(isSound: Bool)
+    }
+
+    /// Takes one directive in.
+    mutating func read(name: Span<UInt8>, argument: Argument, text: Span<UInt8>) {
+        switch name.count {
+        case 6:
+            // An argument is not allowed, and what permits more is only taken as it was meant.
+            if name.isEqualIgnoringCase(to: "public"), argument == .none { flags.insert(.public) }
+        case 7:
+            if name.isEqualIgnoringCase(to: "max-age") {
+                take(seconds(argument, text), into: &maxAge, isBroken: &maxAgeIsBroken)
+            } else if name.isEqualIgnoringCase(to: "private") {
+                flags.insert(namesFields(argument, text) ? .privateFields : .private)
+            }
+        case 8:
+            if name.isEqualIgnoringCase(to: "s-maxage") {
+                take(seconds(argument, text), into: &sharedMaxAge, isBroken: &sharedMaxAgeIsBroken)
+            } else if name.isEqualIgnoringCase(to: "no-store") {
+                flags.insert(.noStore)
+            } else if name.isEqualIgnoringCase(to: "no-cache") {
+                flags.insert(namesFields(argument, text) ? .noCacheFields : .noCache)
+            }
+        case 9:
+            // RFC 8246 §2: an argument has no meaning.
+            if name.isEqualIgnoringCase(to: "immutable") { flags.insert(.immutable) }
+        case 12:
+            if name.isEqualIgnoringCase(to: "no-transform") { flags.insert(.noTransform) }
+        case 14:
+            if name.isEqualIgnoringCase(to: "stale-if-error") {
+                let limit = seconds(argument, text) ?? 0
+                staleIfError = staleIfError.map { min($0, limit) } ?? limit
+            }
+        case 15:
+            if name.isEqualIgnoringCase(to: "must-revalidate") { flags.insert(.mustRevalidate) }
+            if name.isEqualIgnoringCase(to: "must-understand"), argument == .none { flags.insert(.mustUnderstand) }
+        case 16:
+            if name.isEqualIgnoringCase(to: "proxy-revalidate") { flags.insert(.proxyRevalidate) }
+        case 22:
+            if name.isEqualIgnoringCase(to: "stale-while-revalidate") {
+                let limit = seconds(argument, text) ?? 0
+                staleWhileRevalidate = staleWhileRevalidate.map { min($0, limit) } ?? limit
+            }
+        default:
+            return
+        }
+    }
+
+    private func seconds(_ argument: Argument, _ text: Span<UInt8>) -> UInt32? {
+        argument == .text(isSound: true) ? DeltaSeconds.parse(text) : nil
+    }
+
+    private func take(_ seconds: UInt32?, into value: inout UInt32?, isBroken: inout Bool) {
+        isBroken = isBroken || seconds == nil
+        value = isBroken ? 0 : value ?? seconds
+    }
+
+    /// Whether the argument is a list of field names. Anything else counts as no argument, which forbids more.
+    private func namesFields(_ argument: Argument, _ text: Span<UInt8>) -> Bool {
+        guard argument == .text(isSound: true) else { return false }
+        var names = MemberIterator(text)
+        var found = false
+        while let name = names.next() {
+            guard name.isFieldName else { return false }
+            found = true
+        }
+        return found
+    }
+}
+
+extension Span where Element == UInt8 {
+    /// `field-name = token` (RFC 9110 §5.1).
+    var isFieldName: Bool {
+        for index in 0..<count where !self[index].isToken { return false }
+        return !isEmpty
+    }
+}

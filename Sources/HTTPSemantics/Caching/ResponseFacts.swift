@@ -1,0 +1,149 @@
+public import Bytes
+
+/// What the cache rules need to know of one response, read from its head once, when it arrives or is freshened.
+///
+/// A value without references, free to go to any thread. A hit compares two or three of its numbers.
+public struct ResponseFacts: Sendable, Equatable {
+    public struct Flags: OptionSet, Sendable, Hashable {
+        public let rawValue: UInt32
+        @inlinable public init(rawValue: UInt32) { self.rawValue = rawValue }
+
+        // Directives
+        @inlinable public static var `public`: Self { Self(rawValue: 1 << 0) }
+        @inlinable public static var `private`: Self { Self(rawValue: 1 << 1) }
+        @inlinable public static var noStore: Self { Self(rawValue: 1 << 2) }
+        /// Every reuse needs a validation (RFC 9111 §5.2.2.4).
+        @inlinable public static var noCache: Self { Self(rawValue: 1 << 3) }
+        /// Never to be served stale: `must-revalidate`, `proxy-revalidate` or an applicable `s-maxage`.
+        @inlinable public static var mustRevalidate: Self { Self(rawValue: 1 << 4) }
+        @inlinable public static var mustUnderstand: Self { Self(rawValue: 1 << 5) }
+        @inlinable public static var immutable: Self { Self(rawValue: 1 << 6) }
+        @inlinable public static var noTransform: Self { Self(rawValue: 1 << 7) }
+        /// `private` or `no-cache` name fields that must not be stored (see `StoredFields`).
+        @inlinable public static var excludesFields: Self { Self(rawValue: 1 << 8) }
+        /// `must-revalidate`, `public` or `s-maxage`: answers to `Authorization` may be shared (RFC 9111 §3.5).
+        @inlinable public static var allowsAuthorized: Self { Self(rawValue: 1 << 9) }
+        /// The directives are those of a targeted field (RFC 9213).
+        @inlinable public static var isTargeted: Self { Self(rawValue: 1 << 10) }
+        // Fields
+        @inlinable public static var setsCookie: Self { Self(rawValue: 1 << 16) }
+        /// There is a `Vary` that names fields.
+        @inlinable public static var varies: Self { Self(rawValue: 1 << 17) }
+        /// `Vary` has the member `*`.
+        @inlinable public static var variesByEverything: Self { Self(rawValue: 1 << 18) }
+        @inlinable public static var hasStrongETag: Self { Self(rawValue: 1 << 19) }
+        @inlinable public static var hasWeakETag: Self { Self(rawValue: 1 << 20) }
+        @inlinable public static var hasLastModified: Self { Self(rawValue: 1 << 21) }
+        @inlinable public static var hasContentRange: Self { Self(rawValue: 1 << 22) }
+        // Afterwards
+        /// Marked by an unsafe request or a purge: to be validated before it is used again (RFC 9111 §4.4).
+        @inlinable public static var isInvalidated: Self { Self(rawValue: 1 << 31) }
+    }
+
+    public let status: Status
+    public private(set) var flags: Flags
+    public let lifetimeSource: LifetimeSource
+    /// Seconds (RFC 9111 §4.2.1).
+    public let lifetime: UInt32
+    /// Seconds past the lifetime for which it may be served while a refresh runs (RFC 5861 §3).
+    public let staleWhileRevalidate: UInt32
+    /// Seconds past the lifetime for which it may be served when the origin fails (RFC 5861 §4).
+    public let staleIfError: UInt32
+    /// Nanosecond of the monotonic clock from which the age counts (RFC 9111 §4.2.3).
+    public let born: Int64
+    /// Nanosecond of the monotonic clock from which on it is stale.
+    public private(set) var freshUntil: Int64
+    /// When its head was there.
+    public let received: Moment
+    /// `Date`, or the time it was received (RFC 9110 §6.6.1), in seconds since 1970.
+    public let date: Int64
+    /// `Last-Modified` in seconds since 1970. Only with `hasLastModified`.
+    public let lastModified: Int64
+
+    /// Reads the head of a response.
+    /// - Parameters:
+    ///   - requested: when the request was sent, or started to be.
+    ///   - received: when the response's head was there.
+    ///   - age: the `Age` to start from where it does not stand in `fields`, as after a 304 (RFC 9111 §4.3.4).
+    public init(
+        status: Status, fields: FieldView, requested: Moment, received: Moment, policy: CachingPolicy, age: UInt32? = nil
+    ) {
+        let targeted = TargetedCacheControl.directives(of: fields, targets: policy.targetedFields)
+        let directives = targeted ?? ResponseDirectives(cacheControlOf: fields)
+        let statedDate = fields.firstDate(of: .date, now: received.wall)
+        let modified = fields.firstDate(of: .lastModified, now: received.wall)
+        let date = statedDate ?? received.wall
+
+        self.status = status
+        self.received = received
+        self.date = date
+        lastModified = modified ?? .min
+        (lifetime, lifetimeSource) = Freshness.lifetime(
+            directives, isTargeted: targeted != nil, fields: fields, date: date, now: received.wall,
+            allowsHeuristic: Freshness.isHeuristicallyCacheable(status) || directives.contains(.public), policy: policy
+        )
+        born = Freshness.birth(
+            ageValue: age ?? Freshness.ageValue(of: fields), date: statedDate,
+            requested: requested, received: received, trustsDate: policy.trustsDate
+        )
+        freshUntil = born + DeltaSeconds.nanoseconds(lifetime)
+        staleWhileRevalidate = directives.staleWhileRevalidate ?? policy.staleWhileRevalidate
+        staleIfError = directives.staleIfError ?? policy.staleIfError
+        flags = Self.flags(directives, fields, isTargeted: targeted != nil, hasLastModified: modified != nil, policy)
+    }
+
+    private static func flags(
+        _ directives: ResponseDirectives, _ fields: FieldView, isTargeted: Bool, hasLastModified: Bool,
+        _ policy: CachingPolicy
+    ) -> Flags {
+        var flags: Flags = []
+        func set(_ flag: Flags, _ condition: Bool) { if condition { flags.insert(flag) } }
+        let isShared = directives.sharedMaxAge != nil
+        set(.public, directives.contains(.public))
+        set(.private, directives.contains(.private))
+        set(.noStore, directives.contains(.noStore))
+        set(.noCache, directives.contains(.noCache))
+        set(.mustRevalidate, directives.contains(.mustRevalidate) || directives.contains(.proxyRevalidate))
+        set(.mustRevalidate, isShared && policy.sharedMaxAgeForbidsStale)
+        set(.mustUnderstand, directives.contains(.mustUnderstand))
+        set(.immutable, directives.contains(.immutable))
+        set(.noTransform, directives.contains(.noTransform))
+        set(.excludesFields, directives.contains(.privateFields) || directives.contains(.noCacheFields))
+        set(.allowsAuthorized, isShared || directives.contains(.public) || directives.contains(.mustRevalidate))
+        set(.isTargeted, isTargeted)
+        set(.setsCookie, fields.contains(.setCookie))
+        set(.hasLastModified, hasLastModified)
+        set(.hasContentRange, fields.contains(.contentRange))
+        if fields.contains(.vary) {
+            let everything = VaryRule.containsStar(fields)
+            set(.variesByEverything, everything)
+            set(.varies, !everything)
+        }
+        if let tag = fields.entityTag { set(tag.isWeak ? .hasWeakETag : .hasStrongETag, true) }
+        return flags
+    }
+
+    @inlinable public func contains(_ flag: Flags) -> Bool { flags.contains(flag) }
+
+    /// Whether there is anything a validation could be made with.
+    @inlinable
+    public var hasValidator: Bool { !flags.isDisjoint(with: [.hasStrongETag, .hasWeakETag, .hasLastModified]) }
+
+    /// Seconds (RFC 9111 §4.2.3, current_age), counted on the monotonic clock only.
+    @inlinable
+    public func age(at now: Moment) -> UInt32 { DeltaSeconds.saturating((now.monotonic &- born) / 1_000_000_000) }
+
+    /// RFC 9111 §4.2: freshness_lifetime > current_age.
+    @inlinable
+    public func isFresh(at now: Moment) -> Bool { now.monotonic < freshUntil && !flags.contains(.isInvalidated) }
+
+    /// Seconds it stays fresh; negative once it is stale (RFC 9211 §2.5).
+    @inlinable
+    public func timeToLive(at now: Moment) -> Int64 { Int64(lifetime) &- Int64(age(at: now)) }
+
+    /// From now on it is only used after a validation (RFC 9111 §4.4).
+    public mutating func invalidate() { flags.insert(.isInvalidated) }
+
+    /// From now on it is stale (RFC 9111 §4.3.5).
+    public mutating func expire(at now: Moment) { freshUntil = min(freshUntil, now.monotonic) }
+}

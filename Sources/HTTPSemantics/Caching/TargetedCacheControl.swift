@@ -1,0 +1,65 @@
+internal import Bytes
+internal import RawStructuredFieldValues
+
+/// `CDN-Cache-Control` and its kind (RFC 9213): dictionary structured fields that take the place of both
+/// `Cache-Control` and `Expires` for the caches they are aimed at.
+enum TargetedCacheControl {
+    /// The directives of the first field of `targets` that is there, parses and is not empty; `nil` if none is.
+    static func directives(of fields: FieldView, targets: [ByteSlice]) -> ResponseDirectives? {
+        for target in targets {
+            guard let dictionary = dictionary(named: target, in: fields) else { continue }
+            var directives = ResponseDirectives()
+            for (key, value) in dictionary { read(key, value, into: &directives) }
+            return directives
+        }
+        return nil
+    }
+
+    /// The arguments of the directive `name` in the field that `directives(of:targets:)` chooses, when strings.
+    static func fieldNames(under name: String, in fields: FieldView, targets: [ByteSlice]) -> [String]? {
+        for target in targets {
+            guard let dictionary = dictionary(named: target, in: fields) else { continue }
+            if case .item(let item)? = dictionary[name], case .string(let text) = item.rfc9651BareItem { return [text] }
+            return []
+        }
+        return nil
+    }
+
+    private static func dictionary(named name: ByteSlice, in fields: FieldView) -> OrderedMap<String, ItemOrInnerList>? {
+        var bytes: [UInt8] = []
+        var index = fields.firstIndex(named: name.span)
+        while let line = index {
+            if !bytes.isEmpty { bytes.append(UInt8(ascii: ",")) }
+            let value = fields.value(at: line)
+            for position in 0..<value.count { bytes.append(value[position]) }
+            index = fields.firstIndex(named: name.span, from: line + 1)
+        }
+        guard !bytes.isEmpty else { return nil }
+        var parser = StructuredFieldValueParser(bytes)
+        guard let dictionary = try? parser.parseDictionaryFieldValue(), dictionary.count > 0 else { return nil }
+        return dictionary
+    }
+
+    /// A value of a type that its directive cannot have is not consumed (§2.1): for what forbids, the directive
+    /// still counts as there; for a lifetime, it counts as one that makes no sense.
+    private static func read(_ key: String, _ value: ItemOrInnerList, into directives: inout ResponseDirectives) {
+        let name = Array(key.utf8)
+        let none: [UInt8] = []
+        guard case .item(let item) = value else {
+            return directives.read(name: name.span, argument: .text(isSound: false), text: none.span)
+        }
+        switch item.rfc9651BareItem {
+        case .bool(let isSet):
+            if isSet { directives.read(name: name.span, argument: .none, text: none.span) }
+        case .integer(let number):
+            let text = Array(String(number).utf8)
+            directives.read(name: name.span, argument: .text(isSound: true), text: text.span)
+        case .string(let argument):
+            let text = Array(argument.utf8)
+            let isNumber = DeltaSeconds.parse(text.span) != nil
+            directives.read(name: name.span, argument: .text(isSound: !isNumber), text: text.span)
+        case .token, .decimal, .undecodedByteSequence, .date, .displayString:
+            directives.read(name: name.span, argument: .text(isSound: false), text: none.span)
+        }
+    }
+}

@@ -1,0 +1,76 @@
+public import Bytes
+
+/// The request fields that a response's `Vary` nominates (RFC 9110 §12.5.5), in small letters, each once, sorted,
+/// so that two responses which vary by the same fields have equal rules.
+public struct VaryRule: Sendable, Hashable {
+    /// One nominated field: its name, and its number if it is one we know.
+    struct Nominee: Sendable {
+        let name: ByteSlice
+        let field: KnownField
+    }
+
+    let nominees: [Nominee]
+
+    /// A rule that nominates nothing: every request matches.
+    public static let none = VaryRule(nominees: [])
+
+    private init(nominees: [Nominee]) { self.nominees = nominees }
+
+    /// Reads every `Vary` line; `nil` if a member is `*` or no field name, since then nothing ever matches (§4.1).
+    public init?(_ fields: FieldView) {
+        guard fields.contains(.vary) else { self = .none; return }
+        guard !Self.containsStar(fields) else { return nil }
+        var nominees: [Nominee] = []
+        let name = ByteBuffer(capacity: 64)
+        var members = ListIterator(fields, .vary)
+        while let member = members.next() {
+            name.removeAll()
+            for index in 0..<member.count { name.append(member[index].lowercasedASCII) }
+            let candidate = Nominee(name: name.copied(), field: .recognise(name.span))
+            if !nominees.contains(where: { $0.name == candidate.name }) { nominees.append(candidate) }
+        }
+        nominees.sort { $0.name.precedes($1.name) }
+        self.nominees = nominees
+    }
+
+    /// Whether a `Vary` line has a member `*`, or one that cannot be a field name and so can match nothing either.
+    static func containsStar(_ fields: FieldView) -> Bool {
+        var members = ListIterator(fields, .vary)
+        while let member = members.next() {
+            // `*` is a token character, but a field of that name does not exist.
+            if !member.isFieldName || (member.count == 1 && member[0] == UInt8(ascii: "*")) { return true }
+        }
+        return false
+    }
+
+    public var isEmpty: Bool { nominees.isEmpty }
+    public var count: Int { nominees.count }
+
+    /// The nominated name at `index`, in small letters.
+    public func name(at index: Int) -> ByteSlice { nominees[index].name }
+
+    public static func == (left: VaryRule, right: VaryRule) -> Bool {
+        left.nominees.elementsEqual(right.nominees) { $0.name == $1.name }
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        for nominee in nominees { hasher.combine(nominee.name) }
+    }
+}
+
+extension ByteSlice: Hashable {
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(count)
+        let bytes = span
+        for index in 0..<bytes.count { hasher.combine(bytes[index]) }
+    }
+
+    /// Whether these bytes come before those of `other` in the order of dictionaries.
+    func precedes(_ other: ByteSlice) -> Bool {
+        let (left, right) = (span, other.span)
+        for index in 0..<min(left.count, right.count) where left[index] != right[index] {
+            return left[index] < right[index]
+        }
+        return left.count < right.count
+    }
+}

@@ -1,0 +1,33 @@
+/// The character classes of the grammar (RFC 5234 §B.1, RFC 9110 §5.6.2, RFC 3986 §2). Two words of bits cover ASCII.
+extension UInt8 {
+    /// `tchar`: what method and field names are made of (RFC 9110 §5.6.2).
+    @inlinable @inline(__always)
+    var isToken: Bool {
+        // ! # $ % & ' * + - . 0-9, then A-Z ^ _ ` a-z | ~
+        self < 64
+            ? 0x03ff_6cfa_0000_0000 as UInt64 &>> UInt64(self) & 1 != 0
+            : self < 128 && 0x57ff_ffff_c7ff_fffe as UInt64 &>> UInt64(self & 63) & 1 != 0
+    }
+
+    /// `unreserved / sub-delims` (RFC 3986 §3.2.2).
+    @inlinable
+    var isRegisteredNameByte: Bool {
+        // ! $ & ' ( ) * + , - . 0-9 ; =, then A-Z _ a-z ~
+        self < 64
+            ? 0x2bff_7fd2_0000_0000 as UInt64 &>> UInt64(self) & 1 != 0
+            : self < 128 && 0x47ff_fffe_87ff_fffe as UInt64 &>> UInt64(self & 63) & 1 != 0
+    }
+
+    /// Whether a field value may not hold it: CTL except HTAB (RFC 9110 §5.5).
+    @inlinable @inline(__always)
+    var isForbiddenInValue: Bool { (self < 0x20 && self != 0x09) || self == 0x7f }
+
+    /// The value of a `HEXDIG`.
+    @inlinable
+    var hexadecimalValue: UInt8? {
+        let digit = self &- 0x30
+        if digit < 10 { return digit }
+        let letter = (self | 0x20) &- 0x61
+        return letter < 6 ? letter &+ 10 : nil
+    }
+}

@@ -1,0 +1,29 @@
+/// A stretch of a message's bytes, counted from the start of its head.
+public struct ByteRange: Sendable, Hashable, BitwiseCopyable {
+    public let lower: UInt32
+    public let upper: UInt32
+
+    @inlinable
+    public init(_ range: Range<Int>) {
+        lower = UInt32(truncatingIfNeeded: range.lowerBound)
+        upper = UInt32(truncatingIfNeeded: range.upperBound)
+    }
+
+    @inlinable public var count: Int { Int(upper &- lower) }
+    @inlinable public var range: Range<Int> { Int(lower)..<Int(upper) }
+}
+
+/// One field line of a head (RFC 9110 §5): where its name and its value stand, and which known field it is.
+/// The value is without the white space around it.
+public struct FieldLine: Sendable, BitwiseCopyable {
+    public let name: ByteRange
+    public let value: ByteRange
+    public let field: KnownField
+
+    @inlinable
+    public init(name: ByteRange, value: ByteRange, field: KnownField) {
+        self.name = name
+        self.value = value
+        self.field = field
+    }
+}

@@ -1,0 +1,93 @@
+public import Bytes
+
+/// The fields of one message, read where they stand: in a connection's read buffer or in an owned `HeadBlock`.
+///
+/// All rules take this view, so that none of them cares where the head lives and none of them allocates.
+/// Lines keep the order and the bytes of the message; a name may occur more than once.
+public struct FieldView: ~Escapable {
+    /// The head's bytes; every range of `lines` counts from its first.
+    public let bytes: Span<UInt8>
+    public let lines: Span<FieldLine>
+    /// The known fields that occur at least once.
+    public let present: FieldSet
+
+    @inlinable
+    @_lifetime(copy bytes, copy lines)
+    public init(bytes: Span<UInt8>, lines: Span<FieldLine>, present: FieldSet) {
+        self.bytes = bytes
+        self.lines = lines
+        self.present = present
+    }
+
+    @inlinable
+    @_lifetime(copy self)
+    public func name(at index: Int) -> Span<UInt8> { bytes.extracting(lines[index].name.range) }
+
+    @inlinable
+    @_lifetime(copy self)
+    public func value(at index: Int) -> Span<UInt8> { bytes.extracting(lines[index].value.range) }
+
+    @inlinable
+    public func contains(_ field: KnownField) -> Bool { present.contains(field) }
+
+    /// The index of the first line of `field` at or after `start`. Loop with it to see every line of a field.
+    @inlinable
+    public func firstIndex(of field: KnownField, from start: Int = 0) -> Int? {
+        guard present.contains(field) else { return nil }
+        var index = start
+        while index < lines.count {
+            if lines[index].field == field { return index }
+            index &+= 1
+        }
+        return nil
+    }
+
+    /// The index of the first line whose name is `name`, in any case, at or after `start`.
+    @inlinable
+    public func firstIndex(named name: Span<UInt8>, from start: Int = 0) -> Int? {
+        var index = start
+        while index < lines.count {
+            if self.name(at: index).isEqualIgnoringCase(to: name) { return index }
+            index &+= 1
+        }
+        return nil
+    }
+
+    /// How many lines of `field` there are.
+    @inlinable
+    public func count(of field: KnownField) -> Int {
+        guard present.contains(field) else { return 0 }
+        var total = 0
+        for index in 0..<lines.count where lines[index].field == field { total &+= 1 }
+        return total
+    }
+}
+
+/// The fields of one message with the bytes they stand in: immutable, and free to go to any thread.
+public struct HeadBlock: Sendable {
+    public let bytes: ByteSlice
+    public let lines: [FieldLine]
+    public let present: FieldSet
+
+    public init(bytes: ByteSlice, lines: [FieldLine], present: FieldSet) {
+        self.bytes = bytes
+        self.lines = lines
+        self.present = present
+    }
+
+    /// A copy of what `view` shows. The ranges stay as they are.
+    public init(copying view: FieldView) {
+        bytes = ByteSlice(copying: view.bytes)
+        var copy: [FieldLine] = []
+        copy.reserveCapacity(view.lines.count)
+        for index in 0..<view.lines.count { copy.append(view.lines[index]) }
+        lines = copy
+        present = view.present
+    }
+
+    @inlinable
+    public var view: FieldView {
+        @_lifetime(borrow self)
+        get { FieldView(bytes: bytes.span, lines: lines.span, present: present) }
+    }
+}

@@ -1,0 +1,31 @@
+/// The field names the proxy acts on. A name is recognised once, while its line is parsed; afterwards it is a number.
+///
+/// The raw value is the bit in a `FieldSet`.
+public enum KnownField: UInt8, Sendable, CaseIterable, BitwiseCopyable {
+    case other = 0
+    // Framing and connection (RFC 9112, RFC 9110 §7.6)
+    case connection, contentLength, transferEncoding, te, trailer, upgrade, expect, keepAlive, proxyConnection, host
+    // Caching (RFC 9111 and friends)
+    case age, cacheControl, cdnCacheControl, expires, date, pragma, warning, vary, noVarySearch, cacheStatus
+    case cacheGroups, cacheGroupInvalidation
+    // Validation (RFC 9110 §8.8, §13)
+    case etag, lastModified, ifMatch, ifNoneMatch, ifModifiedSince, ifUnmodifiedSince, ifRange
+    // Ranges and representation
+    case range, acceptRanges, contentRange, contentType, contentEncoding, contentLocation, location
+    // Who may see it
+    case authorization, proxyAuthorization, proxyAuthenticate, proxyAuthenticationInfo, setCookie, cookie
+    // Path of the message
+    case via, cdnLoop, forwarded, xForwardedFor, xForwardedProto, xForwardedHost, proxyStatus, maxForwards
+    case retryAfter, server
+    // Common nominees of `Vary`
+    case accept, acceptEncoding, acceptLanguage, userAgent, referer, origin
+}
+
+/// A set of known fields, one bit each.
+public struct FieldSet: OptionSet, Sendable, Hashable {
+    public let rawValue: UInt64
+    @inlinable public init(rawValue: UInt64) { self.rawValue = rawValue }
+    @inlinable public init(_ field: KnownField) { rawValue = 1 << UInt64(field.rawValue) }
+    @inlinable public func contains(_ field: KnownField) -> Bool { rawValue & 1 << UInt64(field.rawValue) != 0 }
+    @inlinable public mutating func insert(_ field: KnownField) { self = union(FieldSet(field)) }
+}

@@ -1,0 +1,88 @@
+public import Bytes
+
+/// How a list's commas are found.
+public enum ListQuoting: Sendable {
+    /// Every comma separates: lists of tokens, like `Connection`. An unpaired quote can hide nothing.
+    case none
+    /// Commas in a quoted-string (RFC 9110 §5.6.4) do not separate: `Cache-Control`, `If-None-Match`.
+    case quotedStrings
+}
+
+/// The members of one comma-separated value (RFC 9110 §5.6.1), trimmed, empty ones left out (§5.6.1.2).
+public struct MemberIterator: ~Escapable {
+    @usableFromInline let value: Span<UInt8>
+    @usableFromInline let quoting: ListQuoting
+    @usableFromInline var position = 0
+
+    @inlinable
+    @_lifetime(copy value)
+    public init(_ value: Span<UInt8>, quoting: ListQuoting = .none) {
+        self.value = value
+        self.quoting = quoting
+    }
+
+    @inlinable
+    @_lifetime(copy self)
+    public mutating func next() -> Span<UInt8>? {
+        while position < value.count {
+            let member = value.extracting(position..<end()).trimmingOptionalWhitespace()
+            position &+= 1
+            if !member.isEmpty { return member }
+        }
+        return nil
+    }
+
+    /// Moves to the comma that ends the member which starts here, or to the end.
+    @usableFromInline
+    mutating func end() -> Int {
+        var quoted = false
+        while position < value.count {
+            switch value[position] {
+            case UInt8(ascii: ",") where !quoted: return position
+            case UInt8(ascii: "\"") where quoting == .quotedStrings: quoted.toggle()
+            case UInt8(ascii: "\\") where quoted: position = min(position &+ 1, value.count &- 1)
+            default: break
+            }
+            position &+= 1
+        }
+        return position
+    }
+}
+
+/// The members of a list field across all its lines, in order (RFC 9110 §5.3). Allocates nothing.
+///
+///     var options = ListIterator(fields, .connection)
+///     while let option = options.next() { … }
+public struct ListIterator: ~Escapable {
+    @usableFromInline let fields: FieldView
+    @usableFromInline let field: KnownField
+    @usableFromInline let quoting: ListQuoting
+    /// The line that `members` reads; `nil` behind the last.
+    @usableFromInline var line: Int?
+    @usableFromInline var members: MemberIterator
+
+    @inlinable
+    @_lifetime(copy fields)
+    public init(_ fields: FieldView, _ field: KnownField, quoting: ListQuoting = .none) {
+        self.fields = fields
+        self.field = field
+        self.quoting = quoting
+        line = fields.firstIndex(of: field)
+        if let line {
+            members = MemberIterator(fields.value(at: line), quoting: quoting)
+        } else {
+            members = MemberIterator(fields.bytes.extracting(0..<0), quoting: quoting)
+        }
+    }
+
+    @inlinable
+    @_lifetime(copy self)
+    public mutating func next() -> Span<UInt8>? {
+        while let current = line {
+            if let member = members.next() { return member }
+            line = fields.firstIndex(of: field, from: current &+ 1)
+            if let line { members = MemberIterator(fields.value(at: line), quoting: quoting) }
+        }
+        return nil
+    }
+}

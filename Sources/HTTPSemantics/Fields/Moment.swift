@@ -1,0 +1,22 @@
+/// A point in time on both clocks. The rules take it as an argument; none of them reads a clock.
+///
+/// Durations are always differences of `monotonic`, so that a step of the wall clock neither ages nor rejuvenates
+/// a stored response; `wall` is only compared with dates that messages carry.
+public struct Moment: Sendable, Hashable {
+    /// Nanoseconds of the monotonic clock.
+    public let monotonic: Int64
+    /// Seconds since 1970-01-01 00:00:00 UTC.
+    public let wall: Int64
+
+    @inlinable
+    public init(monotonic: Int64, wall: Int64) {
+        self.monotonic = monotonic
+        self.wall = wall
+    }
+
+    /// Whole seconds from `earlier` to this moment on the monotonic clock, never negative.
+    @inlinable
+    public func seconds(since earlier: Moment) -> Int64 {
+        max(0, (monotonic &- earlier.monotonic) / 1_000_000_000)
+    }
+}

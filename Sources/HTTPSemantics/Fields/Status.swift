@@ -1,0 +1,106 @@
+/// A status code (RFC 9110 §15).
+public struct Status: Sendable, Hashable, BitwiseCopyable {
+    public let code: UInt16
+    @inlinable public init(_ code: UInt16) { self.code = code }
+
+    /// 1xx: another head follows for the same request (RFC 9110 §15.2).
+    @inlinable public var isInformational: Bool { code < 200 }
+    @inlinable public var isSuccessful: Bool { code >= 200 && code < 300 }
+    @inlinable public var isRedirection: Bool { code >= 300 && code < 400 }
+    @inlinable public var isClientError: Bool { code >= 400 && code < 500 }
+    /// 5xx, and what is no valid code at all: "as if it had a 5xx" (RFC 9110 §15).
+    @inlinable public var isServerError: Bool { code >= 500 }
+
+    /// A response with this status has no content, whatever was asked (RFC 9112 §6.3, 1).
+    @inlinable public var forbidsContent: Bool { code < 200 || code == 204 || code == 304 }
+
+    public static let `continue` = Status(100)
+    public static let switchingProtocols = Status(101)
+    public static let ok = Status(200)
+    public static let noContent = Status(204)
+    public static let partialContent = Status(206)
+    public static let notModified = Status(304)
+    public static let badRequest = Status(400)
+    public static let notFound = Status(404)
+    public static let methodNotAllowed = Status(405)
+    public static let requestTimeout = Status(408)
+    public static let preconditionFailed = Status(412)
+    public static let contentTooLarge = Status(413)
+    public static let uriTooLong = Status(414)
+    public static let rangeNotSatisfiable = Status(416)
+    public static let expectationFailed = Status(417)
+    public static let misdirectedRequest = Status(421)
+    public static let requestHeaderFieldsTooLarge = Status(431)
+    public static let internalServerError = Status(500)
+    public static let notImplemented = Status(501)
+    public static let badGateway = Status(502)
+    public static let serviceUnavailable = Status(503)
+    public static let gatewayTimeout = Status(504)
+    public static let versionNotSupported = Status(505)
+
+    /// The registered phrase (RFC 9110 §15, RFC 6585, RFC 7725, RFC 8297, RFC 8470); empty if there is none.
+    public var reasonPhrase: StaticString {
+        switch code {
+        case 100: "Continue"
+        case 101: "Switching Protocols"
+        case 103: "Early Hints"
+        case 200: "OK"
+        case 201: "Created"
+        case 202: "Accepted"
+        case 203: "Non-Authoritative Information"
+        case 204: "No Content"
+        case 205: "Reset Content"
+        case 206: "Partial Content"
+        case 207: "Multi-Status"
+        case 208: "Already Reported"
+        case 226: "IM Used"
+        case 300: "Multiple Choices"
+        case 301: "Moved Permanently"
+        case 302: "Found"
+        case 303: "See Other"
+        case 304: "Not Modified"
+        case 305: "Use Proxy"
+        case 307: "Temporary Redirect"
+        case 308: "Permanent Redirect"
+        case 400: "Bad Request"
+        case 401: "Unauthorized"
+        case 402: "Payment Required"
+        case 403: "Forbidden"
+        case 404: "Not Found"
+        case 405: "Method Not Allowed"
+        case 406: "Not Acceptable"
+        case 407: "Proxy Authentication Required"
+        case 408: "Request Timeout"
+        case 409: "Conflict"
+        case 410: "Gone"
+        case 411: "Length Required"
+        case 412: "Precondition Failed"
+        case 413: "Content Too Large"
+        case 414: "URI Too Long"
+        case 415: "Unsupported Media Type"
+        case 416: "Range Not Satisfiable"
+        case 417: "Expectation Failed"
+        case 421: "Misdirected Request"
+        case 422: "Unprocessable Content"
+        case 423: "Locked"
+        case 424: "Failed Dependency"
+        case 425: "Too Early"
+        case 426: "Upgrade Required"
+        case 428: "Precondition Required"
+        case 429: "Too Many Requests"
+        case 431: "Request Header Fields Too Large"
+        case 451: "Unavailable For Legal Reasons"
+        case 500: "Internal Server Error"
+        case 501: "Not Implemented"
+        case 502: "Bad Gateway"
+        case 503: "Service Unavailable"
+        case 504: "Gateway Timeout"
+        case 505: "HTTP Version Not Supported"
+        case 506: "Variant Also Negotiates"
+        case 507: "Insufficient Storage"
+        case 508: "Loop Detected"
+        case 511: "Network Authentication Required"
+        default: ""
+        }
+    }
+}

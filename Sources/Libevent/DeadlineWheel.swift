@@ -1,0 +1,102 @@
+/// Something deadlines can be set for. A base class, not a protocol: a deadline is reached by a table call.
+open class DeadlineTarget {
+    public init() {}
+
+    /// A deadline of this object has come. On the loop's thread.
+    ///
+    /// To be lazy about activity, leave the deadline armed, only note the time of the activity, and answer here when
+    /// it should really be.
+    /// - Parameter kind: what was given when it was armed.
+    /// - Returns: when the same deadline is due again, in nanoseconds like `EventLoop.now`; `nil` when it is over.
+    open func deadlineReached(_ kind: UInt8) -> Int64? { nil }
+}
+
+/// Deadlines by the thousand on one loop, at constant cost each and with one libevent timer for all.
+///
+/// Time is coarse: a deadline is reached never before its time on the loop's clock and normally within one tick after
+/// it. Ticks are counted off the clock, so lateness does not add up. An armed deadline keeps its target alive. The timer
+/// only runs while something is armed.
+public final class DeadlineWheel {
+    public enum Settings {
+        /// 100 ms, in nanoseconds: timeouts are given in seconds, and ten wake-ups a second cost nothing.
+        public static let tick: Int64 = 100_000_000
+        /// 51 s a turn: most timeouts fire in their first one.
+        static let rings = 512
+    }
+
+    private var wheel = Wheel<(target: DeadlineTarget, kind: UInt8)>(ringCount: Settings.rings)
+    private var timer: Timer?
+    /// The loop owns its wheel.
+    private unowned let loop: EventLoop
+    private let origin: Int64
+
+    init(loop: EventLoop) {
+        self.loop = loop
+        origin = loop.now
+    }
+
+    /// How many are armed.
+    public var count: Int { wheel.count }
+
+    /// Lets `target.deadlineReached(kind)` be called once `time` (nanoseconds like `EventLoop.now`) has come.
+    public func arm(_ target: DeadlineTarget, _ kind: UInt8 = 0, at time: Int64) -> Deadline {
+        if timer == nil {
+            // While nothing was armed nobody turned the wheel.
+            wheel.collect(upTo: tick(before: loop.now))
+            timer = loop.schedule(every: Settings.tick) { [unowned self] in turn() }
+        }
+        return wheel.insert((target, kind), at: tick(after: time))
+    }
+
+    /// The same, `delay` nanoseconds from the loop's `now`.
+    public func arm(_ target: DeadlineTarget, _ kind: UInt8 = 0, after delay: Int64) -> Deadline {
+        arm(target, kind, at: later(delay))
+    }
+
+    /// Moves an armed deadline; false when it is over.
+    @discardableResult
+    public func move(_ deadline: Deadline, to time: Int64) -> Bool {
+        wheel.move(deadline, to: tick(after: time))
+    }
+
+    /// Disarms and forgets; does nothing when it is over.
+    public func cancel(_ deadline: inout Deadline) {
+        wheel.remove(deadline)
+        deadline = .none
+    }
+
+    /// Lets go of all targets, which keep the loop that keeps this wheel.
+    func loopEnds() {
+        timer = nil
+        wheel = Wheel(ringCount: Settings.rings)
+    }
+
+    private func turn() {
+        wheel.collect(upTo: tick(before: loop.now))
+        while let (deadline, entry) = wheel.nextDue() {
+            if let again = entry.target.deadlineReached(entry.kind) {
+                wheel.move(deadline, to: tick(after: again))
+            } else {
+                wheel.remove(deadline)
+            }
+        }
+        if wheel.count == 0 {
+            timer?.cancel()
+            timer = nil
+        }
+    }
+
+    private func later(_ delay: Int64) -> Int64 {
+        let (time, overflow) = loop.now.addingReportingOverflow(delay)
+        return overflow ? .max : time
+    }
+
+    /// The last tick that has begun at `time`.
+    private func tick(before time: Int64) -> Int64 { (time - origin) / Settings.tick }
+
+    /// The first tick not before `time`.
+    private func tick(after time: Int64) -> Int64 {
+        let elapsed = max(0, time - origin)
+        return elapsed / Settings.tick + (elapsed % Settings.tick == 0 ? 0 : 1)
+    }
+}

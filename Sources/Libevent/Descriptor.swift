@@ -1,0 +1,42 @@
+internal import Glibc
+
+/// One open file descriptor with one owner, closed when the owner lets go of it.
+public struct Descriptor: ~Copyable, Sendable {
+    /// For calls only; it stays this value's to close.
+    public let rawValue: Int32
+
+    /// Takes over `rawValue`, which must be open and must belong to nobody else.
+    public init(adopting rawValue: Int32) {
+        self.rawValue = rawValue
+    }
+
+    /// Hands the descriptor over to the caller, who closes it from now on.
+    public consuming func take() -> Int32 {
+        let rawValue = rawValue
+        discard self
+        return rawValue
+    }
+
+    deinit { _ = Glibc.close(rawValue) }
+
+    /// A new non-blocking stream socket for addresses like `address`, closed in programs started from here.
+    static func stream(for address: SocketAddress) throws(SystemError) -> Descriptor {
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+        let number = Glibc.socket(address.family, type, 0)
+        guard number >= 0 else { throw .last(.socket) }
+        return Descriptor(adopting: number)
+    }
+
+    func setOption(_ level: Int32, _ name: Int32, _ value: Int32) throws(SystemError) {
+        try setSocketOption(rawValue, level, name, value)
+    }
+}
+
+func setSocketOption<Value>(
+    _ descriptor: Int32, _ level: Int32, _ name: Int32, _ value: Value
+) throws(SystemError) where Value: BitwiseCopyable {
+    let result = unsafe withUnsafePointer(to: value) { pointer in
+        unsafe setsockopt(descriptor, level, name, pointer, socklen_t(MemoryLayout<Value>.size))
+    }
+    guard result == 0 else { throw .last(.setOption) }
+}

@@ -1,0 +1,180 @@
+internal import CLibevent
+internal import Glibc
+
+/// One thread's engine: a libevent base with its timers, signals, sockets and mailbox.
+///
+/// A loop and everything made on it belong to the thread that runs it. They are not `Sendable`, so the compiler keeps
+/// them there and nothing here takes a lock; other threads hold the loop's `handle`. An iteration waits for
+/// readiness, runs what is due, then the batch of posted jobs if one came, then the `afterBatch` hooks.
+@safe public final class EventLoop {
+    /// The loop as seen from other threads.
+    public let handle: LoopHandle
+    let base: OpaquePointer
+
+    @usableFromInline var clockIsFresh = false
+    @usableFromInline var monotonic: Int64 = 0
+    @usableFromInline var wallClock: Int64 = 0
+
+    private var wakeUp: Watch?
+    private var batch: [LoopHandle.Job] = []
+    private var hooks: [() -> Void] = []
+    private var isRunning = false
+    private var isFinished = false
+
+    /// Pending timers keep alive here; see `Timer`.
+    var timers: [ObjectIdentifier: Timer] = [:]
+    var signals: [ObjectIdentifier: SignalWatch] = [:]
+    /// Look-ups whose libevent callback is still to come.
+    var pendingLookups = 0
+
+    private var wheel: DeadlineWheel?
+
+    /// For one gathering write after another; empty between them.
+    public let gatherList = GatherList()
+
+    /// A loop of the calling thread, to be run there.
+    public convenience init() throws(SystemError) {
+        try self.init(handle: LoopHandle())
+        handle.claim()
+    }
+
+    /// A loop of the thread that will `claim` it.
+    init(handle: LoopHandle) throws(SystemError) {
+        guard let configuration = unsafe event_config_new() else { throw SystemError(.eventBase, code: ENOMEM) }
+        defer { unsafe event_config_free(configuration) }
+        // Only the mailbox crosses threads, and it has its own lock.
+        let flags = UInt32(EVENT_BASE_FLAG_NOLOCK.rawValue | EVENT_BASE_FLAG_IGNORE_ENV.rawValue)
+        _ = unsafe event_config_set_flag(configuration, Int32(flags))
+        guard let base = unsafe event_base_new_with_config(configuration) else { throw .last(.eventBase) }
+        self.handle = handle
+        unsafe self.base = base
+        wakeUp = try unsafe Watch(
+            base, handle.wakeUp.rawValue, EV_READ | EV_PERSIST | EV_ET, context: context(self)
+        ) { _, _, context in
+            unsafe watcher(context, as: EventLoop.self)?.runBatch()
+        }
+    }
+
+    deinit {
+        // Nothing but this loop's own watches can be left: sockets, listeners and resolvers keep their loop alive.
+        // Jobs still posted are dropped with the handle.
+        for timer in timers.values { timer.loopEnds() }
+        for signal in signals.values { signal.loopEnds() }
+        handle.beginClosing()
+        while handle.takeLastBatch(&batch) { batch.removeAll() }
+        handle.disown()
+        wakeUp = nil
+        unsafe event_base_free(base)
+    }
+}
+
+// MARK: Running
+
+extension EventLoop {
+    /// Runs on the calling thread until `stop`. May be run again afterwards.
+    public func run() {
+        precondition(!isFinished, "a finished loop was run")
+        handle.claim()
+        isRunning = true
+        while !handle.mustStop {
+            clockIsFresh = false
+            let waits = hooks.isEmpty && !handle.hasOwnPosts
+            let result = unsafe event_base_loop(base, waits ? EVLOOP_ONCE : EVLOOP_ONCE | EVLOOP_NONBLOCK)
+            precondition(result >= 0, "the kernel refused to wait for events")
+            if handle.hasOwnPosts { runBatch() }
+            if !hooks.isEmpty { runHooks() }
+        }
+        isRunning = false
+        clockIsFresh = false
+        handle.forgetStop()
+    }
+
+    /// Lets `run` return once the current iteration is over.
+    public func stop() { handle.stop() }
+
+    /// Runs `hook` once at the end of the current iteration, after its jobs: the place to flush what gathered
+    /// meanwhile. A hook added by a hook runs at the end of the next iteration, which then does not wait.
+    public func afterBatch(_ hook: @escaping () -> Void) { hooks.append(hook) }
+
+    /// Ends the loop: refuses new posts, runs those already taken and the hooks, drops timers and signals.
+    /// Called by the loop's thread after `run`, at most once; a `LoopThread` does it by itself.
+    public func finish() {
+        guard !isFinished else { return }
+        isFinished = true
+        handle.beginClosing()
+        runBatch()
+        runHooks()
+        // Cancelled look-ups answer libevent's way, in a later iteration; their memory goes with the answer.
+        var rounds = 8
+        while pendingLookups > 0, rounds > 0 {
+            _ = unsafe event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK)
+            rounds -= 1
+        }
+        for timer in timers.values { timer.cancel() }
+        for signal in signals.values { signal.cancel() }
+        wheel?.loopEnds()
+        hooks.removeAll()
+        // What comes home now was dropped elsewhere a moment ago.
+        while handle.takeLastBatch(&batch) { runTakenBatch() }
+        handle.disown()
+    }
+
+    private func runBatch() {
+        handle.takeBatch(&batch)
+        runTakenBatch()
+    }
+
+    private func runTakenBatch() {
+        // Jobs run and are released one by one in order; what they post lands in the mailbox, not here.
+        for job in batch { job() }
+        // A rare burst does not hold its memory for ever.
+        batch.removeAll(keepingCapacity: batch.capacity <= 4096)
+    }
+
+    private func runHooks() {
+        var due: [() -> Void] = []
+        swap(&due, &hooks)
+        for hook in due { hook() }
+        due.removeAll(keepingCapacity: true)
+        if hooks.isEmpty { swap(&due, &hooks) }
+    }
+}
+
+// MARK: Time
+
+extension EventLoop {
+    /// Deadlines by the thousand; see there.
+    public var deadlines: DeadlineWheel {
+        if let wheel { return wheel }
+        let made = DeadlineWheel(loop: self)
+        wheel = made
+        return made
+    }
+}
+
+extension EventLoop {
+    /// Nanoseconds on the monotonic clock (`CLOCK_MONOTONIC`), read at most once an iteration, when first asked for.
+    @inlinable
+    public var now: Int64 {
+        if !clockIsFresh { readClocks() }
+        return monotonic
+    }
+
+    /// Seconds since 1970 as the wall clock has it, read together with `now`.
+    @inlinable
+    public var wallClockSeconds: Int64 {
+        if !clockIsFresh { readClocks() }
+        return wallClock
+    }
+
+    @usableFromInline
+    func readClocks() {
+        var time = timespec()
+        unsafe clock_gettime(CLOCK_MONOTONIC, &time)
+        monotonic = Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+        unsafe clock_gettime(CLOCK_REALTIME, &time)
+        wallClock = Int64(time.tv_sec)
+        // Outside of `run` there is no iteration whose beginning would make the reading stale.
+        clockIsFresh = isRunning
+    }
+}

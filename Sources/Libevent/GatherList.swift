@@ -1,0 +1,67 @@
+public import Bytes
+internal import Glibc
+
+/// The pieces of one gathering write. A list is filled, written and emptied again and again without allocating, so one a
+/// loop is enough. It keeps what the pieces point into alive until emptied.
+@safe public final class GatherList {
+    /// How many pieces fit in. The kernel would take 1024; more than this rarely fit into a socket's buffer.
+    public static let capacity = 64
+
+    /// The first place is left free for a piece that is only borrowed for one call.
+    private let vectors: UnsafeMutablePointer<iovec>
+    /// `vectors[i + 1]` points into `pieces[i]`, whose chunk never moves.
+    private var pieces: [ByteSlice] = []
+    /// Bytes of all pieces.
+    public private(set) var byteCount = 0
+
+    public init() {
+        unsafe vectors = .allocate(capacity: Self.capacity + 1)
+        pieces.reserveCapacity(Self.capacity)
+    }
+
+    deinit { unsafe vectors.deallocate() }
+
+    public var count: Int { pieces.count }
+    public var isEmpty: Bool { pieces.isEmpty }
+    public var isFull: Bool { pieces.count == Self.capacity }
+
+    /// Adds a piece; the list must not be full. An empty piece is left out.
+    public func append(_ piece: ByteSlice) {
+        precondition(!isFull, "a piece too many")
+        guard !piece.isEmpty else { return }
+        pieces.append(piece)
+        byteCount += piece.count
+        unsafe piece.span.withUnsafeBytes { bytes in
+            // Outlives the closure: the chunk's memory does not move, and `pieces` keeps the chunk.
+            unsafe vectors[pieces.count] = iovec(
+                iov_base: UnsafeMutableRawPointer(mutating: bytes.baseAddress), iov_len: bytes.count)
+        }
+    }
+
+    public func removeAll() {
+        pieces.removeAll(keepingCapacity: true)
+        byteCount = 0
+    }
+
+    /// The pieces less the first `written` bytes: what is left to send after a write.
+    public func forEachUnwritten(after written: Int, _ body: (ByteSlice) -> Void) {
+        var skipped = written
+        for piece in pieces {
+            if skipped >= piece.count {
+                skipped -= piece.count
+            } else {
+                body(skipped == 0 ? piece : piece[skipped..<piece.count])
+                skipped = 0
+            }
+        }
+    }
+
+    /// All pieces behind `head`, for one call of `body`.
+    func withVectors<Result>(
+        after head: UnsafeRawBufferPointer, _ body: (UnsafeMutablePointer<iovec>, Int) -> Result
+    ) -> Result {
+        guard head.count > 0 else { return unsafe body(vectors + 1, pieces.count) }
+        unsafe vectors[0] = iovec(iov_base: UnsafeMutableRawPointer(mutating: head.baseAddress), iov_len: head.count)
+        return unsafe body(vectors, pieces.count + 1)
+    }
+}

@@ -1,0 +1,27 @@
+internal import Glibc
+
+/// Why an address cannot be listened on.
+public struct ListenError: Error, Hashable, Sendable, CustomStringConvertible {
+    public enum Reason: String, Sendable {
+        case addressInUse = "address_in_use"
+        case noPermission = "no_permission"
+        /// Not an address of this machine, or a path that cannot be.
+        case addressUnavailable = "address_unavailable"
+        case other
+    }
+
+    public let address: SocketAddress
+    /// The call that failed, with its `errno`.
+    public let cause: SystemError
+
+    public var reason: Reason {
+        switch cause.code {
+        case EADDRINUSE: .addressInUse
+        case EACCES, EPERM, EROFS: .noPermission
+        case EADDRNOTAVAIL, EAFNOSUPPORT, ENOENT, ENOTDIR, ENAMETOOLONG, EINVAL: .addressUnavailable
+        default: .other
+        }
+    }
+
+    public var description: String { "cannot listen on \(address): \(cause.message)" }
+}

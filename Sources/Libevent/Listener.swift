@@ -1,0 +1,204 @@
+internal import CLibevent
+internal import Glibc
+
+/// Accepts connections on one address, on its loop. Letting go of it closes it.
+///
+/// When descriptors run out it stops accepting for a moment and then tries again: the clients wait in the kernel's
+/// queue meanwhile. (Keeping a spare descriptor to accept and turn away with would need it on every loop, and two loops
+/// would take it from each other; a limit on connections below the descriptor limit answers 503 before it comes to that.)
+@safe public final class Listener {
+    public typealias Accept = (_ connection: consuming Descriptor, _ peer: SocketAddress) -> Void
+
+    public struct Settings: Sendable {
+        /// Connections the kernel queues; it takes at most `net.core.somaxconn`, 4096 by default.
+        public var backlog: Int32 = 4096
+        /// SO_REUSEPORT: each loop has its own listener on the address, and the kernel spreads connections over them.
+        public var sharesPort = false
+        /// `[::]` does not take IPv4 as well, so that `0.0.0.0` can be listened on beside it.
+        public var ipv6Only = true
+        /// Connections accepted before the loop's other work gets its turn.
+        public var acceptsPerWakeUp = 64
+        /// Pause when descriptors run out, in nanoseconds.
+        public var retryDelay: Int64 = 100_000_000
+        /// Failures are reported no more often than this, in nanoseconds.
+        public var reportInterval: Int64 = 1_000_000_000
+        /// Permissions of a unix socket's path; `nil` leaves them to the umask.
+        public var pathMode: UInt32?
+
+        public init() {}
+    }
+
+    /// The address with the port the kernel chose where 0 was asked for.
+    public let localAddress: SocketAddress
+    public let loop: EventLoop
+    private let settings: Settings
+    private let accept: Accept
+    private let report: (SystemError) -> Void
+
+    /// -1 once closed.
+    private var descriptor: Int32
+    private var watch: Watch?
+    private var isPaused = false
+    private var retry: Timer?
+    private var lastReport: Int64?
+    /// Whether the path was made here and goes with the listener.
+    private var ownsPath = false
+
+    /// Listens on `address` and accepts from the next iteration on.
+    /// - Parameters:
+    ///   - onFailure: told when accepting fails for want of descriptors or memory, once a `reportInterval` at most.
+    ///   - accept: is handed each connection, non-blocking, and closed if not kept.
+    public convenience init(
+        _ address: SocketAddress, on loop: EventLoop, settings: Settings = Settings(),
+        onFailure: @escaping (SystemError) -> Void = { _ in }, accept: @escaping Accept
+    ) throws(ListenError) {
+        do throws(SystemError) {
+            let descriptor = try Self.bind(address, settings)
+            guard Glibc.listen(descriptor.rawValue, settings.backlog) == 0 else { throw .last(.listen) }
+            try self.init(adopting: descriptor, on: loop, settings: settings, onFailure: onFailure, accept: accept)
+            ownsPath = true
+        } catch {
+            throw ListenError(address: address, cause: error)
+        }
+    }
+
+    /// Accepts on a socket that listens already, such as one inherited from systemd; it must be non-blocking.
+    public init(
+        adopting descriptor: consuming Descriptor, on loop: EventLoop, settings: Settings = Settings(),
+        onFailure: @escaping (SystemError) -> Void = { _ in }, accept: @escaping Accept
+    ) throws(SystemError) {
+        localAddress = try unsafe SocketAddress.asking(.getsockname, descriptor.rawValue) { unsafe getsockname($0, $1, $2) }
+        self.loop = loop
+        self.settings = settings
+        self.accept = accept
+        report = onFailure
+        self.descriptor = descriptor.take()
+        try startWatching()
+    }
+
+    deinit { close() }
+
+    /// Finds out whether `address` can be listened on, without sharing: another program that shares its port there, which
+    /// `sharesPort` alone would silently join, is noticed. To be asked before the first shared listener.
+    public static func probe(_ address: SocketAddress) throws(ListenError) {
+        var settings = Settings()
+        settings.sharesPort = false
+        if case .unix = address { return }
+        do throws(SystemError) {
+            // Binding is not enough: what is only bound may be bound beside.
+            let descriptor = try bind(address, settings)
+            guard Glibc.listen(descriptor.rawValue, 1) == 0 else { throw .last(.listen) }
+        } catch {
+            throw ListenError(address: address, cause: error)
+        }
+    }
+
+    /// Leaves new connections in the kernel's queue until `resume`.
+    public func pause() {
+        isPaused = true
+        stopWatching()
+    }
+
+    public func resume() {
+        guard isPaused, descriptor >= 0 else { return }
+        isPaused = false
+        watchOrRetry()
+    }
+
+    /// Closes, and removes the path of a unix socket bound here; queued connections are reset. May be called again.
+    public func close() {
+        guard descriptor >= 0 else { return }
+        stopWatching()
+        _ = Glibc.close(descriptor)
+        descriptor = -1
+        if ownsPath, case .unix(let path) = localAddress { _ = unsafe unlink(path) }
+    }
+
+    private func startWatching() throws(SystemError) {
+        watch = try unsafe Watch(loop.base, descriptor, EV_READ | EV_PERSIST, context: context(self)) { _, _, context in
+            unsafe watcher(context, as: Listener.self)?.acceptBatch()
+        }
+    }
+
+    private func stopWatching() {
+        watch = nil
+        retry?.cancel()
+        retry = nil
+    }
+
+    private func watchOrRetry() {
+        do throws(SystemError) { try startWatching() } catch { retryLater(error) }
+    }
+
+    private func acceptBatch() {
+        // The callback may pause or close.
+        for _ in 0..<settings.acceptsPerWakeUp where watch != nil {
+            var memory = sockaddr_storage()
+            var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+            let number = unsafe withUnsafeMutableBytes(of: &memory) { bytes in
+                unsafe coalesced_accept(descriptor, bytes.baseAddress!.assumingMemoryBound(to: sockaddr.self), &length)
+            }
+            guard number >= 0 else {
+                switch errno {
+                case EAGAIN, EWOULDBLOCK: return
+                case EMFILE, ENFILE, ENOBUFS, ENOMEM: return retryLater(.last(.accept))
+                // Errors of that one connection, which is gone (accept(2)).
+                default: continue
+                }
+            }
+            let connection = Descriptor(adopting: number)
+            accept(connection, SocketAddress(&memory, length: length) ?? .unix(path: ""))
+        }
+    }
+
+    private func retryLater(_ error: SystemError) {
+        stopWatching()
+        retry = loop.schedule(after: settings.retryDelay) { [weak self] in self?.watchOrRetry() }
+        if let lastReport, loop.now - lastReport < settings.reportInterval { return }
+        lastReport = loop.now
+        report(error)
+    }
+}
+
+// MARK: Binding
+
+extension Listener {
+    private static func bind(_ address: SocketAddress, _ settings: Settings) throws(SystemError) -> Descriptor {
+        let descriptor = try Descriptor.stream(for: address)
+        switch address {
+        case .ipv4, .ipv6:
+            // Old connections in TIME_WAIT do not keep a restarted program off its port.
+            try descriptor.setOption(SOL_SOCKET, SO_REUSEADDR, 1)
+            if settings.sharesPort { try descriptor.setOption(SOL_SOCKET, SO_REUSEPORT, 1) }
+            if case .ipv6 = address {
+                try descriptor.setOption(Int32(IPPROTO_IPV6), IPV6_V6ONLY, settings.ipv6Only ? 1 : 0)
+            }
+            // Accepted connections inherit it.
+            try descriptor.setOption(Int32(IPPROTO_TCP), TCP_NODELAY, 1)
+            guard bind(descriptor, address) else { throw .last(.bind) }
+        case .unix(let path):
+            if !bind(descriptor, address) {
+                let error = SystemError.last(.bind)
+                guard error.code == EADDRINUSE, isAbandoned(address), unsafe unlink(path) == 0 else { throw error }
+                guard bind(descriptor, address) else { throw .last(.bind) }
+            }
+            if let mode = settings.pathMode {
+                // Before `listen`, nobody can have connected.
+                guard unsafe chmod(path, mode) == 0 else { throw .last(.chmod) }
+            }
+        }
+        return descriptor
+    }
+
+    private static func bind(_ descriptor: borrowing Descriptor, _ address: SocketAddress) -> Bool {
+        let number = descriptor.rawValue
+        return unsafe address.withMemory { unsafe Glibc.bind(number, $0, $1) } == 0
+    }
+
+    /// A socket's path outlives the program that bound it; then nobody answers there.
+    private static func isAbandoned(_ address: SocketAddress) -> Bool {
+        guard let descriptor = try? Descriptor.stream(for: address) else { return false }
+        let number = descriptor.rawValue
+        return unsafe address.withMemory { unsafe Glibc.connect(number, $0, $1) } != 0 && errno == ECONNREFUSED
+    }
+}

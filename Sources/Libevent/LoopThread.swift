@@ -1,0 +1,83 @@
+internal import CLibevent
+internal import Glibc
+internal import Synchronization
+
+/// A thread with a loop of its own.
+///
+/// `body` is the thread's main function: it builds what lives on the loop, calls `loop.run()`, and tidies up when that
+/// returns. Then the loop is finished and the thread ends. All signals are blocked on the thread, so that they reach
+/// the one thread that watches for them.
+public final class LoopThread: Sendable {
+    public let handle: LoopHandle
+    /// `nil` once joined.
+    private let thread: Mutex<pthread_t?>
+
+    /// Starts the thread. Posts to `handle` are taken from now on.
+    /// - Parameter name: shown by `top` and debuggers; the kernel keeps 15 bytes of it.
+    public init(name: String, body: @escaping @Sendable (EventLoop) -> Void) throws(SystemError) {
+        handle = try LoopHandle()
+        let start = try Start(name: name, loop: EventLoop(handle: handle), body: body)
+        thread = Mutex(try start.launch())
+    }
+
+    deinit {
+        // Never joined: the thread ends by itself and the kernel takes its remains.
+        thread.withLock { if let thread = $0 { pthread_detach(thread) } }
+    }
+
+    /// Lets the loop's `run` return. Any thread.
+    public func stop() { handle.stop() }
+
+    /// Waits until the thread has ended. Any thread but this one; a second call returns at once.
+    public func join() {
+        precondition(!handle.isCurrent, "a thread cannot wait for its own end")
+        // Under the lock, so that a second caller waits as well.
+        thread.withLock { thread in
+            guard let running = thread else { return }
+            pthread_join(running, nil)
+            thread = nil
+        }
+    }
+}
+
+/// What the new thread begins with. Built by one thread, handed over whole by `pthread_create`, used by the other.
+private final class Start {
+    let name: String
+    let loop: EventLoop
+    let body: @Sendable (EventLoop) -> Void
+
+    init(name: String, loop: EventLoop, body: @escaping @Sendable (EventLoop) -> Void) {
+        self.name = name
+        self.loop = loop
+        self.body = body
+    }
+
+    func launch() throws(SystemError) -> pthread_t {
+        let parcel = unsafe Unmanaged.passRetained(self)
+        var all = sigset_t()
+        var before = sigset_t()
+        unsafe sigfillset(&all)
+        // A thread begins with its creator's mask.
+        unsafe pthread_sigmask(SIG_SETMASK, &all, &before)
+        var thread = pthread_t()
+        let code = unsafe pthread_create(&thread, nil, { parcel in
+            // Retained by the creator for us.
+            guard let parcel = unsafe parcel else { return nil }
+            unsafe Unmanaged<Start>.fromOpaque(parcel).takeRetainedValue().run()
+            return nil
+        }, parcel.toOpaque())
+        unsafe pthread_sigmask(SIG_SETMASK, &before, nil)
+        guard code == 0 else {
+            unsafe parcel.release()
+            throw SystemError(.pthreadCreate, code: code)
+        }
+        return thread
+    }
+
+    func run() {
+        unsafe coalesced_name_thread(name)
+        loop.handle.claim()
+        body(loop)
+        loop.finish()
+    }
+}

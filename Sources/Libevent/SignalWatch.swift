@@ -1,0 +1,36 @@
+internal import CLibevent
+
+/// Watches for a signal on a loop, until cancelled or the loop ends. Kept alive by its loop.
+@safe public final class SignalWatch {
+    private var watch: Watch?
+    private let action: () -> Void
+    /// Alive whenever `watch` is set: the loop empties its signals before it goes.
+    private unowned let loop: EventLoop
+
+    fileprivate init(_ number: Int32, on loop: EventLoop, action: @escaping () -> Void) throws(SystemError) {
+        self.loop = loop
+        self.action = action
+        watch = try unsafe Watch(loop.base, number, EV_SIGNAL | EV_PERSIST, context: context(self)) { _, _, context in
+            unsafe watcher(context, as: SignalWatch.self)?.action()
+        }
+        loop.signals[ObjectIdentifier(self)] = self
+    }
+
+    /// Gives the signal back its former effect. On the loop's thread.
+    public func cancel() {
+        guard watch != nil else { return }
+        watch = nil
+        loop.signals[ObjectIdentifier(self)] = nil
+    }
+
+    func loopEnds() { watch = nil }
+}
+
+extension EventLoop {
+    /// Runs `action` on this loop for each arrival of `signal` (`SIGTERM`, …); arrivals close together may count once.
+    /// Only one loop of a process may watch for signals (a limit of libevent). On the loop's thread.
+    @discardableResult
+    public func onSignal(_ signal: Int32, _ action: @escaping () -> Void) throws(SystemError) -> SignalWatch {
+        try SignalWatch(signal, on: self, action: action)
+    }
+}

@@ -1,0 +1,152 @@
+internal import CLibevent
+internal import Glibc
+
+/// One non-blocking stream socket on a loop. Subclasses say what happens when it can be read or written.
+///
+/// The owner keeps the object; letting go of it closes it. All on the loop's thread. Callbacks come from the loop, never
+/// from inside a call made here, and after `close` none comes any more. Closing inside a callback is fine: the object
+/// lives until the callback returns. A watch costs memory only while it is armed.
+@safe open class Socket: DeadlineTarget {
+    public let loop: EventLoop
+    /// -1 once closed.
+    var descriptor: Int32
+    private var isConnecting = false
+    private var readWatch: Watch?
+    private var writeWatch: Watch?
+
+    /// Takes over a connected socket, as a `Listener` gives it.
+    public init(adopting descriptor: consuming Descriptor, on loop: EventLoop) {
+        self.loop = loop
+        self.descriptor = descriptor.take()
+        super.init()
+    }
+
+    /// Begins to connect to `address`; `connected` tells the outcome.
+    /// - Throws: what is known at once, such as no route or no descriptor left.
+    public init(connectingTo address: SocketAddress, on loop: EventLoop) throws(SystemError) {
+        let descriptor = try Descriptor.stream(for: address)
+        if case .unix = address {} else { try descriptor.setOption(Int32(IPPROTO_TCP), TCP_NODELAY, 1) }
+        let result = unsafe address.withMemory { memory, length in
+            unsafe Glibc.connect(descriptor.rawValue, memory, length)
+        }
+        // An interrupted connect goes on by itself like one in progress.
+        guard result == 0 || errno == EINPROGRESS || errno == EINTR else { throw .last(.connect) }
+        self.loop = loop
+        self.descriptor = descriptor.take()
+        super.init()
+        isConnecting = true
+        armWrite()
+    }
+
+    deinit { releaseDescriptor() }
+
+    public final var isClosed: Bool { descriptor < 0 }
+
+    // MARK: For subclasses
+
+    /// There is something to read, or the end. Comes again until it is read or reading is stopped.
+    open func readable() { stopReading() }
+
+    /// The socket takes bytes again. Comes again until the socket is full or disarmed.
+    open func writable() { disarmWrite() }
+
+    /// The connection stands, or failed for the reason given. Only after `init(connectingTo:on:)`, and once.
+    open func connected(_ error: SystemError?) {}
+
+    /// The kernel or the memory has no room to watch this socket. Closes it, unless overridden.
+    open func cannotWatch(_ error: SystemError) { close() }
+
+    // MARK: Watching
+
+    public final var isReading: Bool { readWatch != nil }
+    public final var isWriteArmed: Bool { writeWatch != nil }
+
+    public final func startReading() {
+        guard readWatch == nil, !isClosed else { return }
+        do throws(SystemError) {
+            readWatch = try unsafe Watch(loop.base, descriptor, EV_READ | EV_PERSIST, context: context(self)) { _, _, context in
+                unsafe watcher(context, as: Socket.self)?.readable()
+            }
+        } catch {
+            reportLater(error)
+        }
+    }
+
+    public final func stopReading() { readWatch = nil }
+
+    public final func armWrite() {
+        guard writeWatch == nil, !isClosed else { return }
+        do throws(SystemError) {
+            writeWatch = try unsafe Watch(loop.base, descriptor, EV_WRITE | EV_PERSIST, context: context(self)) { _, _, context in
+                unsafe watcher(context, as: Socket.self)?.becameWritable()
+            }
+        } catch {
+            reportLater(error)
+        }
+    }
+
+    /// While connecting this does nothing: the outcome is being waited for.
+    public final func disarmWrite() {
+        if !isConnecting { writeWatch = nil }
+    }
+
+    private func becameWritable() {
+        guard isConnecting else { return writable() }
+        isConnecting = false
+        disarmWrite()
+        var code: Int32 = 0
+        var length = socklen_t(MemoryLayout<Int32>.size)
+        let result = unsafe getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &code, &length)
+        if result != 0 { code = errno }
+        connected(code == 0 ? nil : SystemError(.connect, code: code))
+    }
+
+    /// Never on the caller's stack, who does not expect to be closed by arming.
+    private func reportLater(_ error: SystemError) {
+        loop.afterBatch { [self] in
+            if !isClosed { cannotWatch(error) }
+        }
+    }
+
+    // MARK: Ending
+
+    /// Closes; bytes already written still go out. May be called again.
+    public final func close() { releaseDescriptor() }
+
+    /// Closes with a reset, so that the peer sees that what it got is not whole. On a unix socket this is `close`.
+    public final func abort() {
+        guard !isClosed else { return }
+        // Fails on unix sockets, which know no reset.
+        try? setSocketOption(descriptor, SOL_SOCKET, SO_LINGER, linger(l_onoff: 1, l_linger: 0))
+        releaseDescriptor()
+    }
+
+    /// Sends the end of the stream; reading goes on.
+    public final func shutdownWrite() throws(SystemError) {
+        guard Glibc.shutdown(descriptor, Int32(SHUT_WR)) == 0 else { throw .last(.shutdown) }
+    }
+
+    private func releaseDescriptor() {
+        guard descriptor >= 0 else { return }
+        // The watches first: libevent must not be left with a number that may mean another file next.
+        readWatch = nil
+        writeWatch = nil
+        _ = Glibc.close(descriptor)
+        descriptor = -1
+    }
+
+    // MARK: Addresses and options
+
+    public final func localAddress() throws(SystemError) -> SocketAddress {
+        try unsafe SocketAddress.asking(.getsockname, descriptor) { unsafe getsockname($0, $1, $2) }
+    }
+
+    public final func peerAddress() throws(SystemError) -> SocketAddress {
+        try unsafe SocketAddress.asking(.getpeername, descriptor) { unsafe getpeername($0, $1, $2) }
+    }
+
+    /// TCP_NODELAY: small writes are not held back. Set already on what a `Listener` accepts and on what connects from here.
+    public final func setNoDelay(_ on: Bool) throws(SystemError) {
+        try setSocketOption(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, Int32(on ? 1 : 0))
+    }
+}

@@ -1,0 +1,113 @@
+internal import Glibc
+
+/// Where a stream socket listens or connects: an IPv4 or IPv6 address with a port, or a path in the file system.
+public enum SocketAddress: Hashable, Sendable {
+    case ipv4(IPv4Address, port: UInt16)
+    /// `scope` is the interface's index for link-local addresses, otherwise 0.
+    case ipv6(IPv6Address, port: UInt16, scope: UInt32 = 0)
+    /// An empty path is an unnamed peer.
+    case unix(path: String)
+
+    /// The longest path the kernel takes, in bytes (`sun_path` less its terminating zero).
+    public static let longestPath = 107
+
+    public var port: UInt16? {
+        switch self {
+        case .ipv4(_, let port), .ipv6(_, let port, _): port
+        case .unix: nil
+        }
+    }
+
+    /// The same address with another port; a path stays as it is.
+    public func withPort(_ port: UInt16) -> SocketAddress {
+        switch self {
+        case .ipv4(let address, _): .ipv4(address, port: port)
+        case .ipv6(let address, _, let scope): .ipv6(address, port: port, scope: scope)
+        case .unix: self
+        }
+    }
+
+    /// The address without port or brackets, as `X-Forwarded-For` and logs want it; the path for a unix socket.
+    public var host: String {
+        switch self {
+        case .ipv4(let address, _): address.description
+        case .ipv6(let address, _, let scope):
+            scope == 0 ? address.description : "\(address)%\(scope)"
+        case .unix(let path): path
+        }
+    }
+}
+
+extension SocketAddress: CustomStringConvertible {
+    /// `127.0.0.1:8080`, `[::1]:80` or `unix:/path`: what `init(parsing:)` reads back.
+    public var description: String {
+        switch self {
+        case .ipv4(let address, let port): "\(address):\(port)"
+        case .ipv6(_, let port, _): "[\(host)]:\(port)"
+        case .unix(let path): "unix:\(path)"
+        }
+    }
+}
+
+/// Four bytes in network order.
+public struct IPv4Address: Hashable, Sendable, CustomStringConvertible {
+    /// The first written byte is the most significant.
+    public let bits: UInt32
+
+    public init(bits: UInt32) { self.bits = bits }
+    public init(_ a: UInt8, _ b: UInt8, _ c: UInt8, _ d: UInt8) {
+        bits = UInt32(a) << 24 | UInt32(b) << 16 | UInt32(c) << 8 | UInt32(d)
+    }
+
+    public static let any = IPv4Address(bits: 0)
+    public static let loopback = IPv4Address(127, 0, 0, 1)
+
+    /// `127.0.0.1`; nothing shorter, no leading zeroes.
+    public init?(_ text: String) {
+        var address = in_addr()
+        guard unsafe inet_pton(AF_INET, text, &address) == 1 else { return nil }
+        bits = UInt32(bigEndian: address.s_addr)
+    }
+
+    public var description: String { "\(bits >> 24).\(bits >> 16 & 255).\(bits >> 8 & 255).\(bits & 255)" }
+}
+
+/// Sixteen bytes in network order.
+public struct IPv6Address: Hashable, Sendable, CustomStringConvertible {
+    public let high: UInt64
+    public let low: UInt64
+
+    public init(high: UInt64, low: UInt64) {
+        self.high = high
+        self.low = low
+    }
+
+    public static let any = IPv6Address(high: 0, low: 0)
+    public static let loopback = IPv6Address(high: 0, low: 1)
+
+    /// RFC 4291 §2.2, without brackets and scope.
+    public init?(_ text: String) {
+        var address = in6_addr()
+        guard unsafe inet_pton(AF_INET6, text, &address) == 1 else { return nil }
+        self.init(address)
+    }
+
+    init(_ address: in6_addr) {
+        // Sixteen bytes of plain memory, whatever names the C union gives them.
+        let words = unsafe unsafeBitCast(address, to: (UInt64, UInt64).self)
+        self.init(high: UInt64(bigEndian: words.0), low: UInt64(bigEndian: words.1))
+    }
+
+    var cValue: in6_addr { unsafe unsafeBitCast((high.bigEndian, low.bigEndian), to: in6_addr.self) }
+
+    /// RFC 5952.
+    public var description: String {
+        var address = cValue
+        return unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(INET6_ADDRSTRLEN)) { buffer in
+            guard let text = unsafe inet_ntop(AF_INET6, &address, buffer.baseAddress, socklen_t(buffer.count)) else {
+                return "::"
+            }
+            return unsafe String(cString: text)
+        }
+    }
+}

@@ -1,0 +1,52 @@
+public import Bytes
+internal import Glibc
+
+/// What one read gave.
+public enum ReadResult: Sendable, Equatable {
+    /// So many bytes, at least one.
+    case bytes(Int)
+    /// Nothing there now; `readable` tells when.
+    case wouldBlock
+    /// The peer has sent everything and said so.
+    case endOfStream
+    /// The connection is broken: whatever came before may be cut off.
+    case failed(SystemError)
+}
+
+/// Reading straight from the kernel: one system call each. On the loop's thread, while the socket is open.
+extension Socket {
+    /// Reads behind what `buffer` holds, as much as fits; makes room for at least `minimum` bytes.
+    public final func read(into buffer: ByteBuffer, minimum: Int = 4096) -> ReadResult {
+        var result = ReadResult.wouldBlock
+        _ = unsafe buffer.withFreeSpace(minimum: minimum) { free in
+            unsafe result = receive(free)
+            if case .bytes(let count) = result { return count }
+            return 0
+        }
+        return result
+    }
+
+    /// Reads into the free capacity of `output`, of which there must be some.
+    public final func read(into output: inout OutputRawSpan) -> ReadResult {
+        unsafe output.withUnsafeMutableBytes { memory, initialized in
+            let result = unsafe receive(UnsafeMutableRawBufferPointer(rebasing: memory[initialized...]))
+            if case .bytes(let count) = result { initialized += count }
+            return result
+        }
+    }
+
+    /// Reads over the bytes of `target`, from its start; it must not be empty.
+    public final func read(into target: inout MutableRawSpan) -> ReadResult {
+        unsafe target.withUnsafeMutableBytes { memory in unsafe receive(memory) }
+    }
+
+    private func receive(_ memory: UnsafeMutableRawBufferPointer) -> ReadResult {
+        precondition(memory.count > 0, "a read without room would look like the end of the stream")
+        // The kernel writes at most as many bytes as there are.
+        let count = retryingInterrupted { unsafe recv(descriptor, memory.baseAddress, memory.count, 0) }
+        if count > 0 { return .bytes(count) }
+        if count == 0 { return .endOfStream }
+        let code = errno
+        return code == EAGAIN || code == EWOULDBLOCK ? .wouldBlock : .failed(SystemError(.receive, code: code))
+    }
+}

@@ -1,0 +1,64 @@
+internal import Glibc
+
+/// The calls of the operating system that can fail here, by the name under which a log shows them.
+public enum SystemCall: String, Sendable {
+    case accept, bind, chmod, connect, eventBase = "event_base_new", eventfd, getsockname, getpeername, listen
+    case pthreadCreate = "pthread_create", receive = "recv", send = "sendmsg", setDescriptorLimit = "setrlimit"
+    case setOption = "setsockopt", shutdown, socket, watch = "event_add"
+}
+
+/// A failed call and its `errno`.
+public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
+    public let call: SystemCall
+    /// The `errno` the call left.
+    public let code: Int32
+
+    public init(_ call: SystemCall, code: Int32) {
+        self.call = call
+        self.code = code
+    }
+
+    /// `errno` as it stands now. Must be the first thing after the failed call.
+    static func last(_ call: SystemCall) -> SystemError { SystemError(call, code: errno) }
+
+    /// What the code means, in words. Makes a `String`: not for the hot path.
+    public var message: String {
+        // `strerror` answers from constant or thread-local memory in glibc ≥ 2.32; copied at once.
+        guard let text = unsafe strerror(code) else { return "error \(code)" }
+        return unsafe String(cString: text)
+    }
+
+    public var description: String { "\(call.rawValue): \(message)" }
+
+    /// The other side went away (reset, or closed while we were still writing).
+    public var isDisconnect: Bool { code == ECONNRESET || code == EPIPE || code == ENOTCONN }
+    public var isRefused: Bool { code == ECONNREFUSED }
+    /// This process or the whole system has no descriptor left.
+    public var isOutOfDescriptors: Bool { code == EMFILE || code == ENFILE }
+}
+
+/// Runs `body` again for as long as a signal interrupts it.
+@inline(__always)
+func retryingInterrupted(_ body: () -> Int) -> Int {
+    while true {
+        let result = body()
+        if result < 0 && errno == EINTR { continue }
+        return result
+    }
+}
+
+/// Raises the soft limit of open descriptors to the hard limit and gives the limit that now holds.
+@discardableResult
+public func raiseFileDescriptorLimit() throws(SystemError) -> Int {
+    var limit = rlimit()
+    guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
+        throw .last(.setDescriptorLimit)
+    }
+    if limit.rlim_cur < limit.rlim_max {
+        limit.rlim_cur = limit.rlim_max
+        guard unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
+            throw .last(.setDescriptorLimit)
+        }
+    }
+    return Int(clamping: limit.rlim_cur)
+}

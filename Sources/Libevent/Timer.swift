@@ -1,0 +1,72 @@
+internal import CLibevent
+
+/// A clock event on a loop, for what is rare; each one is a libevent timer. For a deadline per connection, see
+/// `DeadlineWheel`. A pending timer is kept alive by its loop and dies with it.
+@safe public final class Timer {
+    private var watch: Watch?
+    private var action: (() -> Void)?
+    private let repeats: Bool
+    /// Alive whenever `watch` is set: the loop empties its timers before it goes.
+    private unowned let loop: EventLoop
+
+    fileprivate init(on loop: EventLoop, repeats: Bool, action: @escaping () -> Void) {
+        self.loop = loop
+        self.repeats = repeats
+        self.action = action
+    }
+
+    public var isPending: Bool { watch != nil }
+
+    /// The action does not run any more, and is released. Does nothing when it has already run. On the loop's thread.
+    public func cancel() {
+        guard watch != nil else { return }
+        watch = nil
+        action = nil
+        loop.timers[ObjectIdentifier(self)] = nil
+    }
+
+    func loopEnds() {
+        watch = nil
+        action = nil
+    }
+
+    fileprivate func start(_ delay: Int64) throws(SystemError) {
+        watch = try unsafe Watch(
+            loop.base, -1, repeats ? EV_PERSIST : 0, timeout: delay, context: context(self)
+        ) { _, _, context in
+            unsafe watcher(context, as: Timer.self)?.fire()
+        }
+        loop.timers[ObjectIdentifier(self)] = self
+    }
+
+    private func fire() {
+        let action = action
+        if !repeats { cancel() }
+        action?()
+    }
+}
+
+extension EventLoop {
+    /// Runs `action` once, `after` nanoseconds from now. libevent counts with the kernel's coarse clock: up to 4 ms off.
+    /// On the loop's thread.
+    @discardableResult
+    public func schedule(after delay: Int64, _ action: @escaping () -> Void) -> Timer {
+        start(Timer(on: self, repeats: false, action: action), delay)
+    }
+
+    /// Runs `action` every `interval` nanoseconds until cancelled. On the loop's thread.
+    @discardableResult
+    public func schedule(every interval: Int64, _ action: @escaping () -> Void) -> Timer {
+        start(Timer(on: self, repeats: true, action: action), max(interval, 1_000_000))
+    }
+
+    private func start(_ timer: Timer, _ delay: Int64) -> Timer {
+        do {
+            try timer.start(delay)
+        } catch {
+            // A timer needs no kernel resource: only memory can be missing, and Swift stops for that everywhere.
+            preconditionFailure("out of memory for a timer")
+        }
+        return timer
+    }
+}

@@ -1,0 +1,153 @@
+public import Libevent
+
+/// What the proxy is told about itself: an immutable value that every loop reads and swaps as a whole.
+///
+/// A default stands here with its reason and nowhere else. The ranges a configuration file may choose from stand in
+/// `Configuration`.
+public struct ProxySettings: Sendable, Equatable {
+    /// Where clients connect. Port 0: any free one.
+    public var listeners: [SocketAddress] = [.ipv4(.loopback, port: 8080)]
+    /// Connections the kernel holds per listener until a loop accepts them: enough for a burst of thousands, and what
+    /// Linux allows by default (`net.core.somaxconn`).
+    public var backlog = 4096
+    /// Worker loops, a thread each; 0: one per core.
+    public var workers = 0
+    /// Hosts that are served, in lower case and without a port; others get 421 (RFC 9110 §15.5.20). Empty: all.
+    public var hosts: [String] = []
+    /// How long requests may go on after the first `SIGTERM` before they are cut: less than the 90 s after which
+    /// systemd kills.
+    public var drainTimeout: Duration = .seconds(30)
+    public var clients = ClientSettings()
+    public var forwarding = ForwardingSettings()
+    public var coalescing = CoalescingSettings()
+    public var caching = CachingSettings()
+    /// Looked through from the first to the last; the first that matches decides. Empty: everything goes to the first
+    /// upstream.
+    public var routes: [RouteSettings] = []
+
+    public init() {}
+}
+
+/// What one client may take.
+public struct ClientSettings: Sendable, Equatable {
+    /// Client connections over all loops; the next one gets 503. Each idle one costs a descriptor and a few hundred bytes.
+    public var maxConnections = 20_000
+    /// Bytes of a request head, its line included: room for large cookies; more gets 431.
+    public var maxHeadSize = 32 << 10
+    /// Field lines of a request, as most servers allow; more gets 431.
+    public var maxFieldLines = 100
+    /// Bytes of a request target, above the 8 000 that RFC 9112 §3 asks for; more gets 414.
+    public var maxTargetLength = 8 << 10
+    /// Bytes of a request's content; more gets 413. `nil`: no limit, since content streams through and is never held.
+    public var maxBodySize: Int?
+    /// Requests on one connection before it is closed. `nil`: no limit.
+    public var maxRequestsPerConnection: Int?
+    /// From a request's first byte to the end of its head; then 408. Kept short: slow heads are an attack (slowloris).
+    public var headTimeout: Duration = .seconds(10)
+    /// Between two requests of a connection: longer than browsers' bursts, and what costs nothing.
+    public var idleTimeout: Duration = .seconds(60)
+    /// Without a byte of a request's content while it is awaited; then 408.
+    public var bodyTimeout: Duration = .seconds(30)
+    /// Without a byte taken by a client that reads slowly; then the connection is cut.
+    public var sendTimeout: Duration = .seconds(60)
+
+    public init() {}
+}
+
+/// What is added to messages on their way.
+public struct ForwardingSettings: Sendable, Equatable {
+    /// The name in `Via` (RFC 9110 §7.6.3) and the first word of `Cache-Status`. `nil`: no `Via`, which a proxy should
+    /// not do: loops then go unseen.
+    public var viaName: String? = "coalesced"
+    /// `X-Forwarded-For`, `-Proto` and `-Host` on requests to upstreams.
+    public var sendsXForwarded = true
+    /// `Cache-Status` (RFC 9211) on responses.
+    public var sendsCacheStatus = true
+    /// `Proxy-Status` (RFC 9209) on responses that stand for a failed upstream.
+    public var sendsProxyStatus = true
+
+    public init() {}
+}
+
+/// When requests share one fetch.
+public struct CoalescingSettings: Sendable, Equatable {
+    /// Off: every miss fetches for itself.
+    public var isEnabled = true
+    /// Requests that wait for one operation: a whole crowd, but not every connection there is.
+    public var maxWaiters = 10_000
+    /// How long a request waits for the head of a fetch it joined.
+    public var waitTimeout: Duration = .seconds(30)
+    /// Without a byte from the origin for so long, a fetch is overtaken: the next request starts another. Shorter than the
+    /// time after which the upstream is given up (`UpstreamSettings.noProgressTimeout`), so that nobody queues behind it.
+    public var overtakeAfter: Duration = .seconds(5)
+    /// What happens to a request at one of the bounds above.
+    public var whenExceeded = BoundAction.pass
+    /// What happens to a fetch that all who wanted it have left.
+    public var whenLastLeaves = LastLeaveAction.finish
+    /// How long a key is remembered as not shareable, from the response that proved it: common practice (Varnish's
+    /// hit-for-miss), short enough to notice that an origin was mended.
+    public var unshareableTTL: Duration = .seconds(120)
+    /// A 5xx or a failed connection answers all who wait. Off: each of them tries for itself.
+    public var sharesErrors = true
+
+    public init() {}
+}
+
+/// What happens to a request when a bound of coalescing is hit.
+public enum BoundAction: String, Sendable, CaseIterable {
+    /// A stale response when one is stored (RFC 9111 §4.2.4 permitting), else 503.
+    case stale
+    /// A fetch of its own, under the origin's limit.
+    case pass
+    /// 503 with `Retry-After`.
+    case unavailable = "503"
+}
+
+/// What happens to a fetch that all clients have left.
+public enum LastLeaveAction: String, Sendable, CaseIterable {
+    /// It goes on and is stored: the next client will want it.
+    case finish
+    /// It is cut, which spares the origin.
+    case cancel
+}
+
+/// What is stored and how long it is used, where responses do not say it themselves.
+public struct CachingSettings: Sendable, Equatable {
+    /// Off: nothing is stored; requests in flight are still shared.
+    public var isEnabled = true
+    /// Heuristic freshness as a share of the time since `Last-Modified`, in percent (RFC 9111 §4.2.2 names 10 %).
+    public var heuristicPercent = 10
+    /// The longest heuristic freshness: past a day RFC 9111's predecessor wanted a warning.
+    public var heuristicLimit: Duration = .seconds(24 * 3600)
+    /// What `Set-Cookie` does to a response.
+    public var setCookie = SetCookiePolicy.publicOnly
+    /// Targeted fields that stand in for `Cache-Control`, in order of precedence (RFC 9213 §2.2).
+    public var targetedFields = ["CDN-Cache-Control"]
+    /// `stale-while-revalidate` (RFC 5861 §3) for responses that do not say. 0: none.
+    public var staleWhileRevalidate: Duration = .zero
+    /// `stale-if-error` (RFC 5861 §4) for responses that do not say. 0: none.
+    public var staleIfError: Duration = .zero
+    /// Ranges served in one response; a request for more gets the whole (RFC 9110 §14.2 on many small ranges).
+    public var maxRanges = 16
+    /// Whether clients' `Cache-Control` counts (RFC 9111 §5.2.1). A route may differ.
+    public var requestDirectives = RequestDirectives.honour
+
+    public init() {}
+}
+
+/// What `Set-Cookie` does to storing and sharing.
+public enum SetCookiePolicy: String, Sendable, CaseIterable {
+    /// Stored and shared only with `Cache-Control: public`.
+    case publicOnly = "public-only"
+    /// Never stored nor shared.
+    case never
+    /// As any other response (RFC 9111 §7.3 leaves it to the origin).
+    case always
+}
+
+/// What `Cache-Control` in requests does.
+public enum RequestDirectives: String, Sendable, CaseIterable {
+    case honour
+    /// Clients cannot make the origin work: `no-cache`, `max-age` and their kind are passed over.
+    case ignore
+}

@@ -1,0 +1,206 @@
+/// What `S3FIFO` can hold: something that counts how often it is used.
+///
+/// The counter is the candidate's own, so that a hit bumps it without the queues' lock.
+public protocol EvictionCandidate {
+    /// 0 to 3; more than one use in probation earns a place in the main queue.
+    var frequency: UInt8 { get }
+    func setFrequency(_ frequency: UInt8)
+}
+
+/// The queue a candidate stands in. The raw values are the names in metrics.
+public enum EvictionQueue: String, Sendable, CaseIterable {
+    case small, main
+}
+
+/// S3-FIFO (Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023), sized in bytes.
+///
+/// ```
+///           ┌─ small: probation ─used twice→ main ⟲ used since: another lap
+/// insert ───┤         └─evicted, remembered in ghost   └─evicted
+///           └─ main, when ghost remembers it
+/// ```
+///
+/// Only the order and the choice are here: no clock, no lock, no budget. Whoever inserts asks for evictions until enough
+/// is free. The queues are doubly linked through one array, so that `remove` leaves nothing behind: a resource that is
+/// stored over and over without any eviction would otherwise pile up dead entries.
+public struct S3FIFO<Candidate: EvictionCandidate> {
+    /// Where a candidate stands, until it is evicted or removed.
+    public struct Slot: Sendable, Equatable {
+        fileprivate let index: UInt32
+    }
+
+    public struct Eviction {
+        public let candidate: Candidate
+        public let hash: UInt64
+        public let queue: EvictionQueue
+    }
+
+    private struct Node {
+        var candidate: Candidate?
+        var hash: UInt64
+        var size: Int
+        /// Towards the newer and the older neighbour; `newer` also links the free nodes.
+        var newer: UInt32
+        var older: UInt32
+        var queue: EvictionQueue
+    }
+
+    private struct Queue {
+        var newest = S3FIFO.none
+        var oldest = S3FIFO.none
+        var bytes = 0
+        var count = 0
+    }
+
+    private static var none: UInt32 { .max }
+    /// Uses in probation that earn a place in the main queue.
+    private static var promotion: UInt8 { 2 }
+    /// Laps granted in one eviction before the oldest goes whatever it earned: the caller holds a lock.
+    private static var mostReprieves: Int { 256 }
+
+    private let smallPercent: Int
+    private var nodes: [Node] = []
+    private var free = S3FIFO.none
+    private var small = Queue()
+    private var main = Queue()
+    private var ghost = GhostQueue()
+
+    public init(smallPercent: Int) { self.smallPercent = smallPercent }
+
+    public var count: Int { small.count + main.count }
+    public var bytes: Int { small.bytes + main.bytes }
+    public var smallBytes: Int { small.bytes }
+    /// Bytes the ghost queue takes.
+    public var ghostMemory: Int { ghost.memory }
+
+    public func queue(of slot: Slot) -> EvictionQueue { nodes[Int(slot.index)].queue }
+
+    /// A new candidate: into probation, or straight into the main queue when it was evicted from probation lately.
+    /// - Parameter hash: identifies it in the ghost queue.
+    public mutating func insert(_ candidate: Candidate, hash: UInt64, size: Int) -> Slot {
+        let queue: EvictionQueue = ghost.take(hash) ? .main : .small
+        let node = Node(candidate: candidate, hash: hash, size: size, newer: Self.none, older: Self.none, queue: queue)
+        let index: UInt32
+        if free != Self.none {
+            index = free
+            free = nodes[Int(index)].newer
+            nodes[Int(index)] = node
+        } else {
+            index = UInt32(nodes.count)
+            nodes.append(node)
+        }
+        link(index, to: queue)
+        return Slot(index: index)
+    }
+
+    /// Another candidate in the same place: an update keeps its turn.
+    public mutating func replace(_ slot: Slot, with candidate: Candidate, size: Int) {
+        let index = Int(slot.index)
+        adjust(nodes[index].queue, bytes: size - nodes[index].size, count: 0)
+        nodes[index].size = size
+        nodes[index].candidate = candidate
+    }
+
+    public mutating func remove(_ slot: Slot) {
+        unlink(slot.index)
+        release(slot.index)
+    }
+
+    /// Takes out the candidate that is missed least, or `nil` when there is none.
+    public mutating func evict() -> Eviction? {
+        if small.bytes * 100 >= bytes * smallPercent, let eviction = evictFromSmall() { return eviction }
+        return evictFromMain() ?? evictFromSmall()
+    }
+
+    public mutating func removeAll() {
+        nodes = []
+        free = Self.none
+        small = Queue()
+        main = Queue()
+        ghost.removeAll()
+    }
+
+    private mutating func evictFromSmall() -> Eviction? {
+        while small.oldest != Self.none {
+            let index = small.oldest
+            unlink(index)
+            guard let candidate = nodes[Int(index)].candidate else { preconditionFailure("a free node in a queue") }
+            guard candidate.frequency >= Self.promotion else {
+                let hash = nodes[Int(index)].hash
+                ghost.insert(hash, capacity: count)
+                release(index)
+                return Eviction(candidate: candidate, hash: hash, queue: .small)
+            }
+            candidate.setFrequency(0)
+            link(index, to: .main)
+        }
+        return nil
+    }
+
+    private mutating func evictFromMain() -> Eviction? {
+        var reprieves = 0
+        while main.oldest != Self.none {
+            let index = main.oldest
+            unlink(index)
+            guard let candidate = nodes[Int(index)].candidate else { preconditionFailure("a free node in a queue") }
+            let frequency = candidate.frequency
+            guard frequency > 0, reprieves < Self.mostReprieves else {
+                let hash = nodes[Int(index)].hash
+                release(index)
+                return Eviction(candidate: candidate, hash: hash, queue: .main)
+            }
+            candidate.setFrequency(frequency - 1)
+            link(index, to: .main)
+            reprieves += 1
+        }
+        return nil
+    }
+
+    // MARK: - Links
+
+    private mutating func link(_ index: UInt32, to name: EvictionQueue) {
+        let newest = name == .small ? small.newest : main.newest
+        nodes[Int(index)].queue = name
+        nodes[Int(index)].older = newest
+        nodes[Int(index)].newer = Self.none
+        if newest != Self.none { nodes[Int(newest)].newer = index }
+        switch name {
+        case .small:
+            small.newest = index
+            if small.oldest == Self.none { small.oldest = index }
+        case .main:
+            main.newest = index
+            if main.oldest == Self.none { main.oldest = index }
+        }
+        adjust(name, bytes: nodes[Int(index)].size, count: 1)
+    }
+
+    private mutating func unlink(_ index: UInt32) {
+        let (newer, older) = (nodes[Int(index)].newer, nodes[Int(index)].older)
+        let name = nodes[Int(index)].queue
+        if newer != Self.none { nodes[Int(newer)].older = older }
+        if older != Self.none { nodes[Int(older)].newer = newer }
+        switch name {
+        case .small:
+            if newer == Self.none { small.newest = older }
+            if older == Self.none { small.oldest = newer }
+        case .main:
+            if newer == Self.none { main.newest = older }
+            if older == Self.none { main.oldest = newer }
+        }
+        adjust(name, bytes: -nodes[Int(index)].size, count: -1)
+    }
+
+    private mutating func adjust(_ name: EvictionQueue, bytes: Int, count: Int) {
+        switch name {
+        case .small: small.bytes += bytes; small.count += count
+        case .main: main.bytes += bytes; main.count += count
+        }
+    }
+
+    private mutating func release(_ index: UInt32) {
+        nodes[Int(index)].candidate = nil
+        nodes[Int(index)].newer = free
+        free = index
+    }
+}

@@ -1,0 +1,29 @@
+/// How much the cache in memory may hold and how it is divided.
+///
+/// A default stands here with its reason and nowhere else. The ranges a configuration file may choose from stand in
+/// `Configuration`.
+public struct StorageSettings: Sendable, Equatable {
+    /// Bytes for all bodies together, stored or on their way: a hard ceiling. Fits the smallest machines in use.
+    public var memory = 256 << 20
+    /// How much of it bodies on their way may take, in percent: the rest stays with what is stored, so that a burst of
+    /// downloads cannot empty the cache.
+    public var inFlightPercent = 50
+    /// Bytes of the largest response that is stored: a quarter of `memory`, so that one response cannot empty the cache.
+    /// What cannot arrive within `inFlightLimit` cannot be stored either: see `objectLimit`.
+    public var maxObjectSize = 64 << 20
+    /// Parts of the index, each under a lock of its own; a power of two. Several times the cores of a large machine, so
+    /// that two loops seldom meet.
+    public var shards = 64
+    /// Bytes of a response that is not stored which may wait for its slowest reader.
+    public var streamingWindow = 1 << 20
+    /// Share of the S3-FIFO probation queue, in percent: the ten of the paper (Yang et al., SOSP 2023).
+    public var smallQueuePercent = 10
+
+    public init() {}
+
+    /// Bytes that bodies on their way may take.
+    public var inFlightLimit: Int { memory / 100 * inFlightPercent }
+
+    /// `maxObjectSize`, or less where `memory` is small.
+    public var objectLimit: Int { min(maxObjectSize, inFlightLimit) }
+}

@@ -1,0 +1,37 @@
+internal import Synchronization
+
+/// What other threads hold of the access log: they ask for it to be reopened and read what became of its lines.
+public final class AccessLogStatus: Sendable {
+    private let reopenRequested = Atomic<Bool>(false)
+    private let written = Atomic<UInt64>(0)
+    private let dropped = Atomic<UInt64>(0)
+    private let lost = Atomic<UInt64>(0)
+    private let failures = Atomic<UInt64>(0)
+
+    public init() {}
+
+    /// Makes the next drain reopen the file first: after log rotation. From any thread.
+    public func requestReopen() { reopenRequested.store(true, ordering: .releasing) }
+
+    func takeReopenRequest() -> Bool { reopenRequested.exchange(false, ordering: .acquiring) }
+
+    func countFailure() { failures.wrappingAdd(1, ordering: .relaxed) }
+
+    func add<Sink: LogSink & ~Copyable>(_ report: AccessLogWriter<Sink>.Report) {
+        written.wrappingAdd(UInt64(report.written), ordering: .relaxed)
+        dropped.wrappingAdd(report.dropped, ordering: .relaxed)
+        lost.wrappingAdd(UInt64(report.lost), ordering: .relaxed)
+    }
+
+    /// For the metrics page. From any thread.
+    public func families() -> [MetricFamily] {
+        [
+            .counter("log_lines", "Access log lines by what became of them.", [
+                MetricSample([("fate", "written")], .whole(written.load(ordering: .relaxed))),
+                MetricSample([("fate", "dropped")], .whole(dropped.load(ordering: .relaxed))),
+                MetricSample([("fate", "lost")], .whole(lost.load(ordering: .relaxed))),
+            ]),
+            .counter("log_failures", "Failed writes and reopenings of the access log.", failures.load(ordering: .relaxed)),
+        ]
+    }
+}

@@ -1,0 +1,76 @@
+/// Finished requests that wait to be written: fixed-size entries, and one run of bytes for all their texts.
+/// A value without a lock; `LogRing` owns two and swaps them.
+public struct LogBatch: Sendable {
+    /// Bytes that entries and texts may take together.
+    public let capacity: Int
+    private(set) var entries: [Entry] = []
+    private var texts: [UInt8] = []
+
+    /// A record and where its texts lie.
+    struct Entry: Sendable {
+        var record: TransactionRecord
+        /// Where in `texts` the first text begins; the others follow in the order of `TransactionText`.
+        var textStart: Int
+        var lengths = InlineArray<7, UInt16>(repeating: 0)
+        var isClipped = false
+    }
+
+    /// Reserves all it will ever use, so that appending never allocates. What is reserved and not touched stays virtual.
+    public init(capacity: Int) {
+        self.capacity = capacity
+        entries.reserveCapacity(capacity / MemoryLayout<Entry>.stride)
+        texts.reserveCapacity(capacity)
+    }
+
+    public var count: Int { entries.count }
+    public var isEmpty: Bool { entries.isEmpty }
+    /// Bytes taken, out of `capacity`.
+    public var used: Int { entries.count * MemoryLayout<Entry>.stride + texts.count }
+
+    /// Takes one finished request; `false` when it does not fit, and then nothing has changed.
+    public mutating func append(
+        _ record: TransactionRecord,
+        client: Span<UInt8>, method: Span<UInt8>, host: Span<UInt8>, target: Span<UInt8>,
+        referer: Span<UInt8> = Span(), userAgent: Span<UInt8> = Span(), upstream: Span<UInt8> = Span()
+    ) -> Bool {
+        let longest = client.count + method.count + host.count + target.count + referer.count + userAgent.count + upstream.count
+        // A clipped request is taken for longer than it becomes: near the end it is dropped early, never late.
+        guard used + MemoryLayout<Entry>.stride + min(longest, TransactionText.allLimits) <= capacity else { return false }
+        var entry = Entry(record: record, textStart: texts.count)
+        keep(client, as: .client, in: &entry)
+        keep(method, as: .method, in: &entry)
+        keep(host, as: .host, in: &entry)
+        keep(target, as: .target, in: &entry)
+        keep(referer, as: .referer, in: &entry)
+        keep(userAgent, as: .userAgent, in: &entry)
+        keep(upstream, as: .upstream, in: &entry)
+        entries.append(entry)
+        return true
+    }
+
+    /// Forgets everything and keeps the memory.
+    public mutating func removeAll() {
+        entries.removeAll(keepingCapacity: true)
+        texts.removeAll(keepingCapacity: true)
+    }
+
+    /// Calls `body` with a text of an entry.
+    func withText<Result>(_ text: TransactionText, of entry: Entry, _ body: (Span<UInt8>) -> Result) -> Result {
+        let index = Int(text.rawValue)
+        var start = entry.textStart
+        for earlier in 0..<index { start += Int(entry.lengths[earlier]) }
+        return body(texts.span.extracting(start..<start + Int(entry.lengths[index])))
+    }
+
+    private mutating func keep(_ bytes: Span<UInt8>, as text: TransactionText, in entry: inout Entry) {
+        let kept = bytes.extracting(first: text.limit)
+        if kept.count < bytes.count { entry.isClipped = true }
+        entry.lengths[Int(text.rawValue)] = UInt16(truncatingIfNeeded: kept.count)
+        texts.append(copying: kept)
+    }
+}
+
+extension TransactionText {
+    /// The most bytes one record's texts can take.
+    static let allLimits = allCases.reduce(0) { $0 + $1.limit }
+}

@@ -1,0 +1,70 @@
+/// Bytes from strangers, made harmless: neither can end a line, a quoted part or a JSON string, nor speak to a terminal.
+extension [UInt8] {
+    /// For a quoted part of a combined line, as nginx does: `"`, `\` and everything outside printable ASCII as `\xHH`.
+    /// Nothing at all is `-`.
+    mutating func append(quotable bytes: Span<UInt8>) { append(escaping: bytes, printableFrom: 0x20) }
+
+    /// As above, and blanks too: for a part that blanks end.
+    mutating func append(word bytes: Span<UInt8>) { append(escaping: bytes, printableFrom: 0x21) }
+
+    private mutating func append(escaping bytes: Span<UInt8>, printableFrom first: UInt8) {
+        if bytes.isEmpty { append(UInt8(ascii: "-")) }
+        var plainStart = 0
+        for index in bytes.indices {
+            let byte = bytes[index]
+            if byte >= first, byte < 0x7F, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\") { continue }
+            append(copying: bytes.extracting(plainStart..<index))
+            append("\\x")
+            append(hex: byte)
+            plainStart = index + 1
+        }
+        append(copying: bytes.extracting(plainStart..<bytes.count))
+    }
+
+    /// A JSON string with its quotes (RFC 8259 §7). Valid UTF-8 stays as it is; a byte ≥ 0x80 that is not part of any
+    /// becomes `\u00XX`, so that the line is valid JSON whatever came in.
+    mutating func append(jsonString bytes: Span<UInt8>) {
+        append(UInt8(ascii: "\""))
+        var plainStart = 0
+        var index = 0
+        while index < bytes.count {
+            let byte = bytes[index]
+            let length = utf8Length(of: bytes, at: index)
+            defer { index += Swift.max(1, length) }
+            switch byte {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"), ..<0x20, 0x7F: break
+            default: if length > 0 { continue }
+            }
+            append(copying: bytes.extracting(plainStart..<index))
+            plainStart = index + 1
+            if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") {
+                append(UInt8(ascii: "\\"))
+                append(byte)
+            } else {
+                append("\\u00")
+                append(hex: byte)
+            }
+        }
+        append(copying: bytes.extracting(plainStart..<bytes.count))
+        append(UInt8(ascii: "\""))
+    }
+}
+
+/// How many bytes the well-formed UTF-8 sequence at `index` has (RFC 3629 §4); 0 when there is none.
+func utf8Length(of bytes: Span<UInt8>, at index: Int) -> Int {
+    let (length, second): (Int, ClosedRange<UInt8>)
+    switch bytes[index] {
+    case 0x00...0x7F: return 1
+    case 0xC2...0xDF: (length, second) = (2, 0x80...0xBF)
+    case 0xE0: (length, second) = (3, 0xA0...0xBF)  // no overlong forms
+    case 0xED: (length, second) = (3, 0x80...0x9F)  // no surrogates
+    case 0xE1...0xEF: (length, second) = (3, 0x80...0xBF)
+    case 0xF0: (length, second) = (4, 0x90...0xBF)  // no overlong forms
+    case 0xF1...0xF3: (length, second) = (4, 0x80...0xBF)
+    case 0xF4: (length, second) = (4, 0x80...0x8F)  // nothing above U+10FFFF
+    default: return 0
+    }
+    guard index + length <= bytes.count, second.contains(bytes[index + 1]) else { return 0 }
+    for position in index + 2..<index + length where bytes[position] & 0xC0 != 0x80 { return 0 }
+    return length
+}

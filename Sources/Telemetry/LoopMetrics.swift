@@ -1,0 +1,57 @@
+public import Synchronization
+
+/// The counters of one worker loop.
+///
+/// One instance a loop. Only that loop adds; any thread reads. With a single writer a plain load and store is enough,
+/// so counting costs no locked instruction; readers see each counter whole but not all counters at one moment.
+public final class LoopMetrics: Sendable {
+    /// Two loops' counters never share a cache line, nor a pair of lines the CPU prefetches together (128 bytes),
+    /// nor does the object's own reference count, which the scraping thread touches.
+    private let paddingBefore: InlineArray<16, UInt64> = .init(repeating: 0)
+    @usableFromInline let cells: InlineArray<56, Atomic<UInt64>> = .init { _ in Atomic<UInt64>(0) }
+    private let paddingAfter: InlineArray<16, UInt64> = .init(repeating: 0)
+
+    public init() {}
+
+    /// Adds `amount`. On the owning loop only: a second writer would lose counts.
+    @inlinable public func add(_ counter: Counter, _ amount: UInt64 = 1) {
+        let slot = counter.slot
+        cells[slot].store(cells[slot].load(ordering: .relaxed) &+ amount, ordering: .relaxed)
+    }
+
+    /// The counters as they stand. From any thread.
+    public func read() -> CounterValues {
+        var values = CounterValues()
+        for slot in cells.indices { values.slots[slot] = cells[slot].load(ordering: .relaxed) }
+        return values
+    }
+}
+
+/// Counters at one moment, of one loop or of several added up.
+public struct CounterValues: Sendable {
+    fileprivate(set) var slots = [UInt64](repeating: 0, count: Counter.capacity)
+
+    public init() {}
+
+    /// The sum over `loops`. From any thread.
+    public init(sumOf loops: some Sequence<LoopMetrics>) {
+        for loop in loops { add(loop.read()) }
+    }
+
+    public subscript(counter: Counter) -> UInt64 { slots[counter.slot] }
+
+    /// Adds another loop's values.
+    public mutating func add(_ other: CounterValues) {
+        for slot in slots.indices { slots[slot] &+= other.slots[slot] }
+    }
+
+    /// Client connections open now; never below zero though the two counts are read one after the other.
+    public var clientConnectionsOpen: UInt64 { difference(.clientConnectionsOpened, .clientConnectionsClosed) }
+
+    /// Upstream connections open now, idle ones included.
+    public var upstreamConnectionsOpen: UInt64 { difference(.upstreamConnects, .upstreamCloses) }
+
+    private func difference(_ up: Counter, _ down: Counter) -> UInt64 {
+        self[up] > self[down] ? self[up] - self[down] : 0
+    }
+}

@@ -1,0 +1,73 @@
+/// One metric with all its samples, on its way to the metrics page. Made at the scrape, never on the hot path.
+public struct MetricFamily: Sendable {
+    public enum Kind: UInt8, PublicName {
+        case counter, gauge, histogram
+
+        public var name: String {
+            switch self {
+            case .counter: "counter"
+            case .gauge: "gauge"
+            case .histogram: "histogram"
+            }
+        }
+    }
+
+    /// Without the prefix, and without a counter's `_total`: `[a-z0-9_]+`.
+    public let name: String
+    public let help: String
+    public let kind: Kind
+    public let samples: [MetricSample]
+
+    public init(_ name: String, _ help: String, _ kind: Kind, _ samples: [MetricSample]) {
+        self.name = name
+        self.help = help
+        self.kind = kind
+        self.samples = samples
+    }
+
+    public static func counter(_ name: String, _ help: String, _ samples: [MetricSample]) -> MetricFamily {
+        MetricFamily(name, help, .counter, samples)
+    }
+
+    public static func counter(_ name: String, _ help: String, _ value: UInt64) -> MetricFamily {
+        counter(name, help, [MetricSample([], .whole(value))])
+    }
+
+    public static func gauge(_ name: String, _ help: String, _ samples: [MetricSample]) -> MetricFamily {
+        MetricFamily(name, help, .gauge, samples)
+    }
+
+    public static func gauge(_ name: String, _ help: String, _ value: UInt64) -> MetricFamily {
+        gauge(name, help, [MetricSample([], .whole(value))])
+    }
+}
+
+/// One value of a family.
+public struct MetricSample: Sendable {
+    public enum Value: Sendable {
+        case whole(UInt64)
+        case number(Double)
+        /// Nanoseconds, printed as seconds.
+        case seconds(UInt64)
+        case distribution(LatencyDistribution)
+    }
+
+    public let labels: [MetricLabel]
+    public let value: Value
+
+    public init(_ labels: [(name: String, value: String)], _ value: Value) {
+        self.labels = labels.map(MetricLabel.init)
+        self.value = value
+    }
+}
+
+/// A label: its name is ours, its value may be anything.
+public struct MetricLabel: Sendable, Equatable {
+    public let name: String
+    public let value: String
+
+    public init(_ name: String, _ value: String) {
+        self.name = name
+        self.value = value
+    }
+}

@@ -1,0 +1,52 @@
+/// One finished request, as far as it has a fixed size. The loop fills it in and appends it to its `LogRing`
+/// together with the texts (`TransactionText`) that stand in the connection's own buffers.
+public struct TransactionRecord: Sendable, Equatable {
+    /// Wall clock at the request's first byte: milliseconds since 1970-01-01T00:00:00Z.
+    public var started: Int64
+    /// From the first byte of the request to the last of the response, monotonic, in nanoseconds.
+    public var duration: UInt64
+    /// From the first byte of the request to the first of the response, in nanoseconds; `nil` when none was sent.
+    public var firstByte: UInt64?
+    /// The status sent; 0 when the connection ended before any.
+    public var status: UInt16 = 0
+    /// Bytes of response content sent (combined format's `%b`: without the head).
+    public var bodyBytesSent: UInt64 = 0
+    public var version: ProtocolVersion = .unknown
+    public var verdict: Verdict = .refused
+    public var role: Role = .none
+    /// The operation it led or joined: one number in all the lines of one fetch. 0: none.
+    public var operation: UInt64 = 0
+    /// The origin's status, 0 when none was asked or none came.
+    public var upstreamStatus: UInt16 = 0
+    /// From handing the request to the pool to the end of the origin's response, in nanoseconds; `nil` when none was asked.
+    public var upstreamDuration: UInt64?
+    /// The client left, or the response was cut off, before its end.
+    public var isAborted = false
+
+    public init(started: Int64, duration: UInt64, firstByte: UInt64? = nil) {
+        self.started = started
+        self.duration = duration
+        self.firstByte = firstByte
+    }
+}
+
+/// The parts of a logged request that have no fixed size.
+public enum TransactionText: UInt8, CaseIterable, Sendable {
+    /// The client's address as text, without the port.
+    case client
+    case method, host, target, referer, userAgent
+    /// The address of the origin's server that answered, as text with the port.
+    case upstream
+
+    /// At most so many bytes are kept; what is longer is clipped and the record says so.
+    @inlinable public var limit: Int {
+        switch self {
+        case .client, .upstream: 64
+        case .method: 32
+        case .host: 256
+        case .target: 2048
+        case .referer: 1024
+        case .userAgent: 512
+        }
+    }
+}

@@ -1,0 +1,214 @@
+public import Bytes
+import HTTPSemantics
+public import Libevent
+import Telemetry
+
+/// One request and its response: finds a server, gets a connection, and once more if the first one was dead.
+///
+/// Owned by whoever asked (a fetch), which is also its handler. Confined to one loop.
+///
+/// ```
+/// new ─start→ resolving ─addresses→ connecting ─connected→ exchanging ─complete→ ended
+///                ↑  └─────────idle connection────────────────↗    │ └─101→ ended (upgraded)
+///                └──next server, or dead reused connection────────┘
+/// any ─error→ ended (failed)        any ─cancel→ ended
+/// ```
+public final class Exchange {
+    enum State { case new, resolving, connecting, exchanging, ended }
+
+    public let request: UpstreamRequest
+    /// The server asked last.
+    public private(set) var server: UpstreamServer?
+    /// The address of the server's connection, once there is one.
+    public private(set) var address: SocketAddress?
+    /// Times the request was put on a connection.
+    public private(set) var tries = 0
+
+    private let pool: UpstreamPool
+    private weak var handler: (any ExchangeHandler)?
+    private var state = State.new
+    private var connection: UpstreamConnection?
+    private var serverIndex = 0
+    private var addresses: ArraySlice<SocketAddress> = []
+    private var serversLeft: Int
+    private var mayRetryDead: Bool
+
+    public init(_ request: UpstreamRequest, pool: UpstreamPool, handler: any ExchangeHandler) {
+        self.request = request
+        self.pool = pool
+        self.handler = handler
+        serversLeft = pool.settings.servers.count
+        mayRetryDead = pool.settings.retriesDeadConnection && request.mayBeSentAgain
+    }
+
+    /// Begins. Nothing is reported from inside this call.
+    public func start() {
+        precondition(state == .new, "an exchange starts once")
+        chooseServer()
+    }
+
+    /// Ends without a further word; a connection in use is closed.
+    public func cancel() {
+        guard state != .ended else { return }
+        state = .ended
+        connection?.abandonExchange()
+        connection = nil
+    }
+
+    // MARK: Content to the origin
+
+    /// Sends a piece of content. Before there is a connection, and when it is slow, the piece is held.
+    /// - Returns: false when enough is held: send no more until `exchangeTakesContent`.
+    public func send(_ content: Span<UInt8>) -> Bool {
+        guard state != .ended else { return true }
+        guard let connection, state == .exchanging else {
+            early.append(content, framing: request.content)
+            return early.count < UpstreamConnection.contentHighWater
+        }
+        return connection.send(content)
+    }
+
+    /// The content is complete. `trailers` are field lines without the last CRLF; only chunked content has them.
+    public func endContent(trailers: ByteSlice? = nil) {
+        guard state != .ended else { return }
+        guard let connection, state == .exchanging else {
+            early.end(framing: request.content, trailers: trailers)
+            return
+        }
+        connection.endContent(trailers: trailers)
+    }
+
+    /// Content that came before the connection did.
+    private var early = OutgoingContent()
+
+    // MARK: The response
+
+    /// Goes on after `takenAndFull` or `refused`.
+    public func resume() { connection?.resumeReading() }
+
+    // MARK: Finding a connection
+
+    private func chooseServer() {
+        state = .resolving
+        serverIndex = pool.balance.pick(at: pool.loop.now)
+        server = pool.settings.servers[serverIndex]
+        serversLeft -= 1
+        if mayUseIdle, let idle = pool.takeIdle(server: serverIndex) {
+            // Not on the caller's stack, who may still be setting itself up.
+            state = .connecting
+            connection = idle
+            idle.isReserved(for: self)
+            pool.loop.handle.post { [bound = LoopBound(self, on: pool.loop)] in bound.value.begin(isReused: true) }
+            return
+        }
+        pool.resolve(server: serverIndex) { [weak self] result in self?.resolved(result) }
+    }
+
+    private var mayUseIdle = true
+
+    private func resolved(_ result: Result<[SocketAddress], UpstreamError>) {
+        guard state == .resolving else { return }
+        switch result {
+        case .success(let found):
+            addresses = found[...]
+            connectToNext(after: UpstreamError(.resolve, detail: "no address"))
+        case .failure(let error):
+            serverFailed(error)
+        }
+    }
+
+    private func connectToNext(after error: UpstreamError) {
+        guard let next = addresses.popFirst() else { return serverFailed(error) }
+        state = .connecting
+        address = next
+        do throws(SystemError) {
+            connection = try UpstreamConnection(connectingTo: next, server: serverIndex, pool: pool, for: self)
+        } catch {
+            connectToNext(after: UpstreamError(.connect, detail: "\(next): \(error)"))
+        }
+    }
+
+    /// From the connection: it stands, or not.
+    func connected(_ error: UpstreamError?) {
+        guard state == .connecting else { return }
+        if let error {
+            connection = nil
+            connectToNext(after: error)
+        } else {
+            begin(isReused: false)
+        }
+    }
+
+    private func begin(isReused: Bool) {
+        guard state == .connecting, let connection else { return }
+        state = .exchanging
+        address = connection.address
+        tries += 1
+        connection.begin(self, isReused: isReused, early: early)
+        early = OutgoingContent()
+    }
+
+    /// No connection to this server: nothing was sent, so the next one may be asked.
+    private func serverFailed(_ error: UpstreamError) {
+        pool.failed(server: serverIndex)
+        pool.metrics.add(.upstreamFailure(error.failure))
+        if serversLeft > 0 {
+            chooseServer()
+        } else {
+            end(with: error)
+        }
+    }
+
+    // MARK: From the connection
+
+    func received(interim head: borrowing ReceivedHead) { handler?.exchange(self, received: head) }
+
+    func received(head: borrowing ReceivedHead, hasBody: Bool, length: Int?) {
+        pool.succeeded(server: serverIndex)
+        handler?.exchange(self, received: head, hasBody: hasBody, length: length)
+    }
+
+    func received(body: Span<UInt8>) -> BodyIntake { handler?.exchange(self, received: body) ?? .taken }
+
+    func takesContent() { handler?.exchangeTakesContent(self) }
+
+    func completed(trailers: ByteSlice?) {
+        guard state == .exchanging else { return }
+        state = .ended
+        connection = nil
+        handler?.exchange(self, endedWith: trailers)
+    }
+
+    func upgraded(_ connection: UpstreamConnection, head: borrowing ReceivedHead) {
+        state = .ended
+        self.connection = nil
+        handler?.exchange(self, upgradedTo: connection, head: head)
+    }
+
+    func failed(_ error: UpstreamError) {
+        guard state == .exchanging else { return }
+        connection = nil
+        pool.metrics.add(.upstreamFailure(error.failure))
+        if error.closedBeforeResponse, mayRetryDead {
+            // RFC 9112 §9.3.1: the old connection was closed under us; once more on a fresh one.
+            mayRetryDead = false
+            mayUseIdle = false
+            serversLeft += 1
+            pool.metrics.add(.upstreamRetries)
+            chooseServer()
+            return
+        }
+        if !error.closedBeforeResponse { pool.failed(server: serverIndex) }
+        end(with: error)
+    }
+
+    private func end(with error: UpstreamError) {
+        guard state != .ended else { return }
+        state = .ended
+        // Not on the stack of `start`.
+        pool.loop.handle.post { [bound = LoopBound((self, error), on: pool.loop)] in
+            let (exchange, error) = bound.value
+            exchange.handler?.exchange(exchange, failedWith: error)
+        }
+    }
+}

@@ -1,0 +1,45 @@
+public import Bytes
+public import HTTPSemantics
+
+/// What became of a piece of a response body that was offered.
+public enum BodyIntake: Sendable {
+    case taken
+    /// Taken, but stop reading until `Exchange.resume()`.
+    case takenAndFull
+    /// Not taken, there is no memory: offer it again after `Exchange.resume()`.
+    case refused
+}
+
+/// Who runs an exchange. Called on the exchange's loop, in the order of the message, never from inside a call made to the exchange.
+/// The last call is one of `ended`, `upgraded` and `failed`; after `Exchange.cancel()` there is none.
+public protocol ExchangeHandler: AnyObject {
+    /// An interim response (RFC 9110 §15.2), 100 included.
+    func exchange(_ exchange: Exchange, received interim: borrowing ReceivedHead)
+    /// The final response's head.
+    func exchange(_ exchange: Exchange, received head: borrowing ReceivedHead, hasBody: Bool, length: Int?)
+    func exchange(_ exchange: Exchange, received body: Span<UInt8>) -> BodyIntake
+    /// The response is complete. `trailers` is the trailer section in the syntax of field lines, without the last CRLF.
+    func exchange(_ exchange: Exchange, endedWith trailers: ByteSlice?)
+    /// A 101: the connection is no longer HTTP. `head` is the response's.
+    func exchange(_ exchange: Exchange, upgradedTo connection: UpstreamConnection, head: borrowing ReceivedHead)
+    func exchange(_ exchange: Exchange, failedWith error: UpstreamError)
+    /// Content that was held back went out: send more.
+    func exchangeTakesContent(_ exchange: Exchange)
+}
+
+/// A response head where it stands in the connection's buffer; gone after the call.
+public struct ReceivedHead: ~Escapable {
+    public let status: UInt16
+    public let version: HTTPVersion
+    /// The reason phrase as received (RFC 9112 §4).
+    public let reason: Span<UInt8>
+    public let fields: FieldView
+
+    @_lifetime(copy fields, copy reason)
+    init(status: UInt16, version: HTTPVersion, reason: Span<UInt8>, fields: FieldView) {
+        self.status = status
+        self.version = version
+        self.reason = reason
+        self.fields = fields
+    }
+}

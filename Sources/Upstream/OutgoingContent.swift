@@ -1,0 +1,33 @@
+import Bytes
+
+/// Request content on its way to an origin, framed, until the socket takes it.
+struct OutgoingContent {
+    private(set) var pieces = ByteBuffer(capacity: 256)
+    private(set) var isEnded = false
+
+    var count: Int { pieces.count }
+
+    func append(_ content: Span<UInt8>, framing: UpstreamRequest.Content) {
+        guard !content.isEmpty else { return }
+        switch framing {
+        case .none:
+            break
+        case .length:
+            pieces.append(content)
+        case .chunked:
+            pieces.append(hexadecimal: UInt64(content.count))
+            pieces.append("\r\n")
+            pieces.append(content)
+            pieces.append("\r\n")
+        }
+    }
+
+    mutating func end(framing: UpstreamRequest.Content, trailers: ByteSlice?) {
+        guard !isEnded else { return }
+        isEnded = true
+        guard framing == .chunked else { return }
+        pieces.append("0\r\n")
+        if let trailers { pieces.append(trailers) }
+        pieces.append("\r\n")
+    }
+}

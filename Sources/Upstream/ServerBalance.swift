@@ -1,0 +1,53 @@
+/// Which of an origin's servers is asked next, as one loop sees it: in turn, passing over those that failed too often of late.
+/// Pure: time is an argument.
+///
+/// ```
+/// healthy ─maxFailures in a row→ left alone ─cool-down over→ healthy (one failure leaves it alone again)
+/// ```
+public struct ServerBalance: Sendable {
+    struct Health: Sendable {
+        var failuresInARow = 0
+        /// Monotonic nanoseconds until which the server is left alone.
+        var leftAloneUntil: Int64 = .min
+    }
+
+    private var health: [Health]
+    private var next = 0
+    private let maxFailures: Int
+    private let cooldown: Int64
+
+    /// - Parameter cooldown: nanoseconds.
+    public init(servers: Int, maxFailures: Int, cooldown: Int64) {
+        health = Array(repeating: Health(), count: servers)
+        self.maxFailures = maxFailures
+        self.cooldown = cooldown
+    }
+
+    /// The index of the server to ask at `now`. When all are left alone, the one whose time is over soonest: an
+    /// origin that may have recovered is better asked than given up.
+    public mutating func pick(at now: Int64) -> Int {
+        for step in 0..<health.count {
+            let candidate = (next + step) % health.count
+            if health[candidate].leftAloneUntil <= now {
+                next = (candidate + 1) % health.count
+                return candidate
+            }
+        }
+        return health.indices.min { health[$0].leftAloneUntil < health[$1].leftAloneUntil } ?? 0
+    }
+
+    public mutating func succeeded(_ server: Int) {
+        health[server] = Health()
+    }
+
+    /// A failure to connect or to answer, not a response with an error status.
+    public mutating func failed(_ server: Int, at now: Int64) {
+        health[server].failuresInARow += 1
+        if health[server].failuresInARow >= maxFailures { health[server].leftAloneUntil = now + cooldown }
+    }
+
+    /// Servers not left alone at `now`.
+    public func healthyCount(at now: Int64) -> Int {
+        health.count { $0.leftAloneUntil <= now }
+    }
+}

@@ -1,0 +1,59 @@
+/// One origin: the servers that stand for it, and how patient we are with them.
+///
+/// A default stands here with its reason and nowhere else. The ranges a configuration file may choose from stand in
+/// `Configuration`.
+public struct UpstreamSettings: Sendable, Equatable {
+    /// The name routes, metrics and the log call it by.
+    public var name: String
+    /// Its servers, used in turn. At least one.
+    public var servers: [UpstreamServer]
+    /// Until a connection stands: one lost SYN (1 s) and one more (3 s) are forgiven.
+    public var connectTimeout: Duration = .seconds(5)
+    /// From the request's last byte to the response's first: slow origins are what we are for.
+    public var firstByteTimeout: Duration = .seconds(60)
+    /// Without a byte while a response arrives or a request is sent.
+    public var noProgressTimeout: Duration = .seconds(30)
+    /// How long an unused connection is kept: below the 60 s or more after which most origins close theirs, so that reuse
+    /// seldom meets a dead one.
+    public var idleTimeout: Duration = .seconds(30)
+    /// Unused connections kept per loop.
+    public var maxIdleConnections = 64
+    /// Fetches, and so connections, at a time over all loops: what an ordinary origin bears.
+    public var maxConcurrentFetches = 256
+    /// Fetches that wait for one of those places; the next one gets 503.
+    public var maxQueuedFetches = 10_000
+    /// Whether an idempotent request (RFC 9110 §9.2.2) is tried once more on a fresh connection when a reused one was dead.
+    public var retriesDeadConnection = true
+    /// How long a resolved name is used before it is looked up again.
+    public var resolveTTL: Duration = .seconds(30)
+    /// Failures in a row after which a server is left alone.
+    public var maxFailures = 3
+    /// For how long it is left alone.
+    public var failureCooldown: Duration = .seconds(10)
+    /// Bytes of a response head, twice what we take from clients: origins are trusted more.
+    public var maxHeadSize = 64 << 10
+
+    public init(name: String, servers: [UpstreamServer]) {
+        self.name = name
+        self.servers = servers
+    }
+
+    /// What an installation begins with: a server on this machine.
+    public static let local = UpstreamSettings(name: "origin", servers: [UpstreamServer(host: "127.0.0.1", port: 9000)])
+}
+
+/// One server of an origin, spoken to in plain HTTP/1.1.
+public struct UpstreamServer: Sendable, Hashable, CustomStringConvertible {
+    /// A name to resolve or an address, in lower case; IPv6 without brackets.
+    public var host: String
+    public var port: UInt16
+
+    /// - Parameter port: the default is the scheme's (RFC 9110 §4.2.1).
+    public init(host: String, port: UInt16 = 80) {
+        self.host = host
+        self.port = port
+    }
+
+    /// `http://127.0.0.1:9000`
+    public var description: String { host.contains(":") ? "http://[\(host)]:\(port)" : "http://\(host):\(port)" }
+}

@@ -1,0 +1,402 @@
+public import Bytes
+import HTTPSemantics
+public import Libevent
+import Telemetry
+
+/// One connection to a server of an origin: sends the request of the exchange it is leased to, reads the response.
+///
+/// Confined to its loop. Its pool keeps it while it is idle, its exchange while it is leased.
+///
+/// ```
+/// connecting ─connected→ leased ─response complete, both sides willing→ idle ─lease→ leased
+///     └─error→ closed      ├─error, abandoned, not reusable→ closed       └─readable, too old→ closed
+///                          └─101→ handed over (as a tunnel)
+/// ```
+public final class UpstreamConnection: Socket {
+    enum Phase { case connecting, idle, leased, handedOver, closed }
+
+    /// Request content held for a slow origin before the client is made to wait, in bytes: a few socket buffers.
+    static let contentHighWater = 256 << 10
+
+    private enum DeadlineKind { case connect, firstByte, progress, idle, none }
+
+    let server: Int
+    public let address: SocketAddress
+    private let pool: UpstreamPool
+    private weak var exchange: Exchange?
+    private var phase = Phase.connecting
+    private var isReused = false
+
+    // Sending
+    private var headRest = ByteSlice("")
+    private var outgoing: OutgoingContent?
+    private var contentIsHeldBack = false
+
+    // Receiving
+    private var reader: ResponseReader?
+    private var input: ByteBuffer?
+    /// A piece of body that was refused, to be offered again.
+    private var refused: ByteSlice?
+    private var readingIsPaused = false
+    private var hasReceivedBytes = false
+
+    private var deadline = Deadline.none
+    private var dueAt = Int64.max
+    private var dueKind = DeadlineKind.none
+
+    init(connectingTo address: SocketAddress, server: Int, pool: UpstreamPool, for exchange: Exchange) throws(SystemError) {
+        self.server = server
+        self.address = address
+        self.pool = pool
+        self.exchange = exchange
+        try super.init(connectingTo: address, on: pool.loop)
+        pool.metrics.add(.upstreamConnects)
+        due(.connect, after: pool.settings.connectTimeout)
+    }
+
+    // MARK: Life
+
+    public override func connected(_ error: SystemError?) {
+        guard phase == .connecting else { return }
+        let exchange = exchange
+        if let error {
+            end()
+            exchange?.connected(UpstreamError(.connect, detail: "\(address): \(error)"))
+        } else {
+            phase = .leased
+            exchange?.connected(nil)
+        }
+    }
+
+    func isReserved(for exchange: Exchange) {
+        phase = .leased
+        self.exchange = exchange
+        due(.none, after: .zero)
+        stopReading()
+    }
+
+    func begin(_ exchange: Exchange, isReused: Bool, early: OutgoingContent?) {
+        self.exchange = exchange
+        self.isReused = isReused
+        headRest = exchange.request.head
+        outgoing = early ?? (exchange.request.content == .none ? nil : OutgoingContent())
+        reader = ResponseReader(method: exchange.request.method, maxHeadSize: pool.settings.maxHeadSize)
+        hasReceivedBytes = false
+        readingIsPaused = false
+        pool.metrics.add(isReused ? .upstreamReuses : .upstreamFetches)
+        startReading()
+        due(.progress, after: pool.settings.noProgressTimeout)
+        flush()
+    }
+
+    /// The exchange ends before the response does.
+    func abandonExchange() {
+        exchange = nil
+        end()
+    }
+
+    /// Gives up this connection as HTTP: whoever takes it reads and writes by itself. `leftover` came behind the head.
+    public func handOver() -> (leftover: ByteSlice, socket: UpstreamConnection) {
+        let leftover = input?.copied() ?? ByteSlice("")
+        giveBackInput()
+        return (leftover, self)
+    }
+
+    /// Set by the tunnel that took the connection over.
+    public weak var tunnel: (any TunnelEnd)?
+
+    public func closeTunnel() { end() }
+
+    private func end() {
+        guard phase != .closed else { return }
+        if phase == .idle { pool.forget(idle: self) }
+        phase = .closed
+        pool.loop.deadlines.cancel(&deadline)
+        giveBackInput()
+        pool.metrics.add(.upstreamCloses)
+        close()
+    }
+
+    private func fail(_ failure: UpstreamFailure, _ detail: String) {
+        let exchange = exchange
+        let isDead = isReused && !hasReceivedBytes && (failure == .closed || failure == .send)
+        self.exchange = nil
+        end()
+        exchange?.failed(UpstreamError(failure, detail: "\(address): \(detail)", closedBeforeResponse: isDead))
+    }
+
+    private func giveBackInput() {
+        if let input { pool.buffers.takeBack(input) }
+        input = nil
+    }
+
+    // MARK: Sending
+
+    func send(_ content: Span<UInt8>) -> Bool {
+        guard phase == .leased, let exchange else { return true }
+        outgoing?.append(content, framing: exchange.request.content)
+        flush()
+        contentIsHeldBack = (outgoing?.count ?? 0) >= Self.contentHighWater
+        return !contentIsHeldBack
+    }
+
+    func endContent(trailers: ByteSlice?) {
+        guard phase == .leased, let exchange else { return }
+        outgoing?.end(framing: exchange.request.content, trailers: trailers)
+        flush()
+    }
+
+    public override func writable() {
+        if phase == .handedOver { tunnel?.tunnelWritable(self); return }
+        flush()
+    }
+
+    private var requestIsSent: Bool { headRest.isEmpty && (outgoing.map { $0.isEnded && $0.count == 0 } ?? true) }
+
+    private func flush() {
+        guard phase == .leased else { return }
+        while !headRest.isEmpty || (outgoing?.count ?? 0) > 0 {
+            let content = outgoing?.pieces
+            let result = if let content, !content.isEmpty {
+                headRest.isEmpty ? write(content.span) : write(headRest.span, content.span)
+            } else {
+                write(headRest.span)
+            }
+            switch result {
+            case .wrote(let count):
+                pool.metrics.add(.upstreamBytesOut, UInt64(count))
+                let ofHead = min(count, headRest.count)
+                headRest = headRest[ofHead..<headRest.count]
+                if count > ofHead { content?.consume(count - ofHead) }
+                progressed()
+            case .wouldBlock:
+                armWrite()
+                return
+            case .failed(let error):
+                // The origin may have answered before it closed (RFC 9112 §9.5): read that first.
+                disarmWrite()
+                if !hasReceivedBytes { fail(.send, "\(error)") }
+                return
+            }
+        }
+        disarmWrite()
+        if requestIsSent {
+            if !hasReceivedBytes { due(.firstByte, after: pool.settings.firstByteTimeout) }
+        }
+        if contentIsHeldBack, (outgoing?.count ?? 0) < Self.contentHighWater / 2 {
+            contentIsHeldBack = false
+            exchange?.takesContent()
+        }
+    }
+
+    // MARK: Receiving
+
+    func resumeReading() {
+        guard phase == .leased, readingIsPaused else { return }
+        readingIsPaused = false
+        if let piece = refused {
+            refused = nil
+            guard offer(piece.span) else { return }
+        }
+        startReading()
+        progressed()
+        process()
+    }
+
+    public override func readable() {
+        switch phase {
+        case .handedOver:
+            tunnel?.tunnelReadable(self)
+        case .idle:
+            // Nobody asked: the end of the connection, or something that belongs to no request.
+            end()
+        case .leased:
+            receive()
+        case .connecting, .closed:
+            stopReading()
+        }
+    }
+
+    private func receive() {
+        let buffer = input ?? pool.buffers.lend()
+        input = buffer
+        switch read(into: buffer, minimum: 16 << 10) {
+        case .bytes(let count):
+            pool.metrics.add(.upstreamBytesIn, UInt64(count))
+            hasReceivedBytes = true
+            progressed()
+            process()
+        case .wouldBlock:
+            break
+        case .endOfStream:
+            endOfStream()
+        case .failed(let error):
+            fail(hasReceivedBytes ? .body : .closed, "\(error)")
+        }
+    }
+
+    private func endOfStream() {
+        guard var reader else { return end() }
+        switch reader.endOfStream() {
+        case .complete:
+            self.reader = reader
+            complete(trailers: nil)
+        case .beforeHead:
+            fail(.closed, "closed before a response")
+        case .truncated:
+            fail(.body, "closed in the middle of the body")
+        }
+    }
+
+    /// Takes what the buffer holds, message part by message part, until it needs more or must stop.
+    private func process() {
+        while phase == .leased, !readingIsPaused, let input, let exchange, var reader = self.reader {
+            let event: ResponseReader.Event
+            do throws(MessageSyntaxError) {
+                event = try reader.next(in: input.span)
+            } catch {
+                fail(reader.isInBody ? .body : .head, error.explanation)
+                return
+            }
+            self.reader = reader
+            switch event {
+            case .needMore:
+                if input.isEmpty, reader.isInBody { giveBackInput() }
+                return
+            case .interim(let length):
+                exchange.received(interim: reader.head(in: input.span))
+                if phase == .leased { input.consume(length) }
+                self.reader?.headTaken()
+            case .switched(let length):
+                switchProtocols(exchange, input, reader, length)
+                return
+            case .head(let length, let hasBody, let bodyLength):
+                exchange.received(head: reader.head(in: input.span), hasBody: hasBody, length: bodyLength)
+                if phase == .leased { input.consume(length) }
+                self.reader?.headTaken()
+            case .body(let range, let consumed):
+                if !range.isEmpty { _ = offer(input.span.extracting(range)) }
+                if phase == .leased { input.consume(consumed) }
+            case .end(let trailers, let consumed):
+                input.consume(consumed)
+                complete(trailers: trailers)
+            }
+        }
+    }
+
+    private func switchProtocols(_ exchange: Exchange, _ input: ByteBuffer, _ reader: ResponseReader, _ length: Int) {
+        guard exchange.request.asksForUpgrade else {
+            return fail(.head, "101 without having been asked")
+        }
+        phase = .handedOver
+        stopReading()
+        due(.none, after: .zero)
+        self.exchange = nil
+        // The head must stand until the handler has seen it; what is behind it belongs to the tunnel.
+        exchange.upgraded(self, head: reader.head(in: input.span))
+        _ = length
+    }
+
+    /// False when the exchange wants no more at the moment.
+    private func offer(_ body: Span<UInt8>) -> Bool {
+        switch exchange?.received(body: body) {
+        case .taken:
+            return true
+        case .takenAndFull:
+            pause()
+        case .refused:
+            refused = ByteSlice(copying: body)
+            pause()
+        case nil:
+            return false
+        }
+        return false
+    }
+
+    private func pause() {
+        readingIsPaused = true
+        stopReading()
+        due(.none, after: .zero)
+    }
+
+    private func complete(trailers: ByteSlice?) {
+        let exchange = exchange
+        self.exchange = nil
+        // Anything behind the response was not asked for: the connection's framing cannot be trusted (RFC 9112 §9.3).
+        let isReusable = reader?.keepsAlive == true && requestIsSent && (input?.isEmpty ?? true)
+        reader = nil
+        giveBackInput()
+        if isReusable, pool.keep(idle: self) {
+            phase = .idle
+            due(.idle, after: pool.settings.idleTimeout)
+        } else {
+            end()
+        }
+        exchange?.completed(trailers: trailers)
+    }
+
+    // MARK: Time
+
+    private func progressed() {
+        switch dueKind {
+        case .progress: due(.progress, after: pool.settings.noProgressTimeout)
+        case .firstByte, .none: if hasReceivedBytes, !readingIsPaused { due(.progress, after: pool.settings.noProgressTimeout) }
+        case .connect, .idle: break
+        }
+    }
+
+    /// Sets what is waited for. Later is only noted: the armed deadline looks when it is reached.
+    private func due(_ kind: DeadlineKind, after duration: Duration) {
+        dueKind = kind
+        dueAt = kind == .none ? .max : pool.loop.now + duration.nanoseconds
+        guard kind != .none else { return }
+        if deadline == .none {
+            deadline = pool.loop.deadlines.arm(self, at: dueAt)
+        } else if dueAt < armedAt {
+            pool.loop.deadlines.move(deadline, to: dueAt)
+        } else {
+            return
+        }
+        armedAt = dueAt
+    }
+
+    private var armedAt = Int64.max
+
+    public override func deadlineReached(_ kind: UInt8) -> Int64? {
+        guard phase != .closed, dueKind != .none else {
+            deadline = .none
+            return nil
+        }
+        guard dueAt <= pool.loop.now else {
+            armedAt = dueAt
+            return dueAt
+        }
+        deadline = .none
+        switch dueKind {
+        case .connect:
+            let exchange = exchange
+            end()
+            exchange?.connected(UpstreamError(.connectTimeout, detail: "\(address): no connection in time"))
+        case .firstByte: fail(.headTimeout, "no response in time")
+        case .progress: fail(hasReceivedBytes ? .bodyTimeout : .headTimeout, "no progress in time")
+        case .idle: end()
+        case .none: break
+        }
+        return nil
+    }
+}
+
+/// Who relays bytes over a connection that was handed over.
+public protocol TunnelEnd: AnyObject {
+    func tunnelReadable(_ socket: Socket)
+    func tunnelWritable(_ socket: Socket)
+}
+
+extension Duration {
+    /// Whole nanoseconds, saturating.
+    package var nanoseconds: Int64 {
+        let (seconds, attoseconds) = components
+        let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        return overflow ? .max : whole &+ attoseconds / 1_000_000_000
+    }
+}

@@ -1,0 +1,65 @@
+public import Bytes
+public import Libevent
+public import Telemetry
+
+/// One loop's connections to one origin: which server is next, and which connections are idle.
+///
+/// Confined to its loop. Idle connections are used last in, first out: the one used latest is the least likely to be dead,
+/// and a surplus grows old and closes.
+public final class UpstreamPool {
+    public let settings: UpstreamSettings
+    public let loop: EventLoop
+    public let metrics: LoopMetrics
+    let buffers: BufferStock
+    private let names: NameResolution
+    private let resolver: Resolver
+    var balance: ServerBalance
+    private var idle: [[UpstreamConnection]]
+
+    public init(
+        _ settings: UpstreamSettings, on loop: EventLoop, resolver: Resolver, names: NameResolution,
+        buffers: BufferStock, metrics: LoopMetrics
+    ) {
+        self.settings = settings
+        self.loop = loop
+        self.resolver = resolver
+        self.names = names
+        self.buffers = buffers
+        self.metrics = metrics
+        balance = ServerBalance(
+            servers: settings.servers.count, maxFailures: settings.maxFailures,
+            cooldown: settings.failureCooldown.nanoseconds)
+        idle = Array(repeating: [], count: settings.servers.count)
+    }
+
+    /// Idle connections of all servers.
+    public var idleCount: Int { idle.reduce(0) { $0 + $1.count } }
+
+    /// Closes every idle connection: the pool is going away.
+    public func closeIdle() {
+        for connections in idle { for connection in connections { connection.abandonExchange() } }
+    }
+
+    func takeIdle(server: Int) -> UpstreamConnection? { idle[server].popLast() }
+
+    /// Keeps a connection for the next exchange, when there is room.
+    func keep(idle connection: UpstreamConnection) -> Bool {
+        guard idle.reduce(0, { $0 + $1.count }) < settings.maxIdleConnections else { return false }
+        idle[connection.server].append(connection)
+        return true
+    }
+
+    func forget(idle connection: UpstreamConnection) {
+        idle[connection.server].removeAll { $0 === connection }
+    }
+
+    func succeeded(server: Int) { balance.succeeded(server) }
+    func failed(server: Int) { balance.failed(server, at: loop.now) }
+
+    /// The addresses of a server, from memory, by asking, or by joining whoever asks at the moment.
+    func resolve(server: Int, _ completion: @escaping (Result<[SocketAddress], UpstreamError>) -> Void) {
+        let server = settings.servers[server]
+        names.addresses(
+            of: server, timeToLive: settings.resolveTTL.nanoseconds, on: resolver, completion: completion)
+    }
+}

@@ -1,0 +1,37 @@
+public import Bytes
+public import HTTPSemantics
+
+/// One request as it goes to an origin: the head is ready to send, the content, if any, comes piece by piece.
+public struct UpstreamRequest: Sendable {
+    /// How the content is framed (RFC 9112 §6).
+    public enum Content: Sendable, Equatable {
+        case none
+        /// Sized: pieces go out as they are.
+        case length
+        /// Pieces are sent as chunks.
+        case chunked
+    }
+
+    public let method: Method
+    /// Request line, fields and the empty line.
+    public let head: ByteSlice
+    public let content: Content
+    /// The client asked to switch protocols (RFC 9110 §7.8): a 101 makes the connection a tunnel.
+    public let asksForUpgrade: Bool
+    /// The client waits for a 100 before it sends content (RFC 9110 §10.1.1).
+    public let expectsContinue: Bool
+
+    public init(
+        method: Method, head: ByteSlice, content: Content = .none, asksForUpgrade: Bool = false, expectsContinue: Bool = false
+    ) {
+        self.method = method
+        self.head = head
+        self.content = content
+        self.asksForUpgrade = asksForUpgrade
+        self.expectsContinue = expectsContinue
+    }
+
+    /// Whether it may go out a second time when the first try met a dead connection (RFC 9110 §9.2.2): content that was
+    /// streamed through is not held, so cannot be sent again.
+    public var mayBeSentAgain: Bool { method.isIdempotent && content == .none && !asksForUpgrade }
+}

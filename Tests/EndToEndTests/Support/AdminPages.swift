@@ -1,0 +1,49 @@
+/// The program seen through its admin listener.
+extension Program {
+    /// The sum of all samples of a metric: the name, with the labels that are asked for.
+    func metric(_ metric: Metric) throws -> Int {
+        try Int(Self.sum(metric.rawValue, in: admin.get("/metrics").wholeText))
+    }
+
+    /// Adds up the samples whose name is that of `wanted` and whose labels contain those of `wanted`.
+    static func sum(_ wanted: String, in page: String) -> Double {
+        func parts(_ text: Substring) -> (name: Substring, labels: [Substring]) {
+            let pieces = text.split(separator: "{", maxSplits: 1)
+            let labels = pieces.count > 1 ? pieces[1].dropLast().split(separator: ",") : []
+            return (pieces.first ?? "", labels)
+        }
+        let (name, labels) = parts(wanted[...])
+        return page.split(separator: "\n").reduce(0) { sum, line in
+            guard !line.hasPrefix("#"), let space = line.lastIndex(of: " ") else { return sum }
+            let sample = parts(line[..<space])
+            guard sample.name == name, labels.allSatisfy(sample.labels.contains) else { return sum }
+            return sum + (Double(line[line.index(after: space)...]) ?? 0)
+        }
+    }
+
+    /// Waits until so many requests have led or joined a fetch: all of a crowd are in.
+    func joined(_ count: Int) throws {
+        try eventually("\(count) requests have led or joined") {
+            try metric(.led) + metric(.joined) + metric(.joinedLate) >= count
+        }
+    }
+
+    func status() throws -> JSON {
+        try JSON(admin.get("/status").wholeText)
+    }
+
+    @discardableResult
+    func purge(_ url: String) throws -> Answer {
+        try admin.send("POST", "/purge", "Content-Type: text/plain", body: url)
+    }
+}
+
+extension Answer {
+    /// The body, which must not be longer than what is kept.
+    var wholeText: String {
+        get throws {
+            guard body.kept.count == body.length else { throw Late(what: "a body of \(body.length) bytes is not kept", place: "Answer") }
+            return text
+        }
+    }
+}

@@ -1,0 +1,79 @@
+import Glibc
+
+extension ScriptedOrigin {
+    /// Everything the origin's thread works on.
+    struct State {
+        var handlers: [String: Handler] = [:]
+        var received = Ledger()
+        var table = PollTable()
+        var connections: [Int: OriginConnection] = [:]
+        var accepted = 0
+        var isStopped = false
+        private var listener: Int32?
+        private var listenerSlot: Int
+        private var waiting: Set<Int> = []
+
+        init(listener: Int32) {
+            self.listener = listener
+            listenerSlot = table.add(listener, .reading)
+        }
+
+        var nextDeadline: Instant? { waiting.compactMap { connections[$0]?.wakeAt }.min() }
+
+        mutating func work(_ slots: [Int], scratch: inout [UInt8], wake: @escaping @Sendable () -> Void) {
+            for slot in slots {
+                if slot == listenerSlot, listener != nil {
+                    accept()
+                } else if connections[slot] != nil {
+                    connections[slot]!.readAndWrite(&received, &scratch)
+                    proceed(slot, wake)
+                }
+            }
+            for slot in waiting { proceed(slot, wake) }
+        }
+
+        private mutating func accept() {
+            while let listener, let descriptor = Socket.accept(listener) {
+                let slot = table.add(descriptor, .reading)
+                connections[slot] = OriginConnection(descriptor: descriptor, serial: accepted)
+                accepted += 1
+            }
+        }
+
+        private mutating func proceed(_ slot: Int, _ wake: @escaping @Sendable () -> Void) {
+            guard connections[slot] != nil else { return }
+            connections[slot]!.proceed(&received, handlers, wake)
+            let connection = connections[slot]!
+            guard !connection.isClosed else { return forget(slot) }
+            if connection.isWaiting { waiting.insert(slot) } else { waiting.remove(slot) }
+            table.set(slot, connection.descriptor, connection.interest)
+        }
+
+        private mutating func forget(_ slot: Int) {
+            connections[slot] = nil
+            waiting.remove(slot)
+            table.remove(slot)
+        }
+
+        mutating func goDown() {
+            if let listener {
+                Socket.close(listener)
+                table.remove(listenerSlot)
+            }
+            listener = nil
+            for (slot, connection) in connections {
+                Socket.reset(connection.descriptor)
+                forget(slot)
+            }
+            table.waker.wake()
+        }
+
+        mutating func closeIdle() {
+            for (slot, connection) in connections where connection.isIdle {
+                Socket.close(connection.descriptor)
+                forget(slot)
+            }
+            table.waker.wake()
+        }
+    }
+}

@@ -1,0 +1,152 @@
+import Glibc
+
+/// One running instance of the program under test, with a folder of its own for its files. Not shared between threads.
+final class Program: Peer {
+    let folder: String
+    private(set) var endpoint = Endpoint.tcp(0)
+    private let child: pid_t
+    private var ending: Spawn.Exit?
+    /// The scenario means it to end.
+    private(set) var isExpectedToEnd = false
+
+    /// Starts the program and waits for nothing.
+    init(folder: String, _ arguments: [String]) throws {
+        _ = System.descriptorLimit
+        self.folder = folder
+        child = try Spawn.start(Self.path(), arguments, output: "\(folder)/stdout", errors: "\(folder)/stderr")
+    }
+
+    deinit { stop() }
+
+    /// `coalesced serve` in front of `upstream`, accepting. The admin listener is on a Unix socket in the folder, which
+    /// tells it apart from the public one; say otherwise in `arguments`. `@` in a setting stands for the folder.
+    static func serve(
+        upstream: String, _ settings: [Setting] = [], arguments: [String] = [], listeners: Int = 1
+    ) throws -> Program {
+        let folder = try System.makeTemporaryFolder()
+        let file = Setting.file(settings, upstream: upstream).replacing("@", with: folder)
+        try System.write(file, to: "\(folder)/coalesced.yaml")
+        var words = ["serve", "--config", "\(folder)/coalesced.yaml"]
+        if !arguments.contains("--listen") { words += ["--listen", "127.0.0.1:0"] }
+        if !arguments.contains("--admin") { words += ["--admin", "unix:\(folder)/admin.sock"] }
+        let program = try Program(folder: folder, words + arguments)
+        try program.waitUntilListening(listeners)
+        return program
+    }
+
+    var admin: Address { Address(endpoint: .unix("\(folder)/admin.sock")) }
+    var configurationPath: String { "\(folder)/coalesced.yaml" }
+    /// What `.accessLog` wrote so far, line by line.
+    var accessLog: [JSON] {
+        get throws { try System.contents(of: "\(folder)/access.log").split(separator: "\n").map { try JSON(String($0)) } }
+    }
+    var output: String { System.contents(of: "\(folder)/stdout") }
+    /// Everything on standard error so far.
+    var diagnostics: String { System.contents(of: "\(folder)/stderr") }
+
+    /// The ports of the TCP listeners, in the order in which they were told.
+    var ports: [UInt16] {
+        diagnostics.split(separator: "\n").compactMap { line in
+            guard let told = line.firstRange(of: "listening on ") else { return nil }
+            let address = line[told.upperBound...].prefix { !" \"'),".contains($0) }
+            return address.split(separator: ":").last.flatMap { UInt16($0) }
+        }
+    }
+
+    /// Waits for so many TCP listeners, and for the admin socket if it is asked for.
+    func waitUntilListening(_ count: Int, adminSocket: Bool = true) throws {
+        try eventually("\(count) listeners; \(diagnostics)") {
+            if let exit = exit() { throw Ended(exit: exit, diagnostics: diagnostics) }
+            return ports.count >= count
+        }
+        endpoint = .tcp(ports[0])
+    }
+
+    struct Ended: Error, CustomStringConvertible {
+        let exit: Spawn.Exit
+        let diagnostics: String
+        var description: String { "the program ended with \(exit):\n\(diagnostics)" }
+    }
+
+    // MARK: - Life and death
+
+    func signal(_ number: Int32) {
+        if exit() == nil { Spawn.signal(child, number) }
+    }
+
+    /// `SIGTERM`, and no surprise that it ends.
+    func terminate() {
+        isExpectedToEnd = true
+        signal(SIGTERM)
+    }
+
+    /// How it ended, or nil while it runs.
+    func exit() -> Spawn.Exit? {
+        if ending == nil { ending = Spawn.poll(child) }
+        return ending
+    }
+
+    /// Waits for the end.
+    func exited(within limit: Duration = .seconds(10)) throws -> Spawn.Exit {
+        isExpectedToEnd = true
+        try eventually("the program ends; \(diagnostics.suffix(2000))", within: limit) { exit() != nil }
+        return ending!
+    }
+
+    /// Kills it if it still runs, and removes its files.
+    func stop() {
+        if exit() == nil {
+            Spawn.signal(child, SIGKILL)
+            while exit() == nil { System.nap(.milliseconds(1)) }
+        }
+        System.removeFolder(folder)
+    }
+
+    // MARK: - Seen from the kernel
+
+    /// Resident memory in bytes.
+    var residentBytes: Int {
+        let line = System.contents(of: "/proc/\(child)/status").split(separator: "\n").first { $0.hasPrefix("VmRSS:") }
+        return (line?.split(whereSeparator: { !$0.isNumber }).first.flatMap { Int($0) } ?? 0) * 1024
+    }
+
+    var openDescriptors: Int { System.list("/proc/\(child)/fd").count }
+
+    // MARK: - Once and done
+
+    struct Run {
+        let exit: Spawn.Exit
+        let output: String
+        let errors: String
+        var everything: String { output + errors }
+    }
+
+    /// Runs the program to its end with files of these contents; `@` in an argument stands for their folder.
+    static func run(_ arguments: String..., files: [String: String] = [:]) throws -> Run {
+        let folder = try System.makeTemporaryFolder()
+        for (name, text) in files { try System.write(text, to: "\(folder)/\(name)") }
+        let program = try Program(folder: folder, arguments.map { $0.replacing("@", with: folder) })
+        defer { program.stop() }
+        return try Run(exit: program.exited(within: .seconds(20)), output: program.output, errors: program.diagnostics)
+    }
+
+    // MARK: - Where it is
+
+    /// `COALESCED_PROGRAM`, else beside the running tests or in a folder above them.
+    static func path() throws -> String {
+        if let path = System.environment("COALESCED_PROGRAM") { return path }
+        var folder = Substring(System.target(ofLink: "/proc/self/exe") ?? CommandLine.arguments[0])
+        for place in [folder, Substring(CommandLine.arguments[0])] {
+            folder = place
+            while let slash = folder.lastIndex(of: "/") {
+                folder = folder[..<slash]
+                if System.isExecutable("\(folder)/coalesced") { return "\(folder)/coalesced" }
+            }
+        }
+        throw Missing()
+    }
+
+    struct Missing: Error, CustomStringConvertible {
+        var description: String { "no program to test: build `coalesced`, or name it in COALESCED_PROGRAM" }
+    }
+}

@@ -1,0 +1,73 @@
+import Glibc
+import Synchronization
+
+/// An HTTP/1.1 origin that does exactly what a test says, byte for byte, on one thread for all its connections, and keeps
+/// what it was asked. State is under one lock: the test looks in while the thread works.
+final class ScriptedOrigin: Peer, Sendable {
+    typealias Handler = @Sendable (Received) -> [Step]
+
+    private let state: Mutex<State>
+    private let waker: Waker
+    let port: UInt16
+
+    var endpoint: Endpoint { .tcp(port) }
+    var url: String { "http://127.0.0.1:\(port)" }
+
+    init(port: UInt16 = 0) throws {
+        let (listener, port) = try Socket.listen(port: port)
+        let initial = State(listener: listener)
+        self.port = port
+        waker = initial.table.waker
+        state = Mutex(initial)
+        System.startThread { [self] in run() }
+    }
+
+    // MARK: - What the test says
+    // Handlers run on the origin's thread, under its lock: they answer from the request alone, never ask the origin.
+
+    /// What to do for requests of that path (without query), from the next one on. `"*"` is every other path.
+    func on(_ path: String, _ handler: @escaping Handler) {
+        state.withLock { $0.handlers[path] = handler }
+    }
+
+    /// No longer listens and resets what is open: the origin is down.
+    func goDown() { state.withLock { $0.goDown() } }
+
+    /// Ends every connection on which no request is under way.
+    func closeIdleConnections() { state.withLock { $0.closeIdle() } }
+
+    /// Ends the thread. The origin is of no use afterwards.
+    func stop() {
+        state.withLock { state in
+            state.goDown()
+            state.isStopped = true
+        }
+        waker.wake()
+    }
+
+    // MARK: - What the test sees
+
+    /// The requests for a path so far, in the order in which they came.
+    func requests(_ path: String) -> [Received] {
+        state.withLock { $0.received[path] }
+    }
+
+    func count(_ path: String) -> Int { requests(path).count }
+    /// Requests for any path.
+    var total: Int { state.withLock { $0.received.count } }
+    var openConnections: Int { state.withLock { $0.connections.count } }
+    var acceptedConnections: Int { state.withLock { $0.accepted } }
+
+    // MARK: -
+
+    private func run() {
+        var scratch = [UInt8](repeating: 0, count: 65536)
+        while true {
+            let (entries, deadline, isStopped) = state.withLock { ($0.table.entries, $0.nextDeadline, $0.isStopped) }
+            if isStopped { return }
+            let slots = PollTable.wait(on: entries, until: deadline)
+            let waker = waker
+            state.withLock { $0.work(slots, scratch: &scratch) { waker.wake() } }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+/// What a scenario sets differently from the defaults. The only place of the tests that knows how the configuration file,
+/// the metrics and the access log spell things.
+enum Setting: Sendable {
+    case workers(Int)
+    case drainTimeout(Duration)
+    case hosts([String])
+
+    case maxConnections(Int)
+    case maxHeadSize(Int)
+    case maxBodySize(Int)
+    case headTimeout(Duration)
+    case idleTimeout(Duration)
+
+    case maxWaiters(Int)
+    case waitTimeout(Duration)
+    case overtakeAfter(Duration)
+    /// `pass`, `stale` or `503`.
+    case whenExceeded(String)
+    case unshareableTTL(Duration)
+    /// `finish` or `cancel`.
+    case whenLastLeaves(String)
+
+    case memory(mebibytes: Int)
+    case staleIfError(Duration)
+
+    case connectTimeout(Duration)
+    case firstByteTimeout(Duration)
+    case noProgressTimeout(Duration)
+    case maxConcurrentFetches(Int)
+
+    /// JSON lines to `access.log` in the program's folder, soon written.
+    case accessLog
+    case admin(String)
+
+    /// Section, key and value in the file.
+    var entry: (section: String, key: String, value: String) {
+        switch self {
+        case .workers(let count): ("", "workers", "\(count)")
+        case .drainTimeout(let time): ("", "drain-timeout", time.inFile)
+        case .hosts(let names): ("", "hosts", "[\(names.joined(separator: ", "))]")
+        case .maxConnections(let count): ("clients", "max-connections", "\(count)")
+        case .maxHeadSize(let bytes): ("clients", "max-head-size", "\(bytes)")
+        case .maxBodySize(let bytes): ("clients", "max-body-size", "\(bytes)")
+        case .headTimeout(let time): ("clients", "head-timeout", time.inFile)
+        case .idleTimeout(let time): ("clients", "idle-timeout", time.inFile)
+        case .maxWaiters(let count): ("coalescing", "max-waiters", "\(count)")
+        case .waitTimeout(let time): ("coalescing", "wait-timeout", time.inFile)
+        case .overtakeAfter(let time): ("coalescing", "overtake-after", time.inFile)
+        case .whenExceeded(let action): ("coalescing", "when-exceeded", "\"\(action)\"")
+        case .unshareableTTL(let time): ("coalescing", "unshareable-ttl", time.inFile)
+        case .whenLastLeaves(let action): ("coalescing", "when-last-leaves", action)
+        case .memory(let mebibytes): ("storage", "memory", "\(mebibytes)MiB")
+        case .staleIfError(let time): ("caching", "stale-if-error", time.inFile)
+        case .connectTimeout(let time): ("upstream", "connect-timeout", time.inFile)
+        case .firstByteTimeout(let time): ("upstream", "first-byte-timeout", time.inFile)
+        case .noProgressTimeout(let time): ("upstream", "no-progress-timeout", time.inFile)
+        case .maxConcurrentFetches(let count): ("upstream", "max-concurrent-fetches", "\(count)")
+        case .accessLog: ("access-log", "target", "@/access.log")
+        case .admin(let address): ("admin", "address", "\"\(address)\"")
+        }
+    }
+
+    /// The file for `settings`, with one upstream.
+    static func file(_ settings: [Setting], upstream url: String) -> String {
+        let entries = settings.map(\.entry)
+        func lines(_ section: String, _ indent: String) -> [String] {
+            entries.filter { $0.section == section }.map { "\(indent)\($0.key): \($0.value)" }
+        }
+        var text = lines("", "")
+        for section in ["clients", "coalescing", "storage", "caching", "admin"] {
+            let inner = lines(section, "  ")
+            if !inner.isEmpty { text += ["\(section):"] + inner }
+        }
+        let log = lines("access-log", "  ")
+        if !log.isEmpty { text += ["access-log:", "  format: json", "  flush-wait: 20ms"] + log }
+        text += ["upstreams:", "  - name: origin", "    servers: [\"\(url)\"]"] + lines("upstream", "    ")
+        return (text + [""]).joined(separator: "\n")
+    }
+
+    /// A file with five mistakes, each on a line of its own: an unknown key, a wrong type, a value out of range, a malformed
+    /// duration and a malformed address.
+    static let fileWithFiveMistakes = (
+        text: """
+            workers: many
+            colour: blue
+            clients:
+              head-timeout: ten seconds
+              max-head-size: -1
+            admin:
+              address: nowhere
+            """,
+        lines: [1, 2, 4, 5, 7]
+    )
+}
+
+extension Duration {
+    fileprivate var inFile: String { "\(Int(inMilliseconds))ms" }
+}
+
+/// Names on the metrics page.
+enum Metric: String {
+    case led = #"coalesced_coalescing_total{event="led"}"#
+    case joined = #"coalesced_coalescing_total{event="joined"}"#
+    case joinedLate = #"coalesced_coalescing_total{event="joined_late"}"#
+    case released = #"coalesced_coalescing_total{event="released"}"#
+    case overtaken = #"coalesced_coalescing_total{event="overtaken"}"#
+    case hits = #"coalesced_verdicts_total{verdict="hit"}"#
+    case fetches = "coalesced_upstream_fetches_total"
+    case retries = "coalesced_upstream_retries_total"
+    case openClients = "coalesced_client_connections"
+    case malformed = "coalesced_malformed_requests_total"
+}

@@ -1,0 +1,180 @@
+import Glibc
+
+/// Where something listens.
+enum Endpoint: Sendable, Hashable {
+    case tcp(UInt16)
+    case unix(String)
+
+    var port: UInt16 {
+        switch self {
+        case .tcp(let port): port
+        case .unix: 0
+        }
+    }
+}
+
+/// Non-blocking stream sockets; every call says in a value what happened.
+enum Socket {
+    enum Outcome: Equatable {
+        case bytes(Int)
+        case notNow
+        case ended
+        case failed(Int32)
+    }
+
+    /// A listener on 127.0.0.1, port chosen by the kernel unless given.
+    static func listen(port: UInt16 = 0) throws -> (descriptor: Int32, port: UInt16) {
+        let bound = try bind(port: port)
+        guard Glibc.listen(bound.descriptor, 4096) == 0 else { throw System.Failure(call: "listen", code: errno) }
+        return bound
+    }
+
+    /// A port that nobody else gets and that refuses connections: bound, never listening.
+    static func bind(port: UInt16 = 0) throws -> (descriptor: Int32, port: UInt16) {
+        let descriptor = socket(AF_INET, kind, 0)
+        guard descriptor >= 0 else { throw System.Failure(call: "socket", code: errno) }
+        set(descriptor, SO_REUSEADDR, 1)
+        var address = loopback(port)
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let code = unsafe withSocketAddress(&address) { unsafe Glibc.bind(descriptor, $0, length) }
+        guard code == 0 else {
+            let failure = System.Failure(call: "bind \(port)", code: errno)
+            close(descriptor)
+            throw failure
+        }
+        _ = unsafe withSocketAddress(&address) { unsafe getsockname(descriptor, $0, &length) }
+        return (descriptor, UInt16(bigEndian: address.sin_port))
+    }
+
+    /// The next connection, or nil when none is waiting.
+    static func accept(_ listener: Int32) -> Int32? {
+        let descriptor = Glibc.accept(listener, nil, nil)
+        guard descriptor >= 0 else { return nil }
+        _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+        setNoDelay(descriptor)
+        return descriptor
+    }
+
+    /// Begins to connect; the socket turns writable when it is connected or has failed (`failure(of:)`).
+    static func connect(to endpoint: Endpoint, receiveBuffer: Int32? = nil) throws -> Int32 {
+        let descriptor: Int32
+        let code: Int32
+        switch endpoint {
+        case .tcp(let port):
+            descriptor = socket(AF_INET, kind, 0)
+            guard descriptor >= 0 else { throw System.Failure(call: "socket", code: errno) }
+            if let receiveBuffer { set(descriptor, SO_RCVBUF, receiveBuffer) }
+            setNoDelay(descriptor)
+            var address = loopback(port)
+            code = unsafe withSocketAddress(&address) {
+                unsafe Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        case .unix(let path):
+            descriptor = socket(AF_UNIX, kind, 0)
+            guard descriptor >= 0 else { throw System.Failure(call: "socket", code: errno) }
+            var address = sockaddr_un()
+            address.sun_family = sa_family_t(AF_UNIX)
+            unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: path.utf8) }
+            code = unsafe withSocketAddress(&address) {
+                unsafe Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        if code != 0, errno != EINPROGRESS {
+            let failure = System.Failure(call: "connect \(endpoint)", code: errno)
+            close(descriptor)
+            throw failure
+        }
+        return descriptor
+    }
+
+    /// Why connecting failed, or nil.
+    static func failure(of descriptor: Int32) -> Int32? {
+        var code: Int32 = 0
+        var length = socklen_t(MemoryLayout<Int32>.size)
+        _ = unsafe getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &code, &length)
+        return code == 0 ? nil : code
+    }
+
+    static func read(_ descriptor: Int32, into buffer: inout [UInt8], atMost limit: Int = .max) -> Outcome {
+        let count = unsafe Glibc.read(descriptor, &buffer, min(limit, buffer.count))
+        if count > 0 { return .bytes(count) }
+        if count == 0 { return .ended }
+        return errno == EAGAIN || errno == EINTR ? .notNow : .failed(errno)
+    }
+
+    static func write(_ descriptor: Int32, _ bytes: [UInt8], from start: Int) -> Outcome {
+        let count = unsafe bytes.withUnsafeBytes { all in
+            let rest = unsafe UnsafeRawBufferPointer(rebasing: all[start...])
+            return unsafe send(descriptor, rest.baseAddress, rest.count, Int32(MSG_NOSIGNAL))
+        }
+        if count >= 0 { return .bytes(count) }
+        return errno == EAGAIN || errno == EINTR ? .notNow : .failed(errno)
+    }
+
+    static func close(_ descriptor: Int32) { _ = Glibc.close(descriptor) }
+    static func finishSending(_ descriptor: Int32) { _ = shutdown(descriptor, Int32(SHUT_WR)) }
+
+    /// Closes with a reset instead of an orderly end.
+    static func reset(_ descriptor: Int32) {
+        var option = linger(l_onoff: 1, l_linger: 0)
+        _ = unsafe setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+        close(descriptor)
+    }
+
+    /// Waits until one of `entries` has something to tell; a negative descriptor is passed over.
+    static func poll(_ entries: inout [pollfd], within timeout: Duration?) {
+        let milliseconds = timeout.map { Int32(clamping: Int64($0.inMilliseconds.rounded(.up))) } ?? -1
+        _ = unsafe Glibc.poll(&entries, nfds_t(entries.count), max(milliseconds, -1))
+    }
+
+    /// A pipe that never blocks: `Waker` writes to it to interrupt a `poll`.
+    static func makePipe() -> (reading: Int32, writing: Int32) {
+        var ends: [Int32] = [-1, -1]
+        precondition(unsafe pipe(&ends) == 0, "no pipe")
+        for end in ends {
+            _ = fcntl(end, F_SETFL, O_NONBLOCK)
+            _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+        }
+        return (ends[0], ends[1])
+    }
+
+    static func poke(_ pipe: Int32) {
+        let byte: [UInt8] = [1]
+        _ = unsafe Glibc.write(pipe, byte, 1)
+    }
+
+    // MARK: -
+
+    private static var kind: Int32 {
+        Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+    }
+
+    private static func loopback(_ port: UInt16) -> sockaddr_in {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        address.sin_port = port.bigEndian
+        return address
+    }
+
+    private static func withSocketAddress<Address, Result>(
+        _ address: inout Address, _ body: (UnsafeMutablePointer<sockaddr>) -> Result
+    ) -> Result {
+        unsafe withUnsafeMutableBytes(of: &address) {
+            unsafe body($0.baseAddress!.assumingMemoryBound(to: sockaddr.self))
+        }
+    }
+
+    private static func set(_ descriptor: Int32, _ option: Int32, _ value: Int32) {
+        var value = value
+        _ = unsafe setsockopt(descriptor, SOL_SOCKET, option, &value, socklen_t(MemoryLayout<Int32>.size))
+    }
+
+    private static func setNoDelay(_ descriptor: Int32) {
+        var value: Int32 = 1
+        _ = unsafe setsockopt(
+            descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &value, socklen_t(MemoryLayout<Int32>.size)
+        )
+    }
+}

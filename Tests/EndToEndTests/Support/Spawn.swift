@@ -1,0 +1,43 @@
+import Glibc
+
+/// A child process with its output in files.
+enum Spawn {
+    enum Exit: Equatable, CustomStringConvertible {
+        case code(Int32)
+        case signal(Int32)
+
+        var description: String {
+            switch self {
+            case .code(let code): "exit \(code)"
+            case .signal(let signal): "killed by signal \(signal)"
+            }
+        }
+    }
+
+    /// Starts `path`; standard input is empty, output goes to the two files.
+    static func start(_ path: String, _ arguments: [String], output: String, errors: String) throws -> pid_t {
+        var actions = unsafe posix_spawn_file_actions_t()
+        unsafe posix_spawn_file_actions_init(&actions)
+        defer { unsafe posix_spawn_file_actions_destroy(&actions) }
+        unsafe posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+        unsafe posix_spawn_file_actions_addopen(&actions, 1, output, O_WRONLY | O_CREAT | O_APPEND, 0o644)
+        unsafe posix_spawn_file_actions_addopen(&actions, 2, errors, O_WRONLY | O_CREAT | O_APPEND, 0o644)
+
+        var words = unsafe ([path] + arguments).map { unsafe strdup($0) } + [nil]
+        defer { for unsafe word in unsafe words { unsafe free(word) } }
+        var child: pid_t = 0
+        let code = unsafe posix_spawn(&child, path, &actions, nil, &words, environ)
+        guard code == 0 else { throw System.Failure(call: "posix_spawn \(path)", code: code) }
+        return child
+    }
+
+    /// How the child ended, or nil while it runs. Asked again after that, it would be a stranger: ask once.
+    static func poll(_ child: pid_t) -> Exit? {
+        var status: Int32 = 0
+        guard unsafe waitpid(child, &status, WNOHANG) == child else { return nil }
+        let signal = status & 0x7F
+        return signal == 0 ? .code((status >> 8) & 0xFF) : .signal(signal)
+    }
+
+    static func signal(_ child: pid_t, _ number: Int32) { _ = kill(child, number) }
+}

@@ -1,0 +1,61 @@
+import Testing
+
+@testable import Telemetry
+
+@Suite struct LatencyTests {
+    @Test(arguments: [
+        (.hit, .hit), (.stale, .hit), (.miss, .miss), (.revalidated, .miss), (.pass, .pass),
+        (.synthetic, nil), (.refused, nil),
+    ] as [(Verdict, LatencyClass?)])
+    func `a verdict is recorded under its class`(verdict: Verdict, expected: LatencyClass?) {
+        let recorder = LatencyRecorder()
+        recorder.record(verdict, firstByte: 1000, total: 2000)
+        let snapshot = recorder.snapshot()
+        for latencyClass in LatencyClass.allCases {
+            for measure in LatencyMeasure.allCases {
+                #expect(snapshot[measure, latencyClass].count == (latencyClass == expected ? 1 : 0))
+            }
+        }
+    }
+
+    @Test func `a snapshot stays as it was while recording goes on`() {
+        let recorder = LatencyRecorder()
+        recorder.record(.hit, firstByte: 1000, total: 2000)
+        let before = recorder.snapshot()
+        recorder.record(.hit, firstByte: 1000, total: 2000)
+        #expect(before[.total, .hit].count == 1)
+        #expect(recorder.snapshot()[.total, .hit].count == 2)
+    }
+
+    @Test func `snapshots of several loops merge into one`() {
+        let loops = [LatencyRecorder(), LatencyRecorder()]
+        loops[0].record(.miss, firstByte: 1_000_000, total: 5_000_000)
+        loops[1].record(.miss, firstByte: 2_000_000, total: 80_000_000)
+        var merged = LatencySnapshot()
+        for loop in loops { merged.merge(loop.snapshot()) }
+        #expect(merged[.total, .miss].count == 2)
+        #expect(merged[.total, .miss].sum == 85_000_000)
+        #expect(merged[.total, .miss].count(upTo: 10_000_000) == 1)
+        #expect(merged[.firstByte, .miss].count(upTo: 10_000_000) == 2)
+    }
+
+    @Test(arguments: [0, 1, 999, 1_500_000, 3_600_000_000_000, UInt64.max])
+    func `no duration is too short or too long to be counted`(nanoseconds: UInt64) {
+        let recorder = LatencyRecorder()
+        recorder.record(.pass, firstByte: nanoseconds, total: nanoseconds)
+        let distribution = recorder.snapshot()[.total, .pass]
+        #expect(distribution.count == 1)
+        #expect(distribution.count(upTo: .max) == 1)
+    }
+
+    @Test func `percentiles are right within one per cent`() {
+        let recorder = LatencyRecorder()
+        for step in 1...1000 as ClosedRange<UInt64> { recorder.record(.hit, firstByte: 0, total: step * 1_000_000) }
+        let distribution = recorder.snapshot()[.total, .hit]
+        for percentile in [50.0, 90, 99, 99.9] {
+            let ratio = Double(distribution.percentile(percentile)) / (percentile * 10_000_000)
+            #expect(ratio > 0.99 && ratio < 1.01)
+        }
+        #expect(LatencyDistribution().percentile(99) == 0)
+    }
+}

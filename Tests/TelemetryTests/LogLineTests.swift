@@ -1,0 +1,86 @@
+import Testing
+
+@testable import Telemetry
+
+@Suite struct LogLineTests {
+    @Test func `a combined line is what Apache's readers expect, with the cache's part after it`() {
+        let example = Example {
+            $0.record.verdict = .miss
+            $0.record.role = .joinedLate
+            $0.record.operation = 42
+            $0.record.upstreamStatus = 200
+            $0.record.upstreamDuration = 120_000_000
+            $0.referer = Array("http://example.org/".utf8)
+            $0.userAgent = Array("curl/8.0".utf8)
+            $0.upstream = Array("10.0.0.1:80".utf8)
+        }
+        #expect(example.line(.combined) == """
+            192.0.2.1 - - [21/Nov/2026:05:16:44 +0000] "GET /a?b=c HTTP/1.1" 200 1024 "http://example.org/" "curl/8.0" \
+            host="example.org" verdict=miss role=joined_late operation=42 time=0.001234 ttfb=0.000250 \
+            upstream=10.0.0.1:80 upstream_status=200 upstream_time=0.120000
+
+            """)
+    }
+
+    @Test func `what is absent is a dash in a combined line`() {
+        let example = Example {
+            $0.record = TransactionRecord(started: 0, duration: 0)
+            ($0.client, $0.method, $0.host, $0.target) = ([], [], [], [])
+        }
+        #expect(example.line(.combined) == """
+            - - - [01/Jan/1970:00:00:00 +0000] "- - -" 000 0 "-" "-" \
+            host="-" verdict=refused role=none operation=0 time=0.000000 ttfb=- upstream=- upstream_status=- upstream_time=-
+
+            """)
+    }
+
+    @Test func `a JSON line names every part`() {
+        let example = Example {
+            $0.record.verdict = .miss
+            $0.record.role = .led
+            $0.record.operation = 42
+            $0.record.upstreamStatus = 206
+            $0.record.upstreamDuration = 2_120_000_000
+            $0.record.isAborted = true
+            $0.referer = Array("http://example.org/".utf8)
+            $0.userAgent = Array("curl/8.0".utf8)
+            $0.upstream = Array("[::1]:80".utf8)
+        }
+        #expect(example.line(.json) == #"""
+            {"time":"2026-11-21T05:16:44.123Z","client":"192.0.2.1","method":"GET","host":"example.org","target":"/a?b=c",\#
+            "protocol":"HTTP/1.1","status":200,"bytes":1024,"duration":0.001234,"ttfb":0.000250,\#
+            "verdict":"miss","role":"led","operation":42,"upstream":"[::1]:80","upstream_status":206,\#
+            "upstream_duration":2.120000,"referer":"http://example.org/","user_agent":"curl/8.0","aborted":true}
+
+            """#)
+    }
+
+    @Test func `a JSON line leaves out what is absent`() {
+        #expect(Example().line(.json) == #"""
+            {"time":"2026-11-21T05:16:44.123Z","client":"192.0.2.1","method":"GET","host":"example.org","target":"/a?b=c",\#
+            "protocol":"HTTP/1.1","status":200,"bytes":1024,"duration":0.001234,"ttfb":0.000250,"verdict":"hit","role":"none"}
+
+            """#)
+    }
+
+    @Test(arguments: LogFormat.allCases)
+    func `a text over its limit is clipped and the line says so`(format: LogFormat) {
+        let line = Example { $0.target = [UInt8](repeating: UInt8(ascii: "a"), count: 2049) }.line(format)
+        #expect(line.contains(String(repeating: "a", count: 2048)))
+        #expect(!line.contains(String(repeating: "a", count: 2049)))
+        #expect(line.contains("clipped"))
+        let fitting = Example { $0.target = [UInt8](repeating: UInt8(ascii: "a"), count: 2048) }.line(format)
+        #expect(!fitting.contains("clipped"))
+    }
+
+    @Test(arguments: LogFormat.allCases)
+    func `no byte of a request can end the line`(format: LogFormat) {
+        let all = (0...255).map { UInt8($0) }
+        let line = Example {
+            ($0.client, $0.method, $0.host, $0.target) = (all, all, all, all)
+            ($0.referer, $0.userAgent, $0.upstream) = (all, all, all)
+        }.line(format)
+        #expect(line.utf8.filter { $0 < 0x20 || $0 == 0x7F } == [UInt8(ascii: "\n")])
+        #expect(line.utf8.last == UInt8(ascii: "\n"))
+    }
+}

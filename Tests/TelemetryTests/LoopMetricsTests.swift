@@ -1,0 +1,81 @@
+import Synchronization
+import Testing
+
+@testable import Telemetry
+
+@Suite struct LoopMetricsTests {
+    @Test func `every counter has a slot of its own`() {
+        #expect(Counter.allCases.map(\.slot) == Array(0..<Counter.allCases.count))
+        #expect(Counter.allCases.count <= Counter.capacity)
+    }
+
+    @Test func `public names are distinct and fit for labels`() {
+        func check<Name: PublicName>(_: Name.Type) {
+            let names = Name.allCases.map(\.name)
+            #expect(Set(names).count == names.count)
+            #expect(names.allSatisfy { $0.utf8.allSatisfy { ($0 >= 0x61 && $0 <= 0x7A) || ($0 >= 0x30 && $0 <= 0x39) || $0 == 0x5F } })
+        }
+        check(MethodClass.self)
+        check(StatusClass.self)
+        check(Verdict.self)
+        check(Role.self)
+        check(CoalescingEvent.self)
+        check(UpstreamFailure.self)
+        check(LatencyClass.self)
+        check(LatencyMeasure.self)
+    }
+
+    @Test(arguments: [
+        (100, .informational), (199, .informational), (200, .successful), (304, .redirection),
+        (404, .clientError), (499, .clientError), (500, .serverError), (599, .serverError),
+        (0, .serverError), (99, .serverError), (600, .serverError),
+    ] as [(UInt16, StatusClass)])
+    func `a status code has the class of its first digit`(status: UInt16, expected: StatusClass) {
+        #expect(StatusClass(status: status) == expected)
+    }
+
+    @Test func `counters of several loops add up`() {
+        let loops = [LoopMetrics(), LoopMetrics()]
+        loops[0].add(.requests(.get))
+        loops[0].add(.clientBytesOut, 1000)
+        loops[1].add(.requests(.get), 2)
+        loops[1].add(.verdicts(.hit))
+        let sum = CounterValues(sumOf: loops)
+        #expect(sum[.requests(.get)] == 3)
+        #expect(sum[.requests(.head)] == 0)
+        #expect(sum[.clientBytesOut] == 1000)
+        #expect(sum[.verdicts(.hit)] == 1)
+    }
+
+    @Test func `open connections are opened less closed, never below zero`() {
+        let loop = LoopMetrics()
+        loop.add(.clientConnectionsOpened, 5)
+        loop.add(.clientConnectionsClosed, 2)
+        #expect(loop.read().clientConnectionsOpen == 3)
+        loop.add(.clientConnectionsClosed, 4)
+        #expect(loop.read().clientConnectionsOpen == 0)
+    }
+
+    @Test func `a reader at work at the same time sees counters that only grow, and all in the end`() async {
+        let loop = LoopMetrics()
+        let rounds: UInt64 = 20_000
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask {
+                for _ in 0..<rounds {
+                    loop.add(.clientConnectionsOpened)
+                    loop.add(.clientConnectionsClosed)
+                }
+            }
+            group.addTask {
+                var last: UInt64 = 0
+                while last < rounds {
+                    let now = loop.read()[.clientConnectionsClosed]
+                    #expect(now >= last)
+                    last = now
+                    await Task.yield()
+                }
+            }
+        }
+        #expect(loop.read()[.clientConnectionsOpened] == rounds)
+    }
+}

@@ -1,0 +1,89 @@
+import Testing
+
+@testable import Telemetry
+
+@Suite struct PrometheusTextTests {
+    @Test func `a counter has help, type, the prefix and _total`() {
+        let page = PrometheusText.page([.counter("things", "Things seen.", [
+            MetricSample([("kind", "small")], .whole(3)),
+            MetricSample([("kind", "large"), ("where", "here")], .whole(.max)),
+        ])])
+        #expect(text(page) == """
+            # HELP coalesced_things_total Things seen.
+            # TYPE coalesced_things_total counter
+            coalesced_things_total{kind="small"} 3
+            coalesced_things_total{kind="large",where="here"} 18446744073709551615
+
+            """)
+    }
+
+    @Test func `labels and help are escaped`() {
+        let page = PrometheusText.page([.gauge("odd", "a\\b\n\"c\"", [MetricSample([("v", "a\\b\n\"c\"é")], .whole(0))])])
+        #expect(text(page) == #"""
+            # HELP coalesced_odd a\\b\n"c"
+            # TYPE coalesced_odd gauge
+            coalesced_odd{v="a\\b\n\"c\"é"} 0
+
+            """#)
+    }
+
+    @Test(arguments: [
+        (.whole(0), "0"), (.number(1.5), "1.5"), (.number(-0.25), "-0.25"), (.number(1e-9), "1e-09"),
+        (.number(.infinity), "+Inf"), (.number(-.infinity), "-Inf"), (.number(.nan), "NaN"),
+        (.seconds(0), "0"), (.seconds(1), "0.000000001"), (.seconds(250_000), "0.00025"),
+        (.seconds(2_500_000_000), "2.5"), (.seconds(60_000_000_000), "60"),
+    ] as [(MetricSample.Value, String)])
+    func `a value is written as Prometheus reads it`(value: MetricSample.Value, expected: String) {
+        let page = text(PrometheusText.page([.gauge("g", "G.", [MetricSample([], value)])]))
+        #expect(page.hasSuffix("\ncoalesced_g \(expected)\n"))
+    }
+
+    @Test func `a histogram has growing buckets, +Inf, an exact sum and a count`() {
+        let recorder = LatencyRecorder()
+        // Away from the bounds, where the histogram's 0.8 % does not matter.
+        for nanoseconds in [50_000, 200_000, 200_000, 2_000_000, 70_000_000_000] as [UInt64] {
+            recorder.record(.hit, firstByte: 0, total: nanoseconds)
+        }
+        let page = text(PrometheusText.page(recorder.snapshot().families()))
+        let lines = page.split(separator: "\n").filter { $0.hasPrefix("coalesced_request_duration_seconds") && $0.contains("\"hit\"") }
+        let expected: [(String, Int)] = [
+            ("0.0001", 1), ("0.00025", 3), ("0.0005", 3), ("0.001", 3), ("0.0025", 4), ("0.005", 4), ("0.01", 4),
+            ("0.025", 4), ("0.05", 4), ("0.1", 4), ("0.25", 4), ("0.5", 4), ("1", 4), ("2.5", 4), ("5", 4), ("10", 4),
+            ("30", 4), ("60", 4), ("+Inf", 5),
+        ]
+        #expect(lines.map(String.init) == expected.map {
+            "coalesced_request_duration_seconds_bucket{class=\"hit\",le=\"\($0.0)\"} \($0.1)"
+        } + [
+            "coalesced_request_duration_seconds_sum{class=\"hit\"} 70.00245",
+            "coalesced_request_duration_seconds_count{class=\"hit\"} 5",
+        ])
+    }
+
+    @Test func `every counter stands on the page exactly once`() {
+        let loop = LoopMetrics()
+        for (index, counter) in Counter.allCases.enumerated() { loop.add(counter, 7_000_000 + UInt64(index)) }
+        let page = text(PrometheusText.page(loop.read().families()))
+        for index in Counter.allCases.indices {
+            #expect(page.split(separator: "\n").count { $0.hasSuffix(" \(7_000_000 + index)") } == 1)
+        }
+        #expect(page.contains("coalesced_requests_total{method=\"get\"} 7000000\n"))
+        #expect(page.contains("coalesced_verdicts_total{verdict=\"stale\"} 7000014\n"))
+        #expect(page.contains("coalesced_upstream_failures_total{kind=\"connect_timeout\"} 7000029\n"))
+        #expect(page.contains("coalesced_malformed_requests_total 7000048\n"))
+    }
+
+    @Test func `no metric is announced twice and every sample follows its announcement`() {
+        let families = LoopMetrics().read().families() + LatencySnapshot().families() + AccessLogStatus().families()
+        var announced: Set<Substring> = []
+        var current: Substring = ""
+        for line in text(PrometheusText.page(families)).split(separator: "\n") {
+            if line.hasPrefix("# TYPE ") {
+                current = line.split(separator: " ")[2]
+                #expect(announced.insert(current).inserted)
+            } else if !line.hasPrefix("#") {
+                #expect(line.hasPrefix(current))
+            }
+        }
+        #expect(announced.count == families.count)
+    }
+}

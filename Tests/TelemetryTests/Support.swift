@@ -1,0 +1,65 @@
+import Synchronization
+
+@testable import Telemetry
+
+func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
+
+/// What a test logs: texts as strings, sensible defaults.
+struct Example {
+    var record = TransactionRecord(started: 1_795_238_204_123, duration: 1_234_567, firstByte: 250_999)
+    var client: [UInt8] = Array("192.0.2.1".utf8)
+    var method: [UInt8] = Array("GET".utf8)
+    var host: [UInt8] = Array("example.org".utf8)
+    var target: [UInt8] = Array("/a?b=c".utf8)
+    var referer: [UInt8] = []
+    var userAgent: [UInt8] = []
+    var upstream: [UInt8] = []
+
+    init(_ change: (inout Example) -> Void = { _ in }) {
+        record.status = 200
+        record.bodyBytesSent = 1024
+        record.version = .http11
+        record.verdict = .hit
+        change(&self)
+    }
+
+    @discardableResult
+    func append(to ring: LogRing) -> LogRing.Outcome {
+        ring.append(
+            record, client: client.span, method: method.span, host: host.span, target: target.span,
+            referer: referer.span, userAgent: userAgent.span, upstream: upstream.span)
+    }
+
+    func line(_ format: LogFormat) -> String {
+        let ring = LogRing(capacity: 1 << 16)
+        append(to: ring)
+        var batch = ring.makeBatch()
+        _ = ring.exchange(&batch)
+        var formatter = LogLineFormatter(format: format)
+        var output: [UInt8] = []
+        formatter.append(batch, to: &output)
+        return text(output)
+    }
+}
+
+/// Remembers what it was given, and fails when told to.
+final class MemorySink: LogSink {
+    private(set) var bytes: [UInt8] = []
+    private(set) var reopenings = 0
+    /// Taken from the front, one for each write: how many bytes to accept before failing with ENOSPC.
+    var roomLeft: [Int] = []
+    var reopenFailure: Int32?
+
+    func write(_ bytes: Span<UInt8>) -> LogWriteResult {
+        let room = roomLeft.isEmpty ? bytes.count : min(roomLeft.removeFirst(), bytes.count)
+        for index in 0..<room { self.bytes.append(bytes[index]) }
+        return room == bytes.count ? .complete : .failed(written: room, code: 28)
+    }
+
+    func reopen() -> Int32? {
+        reopenings += 1
+        return reopenFailure
+    }
+
+    var lines: [String] { text(bytes).split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(String.init) }
+}
