@@ -55,7 +55,7 @@ let package = Package(
         .target(
             name: "Upstream",
             dependencies: ["Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Telemetry", collections],
-            swiftSettings: strict
+            swiftSettings: lending
         ),
         .target(
             name: "Proxy",

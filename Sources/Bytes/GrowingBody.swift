@@ -81,8 +81,8 @@ public final class GrowingBody: Sendable {
     @usableFromInline nonisolated(unsafe) var sealedLength = 0
 
     /// The size of the first piece when the length is not known, and of all later ones.
-    static let firstPieceSize = 16 * 1024
-    static let laterPieceSize = 64 * 1024
+    package static let firstPieceSize = 16 * 1024
+    package static let laterPieceSize = 64 * 1024
     /// Only full pieces are given up, so up to one piece stays when all is read. The mark at which a paused writer
     /// goes on, half of the window, must not be below that, or it would wait for ever.
     static let smallestWindow = 2 * laterPieceSize
@@ -337,7 +337,8 @@ public final class GrowingBody: Sendable {
     private func makeRoom(for count: Int, _ state: inout State) -> Bool {
         var free = 0
         if let last = state.pieces.last { free = last.chunk.capacity - last.filled }
-        var start = state.pieces.last.map { $0.start + $0.chunk.capacity } ?? 0
+        // With no piece at hand all before are full and given up, or there were none.
+        var start = state.pieces.last.map { $0.start + $0.chunk.capacity } ?? state.length
         var missing = count - free
         var added: [Piece] = []
         while missing > 0 {

@@ -39,19 +39,24 @@ struct Audience<Value: Sendable>: Sendable {
         case refused(Refusal)
     }
 
+    /// - Parameters:
+    ///   - waiter: nil asks only whether it is open: somebody wants the work done but no call-back.
+    ///   - leads: it is the one the operation was made for; `close()` and the limit are for the others.
     @inlinable
-    mutating func join(_ waiter: Waiter<Value>) -> Join {
+    mutating func join(_ waiter: Waiter<Value>?, leads: Bool = false) -> Join {
         switch phase {
         case .ended:
             return .refused(.finished)
         case .gathering:
-            if isClosed { return .refused(.closed) }
-            if seats.count >= limit { return .refused(.full) }
+            if isClosed, !leads { return .refused(.closed) }
+            guard let waiter else { return .joined(.none) }
+            if seats.count >= limit, !leads { return .refused(.full) }
             return .joined(seats.append(.waiting(waiter)))
         case .delivered(let value):
-            if isClosed { return .refused(.closed) }
+            if isClosed, !leads { return .refused(.closed) }
+            guard let waiter else { return .joined(.none) }
             if !waiter.takes(value) { return .refused(.notAccepted) }
-            if seats.count >= limit { return .refused(.full) }
+            if seats.count >= limit, !leads { return .refused(.full) }
             return .late(seats.append(.following), value)
         }
     }
@@ -81,28 +86,43 @@ struct Audience<Value: Sendable>: Sendable {
         return callbacks
     }
 
+    /// The seat goes with it, so that nothing a user's closure holds is let go of under the lock.
     @usableFromInline
-    enum Departure: Sendable {
-        /// No such stay.
-        case unknown
-        case left(wasWaiting: Bool)
-        /// It was the last one, and the operation goes on.
-        case lastLeft(wasWaiting: Bool)
-        /// It was the last one, nobody else gets in from this moment, and the operation is to be cancelled.
-        case lastLeftCancels(wasWaiting: Bool)
+    struct Departure: Sendable {
+        @usableFromInline
+        enum Next: Sendable {
+            case goOn
+            /// It was the last one.
+            case tell
+            /// It was the last one, nobody else gets in from this moment, and the operation is to be cancelled.
+            case tellAndCancel
+        }
+
+        @usableFromInline let seat: Seat
+        @usableFromInline let next: Next
+
+        @inlinable
+        init(seat: Seat, next: Next) {
+            self.seat = seat
+            self.next = next
+        }
+
+        @inlinable var wasWaiting: Bool {
+            if case .waiting = seat { true } else { false }
+        }
     }
 
+    /// Nil when there is no such stay.
     @inlinable
-    mutating func leave(_ token: SlotToken) -> Departure {
-        guard let seat = seats.remove(token) else { return .unknown }
-        let wasWaiting = if case .waiting = seat { true } else { false }
-        guard seats.isEmpty else { return .left(wasWaiting: wasWaiting) }
+    mutating func leave(_ token: SlotToken) -> Departure? {
+        guard let seat = seats.remove(token) else { return nil }
+        guard seats.isEmpty else { return Departure(seat: seat, next: .goOn) }
         switch lastLeavePolicy {
         case .goOn:
-            return .lastLeft(wasWaiting: wasWaiting)
+            return Departure(seat: seat, next: .tell)
         case .cancel:
             finishPhase()
-            return .lastLeftCancels(wasWaiting: wasWaiting)
+            return Departure(seat: seat, next: .tellAndCancel)
         }
     }
 
@@ -163,6 +183,7 @@ struct Audience<Value: Sendable>: Sendable {
         }
     }
 
+    @inlinable
     var isLive: Bool {
         switch phase {
         case .gathering, .delivered: true

@@ -17,8 +17,14 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
     public nonisolated let identifier: any Hashable & Sendable
 
     @usableFromInline nonisolated let audience = Protected(Audience<Value>())
-    /// The operation that executes for this one, with the way out of it.
-    private nonisolated let source = Protected<(operation: CoalescibleOperation<Value>, token: WaiterToken)?>(nil)
+    /// The operation that executes for this one.
+    private nonisolated let source = Protected<Source?>(nil)
+
+    private struct Source: Sendable {
+        // Weak: that one keeps this one alive, which has waiters to serve.
+        weak var operation: CoalescibleOperation<Value>?
+        let token: WaiterToken
+    }
 
     public nonisolated init(identifier: any Hashable & Sendable) {
         self.identifier = identifier
@@ -110,19 +116,17 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
     @inlinable
     public nonisolated final func leave(_ token: WaiterToken) -> Bool {
         guard token.operation == ObjectIdentifier(self) else { return false }
-        switch audience.withLock({ $0.leave(token.seat) }) {
-        case .unknown:
-            return false
-        case .left(let wasWaiting):
-            return wasWaiting
-        case .lastLeft(let wasWaiting):
+        guard let departure = audience.withLock({ $0.leave(token.seat) }) else { return false }
+        switch departure.next {
+        case .goOn:
+            break
+        case .tell:
             lastWaiterLeft()
-            return wasWaiting
-        case .lastLeftCancels(let wasWaiting):
+        case .tellAndCancel:
             lastWaiterLeft()
             cancel()
-            return wasWaiting
         }
+        return departure.wasWaiting
     }
 
     /// Lets nobody in any more: the next `enqueue` for its identifier starts a new operation. Those who wait stay. True when this call
@@ -157,7 +161,7 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
 
     @inlinable
     nonisolated final func token(for seat: SlotToken) -> WaiterToken {
-        WaiterToken(operation: ObjectIdentifier(self), seat: seat)
+        seat == .none ? .none : WaiterToken(operation: ObjectIdentifier(self), seat: seat)
     }
 
     /// `coalesce` without the call-back of a late one: safe under a manager's lock.
@@ -183,10 +187,9 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
     }
 
     private nonisolated final func follow(_ operation: CoalescibleOperation<Value>, token: WaiterToken) {
-        source.withLock { $0 = (operation, token) }
-        // Strong: it is nobody's duty to keep it alive but the operation's that works for it.
-        operation.whenEnded { outcome in
-            if let value = operation.value { self.deliver(value) }
+        source.withLock { $0 = Source(operation: operation, token: token) }
+        operation.whenEnded { [weak operation] outcome in
+            if let value = operation?.value { self.deliver(value) }
             if let outcome { self.finish(.failure(outcome)) } else { self.finish() }
         }
         // It may have been cancelled between the two steps, when there was nothing to leave yet.
@@ -198,8 +201,10 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
             defer { source = nil }
             return source
         }
-        if let source { source.operation.leave(source.token) }
+        if let source { source.operation?.leave(source.token) }
     }
+
+    nonisolated override var isReplaceable: Bool { audience.withLock { $0.isLive && $0.isClosed } }
 
     @discardableResult
     nonisolated override func endFromOutside(with error: OperationError) -> Bool {

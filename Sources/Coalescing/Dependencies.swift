@@ -17,7 +17,7 @@ extension Operation {
         guard dependency !== self, !dependency.waits(for: self) else { return false }
         let isExpected = state.withLock { state in
             guard state.lifecycle.expectDependency() else { return false }
-            state.dependencies.append(dependency)
+            state.dependencies.append(WeakOperation(operation: dependency))
             return true
         }
         guard isExpected else { return false }
@@ -47,6 +47,9 @@ extension Operation {
     }
 
     private nonisolated final func waits(for other: Operation) -> Bool {
-        state.withLock { $0.dependencies }.contains { $0 === other || $0.waits(for: other) }
+        state.withLock { $0.dependencies }.contains { dependency in
+            guard let dependency = dependency.operation else { return false }
+            return dependency === other || dependency.waits(for: other)
+        }
     }
 }

@@ -29,7 +29,12 @@ open class Operation {
         /// Called with the outcome when it has ended.
         var sequels: [@Sendable (OperationError?) -> Void] = []
         /// Kept only to find cycles.
-        var dependencies: [Operation] = []
+        var dependencies: [WeakOperation] = []
+    }
+
+    /// Weak: whoever waits for an operation must not be what keeps it from being abandoned.
+    struct WeakOperation: Sendable {
+        weak var operation: Operation?
     }
 
     nonisolated let state = Protected(State())
@@ -111,10 +116,11 @@ open class Operation {
     // MARK: The steps of its life
 
     /// False when it already has a custodian or is no longer fresh.
-    nonisolated final func adopt(by custodian: any Custodian) -> Bool {
+    nonisolated final func adopt(by custodian: any Custodian, observers: [OperationObserver]) -> Bool {
         state.withLock { state in
             guard state.custodian == nil, state.lifecycle.isFresh else { return false }
             state.custodian = custodian
+            state.observers += observers
             return true
         }
     }
@@ -200,6 +206,9 @@ open class Operation {
     nonisolated func endFromOutside(with error: OperationError) -> Bool {
         end(error, by: .outside) { .none }
     }
+
+    /// Alive, but nobody may join it any more: another may take its place in the table.
+    nonisolated var isReplaceable: Bool { false }
 
     /// Stops following the operation it was coalesced into.
     nonisolated func leaveSource() {}

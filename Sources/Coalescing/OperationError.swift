@@ -40,6 +40,7 @@ public enum Refusal: String, Error, Sendable, CaseIterable {
     case full
     /// As many operations wait for a slot as `maxQueued` allows; a new one was not started.
     case queueFull
-    /// The operation's identifier is not of the manager's `Key` type, or it already has a manager.
+    /// The operation's identifier is not of the manager's `Key` type, its class is not the one that was asked for, or it was started or
+    /// enqueued before.
     case foreign
 }

@@ -4,6 +4,9 @@ struct SlotToken: Hashable, Sendable {
     @usableFromInline let index: UInt32
     @usableFromInline let stay: UInt32
 
+    /// Finds nothing in any list.
+    @inlinable static var none: SlotToken { SlotToken(index: .max, stay: 0) }
+
     @inlinable
     init(index: UInt32, stay: UInt32) {
         self.index = index

@@ -32,7 +32,7 @@ public struct WaiterToken: Hashable, Sendable {
     @usableFromInline let seat: SlotToken
 
     /// The token of nobody, for an operation enqueued without a waiter.
-    public static let none = WaiterToken(operation: nil, seat: .init(index: .max, stay: 0))
+    public static let none = WaiterToken(operation: nil, seat: .none)
 
     @inlinable
     init(operation: ObjectIdentifier?, seat: SlotToken) {

@@ -1,15 +1,18 @@
 /// One handler that is due, with what it is due.
 @usableFromInline
 struct Callback<Value: Sendable>: Sendable {
-    let queue: any CallbackQueue
-    let handler: Waiter<Value>.Handler
+    // The whole waiter, so that nothing a user's closure holds is let go of under the lock that made this.
+    let waiter: Waiter<Value>
     let result: Result<Value, OperationError>
 
     init(_ waiter: Waiter<Value>, _ result: Result<Value, OperationError>) {
-        queue = waiter.queue
-        handler = waiter.handler
+        self.waiter = waiter
         self.result = result
     }
+
+    var queue: any CallbackQueue { waiter.queue }
+
+    func call() { waiter.handler(result) }
 
     var isReleased: Bool {
         if case .failure(.released) = result { true } else { false }
@@ -51,10 +54,10 @@ struct WakeUps: Sendable {
 
     private static func batch<Value>(of callbacks: [Callback<Value>], on queue: any CallbackQueue) -> Batch {
         if callbacks.count == 1, let only = callbacks.first {
-            return Batch(queue: queue) { only.handler(only.result) }
+            return Batch(queue: queue) { only.call() }
         }
         return Batch(queue: queue) {
-            for callback in callbacks { callback.handler(callback.result) }
+            for callback in callbacks { callback.call() }
         }
     }
 

@@ -11,7 +11,7 @@ public enum DefaultFile {
             `coalesced check` names the line and column of every mistake; `SIGHUP` makes a running proxy read the file \
             again. Durations are written 500ms, 30s, 5m, 1h, 1d; sizes 512B, 64KiB, 256MiB, 1GB.
             """)
-        return (head + lines(of: KeyTable.all, in: Settings())).joined(separator: "\n") + "\n"
+        return (head + [""] + lines(of: KeyTable.all, in: Settings())).joined(separator: "\n") + "\n"
     }
 
     /// The lines of YAML for `keys`, each below its comment.
@@ -20,7 +20,7 @@ public enum DefaultFile {
         for key in keys {
             // Air around what has its own comment above it.
             lines.append("")
-            lines += comment(key.range.map { "\(key.doc) (\($0))" } ?? key.doc)
+            lines += comment(key.doc, key.range.map { "(\($0))" })
             let value = key.write(root)
             if let only = value.first, value.count == 1 {
                 lines.append("\(key.name): \(only)")
@@ -34,10 +34,11 @@ public enum DefaultFile {
         return Array(lines.dropFirst())
     }
 
-    private static func comment(_ text: String) -> [String] {
+    /// `text` in lines, and `range` after it in one piece.
+    private static func comment(_ text: String, _ range: String? = nil) -> [String] {
         var lines: [String] = []
         var line = "#"
-        for word in text.split(separator: " ") {
+        for word in text.split(separator: " ").map(String.init) + (range.map { [$0] } ?? []) {
             if line.count + 1 + word.count > width {
                 lines.append(line)
                 line = "#"

@@ -14,7 +14,7 @@ enum UpstreamKeys {
         Key("no-progress-timeout", \.noProgressTimeout, .patience, "Without a byte while a response arrives; then it is cut."),
         Key("idle-timeout", \.idleTimeout, .patience, "How long an unused connection is kept."),
         Key("max-idle-connections", \.maxIdleConnections, .integer(0...100_000), "Unused connections kept per worker."),
-        Key("max-fetches", \.maxConcurrentFetches, .integer(1...1_000_000), "Fetches at a time, over all workers."),
+        Key("max-concurrent-fetches", \.maxConcurrentFetches, .integer(1...1_000_000), "Fetches at a time, over all workers."),
         Key("max-queued-fetches", \.maxQueuedFetches, .integer(0...10_000_000), "Fetches that wait for a place; the next one gets 503."),
         Key(
             "retry-dead-connection", \.retriesDeadConnection, .flag,
@@ -74,7 +74,7 @@ enum RouteKeys {
         "    cache: false                        # default: as caching.enabled",
         "    request-directives: ignore          # default: as caching.request-directives",
         "    key:",
-        "      query: {drop: [utm_source, fbclid]} # or all (default), none, {keep: [page]}",
+        "      query: {drop: [utm_source]}       # default: all; also none, {keep: [page]}",
         "      sort-query: true                  # default: false",
         "      headers: [accept-language]        # default: []",
         "      cookies: [theme]                  # default: []",

@@ -22,10 +22,12 @@ enum KeyTable {
         Key("forwarding", "What is added to messages on their way.", forwarding),
         Key("coalescing", "When requests share one fetch.", coalescing),
         Key("caching", "What is stored and how long it is used, where responses do not say so themselves.", caching),
-        Key("memory", "How much is held in memory.", memory),
+        Key("storage", "How much the cache in memory may hold.", storage),
         Key(
             "upstreams", \.upstreams,
-            .groups("an upstream", from: UpstreamSettings(name: "", servers: []), UpstreamKeys.all, check: UpstreamKeys.check),
+            .groups(
+                "an upstream", from: UpstreamSettings(name: "", servers: []), UpstreamKeys.all, atLeast: 1,
+                check: UpstreamKeys.check),
             "The origins. The first one gets what no route claims."),
         Key(
             "routes", \.proxy.routes, .groups("a route", from: RouteSettings(upstream: ""), RouteKeys.all), example: RouteKeys.example,
@@ -121,24 +123,24 @@ enum KeyTable {
             "Whether Cache-Control of clients counts: a reload may then ask the origin."),
     ]
 
-    private static let memory: [Key<Settings>] = [
+    private static let storage: [Key<Settings>] = [
         Key(
-            "total", \.storage.memory, .memory,
+            "memory", \.storage.memory, .memory,
             "All bodies together, stored or on their way: a hard ceiling."),
         Key(
-            "in-flight", \.storage.inFlightPercent, .percent(1...100),
+            "in-flight-share", \.storage.inFlightPercent, .percent(1...100),
             "How much of it bodies on their way may take."),
         Key("max-object-size", \.storage.maxObjectSize, .size(0...1 << 40), "The largest response that is stored."),
         Key(
             "streaming-window", \.storage.streamingWindow, .size(16 << 10...1 << 30),
             "How much of a response that is not stored may wait for its slowest reader."),
         Key("shards", \.storage.shards, .shards, "Parts of the index, each under its own lock."),
-        Key("small-queue", \.storage.smallQueuePercent, .percent(1...90), "Share of the S3-FIFO queue for what was seen once."),
+        Key("small-queue-share", \.storage.smallQueuePercent, .percent(1...90), "Share of the S3-FIFO queue for what was seen once."),
     ]
 
     private static let admin: [Key<Settings>] = [
         Key(
-            "listen", \.admin.address, .optional(.address, "off"),
+            "address", \.admin.address, .optional(.address, "off"),
             "An address with a port, unix:/path, or off. Who reaches it may purge."),
         Key("socket-mode", \.admin.socketMode, .permissions, "Permissions of a Unix socket."),
     ]

@@ -97,10 +97,10 @@ extension ScalarSyntax where Value == String {
         }
     }
 
-    /// A host without a port; IPv6 stands without its brackets afterwards.
+    /// A host without a port, as it stands in `Host` (RFC 9110 §7.2): IPv6 keeps its brackets.
     static var host: Self {
         ScalarSyntax("a host such as `www.example.com`, without a port", write: { $0 }) { text in
-            hostName(text[...]).map { .value($0) } ?? .malformed
+            hostName(text[...]).map { .value($0.contains(":") ? "[\($0)]" : $0) } ?? .malformed
         }
     }
 

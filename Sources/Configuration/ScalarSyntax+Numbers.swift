@@ -16,14 +16,16 @@ extension ScalarSyntax where Value == Int {
         }
     }
 
-    /// Bytes: `64KiB`, `1GB`.
+    /// Bytes: `64KiB`, `1GB`, `512`.
     static func size(_ range: ClosedRange<Int>) -> Self {
         ScalarSyntax(
             "a size such as `64KiB` or `256MiB`", range: "\(sizeText(range.lowerBound)) to \(sizeText(range.upperBound))",
             write: sizeText
         ) { text in
-            guard let (number, unit) = split(text), let factor = sizeUnits.first(where: { $0.name.lowercased() == unit.lowercased() })?.bytes
-            else { return .malformed }
+            guard let (number, unit) = split(text) else { return .malformed }
+            // A bare number is bytes, and nobody means anything else by `64kib`.
+            let name = unit.isEmpty ? "b" : unit.lowercased()
+            guard let factor = sizeUnits.first(where: { $0.name.lowercased() == name })?.bytes else { return .malformed }
             return ranged(scaled(number, by: factor), in: range)
         }
     }

@@ -67,23 +67,34 @@ extension ValueSyntax {
         }
     }
 
+    /// Makes the lines of a group into an item of a list: the dash stands before its first key.
+    private static func dashed(_ lines: [String]) -> [String] {
+        let first = lines.firstIndex { !$0.hasPrefix("#") }
+        return lines.enumerated().map { index, line in
+            if index == first { "- " + line } else if line.isEmpty { "" } else { "  " + line }
+        }
+    }
+
     /// A list of groups of keys.
     /// - Parameters:
     ///   - title: what one of them is, in a message.
     ///   - blank: one of them before its keys are read.
     static func groups<Element: Sendable>(
         _ title: String, from blank: Element, _ keys: [Key<Element>],
-        check: @escaping @Sendable (_ earlier: [Element], Element, Node, inout Reader) -> Void = { _, _, _, _ in }
+        atLeast minimum: Int = 0, check: @escaping @Sendable (_ earlier: [Element], Element, Node, inout Reader) -> Void = { _, _, _, _ in }
     ) -> ValueSyntax<[Element]> where Value == [Element] {
         ValueSyntax(
             write: { elements in
                 guard !elements.isEmpty else { return ["[]"] }
-                // A line of its own for the dash, so that the first key can have its comment.
-                return elements.flatMap { element in ["-"] + DefaultFile.lines(of: keys, in: element).map { $0.isEmpty ? "" : "  " + $0 } }
+                return elements.flatMap { dashed(DefaultFile.lines(of: keys, in: $0)) }
             }
         ) { node, name, reader in
             guard case .sequence(let sequence) = node else {
                 reader.note(node.position, "`\(name)` is a list (`- …`), not \(node.kind)")
+                return nil
+            }
+            if sequence.count < minimum {
+                reader.note(node.position, "`\(name)` is empty; give at least \(minimum)")
                 return nil
             }
             var elements: [Element] = []

@@ -26,7 +26,7 @@ public final class LoopHandle: Sendable {
 
     private enum Receipt { case first, queued, refused }
 
-    private let mail = Mutex(Mail())
+    private let mail = Lock(Mail())
     /// Whether the loop's own thread posted into the empty mailbox. Only that thread touches it; it is atomic to be
     /// visible after a loop has been handed to the thread that runs it.
     private let holdsOwnPosts = Atomic(false)

@@ -1,3 +1,4 @@
+internal import CLibevent
 internal import Glibc
 
 /// The way between `SocketAddress` and the kernel's `sockaddr`.

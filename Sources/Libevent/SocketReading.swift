@@ -27,16 +27,16 @@ extension Socket {
     }
 
     /// Reads into the free capacity of `output`, of which there must be some.
-    public final func read(into output: inout OutputRawSpan) -> ReadResult {
-        unsafe output.withUnsafeMutableBytes { memory, initialized in
-            let result = unsafe receive(UnsafeMutableRawBufferPointer(rebasing: memory[initialized...]))
+    public final func read(into output: inout OutputSpan<UInt8>) -> ReadResult {
+        unsafe output.withUnsafeMutableBufferPointer { memory, initialized in
+            let result = unsafe receive(UnsafeMutableRawBufferPointer(UnsafeMutableBufferPointer(rebasing: memory[initialized...])))
             if case .bytes(let count) = result { initialized += count }
             return result
         }
     }
 
     /// Reads over the bytes of `target`, from its start; it must not be empty.
-    public final func read(into target: inout MutableRawSpan) -> ReadResult {
+    public final func read(into target: inout MutableSpan<UInt8>) -> ReadResult {
         unsafe target.withUnsafeMutableBytes { memory in unsafe receive(memory) }
     }
 

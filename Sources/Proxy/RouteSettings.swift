@@ -9,7 +9,7 @@ public struct RouteSettings: Sendable, Equatable {
     /// Whether responses are stored. `nil`: as `CachingSettings.isEnabled`.
     public var isCached: Bool?
     /// `nil`: as `CachingSettings.requestDirectives`.
-    public var requestDirectives: RequestDirectives?
+    public var requestDirectives: RequestDirectivesRule?
     public var key = KeySettings()
 
     public init(upstream: String) { self.upstream = upstream }

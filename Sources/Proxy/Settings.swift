@@ -130,7 +130,7 @@ public struct CachingSettings: Sendable, Equatable {
     /// Ranges served in one response; a request for more gets the whole (RFC 9110 §14.2 on many small ranges).
     public var maxRanges = 16
     /// Whether clients' `Cache-Control` counts (RFC 9111 §5.2.1). A route may differ.
-    public var requestDirectives = RequestDirectives.honour
+    public var requestDirectives = RequestDirectivesRule.honour
 
     public init() {}
 }
@@ -146,7 +146,7 @@ public enum SetCookiePolicy: String, Sendable, CaseIterable {
 }
 
 /// What `Cache-Control` in requests does.
-public enum RequestDirectives: String, Sendable, CaseIterable {
+public enum RequestDirectivesRule: String, Sendable, CaseIterable {
     case honour
     /// Clients cannot make the origin work: `no-cache`, `max-age` and their kind are passed over.
     case ignore

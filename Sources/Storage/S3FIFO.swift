@@ -32,6 +32,8 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
     public struct Eviction {
         public let candidate: Candidate
         public let hash: UInt64
+        /// Where it stood. Free for the next `insert`.
+        public let slot: Slot
         public let queue: EvictionQueue
     }
 
@@ -129,7 +131,7 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
                 let hash = nodes[Int(index)].hash
                 ghost.insert(hash, capacity: count)
                 release(index)
-                return Eviction(candidate: candidate, hash: hash, queue: .small)
+                return Eviction(candidate: candidate, hash: hash, slot: Slot(index: index), queue: .small)
             }
             candidate.setFrequency(0)
             link(index, to: .main)
@@ -147,7 +149,7 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
             guard frequency > 0, reprieves < Self.mostReprieves else {
                 let hash = nodes[Int(index)].hash
                 release(index)
-                return Eviction(candidate: candidate, hash: hash, queue: .main)
+                return Eviction(candidate: candidate, hash: hash, slot: Slot(index: index), queue: .main)
             }
             candidate.setFrequency(frequency - 1)
             link(index, to: .main)

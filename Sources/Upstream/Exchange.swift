@@ -62,8 +62,10 @@ public final class Exchange {
     public func send(_ content: Span<UInt8>) -> Bool {
         guard state != .ended else { return true }
         guard let connection, state == .exchanging else {
-            early.append(content, framing: request.content)
-            return early.count < UpstreamConnection.contentHighWater
+            let held = early ?? OutgoingContent()
+            held.append(content, framing: request.content)
+            early = held
+            return held.count < UpstreamConnection.contentHighWater
         }
         return connection.send(content)
     }
@@ -72,14 +74,16 @@ public final class Exchange {
     public func endContent(trailers: ByteSlice? = nil) {
         guard state != .ended else { return }
         guard let connection, state == .exchanging else {
-            early.end(framing: request.content, trailers: trailers)
+            var held = early ?? OutgoingContent()
+            held.end(framing: request.content, trailers: trailers)
+            early = held
             return
         }
         connection.endContent(trailers: trailers)
     }
 
     /// Content that came before the connection did.
-    private var early = OutgoingContent()
+    private var early: OutgoingContent?
 
     // MARK: The response
 
@@ -145,13 +149,13 @@ public final class Exchange {
         address = connection.address
         tries += 1
         connection.begin(self, isReused: isReused, early: early)
-        early = OutgoingContent()
+        early = nil
     }
 
     /// No connection to this server: nothing was sent, so the next one may be asked.
     private func serverFailed(_ error: UpstreamError) {
         pool.failed(server: serverIndex)
-        pool.metrics.add(.upstreamFailure(error.failure))
+        pool.metrics.add(.upstreamFailures(error.failure))
         if serversLeft > 0 {
             chooseServer()
         } else {
@@ -161,11 +165,11 @@ public final class Exchange {
 
     // MARK: From the connection
 
-    func received(interim head: borrowing ReceivedHead) { handler?.exchange(self, received: head) }
+    func received(interim head: borrowing ReceivedHead) { handler?.exchange(self, interim: head) }
 
-    func received(head: borrowing ReceivedHead, hasBody: Bool, length: Int?) {
+    func received(final head: borrowing ReceivedHead) {
         pool.succeeded(server: serverIndex)
-        handler?.exchange(self, received: head, hasBody: hasBody, length: length)
+        handler?.exchange(self, received: head)
     }
 
     func received(body: Span<UInt8>) -> BodyIntake { handler?.exchange(self, received: body) ?? .taken }
@@ -188,7 +192,7 @@ public final class Exchange {
     func failed(_ error: UpstreamError) {
         guard state == .exchanging else { return }
         connection = nil
-        pool.metrics.add(.upstreamFailure(error.failure))
+        pool.metrics.add(.upstreamFailures(error.failure))
         if error.closedBeforeResponse, mayRetryDead {
             // RFC 9112 §9.3.1: the old connection was closed under us; once more on a fresh one.
             mayRetryDead = false

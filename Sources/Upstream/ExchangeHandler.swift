@@ -14,9 +14,9 @@ public enum BodyIntake: Sendable {
 /// The last call is one of `ended`, `upgraded` and `failed`; after `Exchange.cancel()` there is none.
 public protocol ExchangeHandler: AnyObject {
     /// An interim response (RFC 9110 §15.2), 100 included.
-    func exchange(_ exchange: Exchange, received interim: borrowing ReceivedHead)
-    /// The final response's head.
-    func exchange(_ exchange: Exchange, received head: borrowing ReceivedHead, hasBody: Bool, length: Int?)
+    func exchange(_ exchange: Exchange, interim head: borrowing ReceivedHead)
+    /// The final response's head; its framing says what body follows.
+    func exchange(_ exchange: Exchange, received head: borrowing ReceivedHead)
     func exchange(_ exchange: Exchange, received body: Span<UInt8>) -> BodyIntake
     /// The response is complete. `trailers` is the trailer section in the syntax of field lines, without the last CRLF.
     func exchange(_ exchange: Exchange, endedWith trailers: ByteSlice?)
@@ -29,17 +29,12 @@ public protocol ExchangeHandler: AnyObject {
 
 /// A response head where it stands in the connection's buffer; gone after the call.
 public struct ReceivedHead: ~Escapable {
-    public let status: UInt16
-    public let version: HTTPVersion
-    /// The reason phrase as received (RFC 9112 §4).
-    public let reason: Span<UInt8>
+    public let head: ResponseHead
     public let fields: FieldView
 
-    @_lifetime(copy fields, copy reason)
-    init(status: UInt16, version: HTTPVersion, reason: Span<UInt8>, fields: FieldView) {
-        self.status = status
-        self.version = version
-        self.reason = reason
+    @_lifetime(copy fields)
+    init(_ head: ResponseHead, fields: FieldView) {
+        self.head = head
         self.fields = fields
     }
 }

@@ -1,9 +1,10 @@
 public import Coalescing
 public import Libevent
 import Synchronization
+import Telemetry
 
 /// A loop is a callback queue: whoever waits is called back on the loop where it lives.
-extension LoopHandle: @retroactive CallbackQueue {}
+extension LoopHandle: CallbackQueue {}
 
 /// The addresses of origins' names, shared by all loops: remembered for a while, and looked up once however many ask.
 ///
@@ -38,7 +39,7 @@ public final class NameResolution: Sendable {
             bound.value(result.mapError { UpstreamError(.resolve, detail: "\(server.host): \($0)") })
         }
         let resolverBox = LoopBound(resolver, on: resolver.loop)
-        _ = inFlight.enqueue(server, waiter) {
+        _ = inFlight.enqueue(server, waiter: waiter) {
             LookupOperation(server: server, resolver: resolverBox) { [self] addresses in
                 known.withLock { $0[server] = Known(addresses: addresses, until: now + timeToLive) }
             }

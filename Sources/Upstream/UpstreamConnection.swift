@@ -18,7 +18,7 @@ public final class UpstreamConnection: Socket {
     /// Request content held for a slow origin before the client is made to wait, in bytes: a few socket buffers.
     static let contentHighWater = 256 << 10
 
-    private enum DeadlineKind { case connect, firstByte, progress, idle, none }
+    private enum Waiting { case connect, firstByte, progress, idle }
 
     let server: Int
     public let address: SocketAddress
@@ -26,6 +26,8 @@ public final class UpstreamConnection: Socket {
     private weak var exchange: Exchange?
     private var phase = Phase.connecting
     private var isReused = false
+    /// Among the open connections of the metrics: from the moment it stood.
+    private var isCounted = false
 
     // Sending
     private var headRest = ByteSlice("")
@@ -40,9 +42,7 @@ public final class UpstreamConnection: Socket {
     private var readingIsPaused = false
     private var hasReceivedBytes = false
 
-    private var deadline = Deadline.none
-    private var dueAt = Int64.max
-    private var dueKind = DeadlineKind.none
+    private var deadline = LazyDeadline<Waiting>()
 
     init(connectingTo address: SocketAddress, server: Int, pool: UpstreamPool, for exchange: Exchange) throws(SystemError) {
         self.server = server
@@ -50,7 +50,6 @@ public final class UpstreamConnection: Socket {
         self.pool = pool
         self.exchange = exchange
         try super.init(connectingTo: address, on: pool.loop)
-        pool.metrics.add(.upstreamConnects)
         due(.connect, after: pool.settings.connectTimeout)
     }
 
@@ -64,6 +63,8 @@ public final class UpstreamConnection: Socket {
             exchange?.connected(UpstreamError(.connect, detail: "\(address): \(error)"))
         } else {
             phase = .leased
+            isCounted = true
+            pool.metrics.add(.upstreamConnects)
             exchange?.connected(nil)
         }
     }
@@ -71,7 +72,7 @@ public final class UpstreamConnection: Socket {
     func isReserved(for exchange: Exchange) {
         phase = .leased
         self.exchange = exchange
-        due(.none, after: .zero)
+        deadline.clear()
         stopReading()
     }
 
@@ -83,7 +84,8 @@ public final class UpstreamConnection: Socket {
         reader = ResponseReader(method: exchange.request.method, maxHeadSize: pool.settings.maxHeadSize)
         hasReceivedBytes = false
         readingIsPaused = false
-        pool.metrics.add(isReused ? .upstreamReuses : .upstreamFetches)
+        pool.metrics.add(.upstreamFetches)
+        if isReused { pool.metrics.add(.upstreamReuses) }
         startReading()
         due(.progress, after: pool.settings.noProgressTimeout)
         flush()
@@ -95,12 +97,16 @@ public final class UpstreamConnection: Socket {
         end()
     }
 
-    /// Gives up this connection as HTTP: whoever takes it reads and writes by itself. `leftover` came behind the head.
-    public func handOver() -> (leftover: ByteSlice, socket: UpstreamConnection) {
+    /// Gives up this connection as HTTP: whoever takes it reads and writes by itself. Gives what came behind the head.
+    /// Called once, when the 101's head was dealt with.
+    public func handOver() -> ByteSlice {
+        input?.consume(handedOverHeadLength)
         let leftover = input?.copied() ?? ByteSlice("")
         giveBackInput()
-        return (leftover, self)
+        return leftover
     }
+
+    private var handedOverHeadLength = 0
 
     /// Set by the tunnel that took the connection over.
     public weak var tunnel: (any TunnelEnd)?
@@ -111,9 +117,9 @@ public final class UpstreamConnection: Socket {
         guard phase != .closed else { return }
         if phase == .idle { pool.forget(idle: self) }
         phase = .closed
-        pool.loop.deadlines.cancel(&deadline)
+        deadline.cancel(on: pool.loop.deadlines)
         giveBackInput()
-        pool.metrics.add(.upstreamCloses)
+        if isCounted { pool.metrics.add(.upstreamCloses) }
         close()
     }
 
@@ -236,44 +242,37 @@ public final class UpstreamConnection: Socket {
     }
 
     private func endOfStream() {
-        guard var reader else { return end() }
-        switch reader.endOfStream() {
-        case .complete:
-            self.reader = reader
-            complete(trailers: nil)
-        case .beforeHead:
-            fail(.closed, "closed before a response")
-        case .truncated:
-            fail(.body, "closed in the middle of the body")
+        switch reader?.endOfStream() {
+        case .complete: complete(trailers: nil)
+        case .beforeHead: fail(.closed, "closed before a response")
+        case .truncated: fail(.body, "closed in the middle of the body")
+        case nil: end()
         }
     }
 
     /// Takes what the buffer holds, message part by message part, until it needs more or must stop.
     private func process() {
-        while phase == .leased, !readingIsPaused, let input, let exchange, var reader = self.reader {
+        while phase == .leased, !readingIsPaused, let input, let exchange, reader != nil {
             let event: ResponseReader.Event
             do throws(MessageSyntaxError) {
-                event = try reader.next(in: input.span)
+                event = try reader?.next(in: input.span) ?? .needMore
             } catch {
-                fail(reader.isInBody ? .body : .head, error.explanation)
-                return
+                return fail(reader?.isInBody == true ? .body : .head, "\(error.explanation)")
             }
-            self.reader = reader
             switch event {
             case .needMore:
-                if input.isEmpty, reader.isInBody { giveBackInput() }
+                if input.isEmpty, reader?.isInBody == true { giveBackInput() }
                 return
             case .interim(let length):
+                guard let reader, !reader.hasTooManyInterim else { return fail(.head, "too many interim responses") }
                 exchange.received(interim: reader.head(in: input.span))
-                if phase == .leased { input.consume(length) }
-                self.reader?.headTaken()
+                headTaken(length)
             case .switched(let length):
-                switchProtocols(exchange, input, reader, length)
-                return
-            case .head(let length, let hasBody, let bodyLength):
-                exchange.received(head: reader.head(in: input.span), hasBody: hasBody, length: bodyLength)
-                if phase == .leased { input.consume(length) }
-                self.reader?.headTaken()
+                return switchProtocols(exchange, input, length)
+            case .head(let length):
+                guard let reader else { return }
+                exchange.received(final: reader.head(in: input.span))
+                headTaken(length)
             case .body(let range, let consumed):
                 if !range.isEmpty { _ = offer(input.span.extracting(range)) }
                 if phase == .leased { input.consume(consumed) }
@@ -284,17 +283,21 @@ public final class UpstreamConnection: Socket {
         }
     }
 
-    private func switchProtocols(_ exchange: Exchange, _ input: ByteBuffer, _ reader: ResponseReader, _ length: Int) {
-        guard exchange.request.asksForUpgrade else {
-            return fail(.head, "101 without having been asked")
-        }
+    private func headTaken(_ length: Int) {
+        // The handler may have ended the exchange.
+        guard phase == .leased else { return }
+        input?.consume(length)
+        reader?.headTaken()
+    }
+
+    private func switchProtocols(_ exchange: Exchange, _ input: ByteBuffer, _ length: Int) {
+        guard exchange.request.asksForUpgrade, let reader else { return fail(.head, "101 without having been asked") }
         phase = .handedOver
         stopReading()
-        due(.none, after: .zero)
+        deadline.clear()
         self.exchange = nil
-        // The head must stand until the handler has seen it; what is behind it belongs to the tunnel.
+        handedOverHeadLength = length
         exchange.upgraded(self, head: reader.head(in: input.span))
-        _ = length
     }
 
     /// False when the exchange wants no more at the moment.
@@ -316,7 +319,7 @@ public final class UpstreamConnection: Socket {
     private func pause() {
         readingIsPaused = true
         stopReading()
-        due(.none, after: .zero)
+        deadline.clear()
     }
 
     private func complete(trailers: ByteSlice?) {
@@ -338,49 +341,28 @@ public final class UpstreamConnection: Socket {
     // MARK: Time
 
     private func progressed() {
-        switch dueKind {
-        case .progress: due(.progress, after: pool.settings.noProgressTimeout)
-        case .firstByte, .none: if hasReceivedBytes, !readingIsPaused { due(.progress, after: pool.settings.noProgressTimeout) }
+        switch deadline.waitsFor {
         case .connect, .idle: break
+        case .progress: due(.progress, after: pool.settings.noProgressTimeout)
+        case .firstByte, nil: if hasReceivedBytes, !readingIsPaused { due(.progress, after: pool.settings.noProgressTimeout) }
         }
     }
 
-    /// Sets what is waited for. Later is only noted: the armed deadline looks when it is reached.
-    private func due(_ kind: DeadlineKind, after duration: Duration) {
-        dueKind = kind
-        dueAt = kind == .none ? .max : pool.loop.now + duration.nanoseconds
-        guard kind != .none else { return }
-        if deadline == .none {
-            deadline = pool.loop.deadlines.arm(self, at: dueAt)
-        } else if dueAt < armedAt {
-            pool.loop.deadlines.move(deadline, to: dueAt)
-        } else {
-            return
-        }
-        armedAt = dueAt
+    private func due(_ waiting: Waiting, after duration: Duration) {
+        deadline.set(waiting, at: pool.loop.now + duration.nanoseconds, for: self, on: pool.loop.deadlines)
     }
-
-    private var armedAt = Int64.max
 
     public override func deadlineReached(_ kind: UInt8) -> Int64? {
-        guard phase != .closed, dueKind != .none else {
-            deadline = .none
-            return nil
-        }
-        guard dueAt <= pool.loop.now else {
-            armedAt = dueAt
-            return dueAt
-        }
-        deadline = .none
-        switch dueKind {
-        case .connect:
+        switch deadline.reached(at: pool.loop.now) {
+        case .nothing: return nil
+        case .later(let time): return time
+        case .due(.connect):
             let exchange = exchange
             end()
             exchange?.connected(UpstreamError(.connectTimeout, detail: "\(address): no connection in time"))
-        case .firstByte: fail(.headTimeout, "no response in time")
-        case .progress: fail(hasReceivedBytes ? .bodyTimeout : .headTimeout, "no progress in time")
-        case .idle: end()
-        case .none: break
+        case .due(.firstByte): fail(.headTimeout, "no response in time")
+        case .due(.progress): fail(hasReceivedBytes ? .bodyTimeout : .headTimeout, "no progress in time")
+        case .due(.idle): end()
         }
         return nil
     }

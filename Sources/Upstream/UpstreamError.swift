@@ -1,4 +1,3 @@
-public import HTTPSemantics
 public import Telemetry
 
 /// How an exchange with an origin failed: where, why, and what may be done about it.

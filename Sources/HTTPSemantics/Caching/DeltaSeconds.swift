@@ -1,4 +1,4 @@
-public import Bytes
+import Bytes
 
 /// Seconds as caches count them: whole, never negative, and no larger than 2^31, which stands for 'for ever'.
 ///

@@ -1,4 +1,4 @@
-internal import Bytes
+import Bytes
 
 /// One `cache-directive = token [ "=" ( token / quoted-string ) ]` of a value, as ranges into it (RFC 9111 §5.2).
 struct CacheDirective {

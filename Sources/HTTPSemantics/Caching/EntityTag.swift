@@ -1,4 +1,4 @@
-public import Bytes
+import Bytes
 
 /// An entity tag where it stands (RFC 9110 §8.8.3): its opaque part with the quotes, and whether it is weak.
 public struct EntityTag: ~Escapable {

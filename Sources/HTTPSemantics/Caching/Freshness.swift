@@ -1,4 +1,4 @@
-internal import Bytes
+import Bytes
 
 /// Where a freshness lifetime comes from.
 public enum LifetimeSource: UInt8, Sendable {

@@ -1,4 +1,4 @@
-public import Bytes
+import Bytes
 
 /// Which wishes of a client a route does not honour, since with them anybody could send every request to the origin.
 ///

@@ -1,4 +1,4 @@
-public import Bytes
+import Bytes
 
 /// What a response's cache directives say, from `Cache-Control` or from the targeted field that takes its place.
 ///
@@ -125,17 +125,9 @@ public struct ResponseDirectives: Sendable, Equatable {
         var names = MemberIterator(text)
         var found = false
         while let name = names.next() {
-            guard name.isFieldName else { return false }
+            guard name.isTokenOnly else { return false }
             found = true
         }
         return found
-    }
-}
-
-extension Span where Element == UInt8 {
-    /// `field-name = token` (RFC 9110 §5.1).
-    var isFieldName: Bool {
-        for index in 0..<count where !self[index].isToken { return false }
-        return !isEmpty
     }
 }

@@ -1,4 +1,4 @@
-public import Bytes
+import Bytes
 
 /// What the cache rules need to know of one response, read from its head once, when it arrives or is freshened.
 ///
@@ -111,7 +111,11 @@ public struct ResponseFacts: Sendable, Equatable {
         set(.excludesFields, directives.contains(.privateFields) || directives.contains(.noCacheFields))
         set(.allowsAuthorized, isShared || directives.contains(.public) || directives.contains(.mustRevalidate))
         set(.isTargeted, isTargeted)
-        set(.setsCookie, fields.contains(.setCookie))
+        if fields.contains(.setCookie) {
+            // A cookie that is left out of what is stored bothers nobody.
+            let name = Array("set-cookie".utf8)
+            set(.setsCookie, !ExcludedFields(fields, isTargeted: isTargeted, policy: policy).contains(name.span))
+        }
         set(.hasLastModified, hasLastModified)
         set(.hasContentRange, fields.contains(.contentRange))
         if fields.contains(.vary) {

@@ -1,5 +1,5 @@
-internal import Bytes
-internal import RawStructuredFieldValues
+import Bytes
+import RawStructuredFieldValues
 
 /// `CDN-Cache-Control` and its kind (RFC 9213): dictionary structured fields that take the place of both
 /// `Cache-Control` and `Expires` for the caches they are aimed at.
@@ -15,28 +15,21 @@ enum TargetedCacheControl {
         return nil
     }
 
-    /// The arguments of the directive `name` in the field that `directives(of:targets:)` chooses, when strings.
-    static func fieldNames(under name: String, in fields: FieldView, targets: [ByteSlice]) -> [String]? {
+    /// The field names that qualified `private` and `no-cache` carry in the field that `directives` chooses.
+    static func fieldLists(in fields: FieldView, targets: [ByteSlice]) -> [ByteSlice] {
         for target in targets {
             guard let dictionary = dictionary(named: target, in: fields) else { continue }
-            if case .item(let item)? = dictionary[name], case .string(let text) = item.rfc9651BareItem { return [text] }
-            return []
+            return ["private", "no-cache"].compactMap { name in
+                guard case .item(let item)? = dictionary[name], case .string(let text) = item.rfc9651BareItem else { return nil }
+                return ByteSlice(text)
+            }
         }
-        return nil
+        return []
     }
 
+    /// §2.1: a field that is empty or does not parse is as if it were not there.
     private static func dictionary(named name: ByteSlice, in fields: FieldView) -> OrderedMap<String, ItemOrInnerList>? {
-        var bytes: [UInt8] = []
-        var index = fields.firstIndex(named: name.span)
-        while let line = index {
-            if !bytes.isEmpty { bytes.append(UInt8(ascii: ",")) }
-            let value = fields.value(at: line)
-            for position in 0..<value.count { bytes.append(value[position]) }
-            index = fields.firstIndex(named: name.span, from: line + 1)
-        }
-        guard !bytes.isEmpty else { return nil }
-        var parser = StructuredFieldValueParser(bytes)
-        guard let dictionary = try? parser.parseDictionaryFieldValue(), dictionary.count > 0 else { return nil }
+        guard let dictionary = StructuredFields.dictionary(fields, named: name.span), dictionary.count > 0 else { return nil }
         return dictionary
     }
 

@@ -38,7 +38,7 @@ public struct VaryRule: Sendable, Hashable {
         var members = ListIterator(fields, .vary)
         while let member = members.next() {
             // `*` is a token character, but a field of that name does not exist.
-            if !member.isFieldName || (member.count == 1 && member[0] == UInt8(ascii: "*")) { return true }
+            if !member.isTokenOnly || (member.count == 1 && member[0] == UInt8(ascii: "*")) { return true }
         }
         return false
     }
@@ -54,17 +54,11 @@ public struct VaryRule: Sendable, Hashable {
     }
 
     public func hash(into hasher: inout Hasher) {
-        for nominee in nominees { hasher.combine(nominee.name) }
+        for nominee in nominees { hasher.combine(nominee.name.span) }
     }
 }
 
-extension ByteSlice: Hashable {
-    public func hash(into hasher: inout Hasher) {
-        hasher.combine(count)
-        let bytes = span
-        for index in 0..<bytes.count { hasher.combine(bytes[index]) }
-    }
-
+extension ByteSlice {
     /// Whether these bytes come before those of `other` in the order of dictionaries.
     func precedes(_ other: ByteSlice) -> Bool {
         let (left, right) = (span, other.span)
@@ -72,5 +66,18 @@ extension ByteSlice: Hashable {
             return left[index] < right[index]
         }
         return left.count < right.count
+    }
+}
+
+extension Hasher {
+    /// Feeds `bytes` in, eight at a time.
+    mutating func combine(_ bytes: Span<UInt8>) {
+        combine(bytes.count)
+        var word: UInt64 = 0
+        for index in 0..<bytes.count {
+            word = word << 8 | UInt64(bytes[index])
+            if index & 7 == 7 { combine(word) }
+        }
+        combine(word)
     }
 }

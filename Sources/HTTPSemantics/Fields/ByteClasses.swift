@@ -30,4 +30,16 @@ extension UInt8 {
         let letter = (self | 0x20) &- 0x61
         return letter < 6 ? letter &+ 10 : nil
     }
+
+    /// SP or HTAB (RFC 9110 §5.6.3).
+    @inlinable @inline(__always)
+    var isOptionalWhitespace: Bool { self == 0x20 || self == 0x09 }
+}
+
+extension Span where Element == UInt8 {
+    /// Whether the bytes are a `token`; not if there are none.
+    var isTokenOnly: Bool {
+        for index in 0..<count where !self[index].isToken { return false }
+        return !isEmpty
+    }
 }

@@ -13,9 +13,8 @@ public enum HTTPDate {
     public static func parse(_ text: Span<UInt8>, now: Int64) -> Int64? {
         var reader = DateReader(text)
         guard let nameLength = reader.dayName() else { return nil }
-        if nameLength == 3, text.count == length { return reader.fixdate() }
-        if nameLength == 3, text.count == 24 { return reader.asctime() }
-        return text.count == nameLength + 24 ? reader.rfc850(now: now) : nil
+        if nameLength > 3 { return text.count == nameLength + 24 ? reader.rfc850(now: now) : nil }
+        return text.count == length ? reader.fixdate() : text.count == 24 ? reader.asctime() : nil
     }
 
     /// Appends `seconds` as IMF-fixdate. Years outside 0...9999 have no such form and are held to its ends.

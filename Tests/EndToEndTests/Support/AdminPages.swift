@@ -33,8 +33,14 @@ extension Program {
     }
 
     @discardableResult
-    func purge(_ url: String) throws -> Answer {
-        try admin.send("POST", "/purge", "Content-Type: text/plain", body: url)
+    func purge(_ url: String) throws -> Answer { try admin.send("POST", "/purge", body: url) }
+    func purgeAll() throws -> Answer { try admin.send("POST", "/purge", body: "all") }
+
+    /// Runs another `coalesced`, told of this one's admin listener.
+    func command(_ words: String...) throws -> Run {
+        let program = try Program(folder: System.makeTemporaryFolder(), words + ["--admin", "unix:\(folder)/admin.sock"])
+        defer { program.stop() }
+        return try Run(exit: program.exited(), output: program.output, errors: program.diagnostics)
     }
 }
 

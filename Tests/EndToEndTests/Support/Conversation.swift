@@ -1,13 +1,19 @@
 import Glibc
+import Synchronization
 
 /// One client connection, used step by step by the test itself: any bytes out, answers in. Every wait has an end.
-final class Conversation {
+final class Conversation: Sendable {
+    private struct State {
+        var isOpen = true
+        var isEndedByPeer = false
+        /// Came outside of any answer.
+        var unread: [UInt8] = []
+        /// The answer that is being read.
+        var reader: AnswerReader?
+    }
+
     private let descriptor: Int32
-    private var isOpen = true
-    private var unread: [UInt8] = []
-    private var scratch = [UInt8](repeating: 0, count: 65536)
-    private(set) var isEndedByPeer = false
-    private var reader: AnswerReader?
+    private let state = Mutex(State())
 
     static let patience = Duration.seconds(20)
 
@@ -15,13 +21,14 @@ final class Conversation {
         descriptor = try Socket.connect(to: endpoint)
         wait(for: POLLOUT, until: .now + Self.patience)
         if let code = Socket.failure(of: descriptor) {
-            Socket.close(descriptor)
-            isOpen = false
+            close()
             throw System.Failure(call: "connect \(endpoint)", code: code)
         }
     }
 
     deinit { close() }
+
+    var isEndedByPeer: Bool { state.withLock { $0.isEndedByPeer } }
 
     // MARK: - Sending
 
@@ -41,30 +48,15 @@ final class Conversation {
         }
     }
 
-    /// As much of `bytes` as the peer takes until it has taken nothing for `pause`; how much that was.
-    func sendWhatFits(_ bytes: [UInt8], pause: Duration) throws -> Int {
-        var sent = 0
-        while sent < bytes.count {
-            switch Socket.write(descriptor, bytes, from: sent) {
-            case .bytes(let count): sent += count
-            case .failed(let code): throw System.Failure(call: "send", code: code)
-            case .notNow, .ended:
-                guard wait(for: POLLOUT, until: .now + pause) else { return sent }
-            }
-        }
-        return sent
-    }
-
     func finishSending() { Socket.finishSending(descriptor) }
+    func close() { end { Socket.close($0) } }
+    func reset() { end { Socket.reset($0) } }
 
-    func close() {
-        if isOpen { Socket.close(descriptor) }
-        isOpen = false
-    }
-
-    func reset() {
-        if isOpen { Socket.reset(descriptor) }
-        isOpen = false
+    private func end(_ how: (Int32) -> Void) {
+        state.withLock { state in
+            if state.isOpen { how(descriptor) }
+            state.isOpen = false
+        }
     }
 
     // MARK: - Receiving
@@ -72,8 +64,10 @@ final class Conversation {
     /// The next answer, to its end; it may also end cut off.
     func answer(to method: String = "GET", within limit: Duration = patience) throws -> Answer {
         let answer = try progress(to: method, within: limit) { $0.ending != .pending }
-        unread = reader?.rest ?? []
-        reader = nil
+        state.withLock { state in
+            state.unread = state.reader?.rest ?? []
+            state.reader = nil
+        }
         return answer
     }
 
@@ -83,48 +77,60 @@ final class Conversation {
         to method: String = "GET", within limit: Duration = patience, until isSoFar: (Answer) -> Bool
     ) throws -> Answer {
         let deadline = Instant.now + limit
-        if reader == nil {
-            reader = AnswerReader(to: method, askedAt: .now)
-            reader!.read(unread[...], at: .now)
+        while true {
+            let answer = reading(to: method)
+            if isSoFar(answer) { return answer }
+            let soFar = "\(answer.ending) after \(answer.head?.text ?? "no head") and \(answer.body.length) bytes"
+            guard answer.ending == .pending else { throw Late(what: "more of the answer; \(soFar)", place: "Conversation") }
+            guard receive(until: deadline) else { throw Late(what: "the answer; \(soFar)", place: "Conversation") }
         }
-        while !isSoFar(reader!.answer) {
-            let answer = reader!.answer
-            guard answer.ending == .pending else { throw Late(what: "more of the answer: \(answer.ending)", place: "Conversation") }
-            guard receive(until: deadline) else {
-                throw Late(what: "the answer: \(answer.head?.text ?? "nothing") \(answer.body.length)", place: "Conversation")
-            }
+    }
+
+    /// The answer that is being read; a new one begins with what was left over from the one before.
+    private func reading(to method: String) -> Answer {
+        state.withLock { state in
+            if let reader = state.reader { return reader.answer }
+            var reader = AnswerReader(to: method, askedAt: .now)
+            reader.read(state.unread[...], at: .now)
+            if state.isEndedByPeer { reader.finish(.cutOff, at: .now) }
+            state.reader = reader
+            return reader.answer
         }
-        return reader!.answer
     }
 
     /// At least `count` raw bytes, outside of any answer (a tunnel).
     func bytes(_ count: Int, within limit: Duration = patience) throws -> [UInt8] {
         let deadline = Instant.now + limit
-        while unread.count < count, !isEndedByPeer {
+        while state.withLock({ $0.unread.count < count && !$0.isEndedByPeer }) {
             guard receive(until: deadline) else { throw Late(what: "\(count) bytes", place: "Conversation") }
         }
-        defer { unread = [] }
-        return unread
+        return state.withLock { state in
+            defer { state.unread = [] }
+            return state.unread
+        }
     }
 
     /// Does the peer end the connection (by whatever means), with nothing more to say?
     func isClosed(within limit: Duration = .seconds(10)) -> Bool {
         let deadline = Instant.now + limit
         while !isEndedByPeer { guard receive(until: deadline) else { return false } }
-        return unread.isEmpty
+        return state.withLock { $0.unread.isEmpty }
     }
 
     /// Reads once; false when the deadline came first.
     private func receive(until deadline: Instant) -> Bool {
         guard wait(for: POLLIN, until: deadline) else { return false }
-        let outcome = Socket.read(descriptor, into: &scratch)
-        switch outcome {
-        case .bytes(let count):
-            if reader == nil { unread += scratch[..<count] } else { reader!.read(scratch[..<count], at: .now) }
-        case .ended, .failed:
-            isEndedByPeer = true
-            reader?.finish(outcome == .ended ? .cutOff : .reset, at: .now)
-        case .notNow: break
+        var bytes = [UInt8](repeating: 0, count: 65536)
+        let outcome = Socket.read(descriptor, into: &bytes)
+        state.withLock { state in
+            switch outcome {
+            case .bytes(let count):
+                if state.reader == nil { state.unread += bytes[..<count] } else { state.reader!.read(bytes[..<count], at: .now) }
+            case .ended, .failed:
+                state.isEndedByPeer = true
+                state.reader?.finish(outcome == .ended ? .cutOff : .reset, at: .now)
+            case .notNow: break
+            }
         }
         return true
     }

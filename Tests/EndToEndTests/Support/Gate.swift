@@ -29,3 +29,11 @@ final class Gate: Sendable {
         if isOpen { wake() }
     }
 }
+
+extension Gate {
+    static var opened: Gate {
+        let gate = Gate()
+        gate.open()
+        return gate
+    }
+}

@@ -1,13 +1,22 @@
 import Glibc
+import Synchronization
 
-/// One running instance of the program under test, with a folder of its own for its files. Not shared between threads.
-final class Program: Peer {
+/// One running instance of the program under test, with a folder of its own for its files.
+final class Program: Peer, Sendable {
+    private struct State {
+        var endpoint = Endpoint.tcp(0)
+        var ending: Spawn.Exit?
+        var isExpectedToEnd = false
+    }
+
     let folder: String
-    private(set) var endpoint = Endpoint.tcp(0)
     private let child: pid_t
-    private var ending: Spawn.Exit?
+    private let state = Mutex(State())
+
+    /// The first public listener.
+    var endpoint: Endpoint { state.withLock { $0.endpoint } }
     /// The scenario means it to end.
-    private(set) var isExpectedToEnd = false
+    var isExpectedToEnd: Bool { state.withLock { $0.isExpectedToEnd } }
 
     /// Starts the program and waits for nothing.
     init(folder: String, _ arguments: [String]) throws {
@@ -53,19 +62,25 @@ final class Program: Peer {
         }
     }
 
-    /// Waits for so many TCP listeners, and for the admin socket if it is asked for.
-    func waitUntilListening(_ count: Int, adminSocket: Bool = true) throws {
+    /// Waits for so many TCP listeners.
+    func waitUntilListening(_ count: Int) throws {
         try eventually("\(count) listeners; \(diagnostics)") {
             if let exit = exit() { throw Ended(exit: exit, diagnostics: diagnostics) }
             return ports.count >= count
         }
-        endpoint = .tcp(ports[0])
+        let port = ports[0]
+        state.withLock { $0.endpoint = .tcp(port) }
     }
 
     struct Ended: Error, CustomStringConvertible {
         let exit: Spawn.Exit
         let diagnostics: String
         var description: String { "the program ended with \(exit):\n\(diagnostics)" }
+    }
+
+    /// A new file for the next reload; listeners stay as they are.
+    func rewriteConfiguration(upstream: String, _ settings: Setting...) throws {
+        try System.write(Setting.file(settings, upstream: upstream), to: configurationPath)
     }
 
     // MARK: - Life and death
@@ -76,20 +91,28 @@ final class Program: Peer {
 
     /// `SIGTERM`, and no surprise that it ends.
     func terminate() {
-        isExpectedToEnd = true
+        expectEnd()
         signal(SIGTERM)
     }
 
     /// How it ended, or nil while it runs.
     func exit() -> Spawn.Exit? {
-        if ending == nil { ending = Spawn.poll(child) }
-        return ending
+        state.withLock { state in
+            if state.ending == nil { state.ending = Spawn.poll(child) }
+            return state.ending
+        }
     }
+
+    private func expectEnd() { state.withLock { $0.isExpectedToEnd = true } }
 
     /// Waits for the end.
     func exited(within limit: Duration = .seconds(10)) throws -> Spawn.Exit {
-        isExpectedToEnd = true
-        try eventually("the program ends; \(diagnostics.suffix(2000))", within: limit) { exit() != nil }
+        expectEnd()
+        var ending: Spawn.Exit?
+        try eventually("the program ends; \(diagnostics.suffix(2000))", within: limit) {
+            ending = exit()
+            return ending != nil
+        }
         return ending!
     }
 

@@ -30,7 +30,6 @@ enum Setting: Sendable {
 
     /// JSON lines to `access.log` in the program's folder, soon written.
     case accessLog
-    case admin(String)
 
     /// Section, key and value in the file.
     var entry: (section: String, key: String, value: String) {
@@ -49,14 +48,13 @@ enum Setting: Sendable {
         case .whenExceeded(let action): ("coalescing", "when-exceeded", "\"\(action)\"")
         case .unshareableTTL(let time): ("coalescing", "unshareable-ttl", time.inFile)
         case .whenLastLeaves(let action): ("coalescing", "when-last-leaves", action)
-        case .memory(let mebibytes): ("storage", "memory", "\(mebibytes)MiB")
+        case .memory(let mebibytes): ("memory", "total", "\(mebibytes)MiB")
         case .staleIfError(let time): ("caching", "stale-if-error", time.inFile)
         case .connectTimeout(let time): ("upstream", "connect-timeout", time.inFile)
         case .firstByteTimeout(let time): ("upstream", "first-byte-timeout", time.inFile)
         case .noProgressTimeout(let time): ("upstream", "no-progress-timeout", time.inFile)
-        case .maxConcurrentFetches(let count): ("upstream", "max-concurrent-fetches", "\(count)")
+        case .maxConcurrentFetches(let count): ("upstream", "max-fetches", "\(count)")
         case .accessLog: ("access-log", "target", "@/access.log")
-        case .admin(let address): ("admin", "address", "\"\(address)\"")
         }
     }
 
@@ -67,7 +65,7 @@ enum Setting: Sendable {
             entries.filter { $0.section == section }.map { "\(indent)\($0.key): \($0.value)" }
         }
         var text = lines("", "")
-        for section in ["clients", "coalescing", "storage", "caching", "admin"] {
+        for section in ["clients", "coalescing", "memory", "caching"] {
             let inner = lines(section, "  ")
             if !inner.isEmpty { text += ["\(section):"] + inner }
         }
@@ -87,7 +85,7 @@ enum Setting: Sendable {
               head-timeout: ten seconds
               max-head-size: -1
             admin:
-              address: nowhere
+              listen: nowhere
             """,
         lines: [1, 2, 4, 5, 7]
     )

@@ -1,0 +1,41 @@
+# make run    builds the program and starts a demo on 127.0.0.1:8080
+# make test   runs every test against the built program
+# make build  leaves the program at .build/release/coalesced
+# make install  puts program, unit and configuration into the system (as root)
+#
+# Each installs what is missing (libevent-dev, pkg-config) by itself.
+
+SWIFT ?= swift
+PROGRAM = $(CURDIR)/.build/release/coalesced
+PACKAGES = libevent-dev pkg-config
+DESTDIR ?=
+prefix ?= /usr
+
+.PHONY: run test build install dependencies
+
+run: build
+	@exec "$(PROGRAM)" demo
+
+# The end-to-end tests drive the program as it is used: the release build.
+test: build
+	COALESCED_PROGRAM="$(PROGRAM)" $(SWIFT) test
+
+build: dependencies
+	$(SWIFT) build -c release --product coalesced
+
+install:
+	install -D -m 0755 "$(PROGRAM)" "$(DESTDIR)$(prefix)/bin/coalesced"
+	install -D -m 0644 systemd/coalesced.service "$(DESTDIR)$(prefix)/lib/systemd/system/coalesced.service"
+	test -e "$(DESTDIR)/etc/coalesced/coalesced.yaml" || \
+	  install -D -m 0644 config/coalesced.yaml "$(DESTDIR)/etc/coalesced/coalesced.yaml"
+
+dependencies:
+	@command -v $(SWIFT) >/dev/null || { \
+	  echo "Swift 6.2 or later is needed: see https://www.swift.org/install" >&2; exit 1; }
+	@if ! { pkg-config --exists 'libevent_core >= 2.1.12' && pkg-config --exists libevent_extra; } 2>/dev/null; then \
+	  command -v apt-get >/dev/null || { \
+	    echo "libevent 2.1.12 or later, with its headers, and pkg-config are needed; install them and try again" >&2; exit 1; }; \
+	  if [ "$$(id -u)" -eq 0 ]; then sudo=; else sudo=sudo; fi; \
+	  echo "installing $(PACKAGES)"; \
+	  $$sudo apt-get update && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(PACKAGES); \
+	fi

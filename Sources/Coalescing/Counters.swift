@@ -1,0 +1,65 @@
+public import Synchronization
+
+/// What one shard has counted since it was made. Relaxed: each number is exact, their sum at one moment is not a snapshot.
+@usableFromInline
+final class ShardCounters: Sendable {
+    @usableFromInline let led = Atomic(0)
+    @usableFromInline let joined = Atomic(0)
+    @usableFromInline let joinedLate = Atomic(0)
+    @usableFromInline let found = Atomic(0)
+    let released = Atomic(0)
+    let refused = Atomic(0)
+    let overtaken = Atomic(0)
+    let finished = Atomic(0)
+    let failed = Atomic(0)
+    let cancelled = Atomic(0)
+
+    init() {}
+}
+
+/// What a manager has done so far and has in flight now.
+public struct OperationQueueSnapshot: Sendable, Equatable {
+    /// Operations started, plain ones included.
+    public var led = 0
+    /// Waiters that joined one in flight before its value was there.
+    public var joined = 0
+    /// Waiters that joined after that and were served at once.
+    public var joinedLate = 0
+    /// Times that `unless` had the answer.
+    public var found = 0
+    /// Waiters that could not be served with the value.
+    public var released = 0
+    /// Waiters and operations turned away: `.full`, `.queueFull`, `.foreign`.
+    public var refused = 0
+    /// Times that a new operation took the place of one that was closed or not acceptable and lived on.
+    public var overtaken = 0
+    /// Operations that ended with success.
+    public var finished = 0
+    /// Operations that ended with an error other than `.cancelled`.
+    public var failed = 0
+    public var cancelled = 0
+    /// Operations not ended, now.
+    public var inFlight = 0
+    /// Those among them that have not begun.
+    public var queued = 0
+
+    mutating func add(_ counters: ShardCounters) {
+        led += counters.led.load(ordering: .relaxed)
+        joined += counters.joined.load(ordering: .relaxed)
+        joinedLate += counters.joinedLate.load(ordering: .relaxed)
+        found += counters.found.load(ordering: .relaxed)
+        released += counters.released.load(ordering: .relaxed)
+        refused += counters.refused.load(ordering: .relaxed)
+        overtaken += counters.overtaken.load(ordering: .relaxed)
+        finished += counters.finished.load(ordering: .relaxed)
+        failed += counters.failed.load(ordering: .relaxed)
+        cancelled += counters.cancelled.load(ordering: .relaxed)
+    }
+}
+
+extension Atomic<Int> {
+    @inlinable
+    borrowing func count(_ times: Int = 1) {
+        _ = wrappingAdd(times, ordering: .relaxed)
+    }
+}

@@ -1,0 +1,215 @@
+/// What became of a request to have work done.
+public enum Enqueued<Op: Sendable, Found: Sendable>: Sendable {
+    /// `unless` had the answer; nothing was touched.
+    case found(Found)
+    /// It is being done already. `late`: its value was there and is on its way to the waiter.
+    case joined(Op, WaiterToken, late: Bool)
+    /// A new operation was made and begins as soon as it may.
+    case started(Op, WaiterToken)
+    /// Nobody will be called back. `by`: the operation that is full.
+    case refused(Refusal, by: Op?)
+
+    /// The operation that works for the caller.
+    public var operation: Op? {
+        switch self {
+        case .joined(let operation, _, _), .started(let operation, _): operation
+        case .found, .refused: nil
+        }
+    }
+
+    public var token: WaiterToken? {
+        switch self {
+        case .joined(_, let token, _), .started(_, let token): token
+        case .found, .refused: nil
+        }
+    }
+}
+
+extension OperationQueueManager {
+    /// What the step under the lock decided; what it takes to carry it out comes after the lock.
+    @usableFromInline
+    enum Verdict<Op: Sendable, Value: Sendable, Found: Sendable>: Sendable {
+        case found(Found)
+        case joined(Op, WaiterToken)
+        case late(Op, WaiterToken, Value)
+        /// `value`: it was delivered before it was ever started.
+        case started(Op, WaiterToken, value: Value?, overtakes: Bool)
+        case refused(Refusal, Op?)
+    }
+
+    /// Joins the operation in flight for `identifier` or starts a new one.
+    ///
+    /// As one step for the identifier: `unless` is asked, and if it has an answer that is all; else the waiter joins the operation in
+    /// flight; else `make` gives a new one. An operation that is closed, or whose value the waiter does not accept, is left to those it
+    /// has, and the new one takes its place. One that is full is not replaced: the answer is `.refused(.full, by:)`.
+    ///
+    /// - Parameters:
+    ///   - waiter: who is called back; nil when only the work counts (its token is `.none`).
+    ///   - priority: the operation's priority is raised to it.
+    ///   - unless: a last look where finished results are kept. Runs under the shard's lock, as `make` does.
+    ///   - make: a new operation, not yet started, of class `Op`. Called only when one is needed.
+    /// - Returns: Without having called anybody back on this stack, except those on an `InlineQueue`. The operation may have begun,
+    ///   and even ended, on this stack.
+    @inlinable
+    public func enqueue<Op, Value, Found>(
+        _ identifier: Key, waiter: Waiter<Value>?, priority: OperationPriority = .normal, unless: () -> Found?,
+        make: () -> Op
+    ) -> Enqueued<Op, Found> where Op: CoalescibleOperation<Value> {
+        enqueue(identifier, waiter: waiter, priority: priority, unless: unless, make: make, prepare: { _ in })
+    }
+
+    /// `enqueue` without a place to look first.
+    @inlinable
+    public func enqueue<Op, Value>(
+        _ identifier: Key, waiter: Waiter<Value>?, priority: OperationPriority = .normal, make: () -> Op
+    ) -> Enqueued<Op, Never> where Op: CoalescibleOperation<Value> {
+        enqueue(identifier, waiter: waiter, priority: priority, unless: { nil }, make: make, prepare: { _ in })
+    }
+
+    /// `enqueue` of an operation together with what it depends on. The dependencies are called for only when a new operation is
+    /// needed, after the lock.
+    @inlinable
+    public func enqueue<Op, Value>(
+        _ identifier: Key, waiter: Waiter<Value>?, priority: OperationPriority = .normal, task: OperationTask<Op>
+    ) -> Enqueued<Op, Never> where Op: CoalescibleOperation<Value> {
+        enqueue(
+            identifier, waiter: waiter, priority: priority, unless: { nil }, make: task.makeAlone,
+            prepare: task.addDependencies)
+    }
+
+    /// - Parameter prepare: called with a new operation after the lock and before it may begin.
+    @inlinable
+    func enqueue<Op, Value, Found>(
+        _ identifier: Key, waiter: Waiter<Value>?, priority: OperationPriority, unless: () -> Found?,
+        make: () -> Op, prepare: (Op) -> Void
+    ) -> Enqueued<Op, Found> where Op: CoalescibleOperation<Value> {
+        let name = InFlightName(identifier, ObjectIdentifier(Op.self))
+        let shard = shard(for: name.hash)
+        let verdict = shard.table.withLock { table -> Verdict<Op, Value, Found> in
+            if let found = unless() { return .found(found) }
+            var predecessor: Operation?
+            var overtakes = false
+            if let current = table[name] as? Op {
+                switch current.audience.withLock({ $0.join(waiter) }) {
+                case .joined(let seat): return .joined(current, current.token(for: seat))
+                case .late(let seat, let value): return .late(current, current.token(for: seat), value)
+                case .refused(.full): return .refused(.full, current)
+                case .refused(.finished): predecessor = current
+                case .refused: overtakes = true
+                }
+            }
+            guard admit() else { return .refused(.queueFull, nil) }
+            let operation = make()
+            guard type(of: operation) == Op.self, enrol(operation, in: shard, as: name, priority: priority) else {
+                withdraw()
+                return .refused(.foreign, operation)
+            }
+            if let predecessor { operation.addDependency(predecessor, rule: .end) }
+            table[name] = operation
+            switch operation.audience.withLock({ $0.join(waiter, leads: true) }) {
+            case .joined(let seat):
+                return .started(operation, operation.token(for: seat), value: nil, overtakes: overtakes)
+            case .late(let seat, let value):
+                return .started(operation, operation.token(for: seat), value: value, overtakes: overtakes)
+            case .refused(let refusal):
+                // Somebody who had it before us cancelled it just now; its end takes it off the table.
+                return .refused(refusal, operation)
+            }
+        }
+        return carryOut(verdict, waiter: waiter, priority: priority, in: shard, prepare: prepare)
+    }
+
+    @inlinable
+    func carryOut<Op, Value, Found>(
+        _ verdict: Verdict<Op, Value, Found>, waiter: Waiter<Value>?, priority: OperationPriority, in shard: Shard<Key>,
+        prepare: (Op) -> Void
+    ) -> Enqueued<Op, Found> where Op: CoalescibleOperation<Value> {
+        switch verdict {
+        case .found(let found):
+            shard.counters.found.count()
+            return .found(found)
+        case .joined(let operation, let token):
+            shard.counters.joined.count()
+            operation.raisePriority(to: priority)
+            return .joined(operation, token, late: false)
+        case .late(let operation, let token, let value):
+            shard.counters.joinedLate.count()
+            waiter?.callBack(with: value)
+            return .joined(operation, token, late: true)
+        case .started(let operation, let token, let value, let overtakes):
+            if let value { waiter?.callBack(with: value) }
+            prepare(operation)
+            begin(operation, overtakes: overtakes, in: shard)
+            return .started(operation, token)
+        case .refused(let refusal, let operation):
+            count(refusal, in: shard)
+            return .refused(refusal, by: operation)
+        }
+    }
+
+    @usableFromInline
+    func begin(_ operation: Operation, overtakes: Bool, in shard: Shard<Key>) {
+        if overtakes { shard.counters.overtaken.count() }
+        operation.submit()
+    }
+
+    @usableFromInline
+    func count(_ refusal: Refusal, in shard: Shard<Key>) {
+        shard.counters.refused.count()
+    }
+
+    /// Starts an operation that was made with its waiters already, or lets one in flight with the same identifier and class work for it
+    /// (see `CoalescibleOperation.coalesce`).
+    ///
+    /// - Returns: `.started(operation, .none)`, or `.joined` with the one that works for it. Its own waiters are called back either way, and
+    ///   leave it, not the other.
+    public func enqueue<Value>(
+        operation: CoalescibleOperation<Value>, priority: OperationPriority = .normal
+    ) -> Enqueued<CoalescibleOperation<Value>, Never> {
+        typealias Op = CoalescibleOperation<Value>
+        guard let identifier = operation.identifier as? Key else { return .refused(.foreign, by: operation) }
+        let name = InFlightName(identifier, ObjectIdentifier(type(of: operation)))
+        let shard = shard(for: name.hash)
+        let verdict = shard.table.withLock { table -> Verdict<Op, Value, Never> in
+            var predecessor: Operation?
+            var overtakes = false
+            if let current = table[name] as? Op {
+                switch current.take(in: operation) {
+                case .joined: return .joined(current, .none)
+                case .late(_, let value): return .late(current, .none, value)
+                case .refused(.full): return .refused(.full, current)
+                case .refused(.finished): predecessor = current
+                case .refused(.foreign): return .refused(.foreign, operation)
+                case .refused: overtakes = true
+                }
+            }
+            guard admit() else { return .refused(.queueFull, nil) }
+            guard enrol(operation, in: shard, as: name, priority: priority) else {
+                withdraw()
+                return .refused(.foreign, operation)
+            }
+            if let predecessor { operation.addDependency(predecessor, rule: .end) }
+            table[name] = operation
+            return .started(operation, .none, value: nil, overtakes: overtakes)
+        }
+        if case .late(_, _, let value) = verdict { operation.deliver(value) }
+        return carryOut(verdict, waiter: nil, priority: priority, in: shard, prepare: { _ in })
+    }
+
+    /// Starts work that is never shared, under the same limit and priorities.
+    @discardableResult
+    public func enqueue<Op: PlainOperation>(plain operation: Op, priority: OperationPriority = .normal) -> Enqueued<Op, Never> {
+        let shard = shard(for: ObjectIdentifier(operation).hashValue)
+        guard admit() else {
+            shard.counters.refused.count()
+            return .refused(.queueFull, by: nil)
+        }
+        guard enrol(operation, in: shard, as: nil, priority: priority) else {
+            withdraw()
+            shard.counters.refused.count()
+            return .refused(.foreign, by: operation)
+        }
+        operation.submit()
+        return .started(operation, .none)
+    }
+}

@@ -1,0 +1,188 @@
+/// All operations in flight: whoever asks for work that is being done joins it, whoever asks first starts it, and both is one atomic
+/// step per identifier. Plain operations run beside them under the same limit.
+///
+/// Make one and hand it to those who need it; it is never a global.
+///
+///     let manager = OperationQueueManager<String>()
+///     switch manager.enqueue("users/7", waiter: Waiter(on: loop) { result in show(result) }, make: { UserQuery(id: 7) }) {
+///     case .started(let query, let token), .joined(let query, let token, _): leaveButton = { query.leave(token) }
+///     case .refused(let reason, _): show(reason)
+///     case .found: break
+///     }
+///
+/// **Same work** means equal identifier and same class: exactly the class `Op` that the call names. Name it where the compiler could
+/// infer a superclass; what `make` gives must be exactly of that class, or it is refused as `.foreign`.
+///
+/// **Locks.** The table is split by the identifier's hash into shards with a lock each; the start gate has one more, taken only by those
+/// who start or end an operation, never by those who join. Order: shard → gate, shard → operation. Under a shard's lock only
+/// `unless`, `make` and `accepts` of a user's run; they must be quick and may not call this manager. `execute()`,
+/// `cancelWork()`, callbacks and observers run without any lock.
+///
+/// **One at a time.** While an operation that has ended is still being stopped, the next one for its identifier is found by those
+/// who join, but begins only when the first is gone. Two run side by side only when the first refused to be shared (`close()`, `accepts`).
+///
+/// Operations in flight keep their manager alive, and it them.
+public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
+    /// What the numbers mean and why they are what they are.
+    public struct Settings: Sendable {
+        /// How many operations run at the same time. Unlimited by default: operations hold no thread.
+        public var maxConcurrent = Int.max
+        /// How many more may wait to start.
+        public var maxQueued = Int.max
+        /// Every how many grants the longest waiting goes before the most urgent: one slot in eight for the unimportant.
+        public var agingInterval = 8
+        /// Parts of the table; rounded up to a power of two. Several times the number of threads makes meetings rare.
+        public var shards = 64
+        /// Told of every operation of this manager.
+        public var observers: [OperationObserver] = []
+
+        public init() {}
+    }
+
+    @usableFromInline let shards: [Shard<Key>]
+    private let gate: Protected<StartGate<Operation>>
+    private let observers: [OperationObserver]
+
+    public init(settings: Settings = Settings()) {
+        let bits = (max(1, settings.shards) - 1).bitWidth - (max(1, settings.shards) - 1).leadingZeroBitCount
+        shards = (0..<(1 << min(bits, 16))).map { _ in Shard() }
+        gate = Protected(
+            StartGate(
+                maxConcurrent: settings.maxConcurrent, maxQueued: settings.maxQueued,
+                agingInterval: settings.agingInterval))
+        observers = settings.observers
+    }
+
+    @inlinable
+    func shard(for hash: Int) -> Shard<Key> {
+        shards[hash & (shards.count - 1)]
+    }
+
+    // MARK: Looking in from outside
+
+    /// The operation in flight under `identifier`, if there is one of exactly this class.
+    public func operation<Op: Operation>(for identifier: Key, as kind: Op.Type = Op.self) -> Op? {
+        let name = InFlightName(identifier, ObjectIdentifier(kind))
+        return shard(for: name.hash).table.withLock { $0[name] } as? Op
+    }
+
+    /// All operations that have not ended, in no order: those that run, wait, or wait for dependencies.
+    public var operations: [Operation] {
+        gate.withLock { $0.members }
+    }
+
+    public var snapshot: OperationQueueSnapshot {
+        var snapshot = OperationQueueSnapshot()
+        for shard in shards { snapshot.add(shard.counters) }
+        let (running, queued) = gate.withLock { ($0.running, $0.queued) }
+        snapshot.inFlight = running + queued
+        snapshot.queued = queued
+        return snapshot
+    }
+
+    // MARK: Steering
+
+    /// Cancels everything in flight at this moment.
+    public func cancelAll() {
+        for operation in operations { operation.cancel() }
+    }
+
+    /// Starts nothing more until `resume()`. What runs goes on; joining goes on.
+    public func pause() {
+        gate.withLock { $0.isPaused = true }
+    }
+
+    public func resume() {
+        beginNext { $0.isPaused = false }
+    }
+
+    /// May change at any time. Lowering it stops nothing that runs.
+    public var maxConcurrent: Int {
+        get { gate.withLock { $0.maxConcurrent } }
+        set { beginNext { $0.maxConcurrent = newValue } }
+    }
+
+    /// May change at any time.
+    public var maxQueued: Int {
+        get { gate.withLock { $0.maxQueued } }
+        set { gate.withLock { $0.maxQueued = newValue } }
+    }
+
+    // MARK: The gate
+
+    /// Makes a change to the gate, then begins whoever may start because of it.
+    private func beginNext(after change: (inout StartGate<Operation>) -> Void) {
+        var next = gate.withLock { gate in
+            change(&gate)
+            return gate.next()
+        }
+        while let operation = next {
+            operation.begin()
+            next = gate.withLock { $0.next() }
+        }
+    }
+
+    func operationIsReady(_ operation: Operation) {
+        beginNext { $0.submit(operation, priority: operation.priority) }
+    }
+
+    func releaseSlot(of operation: Operation) {
+        beginNext { $0.leave(operation) }
+    }
+
+    func priorityRaised(of operation: Operation) {
+        gate.withLock { $0.raise(operation, to: operation.priority) }
+    }
+
+    @usableFromInline
+    func admit() -> Bool {
+        gate.withLock { $0.admit() }
+    }
+
+    @usableFromInline
+    func withdraw() {
+        gate.withLock { $0.withdraw() }
+    }
+
+    /// Makes `operation` one of this manager's. False when it is not a fresh one. Call `submit()` on it next, without a lock.
+    @usableFromInline
+    func enrol(
+        _ operation: Operation, in shard: Shard<Key>, as name: InFlightName<Key>?, priority: OperationPriority
+    ) -> Bool {
+        guard operation.adopt(by: Enrolment(manager: self, shard: shard, name: name), observers: observers) else {
+            return false
+        }
+        operation.raisePriority(to: priority)
+        gate.withLock { $0.enter(operation) }
+        shard.counters.led.count()
+        return true
+    }
+
+    // MARK: Aliases
+
+    /// Makes `operation`, which is in flight here, findable under a second identifier too, until it ends.
+    ///
+    /// - Returns: False when it has ended or is not of this manager, or when another operation that still takes waiters has
+    ///   that identifier.
+    @discardableResult
+    public func addAlias<Value>(_ operation: CoalescibleOperation<Value>, for identifier: Key) -> Bool {
+        guard let enrolment = operation.state.withLock({ $0.custodian }) as? Enrolment<Key>, enrolment.manager === self,
+            let kind = enrolment.kind
+        else { return false }
+        let name = InFlightName(identifier, kind)
+        let shard = shard(for: name.hash)
+        let isEntered = shard.table.withLock { table in
+            let current = table[name]
+            guard current == nil || current === operation || current?.isReplaceable == true else { return false }
+            table[name] = operation
+            return true
+        }
+        guard isEntered else { return false }
+        // Ended between the two steps: then nobody else would take the alias away.
+        guard enrolment.add(name) else {
+            shard.remove(operation, from: name)
+            return false
+        }
+        return true
+    }
+}

@@ -1,0 +1,49 @@
+/// A recipe: an operation together with what it depends on. Resolve → connect → fetch are three operations, each reusable alone; the
+/// task for the last knows how to get the one before it.
+///
+///     let connect = OperationTask { ConnectOperation(host) }
+///         .after { resolvers.enqueue(host, waiter: nil, make: { ResolveOperation(host) }).operation }
+///
+/// A dependency is whatever its closure returns: usually the answer of another manager's `enqueue`, so that dependencies coalesce too. It
+/// is called each time the task makes an operation, never under a lock, so it may call any manager.
+public struct OperationTask<Op: Operation>: Sendable {
+    @usableFromInline let makeAlone: @Sendable () -> Op
+    private var dependencies: [Dependency] = []
+
+    private struct Dependency: Sendable {
+        let rule: DependencyRule
+        let operation: @Sendable () -> Operation?
+    }
+
+    public init(_ make: @escaping @Sendable () -> Op) {
+        makeAlone = make
+    }
+
+    /// The same task with one more dependency. Nil from `dependency` means that it could not be had (its queue was full, say): the
+    /// operation then ends with `.dependency(.cancelled)`.
+    public func after(
+        rule: DependencyRule = .success, _ dependency: @escaping @Sendable () -> Operation?
+    ) -> OperationTask {
+        var task = self
+        task.dependencies.append(Dependency(rule: rule, operation: dependency))
+        return task
+    }
+
+    /// A new operation that waits for its dependencies. Start it or give it to a manager.
+    public func make() -> Op {
+        let operation = makeAlone()
+        addDependencies(operation)
+        return operation
+    }
+
+    @usableFromInline
+    func addDependencies(_ operation: Op) {
+        for dependency in dependencies {
+            if let other = dependency.operation() {
+                operation.addDependency(other, rule: dependency.rule)
+            } else if dependency.rule == .success {
+                operation.endFromOutside(with: .dependency(.cancelled))
+            }
+        }
+    }
+}

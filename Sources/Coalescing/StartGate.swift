@@ -1,0 +1,123 @@
+/// Who may start, and when: a limit on how many run, priorities among those who wait, and a bound on how many may wait. Pure;
+/// `OperationQueueManager` locks it and begins what `next()` returns.
+///
+/// **Order.** The highest priority first, within it first come, first served. Every `agingInterval`-th grant goes instead to the one
+/// that has waited longest, whatever its priority, so the lowest gets at least that share of the slots and never starves.
+struct StartGate<Member: AnyObject & Sendable>: Sendable {
+    /// ```
+    /// (admit) ─enter→ pending ─submit→ waiting ─next→ running ─leave→ (gone)
+    ///                    └───────────────┴──────────leave─────────────┘
+    /// ```
+    private enum Place: Sendable {
+        /// Waits for its dependencies.
+        case pending
+        case waiting(OperationPriority, SlotToken)
+        case running
+    }
+
+    private struct Record: Sendable {
+        let member: Member
+        var place: Place
+    }
+
+    private struct Arrival: Sendable {
+        let member: Member
+        let number: UInt64
+    }
+
+    var maxConcurrent: Int
+    var maxQueued: Int
+    var isPaused = false
+
+    /// Those that run.
+    private(set) var running = 0
+    /// Those admitted that do not run yet: about to enter, pending or waiting.
+    private(set) var queued = 0
+
+    private let agingInterval: Int
+    private var records: [ObjectIdentifier: Record] = [:]
+    private var lanes: [SlotList<Arrival>]
+    private var arrivals: UInt64 = 0
+    private var grants = 0
+
+    init(maxConcurrent: Int, maxQueued: Int, agingInterval: Int) {
+        self.maxConcurrent = maxConcurrent
+        self.maxQueued = maxQueued
+        self.agingInterval = max(1, agingInterval)
+        lanes = Array(repeating: SlotList(), count: OperationPriority.allCases.count)
+    }
+
+    var members: [Member] { records.values.map(\.member) }
+
+    /// Reserves a place for one more. False when all slots are taken and as many wait as may.
+    mutating func admit() -> Bool {
+        let room = isPaused ? 0 : max(0, maxConcurrent - running)
+        guard queued < room || queued - room < maxQueued else { return false }
+        queued += 1
+        return true
+    }
+
+    /// Gives back what `admit` reserved.
+    mutating func withdraw() {
+        queued -= 1
+    }
+
+    /// The one the place was reserved for.
+    mutating func enter(_ member: Member) {
+        records[ObjectIdentifier(member)] = Record(member: member, place: .pending)
+    }
+
+    /// It could run now. Ignored when it has left meanwhile.
+    mutating func submit(_ member: Member, priority: OperationPriority) {
+        let id = ObjectIdentifier(member)
+        guard case .pending = records[id]?.place else { return }
+        arrivals += 1
+        let token = lanes[Int(priority.rawValue)].append(Arrival(member: member, number: arrivals))
+        records[id]?.place = .waiting(priority, token)
+    }
+
+    /// Moves it to the end of a higher lane. Ignored unless it waits in a lower one.
+    mutating func raise(_ member: Member, to priority: OperationPriority) {
+        let id = ObjectIdentifier(member)
+        guard case .waiting(let current, let token) = records[id]?.place, current < priority,
+            let arrival = lanes[Int(current.rawValue)].remove(token)
+        else { return }
+        records[id]?.place = .waiting(priority, lanes[Int(priority.rawValue)].append(arrival))
+    }
+
+    /// The next to begin; it holds a slot from now on until `leave`. Nil when nobody waits or no slot is free.
+    mutating func next() -> Member? {
+        guard !isPaused, running < maxConcurrent else { return nil }
+        let longestFirst = (grants + 1) % agingInterval == 0
+        guard let lane = longestFirst ? oldestLane : highestLane, let front = lanes[lane].front else { return nil }
+        _ = lanes[lane].remove(front.token)
+        grants += 1
+        running += 1
+        queued -= 1
+        records[ObjectIdentifier(front.element.member)]?.place = .running
+        return front.element.member
+    }
+
+    private var highestLane: Int? { lanes.indices.last { !lanes[$0].isEmpty } }
+
+    private var oldestLane: Int? {
+        lanes.indices.filter { !lanes[$0].isEmpty }.min { a, b in
+            (lanes[a].front?.element.number ?? .max) < (lanes[b].front?.element.number ?? .max)
+        }
+    }
+
+    /// It has ended, wherever it stood.
+    mutating func leave(_ member: Member) {
+        switch records.removeValue(forKey: ObjectIdentifier(member))?.place {
+        case .pending:
+            queued -= 1
+        case .waiting(let priority, let token):
+            queued -= 1
+            _ = lanes[Int(priority.rawValue)].remove(token)
+        case .running:
+            running -= 1
+        case nil:
+            break
+        }
+    }
+}

@@ -1,0 +1,25 @@
+/// What time it is and when to be called: an event loop's timers, a manual clock in a test, or `TaskTimers`.
+public protocol TimerSource: Sendable {
+    /// The time since some fixed moment; never goes back.
+    var now: Duration { get }
+
+    /// Calls `fire` once, `delay` from now or a little later, on a thread of the source's choosing, never on the caller's stack.
+    /// There is no way to take it back: whoever is called too late finds nothing to do.
+    func schedule(after delay: Duration, _ fire: @escaping @Sendable () -> Void)
+}
+
+/// Timers of Swift's concurrency runtime, for a server without an event loop of its own.
+public struct TaskTimers: TimerSource {
+    private let start = ContinuousClock.now
+
+    public init() {}
+
+    public var now: Duration { start.duration(to: .now) }
+
+    public func schedule(after delay: Duration, _ fire: @escaping @Sendable () -> Void) {
+        Task {
+            try? await Task.sleep(for: delay)
+            fire()
+        }
+    }
+}

@@ -1,0 +1,32 @@
+import Bytes
+import RawStructuredFieldValues
+
+/// The groups a response belongs to or invalidates (RFC 9875). Opaque strings, compared byte by byte, and only
+/// within one origin.
+public enum CacheGroups {
+    /// More groups than this in one field are left out. RFC 9875 §2 wants at least 32.
+    public static let maxGroups = 128
+
+    /// The groups of a response that is stored; empty where the field is missing or wrong.
+    public static func groups(of fields: FieldView) -> [String] {
+        fields.contains(.cacheGroups) ? strings(fields, "cache-groups") : []
+    }
+
+    /// The groups that a response invalidates. Those on answers to safe methods are ignored (§3), and so are those on
+    /// errors: nothing says that anything changed.
+    public static func invalidated(by fields: FieldView, method: Method, status: Status) -> [String] {
+        guard fields.contains(.cacheGroupInvalidation), Invalidation.applies(method: method, status: status) else { return [] }
+        return strings(fields, "cache-group-invalidation")
+    }
+
+    private static func strings(_ fields: FieldView, _ name: String) -> [String] {
+        guard let list = StructuredFields.list(fields, named: Array(name.utf8).span) else { return [] }
+        var strings: [String] = []
+        for member in list {
+            // A member of another type makes the whole field wrong (RFC 9651 §1.1).
+            guard case .item(let item) = member, case .string(let group) = item.rfc9651BareItem else { return [] }
+            if !strings.contains(group), strings.count < maxGroups { strings.append(group) }
+        }
+        return strings
+    }
+}

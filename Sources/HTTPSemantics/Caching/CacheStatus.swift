@@ -1,0 +1,127 @@
+public import Bytes
+
+/// Why a request went forward (RFC 9211 §2.2).
+public enum ForwardReason: UInt8, Sendable, CaseIterable {
+    case bypass, method, uriMiss, varyMiss, miss, request, stale, partial
+
+    public var token: StaticString {
+        switch self {
+        case .bypass: "bypass"
+        case .method: "method"
+        case .uriMiss: "uri-miss"
+        case .varyMiss: "vary-miss"
+        case .miss: "miss"
+        case .request: "request"
+        case .stale: "stale"
+        case .partial: "partial"
+        }
+    }
+
+    /// Why a stored response that had to be validated first made the request go forward.
+    public init(_ reason: ValidationReason) {
+        self = switch reason {
+        case .requestNoCache, .requestAge: .request
+        case .stale, .noCache, .invalidated: .stale
+        }
+    }
+}
+
+/// How one request was handled, for `Cache-Status` (RFC 9211). Parameters that do not apply stay `nil`.
+public struct CacheStatus: Sendable, Equatable {
+    public enum Handling: Sendable, Equatable {
+        case hit
+        case forwarded(ForwardReason)
+    }
+
+    public var handling: Handling
+    /// The status of the next hop's answer, where it is not the one sent on.
+    public var forwardStatus: Status?
+    public var stored: Bool?
+    /// True for a client that was answered by another's fetch, false for one that waited for it in vain.
+    public var collapsed: Bool?
+    /// Seconds; negative when stale.
+    public var timeToLive: Int64?
+
+    public init(_ handling: Handling) { self.handling = handling }
+}
+
+/// Writes `Cache-Status` lines under this cache's name. A line of its own comes behind those that came from
+/// upstream, which makes it the last member of the list, as RFC 9211 §2 wants.
+public struct CacheStatusWriter: Sendable {
+    /// `Cache-Status: name`, encoded.
+    private let prefix: ByteSlice
+    private let hitPrefix: ByteSlice
+
+    /// - Parameter name: of this deployment, not of the software.
+    public init(name: ByteSlice) {
+        let buffer = ByteBuffer(capacity: 64)
+        buffer.append("Cache-Status: ")
+        buffer.appendStructuredName(name.span)
+        prefix = buffer.copied()
+        buffer.append("; hit; ttl=")
+        hitPrefix = buffer.copied()
+    }
+
+    /// The hot path: a fresh response from the store, with its CRLF.
+    public func writeHit(timeToLive: Int64, to buffer: ByteBuffer) {
+        buffer.append(hitPrefix)
+        buffer.append(decimal: Int(timeToLive))
+        buffer.append("\r\n")
+    }
+
+    /// - Parameters:
+    ///   - detail: a token that says more, such as the name of a reason.
+    ///   - key: the cache key, for those who debug.
+    public func write(_ status: CacheStatus, detail: StaticString? = nil, key: ByteSlice? = nil, to buffer: ByteBuffer) {
+        buffer.append(prefix)
+        switch status.handling {
+        case .hit: buffer.append("; hit")
+        case .forwarded(let reason):
+            buffer.append("; fwd=")
+            buffer.append(reason.token)
+            // fwd-status, stored and collapsed only mean something together with fwd (§2.3, §2.5, §2.6).
+            if let code = status.forwardStatus?.code {
+                buffer.append("; fwd-status=")
+                buffer.append(decimal: UInt64(code))
+            }
+            if let stored = status.stored { buffer.append(stored ? "; stored" : "; stored=?0") }
+            if let collapsed = status.collapsed { buffer.append(collapsed ? "; collapsed" : "; collapsed=?0") }
+        }
+        if let seconds = status.timeToLive {
+            buffer.append("; ttl=")
+            buffer.append(decimal: Int(seconds))
+        }
+        if let key {
+            buffer.append("; key=")
+            buffer.appendStructuredString(key.span)
+        }
+        if let detail {
+            buffer.append("; detail=")
+            buffer.append(detail)
+        }
+        buffer.append("\r\n")
+    }
+}
+
+extension ByteBuffer {
+    /// A Token where `name` is one, else a String (RFC 9651 §3.3.3, §3.3.4).
+    func appendStructuredName(_ name: Span<UInt8>) {
+        let startsLikeToken = !name.isEmpty && (name[0].lowercasedASCII &- 0x61 < 26 || name[0] == UInt8(ascii: "*"))
+        var isToken = startsLikeToken
+        for index in 0..<name.count where isToken {
+            isToken = name[index].isToken || name[index] == UInt8(ascii: ":") || name[index] == UInt8(ascii: "/")
+        }
+        if isToken { append(name) } else { appendStructuredString(name) }
+    }
+
+    /// A String; what it cannot hold becomes `?`.
+    func appendStructuredString(_ text: Span<UInt8>) {
+        append("\"")
+        for index in 0..<text.count {
+            let byte = text[index]
+            if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { append("\\") }
+            append(byte >= 0x20 && byte < 0x7f ? byte : UInt8(ascii: "?"))
+        }
+        append("\"")
+    }
+}

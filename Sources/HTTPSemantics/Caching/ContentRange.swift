@@ -1,0 +1,51 @@
+public import Bytes
+
+/// `Content-Range: bytes …` (RFC 9110 §14.4). Ranges are half open.
+public enum ContentRange: Sendable, Equatable {
+    /// The length of the whole is `nil` where the sender does not know it.
+    case part(Range<Int>, of: Int?)
+    case unsatisfied(length: Int)
+
+    /// `nil` for another unit, wrong syntax, or a range that does not lie within its length: to be taken as no
+    /// `Content-Range` that we understand, so the part is not to be combined.
+    public init?(_ value: Span<UInt8>) {
+        guard value.count > 6, value.extracting(0..<5).isEqualIgnoringCase(to: "bytes"),
+              value[5] == 0x20, let slash = value.firstIndex(of: UInt8(ascii: "/")) else { return nil }
+        let (range, whole) = (value.extracting(6..<slash), value.extracting((slash + 1)...))
+        let isUnknown = whole.isEqual(to: "*")
+        let length = RangeRequest.position(whole)
+        guard isUnknown || length != nil else { return nil }
+        if range.isEqual(to: "*") {
+            guard let length else { return nil }
+            self = .unsatisfied(length: length)
+            return
+        }
+        guard let dash = range.firstIndex(of: UInt8(ascii: "-")),
+              let first = RangeRequest.position(range.extracting(0..<dash)),
+              let last = RangeRequest.position(range.extracting((dash + 1)...)),
+              first <= last, last < length ?? .max else { return nil }
+        self = .part(first..<last + 1, of: length)
+    }
+
+    /// That of a message: its only line.
+    public init?(_ fields: FieldView) {
+        guard fields.count(of: .contentRange) == 1, let line = fields.firstIndex(of: .contentRange) else { return nil }
+        self.init(fields.value(at: line))
+    }
+
+    /// Appends the value.
+    public func write(to buffer: ByteBuffer) {
+        buffer.append("bytes ")
+        switch self {
+        case .part(let range, let length):
+            buffer.append(decimal: range.lowerBound)
+            buffer.append("-")
+            buffer.append(decimal: range.upperBound - 1)
+            buffer.append("/")
+            if let length { buffer.append(decimal: length) } else { buffer.append("*") }
+        case .unsatisfied(let length):
+            buffer.append("*/")
+            buffer.append(decimal: length)
+        }
+    }
+}

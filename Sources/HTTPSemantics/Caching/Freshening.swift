@@ -1,0 +1,69 @@
+import Bytes
+
+/// Updates a stored head with the fields of a 304, a `HEAD` or another part (RFC 9111 §3.2).
+public enum Freshening {
+    /// Never taken over (§3.2): `Content-Length`, what is processed while receiving, and what is not stored at all.
+    private static let exempt = StoredFields.connectionFields.union(
+        FieldSet(.contentLength, .contentRange, .age)
+    )
+
+    /// The stored head with each field of `update` in place of all its lines of that name; the rest as it was.
+    ///
+    /// `Set-Cookie` is only taken over where the stored response could have had it.
+    /// - Parameters:
+    ///   - facts: those of `update` itself.
+    public static func head(
+        _ stored: HeadBlock, updatedWith update: FieldView, facts: ResponseFacts, policy: CachingPolicy
+    ) -> HeadBlock {
+        var builder = HeadBlockBuilder(capacity: stored.bytes.count + update.bytes.count)
+        let excluded = ExcludedFields(update, facts: facts, policy: policy)
+        let keepsCookie = policy.setCookie == .always || (policy.setCookie == .whenPublic && facts.contains(.public))
+
+        func isTaken(_ index: Int) -> Bool {
+            let field = update.lines[index].field
+            if exempt.contains(field) || (field == .setCookie && !keepsCookie) { return false }
+            return !StoredFields.isNominated(index, update) && !excluded.contains(update.name(at: index))
+        }
+
+        let old = stored.view
+        for index in 0..<old.lines.count {
+            // Without its date the new response was made when it arrived (RFC 9110 §6.6.1).
+            if old.lines[index].field == .date, !update.contains(.date) {
+                builder.appendDate(facts.date)
+                continue
+            }
+            guard let new = update.firstIndex(named: old.name(at: index)), isTaken(new) else {
+                if !excluded.contains(old.name(at: index)) { builder.append(old, index) }
+                continue
+            }
+            // All new lines stand where the first old one stood.
+            if old.firstIndex(named: old.name(at: index)) == index { append(update, named: new, to: &builder) }
+        }
+        for index in 0..<update.lines.count where isTaken(index) {
+            if old.firstIndex(named: update.name(at: index)) == nil { builder.append(update, index) }
+        }
+        return builder.finish()
+    }
+
+    private static func append(_ update: FieldView, named first: Int, to builder: inout HeadBlockBuilder) {
+        var line: Int? = first
+        while let index = line {
+            builder.append(update, index)
+            line = update.firstIndex(named: update.name(at: first), from: index + 1)
+        }
+    }
+}
+
+extension ResponseFacts {
+    /// The facts of a stored response after `head` was updated by a response that arrived at `received`, whose own
+    /// `Age` counts from now on (§4.3.4): the age is that of the validation.
+    public init(
+        freshened stored: ResponseFacts, head: FieldView, by update: FieldView, requested: Moment, received: Moment,
+        policy: CachingPolicy
+    ) {
+        self.init(
+            status: stored.status, fields: head, requested: requested, received: received, policy: policy,
+            age: Freshness.ageValue(of: update)
+        )
+    }
+}

@@ -1,0 +1,26 @@
+public import Bytes
+
+/// What an unsafe request makes unusable (RFC 9111 §4.4).
+public enum Invalidation {
+    /// Whether the target URI's stored responses are to be invalidated, and with it fetches of it that are still in
+    /// flight: what they bring may be older than the change, so it is not stored.
+    public static func applies(method: Method, status: Status) -> Bool {
+        !method.isSafe && (status.isSuccessful || status.isRedirection)
+    }
+
+    /// The targets, besides the request's own, that the response's `Location` and `Content-Location` name: path and
+    /// query, without fragment. Only those of the same origin.
+    public static func relatedTargets(of fields: FieldView, base: TargetURI) -> [ByteSlice] {
+        var targets: [ByteSlice] = []
+        for field in [KnownField.location, .contentLocation] {
+            var line = fields.firstIndex(of: field)
+            while let index = line {
+                if let target = base.sameOriginTarget(of: fields.value(at: index)), !targets.contains(target) {
+                    targets.append(target)
+                }
+                line = fields.firstIndex(of: field, from: index + 1)
+            }
+        }
+        return targets
+    }
+}

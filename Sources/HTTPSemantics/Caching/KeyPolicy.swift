@@ -1,0 +1,113 @@
+public import Bytes
+
+/// What a route's cache key is made of besides method, scheme and authority (RFC 9111 §2): path and query as they were
+/// sent, unless the operator says otherwise, and chosen request fields and cookies.
+///
+/// Only the key changes; the origin is asked for what the client sent.
+public struct KeyPolicy: Sendable {
+    public enum Query: Sendable {
+        case asSent
+        case dropped
+        /// Only these parameters, byte for byte.
+        case keeping([ByteSlice])
+        /// All but these.
+        case dropping([ByteSlice])
+    }
+
+    public var query: Query = .asSent
+    /// Parameters in order of their names; equal names keep theirs.
+    public var sortsQuery = false
+    /// Request fields whose values stand in the key, names in any case.
+    public var fields: [ByteSlice] = []
+    /// Cookies whose values stand in the key. Their names are compared as they are.
+    public var cookies: [ByteSlice] = []
+
+    public init() {}
+
+    /// Whether the key is path and query as sent, so that there is nothing to do.
+    public var isPlain: Bool {
+        guard case .asSent = query else { return false }
+        return !sortsQuery && fields.isEmpty && cookies.isEmpty
+    }
+
+    /// Appends the key of a request. The parts behind the query begin with bytes that may not stand in a target.
+    public func append(pathAndQuery target: Span<UInt8>, of request: FieldView, to buffer: ByteBuffer) {
+        if isPlain { return buffer.append(target) }
+        appendTarget(target, to: buffer)
+        for name in fields {
+            buffer.append(0)
+            var line = request.firstIndex(named: name.span)
+            // Absent is not the same as empty.
+            buffer.append(line == nil ? 2 : 1)
+            while let index = line {
+                buffer.append(request.value(at: index))
+                line = request.firstIndex(named: name.span, from: index + 1)
+                if line != nil { buffer.append(",") }
+            }
+        }
+        for name in cookies {
+            buffer.append(0)
+            buffer.append(appendCookie(name.span, of: request, to: buffer) ? 1 : 2)
+        }
+    }
+
+    private func appendTarget(_ target: Span<UInt8>, to buffer: ByteBuffer) {
+        guard let mark = target.firstIndex(of: UInt8(ascii: "?")) else { return buffer.append(target) }
+        buffer.append(target.extracting(0..<mark))
+        var kept: [Range<Int>] = []
+        var start = mark + 1
+        while start <= target.count {
+            let end = start < target.count ? target.firstIndex(of: UInt8(ascii: "&"), from: start) ?? target.count : start
+            if isKept(target.extracting(start..<end)) { kept.append(start..<end) }
+            start = end + 1
+        }
+        if sortsQuery {
+            kept = kept.enumerated().sorted {
+                Self.precedes(target.extracting($0.element), $0.offset, target.extracting($1.element), $1.offset)
+            }.map(\.element)
+        }
+        for (number, piece) in kept.enumerated() {
+            buffer.append(number == 0 ? "?" : "&")
+            buffer.append(target.extracting(piece))
+        }
+    }
+
+    private func isKept(_ parameter: Span<UInt8>) -> Bool {
+        let name = Self.name(parameter)
+        switch query {
+        case .asSent: return true
+        case .dropped: return false
+        case .keeping(let names): return names.contains { $0 == name }
+        case .dropping(let names): return !names.contains { $0 == name }
+        }
+    }
+
+    private static func name(_ parameter: Span<UInt8>) -> ByteSlice {
+        ByteSlice(copying: parameter.extracting(0..<(parameter.firstIndex(of: UInt8(ascii: "=")) ?? parameter.count)))
+    }
+
+    private static func precedes(_ left: Span<UInt8>, _ leftPlace: Int, _ right: Span<UInt8>, _ rightPlace: Int) -> Bool {
+        let (first, second) = (name(left), name(right))
+        return first == second ? leftPlace < rightPlace : first.precedes(second)
+    }
+
+    /// Appends the value of the first cookie of that name (RFC 6265 §4.2.1); false if there is none.
+    private func appendCookie(_ name: Span<UInt8>, of request: FieldView, to buffer: ByteBuffer) -> Bool {
+        var line = request.firstIndex(of: .cookie)
+        while let index = line {
+            let value = request.value(at: index)
+            var start = 0
+            while start < value.count {
+                let end = value.firstIndex(of: UInt8(ascii: ";"), from: start) ?? value.count
+                let pair = value.extracting(start..<end).trimmingOptionalWhitespace()
+                if let equals = pair.firstIndex(of: UInt8(ascii: "=")), pair.extracting(0..<equals).isEqual(to: name) {
+                    buffer.append(pair.extracting((equals + 1)...))
+                    return true
+                }
+                start = end + 1
+            }
+            line = request.firstIndex(of: .cookie, from: index + 1)
+        }
+        return false
+    }
+}

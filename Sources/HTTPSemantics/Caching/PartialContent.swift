@@ -1,0 +1,69 @@
+import Bytes
+
+/// Which bytes of one representation are stored, and what a new part adds (RFC 9111 §3.3, §3.4; RFC 9110 §15.3.7.3).
+///
+/// The ranges are half open, sorted and apart from each other.
+public struct PartialContent: Sendable, Equatable {
+    public private(set) var ranges: [Range<Int>]
+    /// Of the whole representation; `nil` while no part has told.
+    public private(set) var length: Int?
+
+    public init(_ range: Range<Int>, of length: Int?) {
+        ranges = range.isEmpty ? [] : [range]
+        self.length = length
+    }
+
+    /// What a 206 with one part brings; `nil` for multipart ones and those whose `Content-Range` makes no sense.
+    public init?(_ fields: FieldView) {
+        guard case .part(let range, let length)? = ContentRange(fields) else { return nil }
+        self.init(range, of: length)
+    }
+
+    /// Whether the whole is there, so that it is to be treated as a complete 200.
+    public var isComplete: Bool { length.map { contains(0..<$0) } ?? false }
+
+    /// Whether all of `range` is stored: only then may it be used to answer for it (§3.3).
+    public func contains(_ range: Range<Int>) -> Bool {
+        range.isEmpty || ranges.contains { $0.lowerBound <= range.lowerBound && range.upperBound <= $0.upperBound }
+    }
+
+    /// What has to be fetched before `range` can be answered.
+    public func missing(in range: Range<Int>) -> [Range<Int>] {
+        var missing: [Range<Int>] = []
+        var start = range.lowerBound
+        for stored in ranges where stored.upperBound > start && stored.lowerBound < range.upperBound {
+            if stored.lowerBound > start { missing.append(start..<stored.lowerBound) }
+            start = stored.upperBound
+        }
+        if start < range.upperBound { missing.append(start..<range.upperBound) }
+        return missing
+    }
+
+    /// Adds another part of the same representation. False, and nothing changed, if the lengths contradict each other.
+    public mutating func add(_ other: PartialContent) -> Bool {
+        if let length, let theirs = other.length, length != theirs { return false }
+        let whole = length ?? other.length
+        let last = (ranges + other.ranges).map(\.upperBound).max() ?? 0
+        if let whole, last > whole { return false }
+        length = whole
+        for range in other.ranges { insert(range) }
+        return true
+    }
+
+    private mutating func insert(_ range: Range<Int>) {
+        var joined = range
+        ranges.removeAll { stored in
+            guard stored.lowerBound <= joined.upperBound, joined.lowerBound <= stored.upperBound else { return false }
+            joined = min(stored.lowerBound, joined.lowerBound)..<max(stored.upperBound, joined.upperBound)
+            return true
+        }
+        ranges.insert(joined, at: ranges.firstIndex { $0.lowerBound > joined.lowerBound } ?? ranges.endIndex)
+    }
+
+    /// Whether two responses are parts of one representation: they share a strong entity tag (§3.4). Dates are never
+    /// enough here; two versions of one second would be mixed.
+    public static func mayCombine(_ stored: FieldView, _ new: FieldView) -> Bool {
+        guard let left = stored.entityTag, let right = new.entityTag else { return false }
+        return left.isStronglyEqual(to: right)
+    }
+}

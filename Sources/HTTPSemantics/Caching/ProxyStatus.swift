@@ -1,0 +1,127 @@
+public import Bytes
+
+/// What went wrong between us and the next hop (RFC 9209 §2.3).
+public enum ProxyError: UInt8, Sendable, CaseIterable {
+    case dnsTimeout, dnsError, destinationNotFound, destinationUnavailable, destinationIPProhibited
+    case destinationIPUnroutable, connectionRefused, connectionTerminated, connectionTimeout
+    case connectionReadTimeout, connectionWriteTimeout, connectionLimitReached, tlsProtocolError
+    case tlsCertificateError, tlsAlertReceived, httpRequestError, httpRequestDenied
+    case httpResponseIncomplete, httpResponseHeaderSectionSize, httpResponseHeaderSize
+    case httpResponseBodySize, httpResponseTrailerSectionSize, httpResponseTrailerSize
+    case httpResponseTransferCoding, httpResponseContentCoding, httpResponseTimeout, httpUpgradeFailed
+    case httpProtocolError, proxyInternalResponse, proxyInternalError, proxyConfigurationError
+    case proxyLoopDetected
+
+    /// The proxy error type.
+    public var token: StaticString {
+        switch self {
+        case .dnsTimeout: "dns_timeout"
+        case .dnsError: "dns_error"
+        case .destinationNotFound: "destination_not_found"
+        case .destinationUnavailable: "destination_unavailable"
+        case .destinationIPProhibited: "destination_ip_prohibited"
+        case .destinationIPUnroutable: "destination_ip_unroutable"
+        case .connectionRefused: "connection_refused"
+        case .connectionTerminated: "connection_terminated"
+        case .connectionTimeout: "connection_timeout"
+        case .connectionReadTimeout: "connection_read_timeout"
+        case .connectionWriteTimeout: "connection_write_timeout"
+        case .connectionLimitReached: "connection_limit_reached"
+        case .tlsProtocolError: "tls_protocol_error"
+        case .tlsCertificateError: "tls_certificate_error"
+        case .tlsAlertReceived: "tls_alert_received"
+        case .httpRequestError: "http_request_error"
+        case .httpRequestDenied: "http_request_denied"
+        case .httpResponseIncomplete: "http_response_incomplete"
+        case .httpResponseHeaderSectionSize: "http_response_header_section_size"
+        case .httpResponseHeaderSize: "http_response_header_size"
+        case .httpResponseBodySize: "http_response_body_size"
+        case .httpResponseTrailerSectionSize: "http_response_trailer_section_size"
+        case .httpResponseTrailerSize: "http_response_trailer_size"
+        case .httpResponseTransferCoding: "http_response_transfer_coding"
+        case .httpResponseContentCoding: "http_response_content_coding"
+        case .httpResponseTimeout: "http_response_timeout"
+        case .httpUpgradeFailed: "http_upgrade_failed"
+        case .httpProtocolError: "http_protocol_error"
+        case .proxyInternalResponse: "proxy_internal_response"
+        case .proxyInternalError: "proxy_internal_error"
+        case .proxyConfigurationError: "proxy_configuration_error"
+        case .proxyLoopDetected: "proxy_loop_detected"
+        }
+    }
+
+    /// The status that a response made for it should have. Where RFC 9209 leaves it open: 400 and 500.
+    public var recommendedStatus: Status {
+        switch self {
+        case .httpRequestError: Status(400)
+        case .httpRequestDenied: Status(403)
+        case .destinationNotFound, .proxyInternalResponse, .proxyInternalError, .proxyConfigurationError: Status(500)
+        case .dnsError, .destinationIPProhibited, .destinationIPUnroutable, .connectionRefused,
+             .connectionTerminated, .tlsProtocolError, .tlsCertificateError, .tlsAlertReceived,
+             .httpResponseIncomplete, .httpResponseHeaderSectionSize, .httpResponseHeaderSize,
+             .httpResponseBodySize, .httpResponseTrailerSectionSize, .httpResponseTrailerSize,
+             .httpResponseTransferCoding, .httpResponseContentCoding, .httpUpgradeFailed,
+             .httpProtocolError, .proxyLoopDetected: Status(502)
+        case .destinationUnavailable, .connectionLimitReached: Status(503)
+        case .dnsTimeout, .connectionTimeout, .connectionReadTimeout, .connectionWriteTimeout,
+             .httpResponseTimeout: Status(504)
+        }
+    }
+
+    /// Whether only a response that an intermediary made itself can carry it; the others may go with an origin's.
+    public var impliesOwnResponse: Bool {
+        switch self {
+        case .connectionTerminated, .connectionReadTimeout, .connectionWriteTimeout, .tlsProtocolError,
+             .tlsAlertReceived, .httpResponseIncomplete, .httpResponseHeaderSectionSize,
+             .httpResponseHeaderSize, .httpResponseBodySize, .httpResponseTrailerSectionSize,
+             .httpResponseTrailerSize, .httpResponseTransferCoding, .httpResponseContentCoding,
+             .httpResponseTimeout, .httpProtocolError: false
+        case .dnsTimeout, .dnsError, .destinationNotFound, .destinationUnavailable,
+             .destinationIPProhibited, .destinationIPUnroutable, .connectionRefused, .connectionTimeout,
+             .connectionLimitReached, .tlsCertificateError, .httpRequestError, .httpRequestDenied,
+             .httpUpgradeFailed, .proxyInternalResponse, .proxyInternalError, .proxyConfigurationError,
+             .proxyLoopDetected: true
+        }
+    }
+}
+
+/// Writes `Proxy-Status` lines under this proxy's name (RFC 9209), behind those that came from upstream.
+public struct ProxyStatusWriter: Sendable {
+    private let prefix: ByteSlice
+
+    /// - Parameter name: of this deployment, not of the software.
+    public init(name: ByteSlice) {
+        let buffer = ByteBuffer(capacity: 64)
+        buffer.append("Proxy-Status: ")
+        buffer.appendStructuredName(name.span)
+        prefix = buffer.copied()
+    }
+
+    /// - Parameters:
+    ///   - nextHop: host or address of the origin chosen, where that may be told.
+    ///   - receivedStatus: what the next hop answered, where it is not sent on.
+    ///   - details: one line in words.
+    public func write(
+        _ error: ProxyError?, nextHop: ByteSlice? = nil, receivedStatus: Status? = nil, details: ByteSlice? = nil,
+        to buffer: ByteBuffer
+    ) {
+        buffer.append(prefix)
+        if let error {
+            buffer.append("; error=")
+            buffer.append(error.token)
+        }
+        if let nextHop {
+            buffer.append("; next-hop=")
+            buffer.appendStructuredString(nextHop.span)
+        }
+        if let receivedStatus {
+            buffer.append("; received-status=")
+            buffer.append(decimal: UInt64(receivedStatus.code))
+        }
+        if let details {
+            buffer.append("; details=")
+            buffer.appendStructuredString(details.span)
+        }
+        buffer.append("\r\n")
+    }
+}

@@ -1,0 +1,134 @@
+import Bytes
+
+/// One `range-spec` of `Range: bytes=…` (RFC 9110 §14.1.2). Positions beyond every file are held to `Int.max`.
+public enum ByteRangeSpec: Sendable, Hashable {
+    /// `first-`
+    case from(Int)
+    /// `first-last`, both inclusive
+    case between(Int, Int)
+    /// `-count`
+    case last(Int)
+}
+
+/// What a request's `Range` comes to on a representation. Ranges are half open.
+public enum RangeSelection: Sendable, Equatable {
+    /// 200 with everything: there is no range, or it is ignored.
+    case whole
+    /// 206 with `Content-Range`.
+    case single(Range<Int>)
+    /// 206 with `multipart/byteranges`, in the order asked for.
+    case multiple([Range<Int>])
+    /// 416 with `Content-Range: bytes */length`.
+    case unsatisfiable
+}
+
+/// The `Range` of a GET request (RFC 9110 §14.2).
+public struct RangeRequest: Sendable, Equatable {
+    public let specs: [ByteRangeSpec]
+
+    /// More ranges than this in one request are ignored, all of them: what `14.2` calls a broken client or an attack.
+    public static let maxSpecs = 32
+    /// Parts nearer to each other than this cost more as two than as one (RFC 9110 §15.3.7.2).
+    static let overhead = 80
+
+    /// `nil` where there is no `Range`, the method is not GET, or the field is to be ignored: another unit, more than
+    /// one line, wrong syntax, too many ranges.
+    public init?(_ fields: FieldView, method: Method) {
+        guard method == .get, fields.count(of: .range) == 1, let line = fields.firstIndex(of: .range) else { return nil }
+        self.init(fields.value(at: line))
+    }
+
+    init?(_ value: Span<UInt8>) {
+        guard value.count > 6, value.extracting(0..<5).isEqualIgnoringCase(to: "bytes"),
+              value[5] == UInt8(ascii: "=") else { return nil }
+        var specs: [ByteRangeSpec] = []
+        var members = MemberIterator(value.extracting(6...))
+        while let member = members.next() {
+            guard specs.count < Self.maxSpecs, let spec = Self.spec(member) else { return nil }
+            specs.append(spec)
+        }
+        guard !specs.isEmpty else { return nil }
+        self.specs = specs
+    }
+
+    private static func spec(_ text: Span<UInt8>) -> ByteRangeSpec? {
+        guard let dash = text.firstIndex(of: UInt8(ascii: "-")) else { return nil }
+        let (left, right) = (text.extracting(0..<dash), text.extracting((dash + 1)...))
+        if left.isEmpty { return position(right).map(ByteRangeSpec.last) }
+        guard let first = position(left) else { return nil }
+        if right.isEmpty { return .from(first) }
+        guard let last = position(right), first <= last else { return nil }
+        return .between(first, last)
+    }
+
+    /// Digits, saturating: RFC 9110 §14.1.2 wants no overflow.
+    static func position(_ text: Span<UInt8>) -> Int? {
+        guard !text.isEmpty else { return nil }
+        var value = 0
+        for index in 0..<text.count {
+            let digit = text[index] &- 0x30
+            guard digit < 10 else { return nil }
+            let (product, overflowed) = value.multipliedReportingOverflow(by: 10)
+            value = overflowed || product > Int.max - 9 ? Int.max - 1 : product + Int(digit)
+        }
+        return value
+    }
+
+    /// The ranges of a representation of `length` bytes that were asked for.
+    public func resolve(length: Int) -> RangeSelection {
+        // §14.2: for a representation without content, Range may be ignored; there is no other sensible answer.
+        guard length > 0 else { return .whole }
+        var ranges: [Range<Int>] = []
+        for spec in specs {
+            switch spec {
+            case .from(let first):
+                if first < length { ranges.append(first..<length) }
+            case .between(let first, let last):
+                if first < length { ranges.append(first..<min(last, length - 1) + 1) }
+            case .last(let count):
+                if count > 0 { ranges.append(max(0, length - count)..<length) }
+            }
+        }
+        guard let first = ranges.first else { return .unsatisfiable }
+        if ranges.count == 1 { return .single(first) }
+        guard let parts = Self.coalesced(ranges) else { return .whole }
+        return parts.count == 1 ? .single(parts[0]) : .multiple(parts)
+    }
+
+    /// Joins what overlaps or is near; each part stands where its first spec stood (§15.3.7.2). `nil` if more than two
+    /// ranges overlap, which §14.2 lets us ignore.
+    private static func coalesced(_ ranges: [Range<Int>]) -> [Range<Int>]? {
+        var parts: [Range<Int>] = []
+        var overlaps = 0
+        for range in ranges {
+            var joined = range
+            var place = parts.count
+            for (index, part) in parts.enumerated().reversed()
+            where joined.lowerBound <= part.upperBound + overhead && part.lowerBound <= joined.upperBound + overhead {
+                if joined.overlaps(part) { overlaps += 1 }
+                joined = min(joined.lowerBound, part.lowerBound)..<max(joined.upperBound, part.upperBound)
+                parts.remove(at: index)
+                place = index
+            }
+            parts.insert(joined, at: place)
+        }
+        return overlaps > 2 ? nil : parts
+    }
+}
+
+/// `If-Range` (RFC 9110 §13.1.5): whether the range may be sent, or the whole has to be.
+public enum RangeCondition {
+    /// True where there is no `If-Range`.
+    public static func holds(_ request: FieldView, stored: FieldView, facts: ResponseFacts) -> Bool {
+        guard let line = request.firstIndex(of: .ifRange) else { return true }
+        guard request.count(of: .ifRange) == 1 else { return false }
+        let value = request.value(at: line)
+        if let tag = EntityTag(value) {
+            guard let own = stored.entityTag else { return false }
+            return tag.isStronglyEqual(to: own)
+        }
+        // An exact match, and only of a date that is strong in the sense of §8.8.2.2: a second before `Date`.
+        guard let date = HTTPDate.parse(value, now: facts.received.wall), facts.contains(.hasLastModified) else { return false }
+        return date == facts.lastModified && stored.contains(.date) && facts.date > facts.lastModified
+    }
+}

@@ -1,0 +1,68 @@
+/// Why a stored response must be validated before it is used. The raw value is its name in logs and metrics.
+public enum ValidationReason: String, Sendable, CaseIterable {
+    case stale
+    /// The response's `no-cache`.
+    case noCache = "no-cache"
+    /// `no-cache` or `Pragma: no-cache` of the request.
+    case requestNoCache = "request-no-cache"
+    /// `max-age` or `min-fresh` of the request.
+    case requestAge = "request-age"
+    /// An unsafe request or a purge went over it.
+    case invalidated
+}
+
+/// What a stored response that matches a request may be used for. Ages are in seconds, for `Age`.
+public enum Reuse: Sendable, Equatable {
+    /// Send it. `ttl` is for how long it stays fresh.
+    case fresh(age: UInt32, ttl: UInt32)
+    /// Send it, and refresh it if nobody does so yet (RFC 5861 §3).
+    case staleWhileRevalidate(age: UInt32)
+    /// Send it: the client said it accepts a stale one (RFC 9111 §5.2.1.2).
+    case staleAccepted(age: UInt32)
+    /// Ask the origin first. What may be sent if that fails, `mayServeStale` tells.
+    case validate(ValidationReason)
+}
+
+extension ResponseFacts {
+    /// RFC 9111 §4 for a stored response that matches by URI, method and `Vary`.
+    ///
+    /// The hot path: for a request without directives and a fresh response, two comparisons.
+    @inlinable
+    public func reuse(for request: RequestDirectives, at now: Moment) -> Reuse {
+        let age = age(at: now)
+        if request.flags.isEmpty, now.monotonic < freshUntil, flags.isDisjoint(with: [.noCache, .isInvalidated]) {
+            return .fresh(age: age, ttl: lifetime &- min(age, lifetime))
+        }
+        return considered(for: request, age: age, at: now)
+    }
+
+    @usableFromInline
+    func considered(for request: RequestDirectives, age: UInt32, at now: Moment) -> Reuse {
+        if contains(.isInvalidated) { return .validate(.invalidated) }
+        if contains(.noCache) { return .validate(.noCache) }
+        if request.noCache { return .validate(.requestNoCache) }
+        // §5.2.1.1: no older than max-age, whatever else is said.
+        if age > request.maxAge { return .validate(.requestAge) }
+
+        if now.monotonic < freshUntil {
+            let ttl = lifetime &- min(age, lifetime)
+            // §5.2.1.3: the lifetime is no less than the age plus min-fresh.
+            return ttl >= request.minFresh ? .fresh(age: age, ttl: ttl) : .validate(.requestAge)
+        }
+        guard !contains(.mustRevalidate), request.minFresh == 0 else { return .validate(.stale) }
+        let overdue = overdue(at: now)
+        if request.acceptsStale, isWithin(request.maxStale, overdue) { return .staleAccepted(age: age) }
+        // §5.2.1.1: with max-age and no max-stale, the client does not want a stale one.
+        guard !request.limitsAge, overdue <= staleWhileRevalidate else { return .validate(.stale) }
+        return staleWhileRevalidate > 0 ? .staleWhileRevalidate(age: age) : .validate(.stale)
+    }
+
+    /// Seconds since it went stale.
+    func overdue(at now: Moment) -> UInt32 {
+        DeltaSeconds.saturating((now.monotonic - freshUntil) / 1_000_000_000)
+    }
+
+    private func isWithin(_ limit: UInt32, _ overdue: UInt32) -> Bool {
+        limit == DeltaSeconds.infinite || overdue <= limit
+    }
+}

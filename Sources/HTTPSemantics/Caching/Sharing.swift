@@ -1,0 +1,78 @@
+/// Why a response goes only to the client that asked. The raw value is its name in logs and metrics.
+public enum NotSharedReason: String, Sendable, CaseIterable {
+    case method
+    case status
+    case requestNoStore = "request-no-store"
+    case noStore = "no-store"
+    case noCache = "no-cache"
+    case `private`
+    case authorization
+    case setCookie = "set-cookie"
+    case varyStar = "vary-star"
+    /// A part of the representation, asked for by one client.
+    case range
+    case notCacheable = "not-cacheable"
+    case serverError = "server-error"
+}
+
+/// Who else may have a response that is only now arriving (RFC 9111 §4, on collapsed requests).
+///
+/// Where `varies` is true this holds only for requests that match its `VaryRule`.
+public enum Sharing: Sendable, Equatable {
+    /// All who wait, who come while it arrives, and (as long as it is fresh) who come later.
+    case everyone(varies: Bool)
+    /// All who wait, and who come while its body still arrives. It has no lifetime, so nobody afterwards.
+    case whileArriving(varies: Bool)
+    /// Those who already waited when the head arrived: it is stale from the start.
+    case waitersOnly(varies: Bool)
+    case nobody(NotSharedReason)
+}
+
+extension ResponseFacts {
+    /// Decides when the head has arrived, before any byte goes to anyone but the client that led.
+    /// - Parameters:
+    ///   - method: of the request that led. GET, or HEAD for others who asked HEAD.
+    ///   - request: its directives.
+    ///   - hasAuthorization: whether it carried `Authorization`.
+    public func sharing(
+        method: Method, request: RequestDirectives, hasAuthorization: Bool, policy: CachingPolicy
+    ) -> Sharing {
+        guard method == .get || method == .head else { return .nobody(.method) }
+        if let reason = prohibition(request: request, hasAuthorization: hasAuthorization, policy: policy) {
+            return .nobody(NotSharedReason(reason))
+        }
+        // §5.2.2.4: not for any other request without a validation of its own.
+        if contains(.noCache) { return .nobody(.noCache) }
+        if status == .partialContent || status.code == 416 { return .nobody(.range) }
+
+        let varies = contains(.varies)
+        if lifetime > 0 {
+            return freshUntil > received.monotonic ? .everyone(varies: varies) : .waitersOnly(varies: varies)
+        }
+        if lifetimeSource.isExplicit { return .waitersOnly(varies: varies) }
+        if status.isServerError {
+            return policy.sharesServerErrors ? .waitersOnly(varies: varies) : .nobody(.serverError)
+        }
+        // Storable, so shareable (§4); how long it would be good for, nobody said.
+        if contains(.public) || Freshness.isHeuristicallyCacheable(status) { return .whileArriving(varies: varies) }
+        return .nobody(.notCacheable)
+    }
+}
+
+extension NotSharedReason {
+    init(_ reason: NotStoredReason) {
+        self = switch reason {
+        case .method: .method
+        case .status: .status
+        case .requestNoStore: .requestNoStore
+        case .noStore: .noStore
+        case .private: .private
+        case .authorization: .authorization
+        case .setCookie: .setCookie
+        case .varyStar: .varyStar
+        case .notCacheable, .noFreshness: .notCacheable
+        case .partial, .incomplete: .range
+        case .invalidated: .noCache
+        }
+    }
+}

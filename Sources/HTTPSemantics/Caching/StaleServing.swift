@@ -1,0 +1,39 @@
+/// What went wrong on the way to the origin while a stale response is at hand.
+public enum OriginFailure: Sendable, Equatable {
+    /// The origin answered with this status.
+    case status(Status)
+    /// No connection, or it broke before a response.
+    case unreachable
+    /// No answer, or no progress, in time.
+    case timeout
+    /// We may not or cannot ask: too many requests already, the origin known to be down, a fetch overtaken.
+    case overloaded
+}
+
+extension ResponseFacts {
+    /// Whether this stale response may be sent instead of the failure. Sources: RFC 9111 §4.2.4, §5.2.2; RFC 5861 §4.
+    ///
+    /// `must-revalidate` and its kind, `no-cache` and an invalidation forbid it under all circumstances; a client's
+    /// `no-cache` too. Its `max-age` and `min-fresh` do not: `stale-if-error` holds "regardless of other freshness
+    /// information".
+    public func mayServeStale(
+        on failure: OriginFailure, for request: RequestDirectives, at now: Moment, policy: CachingPolicy
+    ) -> Bool {
+        guard flags.isDisjoint(with: [.noCache, .mustRevalidate, .isInvalidated]), !request.noCache else { return false }
+        let permitted = max(staleIfError, request.staleIfError)
+        let limit = switch failure {
+        case .status(let status): Self.countsAsError(status) ? permitted : 0
+        // §4.2.4: a disconnected cache needs no permission.
+        case .unreachable, .timeout, .overloaded: max(permitted, policy.staleIfUnreachable)
+        }
+        return limit > 0 && overdue(at: now) <= limit
+    }
+
+    /// RFC 5861 §4.
+    static func countsAsError(_ status: Status) -> Bool {
+        switch status.code {
+        case 500, 502, 503, 504: true
+        default: false
+        }
+    }
+}

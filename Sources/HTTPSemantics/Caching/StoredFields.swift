@@ -1,0 +1,81 @@
+import Bytes
+
+/// Makes the head that is kept, and shown to everybody but the client that led, out of the one that arrived
+/// (RFC 9111 §3.1, RFC 9110 §7.6.1).
+///
+/// Everything is kept byte for byte and in order, except what concerns one connection, one proxy or one user. The
+/// block's bytes are complete field lines, so they go out in one piece.
+public enum StoredFields {
+    /// For one connection or for the proxy in front (§3.1). `Trailer` announces what a stored response does not have.
+    public static let connectionFields = FieldSet(
+        .connection, .proxyConnection, .keepAlive, .te, .trailer, .transferEncoding, .upgrade,
+        .proxyAuthenticate, .proxyAuthenticationInfo, .proxyAuthorization
+    )
+
+    /// - Parameters:
+    ///   - facts: of the same response.
+    ///   - dropping: fields left out besides. `Age` always is: each reuse states its own (§4).
+    public static func head(
+        keeping fields: FieldView, facts: ResponseFacts, policy: CachingPolicy, dropping: FieldSet = []
+    ) -> HeadBlock {
+        var builder = HeadBlockBuilder(capacity: fields.bytes.count + 64)
+        let dropped = connectionFields.union(dropping).union(FieldSet(.age))
+        let excluded = ExcludedFields(fields, facts: facts, policy: policy)
+        for index in 0..<fields.lines.count {
+            guard !dropped.contains(fields.lines[index].field), !isNominated(index, fields),
+                  !excluded.contains(fields.name(at: index)) else { continue }
+            builder.append(fields, index)
+        }
+        // RFC 9110 §6.6.1: a recipient with a clock adds the date it lacks.
+        if !fields.contains(.date) { builder.appendDate(facts.date) }
+        return builder.finish()
+    }
+
+    /// Whether `Connection` names the line at `index`.
+    static func isNominated(_ index: Int, _ fields: FieldView) -> Bool {
+        guard fields.contains(.connection) else { return false }
+        var options = ListIterator(fields, .connection)
+        while let option = options.next() {
+            if option.isEqualIgnoringCase(to: fields.name(at: index)) { return true }
+        }
+        return false
+    }
+}
+
+/// The fields that qualified `private` and `no-cache` directives name (RFC 9111 §5.2.2.4, §5.2.2.7).
+struct ExcludedFields {
+    private var lists: [ByteSlice] = []
+
+    init(_ fields: FieldView, facts: ResponseFacts, policy: CachingPolicy) {
+        self.init(fields, isTargeted: facts.contains(.isTargeted), policy: policy, isNeeded: facts.contains(.excludesFields))
+    }
+
+    init(_ fields: FieldView, isTargeted: Bool, policy: CachingPolicy, isNeeded: Bool = true) {
+        guard isNeeded else { return }
+        if isTargeted {
+            lists = TargetedCacheControl.fieldLists(in: fields, targets: policy.targetedFields)
+            return
+        }
+        var line = fields.firstIndex(of: .cacheControl)
+        while let index = line {
+            let value = fields.value(at: index)
+            var reader = DirectiveReader(value)
+            while let directive = reader.next() {
+                let name = value.extracting(directive.name)
+                guard name.isEqualIgnoringCase(to: "private") || name.isEqualIgnoringCase(to: "no-cache") else { continue }
+                lists.append(ByteSlice(copying: value.extracting(directive.argument)))
+            }
+            line = fields.firstIndex(of: .cacheControl, from: index + 1)
+        }
+    }
+
+    func contains(_ name: Span<UInt8>) -> Bool {
+        for list in lists {
+            var members = MemberIterator(list.span)
+            while let member = members.next() {
+                if member.isEqualIgnoringCase(to: name) { return true }
+            }
+        }
+        return false
+    }
+}

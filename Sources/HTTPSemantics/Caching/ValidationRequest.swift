@@ -1,0 +1,60 @@
+public import Bytes
+
+/// The preconditions we put on a request so that the origin may answer 304 (RFC 9111 §4.3.1).
+///
+/// Add each stored response that could answer the request, then write. Off the hot path; lives where it was made.
+public struct ValidationRequest {
+    private let tags = ByteBuffer(capacity: 256)
+    private let lastModified = ByteBuffer(capacity: 32)
+    private var candidates = 0
+
+    public init() {}
+
+    /// Whether there is anything to validate with. Without it, the request goes out unconditionally.
+    public var hasConditions: Bool { !tags.isEmpty || !lastModified.isEmpty }
+
+    /// A complete stored response, fresh or stale. Partial ones only for a range they hold in full (§4.3.2).
+    public mutating func add(_ stored: FieldView, facts: ResponseFacts) {
+        candidates += 1
+        if let line = stored.firstIndex(of: .etag), stored.entityTag != nil { append(stored.value(at: line)) }
+        lastModified.removeAll()
+        // §4.3.1: the date only where it names one response; as it stands, since the origin may compare it literally.
+        if candidates == 1, facts.contains(.hasLastModified), let line = stored.firstIndex(of: .lastModified) {
+            lastModified.append(stored.value(at: line))
+        }
+    }
+
+    /// Adds the client's own entity tags, so that a 304 may be for what the client has (§4.3.2). Its `*` is left out:
+    /// with it the origin would confirm what nobody has. Nothing is added where we have no tag ourselves.
+    public mutating func merge(client request: FieldView) {
+        guard !tags.isEmpty else { return }
+        var members = ListIterator(request, .ifNoneMatch, quoting: .quotedStrings)
+        while let member = members.next() {
+            if EntityTag(member) != nil { append(member) }
+        }
+    }
+
+    /// Appends the field lines, each with its CRLF. The request's own `If-None-Match` and `If-Modified-Since` must
+    /// be left out.
+    public func write(to buffer: ByteBuffer) {
+        if !tags.isEmpty {
+            buffer.append("If-None-Match: ")
+            buffer.append(tags.span)
+            buffer.append("\r\n")
+        }
+        if !lastModified.isEmpty {
+            buffer.append("If-Modified-Since: ")
+            buffer.append(lastModified.span)
+            buffer.append("\r\n")
+        }
+    }
+
+    private func append(_ tag: Span<UInt8>) {
+        var known = MemberIterator(tags.span, quoting: .quotedStrings)
+        while let member = known.next() {
+            if member.isEqual(to: tag) { return }
+        }
+        if !tags.isEmpty { tags.append(", ") }
+        tags.append(tag)
+    }
+}

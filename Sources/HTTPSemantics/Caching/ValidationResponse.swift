@@ -1,0 +1,89 @@
+import Bytes
+
+/// What to do with the answer to a validation (RFC 9111 §4.3.3).
+public enum ValidationOutcome: Sendable, Equatable {
+    /// 304: freshen what it is about and use that.
+    case freshen
+    /// A full response: it takes the stored one's place.
+    case replace
+    /// The origin failed: a stale response may be used where `mayServeStale` says so, else forward this one.
+    case failed
+
+    public init(status: Status) {
+        self = switch status {
+        case .notModified: .freshen
+        case let status where ResponseFacts.countsAsError(status): .failed
+        default: .replace
+        }
+    }
+}
+
+/// Which stored responses a 304 is about (RFC 9111 §4.3.4): add each that could have been chosen for the request,
+/// then read `selected`. Where that is empty the 304 is about something the client has: pass it on, or ask again
+/// without conditions if the client asked none.
+public struct FresheningSelection {
+    private enum Validator: Equatable { case strong, weak, none }
+
+    private let notModifiedFacts: ResponseFacts
+    private let validator: Validator
+    private var strong: [Int] = []
+    private var newestWeak: (index: Int, facts: ResponseFacts)?
+    private var count = 0
+
+    /// - Parameter facts: those of the 304 itself.
+    public init(notModified facts: ResponseFacts) {
+        notModifiedFacts = facts
+        validator = facts.contains(.hasStrongETag) ? .strong
+            : facts.contains(.hasWeakETag) || facts.contains(.hasLastModified) ? .weak : .none
+    }
+
+    /// - Parameters:
+    ///   - notModified: the fields of the 304.
+    ///   - stored: the fields of the candidate; its index is the number of candidates before it.
+    public mutating func add(_ stored: FieldView, facts: ResponseFacts, notModified: FieldView) {
+        defer { count += 1 }
+        switch validator {
+        case .strong:
+            guard let tag = notModified.entityTag, let own = stored.entityTag, tag.isStronglyEqual(to: own) else { return }
+            strong.append(count)
+        case .weak:
+            guard matchesWeakly(stored, facts, notModified) else { return }
+            if let newest = newestWeak, !facts.isMoreRecent(than: newest.facts) { return }
+            newestWeak = (count, facts)
+        case .none:
+            return
+        }
+    }
+
+    /// The indices of the candidates to freshen.
+    public var selected: [Int] {
+        switch validator {
+        case .strong: strong
+        case .weak: newestWeak.map { [$0.index] } ?? []
+        // The text asks that the stored one lacks a validator too. But many origins leave the validator out of a
+        // 304, and where only one response was named there is no doubt which one was confirmed.
+        case .none: count == 1 ? [0] : []
+        }
+    }
+
+    private func matchesWeakly(_ stored: FieldView, _ facts: ResponseFacts, _ notModified: FieldView) -> Bool {
+        if let tag = notModified.entityTag {
+            guard let own = stored.entityTag else { return false }
+            return tag.isWeaklyEqual(to: own)
+        }
+        return facts.contains(.hasLastModified) && facts.lastModified == notModifiedFacts.lastModified
+    }
+}
+
+extension ResponseFacts {
+    /// RFC 9111 §4: by `Date`; among equals, what arrived later.
+    public func isMoreRecent(than other: ResponseFacts) -> Bool {
+        date == other.date ? received.monotonic > other.received.monotonic : date > other.date
+    }
+
+    /// Which of two stored responses that both match a request is used (RFC 9111 §4.1): one with a `Vary` before one
+    /// that forgot it, then the more recent.
+    public func isPreferred(over other: ResponseFacts) -> Bool {
+        contains(.varies) == other.contains(.varies) ? isMoreRecent(than: other) : contains(.varies)
+    }
+}

@@ -1,0 +1,184 @@
+import Bytes
+
+/// How values of nominated request fields are made comparable, beyond white space and line breaks (RFC 9111 §4.1).
+public struct VariantNormalisation: OptionSet, Sendable, Hashable {
+    public let rawValue: UInt8
+    public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    /// `Accept-Encoding` counts as the set of common codings it accepts; order, weights and others do not matter.
+    public static let acceptEncoding = Self(rawValue: 1)
+}
+
+/// What one request says in the fields that a `VaryRule` nominates: equal for requests that get the same variant.
+///
+/// Holds the names too, so that keys under different rules never compare equal. Free to go to any thread.
+public struct VariantKey: Sendable {
+    /// For each nominee: its name, `present` and its normalised value, or `absent`; then `end`. None of the three
+    /// bytes may stand in a name or a value.
+    private let bytes: ByteSlice
+
+    private static let absent: UInt8 = 2, present: UInt8 = 1, end: UInt8 = 0
+
+    /// The key under a rule that nominates nothing.
+    public static let none = VariantKey(bytes: ByteSlice(""))
+
+    private init(bytes: ByteSlice) { self.bytes = bytes }
+
+    /// The key of the request with `fields` under `rule`.
+    public init(_ fields: FieldView, under rule: VaryRule, normalising options: VariantNormalisation = []) {
+        guard !rule.isEmpty else { self = .none; return }
+        let buffer = ByteBuffer(capacity: 128)
+        for nominee in rule.nominees {
+            buffer.append(nominee.name)
+            if let line = nominee.firstLine(in: fields) {
+                buffer.append(Self.present)
+                var value = NominatedValue(fields, of: nominee, from: line, options)
+                while let byte = value.next() { buffer.append(byte) }
+            } else {
+                buffer.append(Self.absent)
+            }
+            buffer.append(Self.end)
+        }
+        bytes = buffer.copied()
+    }
+
+    /// Whether the request with `fields` has this very key under `rule`, which made the key. Allocates nothing.
+    public func matches(
+        _ fields: FieldView, under rule: VaryRule, normalising options: VariantNormalisation = []
+    ) -> Bool {
+        let stored = bytes.span
+        var position = 0
+        for nominee in rule.nominees {
+            position += nominee.name.count
+            guard position < stored.count else { return false }
+            let mark = stored[position]
+            position += 1
+            if let line = nominee.firstLine(in: fields) {
+                guard mark == Self.present else { return false }
+                var value = NominatedValue(fields, of: nominee, from: line, options)
+                while let byte = value.next() {
+                    guard position < stored.count, stored[position] == byte else { return false }
+                    position += 1
+                }
+            } else {
+                guard mark == Self.absent else { return false }
+            }
+            guard position < stored.count, stored[position] == Self.end else { return false }
+            position += 1
+        }
+        return position == stored.count
+    }
+}
+
+extension VariantKey: Hashable {
+    public static func == (left: VariantKey, right: VariantKey) -> Bool { left.bytes == right.bytes }
+    public func hash(into hasher: inout Hasher) { hasher.combine(bytes.span) }
+}
+
+extension VaryRule.Nominee {
+    func firstLine(in fields: FieldView) -> Int? { nextLine(in: fields, from: 0) }
+
+    func nextLine(in fields: FieldView, from start: Int) -> Int? {
+        field == .other ? fields.firstIndex(named: name.span, from: start) : fields.firstIndex(of: field, from: start)
+    }
+}
+
+/// The bytes of one nominated field across its lines, joined and normalised, one at a time.
+private struct NominatedValue: ~Escapable {
+    /// How its bytes are made comparable.
+    private enum Form {
+        /// No list: commas and the white space around them are part of the value.
+        case verbatim
+        /// A list: one comma between members, no white space around it, no empty members.
+        case list
+        /// A list whose letters mean the same in either case.
+        case caselessList
+        /// See `VariantNormalisation.acceptEncoding`: the codings still to be written.
+        case codings(CodingSet)
+    }
+
+    /// Fields that are no lists (RFC 9110 §10.1, RFC 6265): a comma in them is a letter like any other.
+    private static let singletons: FieldSet = [
+        FieldSet(.userAgent), FieldSet(.referer), FieldSet(.origin), FieldSet(.cookie), FieldSet(.authorization), FieldSet(.host),
+    ]
+
+    private let fields: FieldView
+    private let nominee: VaryRule.Nominee
+    private var form: Form
+    private var line: Int?
+    private var position = 0
+    private var quoted = false
+    private var escaped = false
+    private var separatorIsDue = false
+    private var hasWritten = false
+
+    @_lifetime(copy fields)
+    init(_ fields: FieldView, of nominee: VaryRule.Nominee, from line: Int, _ options: VariantNormalisation) {
+        self.fields = fields
+        self.nominee = nominee
+        self.line = line
+        form = switch nominee.field {
+        case .acceptEncoding where options.contains(.acceptEncoding): .codings(CodingSet(acceptedBy: fields))
+        case .acceptEncoding, .acceptLanguage: .caselessList
+        case let field where Self.singletons.contains(field): .verbatim
+        default: .list
+        }
+    }
+
+    mutating func next() -> UInt8? {
+        if case .codings(var rest) = form {
+            let byte = rest.popByte()
+            form = .codings(rest)
+            return byte
+        }
+        while let current = line {
+            let value = fields.value(at: current)
+            guard position < value.count else {
+                line = nominee.nextLine(in: fields, from: current + 1)
+                position = 0
+                quoted = false
+                separatorIsDue = line != nil
+                continue
+            }
+            if isSkipped(value) { continue }
+            if separatorIsDue, hasWritten {
+                separatorIsDue = false
+                return UInt8(ascii: ",")
+            }
+            return take(value[position])
+        }
+        return nil
+    }
+
+    /// Steps over commas and white space that a list may hold or not.
+    private mutating func isSkipped(_ value: Span<UInt8>) -> Bool {
+        if case .verbatim = form { return false }
+        guard !quoted else { return false }
+        if value[position] == UInt8(ascii: ",") {
+            separatorIsDue = true
+            position += 1
+            return true
+        }
+        var behind = position
+        while behind < value.count, value[behind] == 0x20 || value[behind] == 0x09 { behind += 1 }
+        guard behind > position else { return false }
+        let isAtEdge = separatorIsDue || !hasWritten || behind == value.count || value[behind] == UInt8(ascii: ",")
+        if isAtEdge { position = behind }
+        return isAtEdge
+    }
+
+    private mutating func take(_ byte: UInt8) -> UInt8 {
+        separatorIsDue = false
+        hasWritten = true
+        position += 1
+        if escaped {
+            escaped = false
+        } else if byte == UInt8(ascii: "\"") {
+            quoted.toggle()
+        } else if quoted, byte == UInt8(ascii: "\\") {
+            escaped = true
+        }
+        if case .caselessList = form { return byte.lowercasedASCII }
+        return byte
+    }
+}

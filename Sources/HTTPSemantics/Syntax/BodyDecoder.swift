@@ -1,0 +1,87 @@
+import Bytes
+
+/// How a body stood when its connection ended.
+public enum BodyEnding: Sendable, Equatable {
+    case complete
+    /// Cut off: not to be passed on as whole, nor stored (RFC 9112 §8).
+    case truncated
+}
+
+/// Reads a message's body, whatever frames it (RFC 9112 §6.3).
+///
+///     length ─all bytes→ ended;   chunked ─last chunk and trailers→ ended;   untilClose ─end of stream→ ended
+public struct BodyDecoder: Sendable {
+    private enum State {
+        case length(remaining: UInt64)
+        case chunked
+        case untilClose
+        case ended
+    }
+
+    private var state: State
+    private var chunks: ChunkedDecoder
+    /// Content bytes so far, without the coding.
+    public private(set) var received: UInt64 = 0
+
+    public init(_ framing: MessageFraming = .none, trailerLimits: HeadLimits = .trailers) {
+        chunks = ChunkedDecoder(trailerLimits: trailerLimits)
+        state = Self.start(framing)
+    }
+
+    /// Ready for the next body; memory is kept.
+    public mutating func reset(_ framing: MessageFraming) {
+        chunks.reset()
+        received = 0
+        state = Self.start(framing)
+    }
+
+    private static func start(_ framing: MessageFraming) -> State {
+        switch framing {
+        case .none, .length(0): .ended
+        case .length(let count): .length(remaining: count)
+        case .chunked: .chunked
+        case .untilClose: .untilClose
+        }
+    }
+
+    public var isComplete: Bool {
+        if case .ended = state { true } else { false }
+    }
+
+    /// Reads on in `input`, which starts with the first byte not yet consumed.
+    public mutating func decode(_ input: Span<UInt8>) throws(MessageSyntaxError) -> BodyStep {
+        let step: BodyStep
+        switch state {
+        case .length(let remaining):
+            guard !input.isEmpty else { return BodyStep(0, .needMore) }
+            let count = Int(min(remaining, UInt64(input.count)))
+            let rest = remaining - UInt64(count)
+            state = rest == 0 ? .ended : .length(remaining: rest)
+            step = BodyStep(count, .data(0..<count))
+        case .chunked:
+            step = try chunks.decode(input)
+            if step.action == .end { state = .ended }
+        case .untilClose:
+            step = input.isEmpty ? BodyStep(0, .needMore) : BodyStep(input.count, .data(0..<input.count))
+        case .ended:
+            return BodyStep(0, .end)
+        }
+        if case .data(let range) = step.action { received += UInt64(range.count) }
+        return step
+    }
+
+    /// The connection ended, and every byte before that went through `decode`.
+    public mutating func endOfStream() -> BodyEnding {
+        switch state {
+        case .length, .chunked:
+            return .truncated
+        case .untilClose, .ended:
+            state = .ended
+            return .complete
+        }
+    }
+
+    /// As `ChunkedDecoder.trailers`; none with any other framing.
+    @_lifetime(copy input, borrow self)
+    public func trailers(in input: Span<UInt8>) -> FieldView { chunks.trailers(in: input) }
+}

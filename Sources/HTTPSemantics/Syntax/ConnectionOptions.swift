@@ -1,0 +1,61 @@
+import Bytes
+
+/// What `Connection` says (RFC 9110 §7.6.1).
+public struct ConnectionOptions: Sendable, Hashable {
+    public private(set) var close = false
+    public private(set) var keepAlive = false
+    public private(set) var upgrade = false
+    /// The known fields it nominates: they are for this connection only.
+    public private(set) var nominated: FieldSet = []
+    /// Whether it nominates fields that are not known; `nominates` compares their names.
+    public private(set) var nominatesOthers = false
+
+    /// Each other nominee is compared with each unknown field when the message is forwarded.
+    static let maxOtherNominees = 16
+
+    /// Nothing nominated.
+    public init() {}
+
+    public init(_ fields: FieldView) throws(MessageSyntaxError) {
+        guard fields.contains(.connection) else { return }
+        let position = fields.firstIndex(of: .connection).map { Int(fields.lines[$0].name.lower) } ?? 0
+        var options = ListIterator(fields, .connection)
+        var others = 0
+        while let option = options.next() {
+            guard option.isTokenOnly else { throw MessageSyntaxError(.connectionOptionInvalid, at: position) }
+            if option.isEqualIgnoringCase(to: "close") {
+                close = true
+            } else if option.isEqualIgnoringCase(to: "keep-alive") {
+                keepAlive = true
+            } else {
+                let field = KnownField.recognise(option)
+                if field == .upgrade { upgrade = true }
+                if field == .other { others += 1 } else { nominated.insert(field) }
+            }
+        }
+        guard others <= Self.maxOtherNominees else { throw MessageSyntaxError(.tooManyConnectionOptions, at: position) }
+        nominatesOthers = others > 0
+    }
+
+    /// Whether the connection outlives the exchange as far as this message goes (RFC 9112 §9.3).
+    ///
+    /// A gateway is an origin server to its clients (RFC 9110 §3.7), so HTTP/1.0's `keep-alive` is honoured.
+    public func persists(_ version: HTTPVersion) -> Bool {
+        !close && (version == .http11 || keepAlive)
+    }
+
+    /// Whether the line at `index` of `fields`, from which these options were read, is nominated.
+    public func nominates(_ index: Int, of fields: FieldView) -> Bool {
+        let field = fields.lines[index].field
+        guard field == .other else { return nominated.contains(field) }
+        return nominatesOthers && Self.isListed(fields.name(at: index), fields)
+    }
+
+    private static func isListed(_ name: Span<UInt8>, _ fields: FieldView) -> Bool {
+        var options = ListIterator(fields, .connection)
+        while let option = options.next() {
+            if option.isEqualIgnoringCase(to: name) { return true }
+        }
+        return false
+    }
+}

@@ -1,0 +1,72 @@
+public import Bytes
+
+extension FieldSet {
+    /// For one connection only, nominated or not (RFC 9110 §7.6.1).
+    public static let hopByHop = FieldSet(.connection, .keepAlive, .proxyConnection, .te, .transferEncoding, .upgrade)
+    /// Written anew by whoever frames the message.
+    public static let framing = FieldSet(.contentLength, .transferEncoding)
+    /// Meant for the next proxy that asks for it, which may be us (RFC 9110 §11.7).
+    public static let proxyAuthentication = FieldSet(.proxyAuthorization, .proxyAuthenticate, .proxyAuthenticationInfo)
+}
+
+extension ByteBuffer {
+    /// Appends the lines of `fields` as they were received and in their order, without those that belong to one
+    /// connection and those in `dropping`: a stored or forwarded response's fields, or a request's.
+    ///
+    /// `connection` is what these fields' `Connection` says. One pass; neighbouring lines are copied together.
+    public func appendFields(_ fields: FieldView, connection: ConnectionOptions, dropping: FieldSet = []) {
+        let dropped = dropping.union(.hopByHop).union(connection.nominated)
+        // The run of lines kept so far and not yet copied.
+        var start = 0
+        var end = 0
+        for index in 0..<fields.lines.count {
+            let line = fields.lines[index]
+            if line.field == .other ? connection.nominates(index, of: fields) : dropped.contains(line.field) { continue }
+            let lower = Int(line.name.lower)
+            if start == end || lower != end + 2 || !fields.bytes.isLineEnd(at: end) {
+                appendRun(fields.bytes.extracting(start..<end))
+                start = lower
+            }
+            end = Int(line.value.upper)
+        }
+        appendRun(fields.bytes.extracting(start..<end))
+    }
+
+    private func appendRun(_ run: Span<UInt8>) {
+        guard !run.isEmpty else { return }
+        append(run)
+        appendLineEnd()
+    }
+
+    /// `Via` with our hop behind those that `fields` names (RFC 9110 §7.6.3). Drop `via` from the copied fields.
+    public func appendVia(
+        _ received: HTTPVersion, _ name: ByteSlice, behind fields: FieldView, connection: ConnectionOptions
+    ) {
+        appendName("Via")
+        appendMembers(.via, of: fields, connection)
+        append(received.shortName)
+        append(UInt8(ascii: " "))
+        append(name)
+        appendLineEnd()
+    }
+
+    /// The values of `field` that are for the next recipient, each with a comma behind it.
+    func appendMembers(_ field: KnownField, of fields: FieldView, _ connection: ConnectionOptions) {
+        guard !connection.nominated.contains(field) else { return }
+        var line = fields.firstIndex(of: field)
+        while let index = line {
+            let value = fields.value(at: index)
+            if !value.isEmpty {
+                append(value)
+                append(", ")
+            }
+            line = fields.firstIndex(of: field, from: index + 1)
+        }
+    }
+}
+
+extension Span where Element == UInt8 {
+    fileprivate func isLineEnd(at index: Int) -> Bool {
+        index + 1 < count && self[index] == 0x0d && self[index + 1] == 0x0a
+    }
+}

@@ -1,0 +1,88 @@
+import Bytes
+
+/// Reads lines that end in CR LF, and field lines among them (RFC 9112 §5): what requests, responses and trailers share.
+///
+/// It remembers where it stood, so that no byte is searched twice, and judges a line as soon as it is finished.
+/// Whatever the bytes' split, the same line is refused for the same reason.
+struct FieldSectionParser {
+    private(set) var lines: [FieldLine] = []
+    private(set) var present: FieldSet = []
+    /// Where the line being read starts.
+    private(set) var lineStart = 0
+    /// No line feed stands before this.
+    private var searched = 0
+    private let maxLines: Int
+
+    init(maxLines: Int) {
+        self.maxLines = maxLines
+        lines.reserveCapacity(16)
+    }
+
+    /// Ready for the next head; the memory of `lines` is kept.
+    mutating func reset() {
+        lines.removeAll(keepingCapacity: true)
+        present = []
+        lineStart = 0
+        searched = 0
+    }
+
+    /// The next finished line without its CR LF, or `nil`. A line that ends behind `limit` is refused for `excess`,
+    /// whether or not its end has arrived.
+    @inline(__always)
+    mutating func nextLine(
+        in bytes: Span<UInt8>, limit: Int, excess: MessageSyntaxError.Reason
+    ) throws(MessageSyntaxError) -> Range<Int>? {
+        guard let lineFeed = bytes.firstIndex(of: 0x0a, from: searched) else {
+            if bytes.count >= limit { throw MessageSyntaxError(excess, at: limit) }
+            searched = bytes.count
+            return nil
+        }
+        if lineFeed >= limit { throw MessageSyntaxError(excess, at: limit) }
+        // RFC 9112 §2.2 allows to accept a bare LF; where others do not, that smuggles requests.
+        guard lineFeed > lineStart, bytes[lineFeed &- 1] == 0x0d else {
+            throw MessageSyntaxError(.bareLineFeed, at: lineFeed)
+        }
+        let line = lineStart..<(lineFeed &- 1)
+        lineStart = lineFeed &+ 1
+        searched = lineStart
+        return line
+    }
+
+    /// `field-line = field-name ":" OWS field-value OWS` (RFC 9112 §5). `line` is not empty.
+    @inline(__always)
+    mutating func addLine(_ line: Range<Int>, in bytes: Span<UInt8>) throws(MessageSyntaxError) {
+        var colon = line.lowerBound
+        while colon < line.upperBound, bytes[colon].isToken { colon &+= 1 }
+        guard colon > line.lowerBound, colon < line.upperBound, bytes[colon] == UInt8(ascii: ":") else {
+            throw Self.nameError(at: colon, line, bytes)
+        }
+        var lower = colon &+ 1
+        var upper = line.upperBound
+        while lower < upper, bytes[lower].isOptionalWhitespace { lower &+= 1 }
+        while upper > lower, bytes[upper &- 1].isOptionalWhitespace { upper &-= 1 }
+        let value = bytes.extracting(lower..<upper)
+        if value.holdsForbiddenInValue { throw MessageSyntaxError(.fieldValueInvalid, at: line.lowerBound) }
+        guard lines.count < maxLines else { throw MessageSyntaxError(.tooManyFields, at: line.lowerBound) }
+        let field = KnownField.recognise(bytes.extracting(line.lowerBound..<colon))
+        lines.append(FieldLine(name: ByteRange(line.lowerBound..<colon), value: ByteRange(lower..<upper), field: field))
+        present.insert(field)
+    }
+
+    private static func nameError(at index: Int, _ line: Range<Int>, _ bytes: Span<UInt8>) -> MessageSyntaxError {
+        guard index < line.upperBound, bytes[index].isOptionalWhitespace else {
+            return MessageSyntaxError(.fieldNameInvalid, at: index)
+        }
+        // Line folding is obsolete, and refusing it is one of the two allowed answers (RFC 9112 §5.2).
+        return MessageSyntaxError(index == line.lowerBound ? .foldedLine : .spaceBeforeColon, at: index)
+    }
+}
+
+extension Span where Element == UInt8 {
+    /// Whether a byte may not stand in a field value. No early way out, so that it compiles to vector instructions.
+    @inline(__always)
+    var holdsForbiddenInValue: Bool {
+        var found: UInt8 = 0
+        for index in 0..<count { found |= self[index].isForbiddenInValue ? 1 : 0 }
+        return found != 0
+    }
+}

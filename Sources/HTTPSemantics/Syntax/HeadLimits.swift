@@ -1,0 +1,33 @@
+/// How much of a head is read before it is refused.
+public struct HeadLimits: Sendable, Hashable, BitwiseCopyable {
+    /// Bytes from the first of the start line to the end of the empty line.
+    public var maxHeadBytes: Int
+    public var maxFieldLines: Int
+    /// Bytes of the request target.
+    public var maxTargetLength: Int
+
+    public init(maxHeadBytes: Int, maxFieldLines: Int, maxTargetLength: Int) {
+        self.maxHeadBytes = maxHeadBytes
+        self.maxFieldLines = maxFieldLines
+        self.maxTargetLength = maxTargetLength
+    }
+
+    /// RFC 9112 §3 recommends to support request lines of 8000 bytes; the fields get as much again.
+    public static let request = HeadLimits(maxHeadBytes: 16_384, maxFieldLines: 100, maxTargetLength: 8000)
+    /// Origins send larger heads than browsers do: policies and cookies.
+    public static let response = HeadLimits(maxHeadBytes: 65_536, maxFieldLines: 200, maxTargetLength: 0)
+    public static let trailers = HeadLimits(maxHeadBytes: 8192, maxFieldLines: 50, maxTargetLength: 0)
+
+    /// No registered method has more than 17 bytes.
+    static let maxMethodLength = 32
+    /// Old clients sent one behind a POST (RFC 9112 §2.2).
+    static let maxLeadingEmptyLines = 2
+}
+
+/// How far a head has been read.
+public enum HeadProgress: Sendable, Equatable {
+    /// Call again with the same bytes and more.
+    case incomplete
+    /// The head has that many bytes, any empty lines before it included. The rest is the body, or the next message.
+    case complete(headLength: Int)
+}

@@ -1,0 +1,99 @@
+import Bytes
+
+/// Where a message's body ends (RFC 9112 §6).
+public enum MessageFraming: Sendable, Hashable, BitwiseCopyable {
+    /// No body: the next byte belongs to the next message.
+    case none
+    /// That many bytes; 0 where the message says so itself.
+    case length(UInt64)
+    case chunked
+    /// Up to the end of the connection: responses only.
+    case untilClose
+}
+
+/// What the fields say about the body, before the rules of RFC 9112 §6.3 decide. All doubt is an error: two parties
+/// that frame a message differently is what request smuggling is made of (RFC 9112 §11.2).
+struct DeclaredFraming {
+    let length: UInt64?
+    let isChunked: Bool
+
+    /// Lists of equal lengths are refused in requests and taken as one in responses; RFC 9110 §8.6 allows both.
+    init(_ fields: FieldView, _ version: HTTPVersion, allowingEqualLengths: Bool) throws(MessageSyntaxError) {
+        let hasLength = fields.contains(.contentLength)
+        isChunked = fields.contains(.transferEncoding)
+        if isChunked {
+            let position = fields.position(of: .transferEncoding)
+            // RFC 9112 §6.1: the framing is faulty, even with a Content-Length.
+            if version == .http10 { throw MessageSyntaxError(.transferEncodingInHTTP10, at: position) }
+            // RFC 9112 §6.3, 3: "ought to be handled as an error".
+            if hasLength { throw MessageSyntaxError(.contentLengthWithTransferEncoding, at: position) }
+            if let reason = Self.transferEncodingError(fields) { throw MessageSyntaxError(reason, at: position) }
+        }
+        length = hasLength ? try Self.contentLength(fields, allowingEqualLengths) : nil
+    }
+
+    /// Anything but one line with the one word `chunked`.
+    private static func transferEncodingError(_ fields: FieldView) -> MessageSyntaxError.Reason? {
+        guard let line = fields.firstIndex(of: .transferEncoding) else { return nil }
+        let isAlone = fields.firstIndex(of: .transferEncoding, from: line + 1) == nil
+        if isAlone, fields.value(at: line).isEqualIgnoringCase(to: "chunked") { return nil }
+        var codings = ListIterator(fields, .transferEncoding)
+        var count = 0
+        var chunked = 0
+        var isFinal = false
+        while let coding = codings.next() {
+            count += 1
+            isFinal = coding.isEqualIgnoringCase(to: "chunked")
+            if isFinal { chunked += 1 }
+        }
+        if chunked > 1 { return .chunkedRepeated }
+        if count == chunked { return .transferEncodingInvalid }
+        // RFC 9112 §6.3, 4: a request whose last coding is not chunked MUST get 400; §6.1: others SHOULD get 501.
+        return isFinal ? .transferCodingUnknown : .chunkedNotFinal
+    }
+
+    private static func contentLength(
+        _ fields: FieldView, _ allowingEqualLengths: Bool
+    ) throws(MessageSyntaxError) -> UInt64 {
+        let position = fields.position(of: .contentLength)
+        guard allowingEqualLengths else {
+            guard let line = fields.firstIndex(of: .contentLength),
+                  let value = fields.value(at: line).decimalValue
+            else { throw MessageSyntaxError(.contentLengthInvalid, at: position) }
+            guard fields.firstIndex(of: .contentLength, from: line + 1) == nil
+            else { throw MessageSyntaxError(.contentLengthRepeated, at: position) }
+            return value
+        }
+        // RFC 9112 §6.3, 5: all members valid and the same.
+        var values = ListIterator(fields, .contentLength)
+        var length: UInt64?
+        while let member = values.next() {
+            guard let value = member.decimalValue else { throw MessageSyntaxError(.contentLengthInvalid, at: position) }
+            if let length, length != value { throw MessageSyntaxError(.contentLengthRepeated, at: position) }
+            length = value
+        }
+        guard let length else { throw MessageSyntaxError(.contentLengthInvalid, at: position) }
+        return length
+    }
+}
+
+extension FieldView {
+    /// Where the first line of `field` starts, for an error.
+    func position(of field: KnownField) -> Int {
+        firstIndex(of: field).map { Int(lines[$0].name.lower) } ?? 0
+    }
+}
+
+extension Span where Element == UInt8 {
+    /// `1*DIGIT` up to `Int64.max`, so that sums and differences of lengths do not overflow.
+    var decimalValue: UInt64? {
+        guard !isEmpty else { return nil }
+        var value: UInt64 = 0
+        for index in 0..<count {
+            let digit = self[index] &- 0x30
+            guard digit < 10, value <= (UInt64(Int64.max) - UInt64(digit)) / 10 else { return nil }
+            value = value * 10 + UInt64(digit)
+        }
+        return value
+    }
+}

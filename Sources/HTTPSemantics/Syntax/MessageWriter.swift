@@ -1,0 +1,75 @@
+public import Bytes
+
+/// Writing messages (RFC 9112 §3 to §7). What is written must already be valid: nothing is escaped.
+extension ByteBuffer {
+    /// `HTTP/1.1 200 OK` with the registered phrase. The version is ours, whatever was received (RFC 9112 §2.3).
+    public func appendStatusLine(_ status: Status) {
+        appendStatusCode(status)
+        append(status.reasonPhrase)
+        appendLineEnd()
+    }
+
+    /// The same with a received phrase.
+    public func appendStatusLine(_ status: Status, reason: Span<UInt8>) {
+        appendStatusCode(status)
+        append(reason)
+        appendLineEnd()
+    }
+
+    private func appendStatusCode(_ status: Status) {
+        append("HTTP/1.1 ")
+        append(decimal: UInt64(status.code))
+        append(UInt8(ascii: " "))
+    }
+
+    @inlinable
+    public func appendLineEnd() { append("\r\n") }
+
+    public func appendField(_ name: StaticString, _ value: StaticString) {
+        appendName(name)
+        append(value)
+        appendLineEnd()
+    }
+
+    public func appendField(_ name: StaticString, _ value: Span<UInt8>) {
+        appendName(name)
+        append(value)
+        appendLineEnd()
+    }
+
+    public func appendField(_ name: StaticString, _ value: UInt64) {
+        appendName(name)
+        append(decimal: value)
+        appendLineEnd()
+    }
+
+    /// `name: `, for a value that is written piece by piece; end it with `appendLineEnd`.
+    @inlinable
+    public func appendName(_ name: StaticString) {
+        append(name)
+        append(": ")
+    }
+
+    /// The line that announces `framing`; none where there is nothing to announce (RFC 9112 §6).
+    public func appendFraming(_ framing: MessageFraming) {
+        switch framing {
+        case .none, .untilClose: break
+        case .length(let count): appendField("Content-Length", count)
+        case .chunked: append("Transfer-Encoding: chunked\r\n")
+        }
+    }
+
+    /// Before a chunk's data; `count` is not 0, which would end the body (RFC 9112 §7.1).
+    public func appendChunkHeader(_ count: Int) {
+        precondition(count > 0, "an empty chunk would end the body")
+        append(hexadecimal: UInt64(count))
+        appendLineEnd()
+    }
+
+    /// Behind a chunk's data.
+    @inlinable
+    public func appendChunkEnd() { appendLineEnd() }
+
+    /// Behind the last chunk: ends the body without trailers.
+    public func appendLastChunk() { append("0\r\n\r\n") }
+}

@@ -1,0 +1,161 @@
+public import Bytes
+
+/// Writes the head of a request to an origin from the one a client sent (RFC 9110 §7.6). Immutable settings.
+public struct RequestForwarding: Sendable {
+    /// What becomes of the `X-Forwarded-*` fields that a client sends.
+    public enum ClientFields: Sendable {
+        /// Kept; our client's address is appended. For use behind proxies that are trusted.
+        case append
+        /// Replaced by what we know ourselves.
+        case replace
+        /// Forwarded as they are, and none written.
+        case off
+    }
+
+    /// What differs from request to request.
+    public struct Exchange: Sendable {
+        /// Instead of the received method, if not `nil`; a fetch for HEAD may be a GET.
+        public var method: Method?
+        /// Of the body that will be sent.
+        public var framing: MessageFraming
+        /// Not forwarded, beyond what never is: conditionals and ranges that the cache replaces, `Expect`, …
+        public var dropping: FieldSet
+        /// Whether `Upgrade` is forwarded.
+        public var isUpgrading: Bool
+        /// Whether `TE: trailers` is said if the client said it; only for who forwards trailers.
+        public var acceptsTrailers: Bool
+
+        public init(
+            method: Method? = nil, framing: MessageFraming, dropping: FieldSet = [],
+            isUpgrading: Bool = false, acceptsTrailers: Bool = false
+        ) {
+            self.method = method
+            self.framing = framing
+            self.dropping = dropping
+            self.isUpgrading = isUpgrading
+            self.acceptsTrailers = acceptsTrailers
+        }
+    }
+
+    /// Our name in `Via` (RFC 9110 §7.6.3); `nil` writes none and forwards what came.
+    public var via: ByteSlice?
+    public var clientFields: ClientFields
+    /// `Host` where an HTTP/1.0 client sent none.
+    public var defaultHost: ByteSlice
+
+    public init(via: ByteSlice?, clientFields: ClientFields, defaultHost: ByteSlice) {
+        self.via = via
+        self.clientFields = clientFields
+        self.defaultHost = defaultHost
+    }
+
+    /// Appends the whole head, the empty line included.
+    ///
+    /// `head` and `fields` are the received ones; `clientAddress` is the peer's IP address, `scheme` how it came.
+    /// `extraLines` appends further field lines, each with its CR LF.
+    public func write(
+        _ head: RequestHead, _ fields: FieldView, _ exchange: Exchange,
+        clientAddress: Span<UInt8>, scheme: StaticString,
+        to buffer: ByteBuffer, extraLines: (ByteBuffer) -> Void = { _ in }
+    ) {
+        appendRequestLine(head, fields, exchange, to: buffer)
+        let host = head.authority.count > 0 ? fields.bytes.extracting(head.authority.range) : defaultHost.span
+        buffer.appendField("Host", host)
+        let written = fieldsWrittenHere.union(exchange.dropping)
+        buffer.appendFields(fields, connection: head.connection, dropping: written)
+        appendClientFields(fields, head.connection, host, clientAddress, scheme, to: buffer)
+        if let via { buffer.appendVia(head.version, via, behind: fields, connection: head.connection) }
+        appendConnection(head, fields, exchange, to: buffer)
+        buffer.appendFraming(exchange.framing)
+        extraLines(buffer)
+        buffer.appendLineEnd()
+    }
+
+    /// `method SP origin-form SP HTTP/1.1`: path and query stay as they are (RFC 9110 §7.7).
+    private func appendRequestLine(_ head: RequestHead, _ fields: FieldView, _ exchange: Exchange, to buffer: ByteBuffer) {
+        let bytes = fields.bytes
+        if let method = exchange.method, method != .other {
+            buffer.append(method.wireName)
+        } else {
+            buffer.append(bytes.extracting(head.methodRange.range))
+        }
+        buffer.append(UInt8(ascii: " "))
+        let target = head.target
+        switch target.form {
+        case .origin, .asterisk, .authority:
+            buffer.append(bytes.extracting(target.whole.range))
+        case .absolute:
+            // An empty path becomes `/`, or `*` for OPTIONS (RFC 9112 §3.2.1, §3.2.4).
+            if target.path.count > 0 {
+                buffer.append(bytes.extracting(target.path.range))
+            } else {
+                buffer.append(head.method == .options && !target.hasQuery ? "*" : "/")
+            }
+            if target.hasQuery {
+                buffer.append(UInt8(ascii: "?"))
+                buffer.append(bytes.extracting(target.query.range))
+            }
+        }
+        buffer.append(" HTTP/1.1\r\n")
+    }
+
+    private var fieldsWrittenHere: FieldSet {
+        var written: FieldSet
+        switch clientFields {
+        case .off: written = Self.alwaysWritten
+        case .append: written = Self.alwaysWritten.union(FieldSet(KnownField.xForwardedFor))
+        case .replace: written = Self.alwaysWritten.union(Self.forwardedFields)
+        }
+        if via != nil { written.insert(.via) }
+        return written
+    }
+
+    private static let alwaysWritten = FieldSet(.host, .contentLength, .transferEncoding)
+    private static let forwardedFields = FieldSet(.xForwardedFor, .xForwardedProto, .xForwardedHost)
+
+    private func appendClientFields(
+        _ fields: FieldView, _ connection: ConnectionOptions, _ host: Span<UInt8>,
+        _ address: Span<UInt8>, _ scheme: StaticString, to buffer: ByteBuffer
+    ) {
+        switch clientFields {
+        case .off:
+            return
+        case .replace:
+            buffer.appendField("X-Forwarded-For", address)
+            buffer.appendField("X-Forwarded-Proto", scheme)
+            buffer.appendField("X-Forwarded-Host", host)
+        case .append:
+            buffer.appendName(KnownField.xForwardedFor.wireName)
+            buffer.appendMembers(.xForwardedFor, of: fields, connection)
+            buffer.append(address)
+            buffer.appendLineEnd()
+            let kept = fields.present.subtracting(connection.nominated)
+            if !kept.contains(.xForwardedProto) { buffer.appendField("X-Forwarded-Proto", scheme) }
+            if !kept.contains(.xForwardedHost) { buffer.appendField("X-Forwarded-Host", host) }
+        }
+    }
+
+    /// Our own connection options (RFC 9110 §7.6.1, §7.8, §10.1.4).
+    private func appendConnection(_ head: RequestHead, _ fields: FieldView, _ exchange: Exchange, to buffer: ByteBuffer) {
+        if exchange.isUpgrading, head.asksForUpgrade {
+            buffer.append("Connection: Upgrade\r\n")
+            var line = fields.firstIndex(of: .upgrade)
+            while let index = line {
+                buffer.appendField("Upgrade", fields.value(at: index))
+                line = fields.firstIndex(of: .upgrade, from: index + 1)
+            }
+        }
+        if exchange.acceptsTrailers, fields.saysTrailers { buffer.append("Connection: TE\r\nTE: trailers\r\n") }
+    }
+}
+
+extension FieldView {
+    /// Whether `TE` holds `trailers` (RFC 9110 §10.1.4).
+    fileprivate var saysTrailers: Bool {
+        var members = ListIterator(self, .te)
+        while let member = members.next() {
+            if member.isEqualIgnoringCase(to: "trailers") { return true }
+        }
+        return false
+    }
+}

@@ -1,0 +1,48 @@
+/// The four forms of a request target (RFC 9112 §3.2).
+public enum TargetForm: Sendable, BitwiseCopyable {
+    case origin, absolute, authority, asterisk
+}
+
+/// A request target and its parts, as ranges of the head's bytes.
+public struct RequestTarget: Sendable, BitwiseCopyable {
+    public internal(set) var form = TargetForm.origin
+    public internal(set) var whole = ByteRange(0..<0)
+    /// Of the absolute and the authority form; else empty.
+    public internal(set) var authority = ByteRange(0..<0)
+    /// Of the origin and the absolute form; of the latter perhaps empty, which means `/`.
+    public internal(set) var path = ByteRange(0..<0)
+    /// Without the `?`.
+    public internal(set) var query = ByteRange(0..<0)
+    public internal(set) var hasQuery = false
+    /// Whether the absolute form said `https`.
+    public internal(set) var isHTTPS = false
+}
+
+/// What `Expect` asks for (RFC 9110 §10.1.1).
+public enum Expectation: Sendable, BitwiseCopyable {
+    case none
+    /// The client waits for 100 before it sends the body.
+    case `continue`
+    /// May be answered with 417.
+    case unknown
+}
+
+/// What a request's head says, decided once when it is complete. A value: it outlives the parser with a `HeadBlock`.
+public struct RequestHead: Sendable {
+    public internal(set) var method = Method.other
+    public internal(set) var methodRange = ByteRange(0..<0)
+    public internal(set) var target = RequestTarget()
+    public internal(set) var version = HTTPVersion.http11
+    /// The host that counts: the absolute target's (RFC 9112 §3.2.2), CONNECT's, else `Host`. Empty in HTTP/1.0 only.
+    public internal(set) var authority = ByteRange(0..<0)
+    public internal(set) var framing = MessageFraming.none
+    public internal(set) var connection = ConnectionOptions()
+    public internal(set) var expectation = Expectation.none
+    /// Whether the client asks to switch protocols: HTTP/1.1, `Upgrade`, and `Connection` names it (RFC 9110 §7.8).
+    public internal(set) var asksForUpgrade = false
+    /// Bytes of the head.
+    public internal(set) var length = 0
+
+    /// Whether the client would keep the connection (RFC 9112 §9.3).
+    public var keepsAlive: Bool { connection.persists(version) }
+}

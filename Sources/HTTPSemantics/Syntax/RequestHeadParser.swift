@@ -1,0 +1,159 @@
+import Bytes
+
+/// Parses request heads, strictly and a line at a time (RFC 9112 §2, §3, §5). Allocates nothing once warmed up.
+///
+///     startLine ─request line→ fields ─empty line→ complete
+///
+/// One per connection, on its loop; `reset` between requests. After an error only `reset` makes sense.
+public struct RequestHeadParser: Sendable {
+    private enum Phase { case startLine, fields, complete }
+
+    private var phase = Phase.startLine
+    private var emptyLines = 0
+    private var section: FieldSectionParser
+    private let limits: HeadLimits
+    /// Valid once `parse` said `complete`.
+    public private(set) var head = RequestHead()
+
+    public init(limits: HeadLimits = .request) {
+        self.limits = limits
+        section = FieldSectionParser(maxLines: limits.maxFieldLines)
+    }
+
+    /// Ready for the next head; memory is kept.
+    public mutating func reset() {
+        phase = .startLine
+        emptyLines = 0
+        section.reset()
+    }
+
+    /// The fields read so far. `bytes` are those last given to `parse`.
+    @_lifetime(copy bytes, borrow self)
+    public func view(in bytes: Span<UInt8>) -> FieldView {
+        FieldView(bytes: bytes, lines: section.lines.span, present: section.present)
+    }
+
+    /// Reads on. `bytes` start with the head's first byte, each time with the same bytes and perhaps more.
+    public mutating func parse(_ bytes: Span<UInt8>) throws(MessageSyntaxError) -> HeadProgress {
+        while true {
+            switch phase {
+            case .startLine:
+                guard let line = try startLine(bytes) else { return .incomplete }
+                if line.isEmpty {
+                    emptyLines += 1
+                    guard emptyLines <= HeadLimits.maxLeadingEmptyLines
+                    else { throw MessageSyntaxError(.tooManyEmptyLines, at: line.lowerBound) }
+                } else {
+                    try parseRequestLine(line, bytes)
+                    phase = .fields
+                }
+            case .fields:
+                guard let line = try section.nextLine(in: bytes, limit: limits.maxHeadBytes, excess: .headTooLarge)
+                else { return .incomplete }
+                if line.isEmpty {
+                    head = try finished(bytes)
+                    phase = .complete
+                } else {
+                    try section.addLine(line, in: bytes)
+                }
+            case .complete:
+                return .complete(headLength: head.length)
+            }
+        }
+    }
+
+    private mutating func startLine(_ bytes: Span<UInt8>) throws(MessageSyntaxError) -> Range<Int>? {
+        let start = section.lineStart
+        // The first byte tells a request from a TLS hello and the like, which may never send a line feed.
+        if start < bytes.count, !bytes[start].isToken, bytes[start] != 0x0d, bytes[start] != 0x0a {
+            throw MessageSyntaxError(.malformedRequestLine, at: start)
+        }
+        // Method, two spaces, `HTTP/1.1` and CR LF around the longest target.
+        let limit = start + HeadLimits.maxMethodLength + limits.maxTargetLength + 12
+        return limit < limits.maxHeadBytes
+            ? try section.nextLine(in: bytes, limit: limit, excess: .targetTooLong)
+            : try section.nextLine(in: bytes, limit: limits.maxHeadBytes, excess: .headTooLarge)
+    }
+
+    /// `method SP request-target SP HTTP-version` (RFC 9112 §3).
+    private mutating func parseRequestLine(_ line: Range<Int>, _ bytes: Span<UInt8>) throws(MessageSyntaxError) {
+        let start = line.lowerBound
+        var methodEnd = start
+        while methodEnd < line.upperBound, bytes[methodEnd].isToken { methodEnd &+= 1 }
+        let versionStart = line.upperBound - 8
+        guard methodEnd > start, methodEnd < line.upperBound, bytes[methodEnd] == 0x20,
+              versionStart - 2 > methodEnd, bytes[versionStart - 1] == 0x20
+        else { throw MessageSyntaxError(.malformedRequestLine, at: methodEnd) }
+        head.version = try HTTPVersion(bytes, at: versionStart)
+        guard methodEnd - start <= HeadLimits.maxMethodLength
+        else { throw MessageSyntaxError(.methodTooLong, at: start) }
+        head.methodRange = ByteRange(start..<methodEnd)
+        head.method = Method.recognise(bytes.extracting(start..<methodEnd))
+        let target = (methodEnd + 1)..<(versionStart - 1)
+        guard target.count <= limits.maxTargetLength else { throw MessageSyntaxError(.targetTooLong, at: target.lowerBound) }
+        guard let parsed = RequestTarget(target, in: bytes, for: head.method)
+        else { throw MessageSyntaxError(.targetInvalid, at: target.lowerBound) }
+        head.target = parsed
+    }
+
+    /// What only the whole head can tell.
+    private func finished(_ bytes: Span<UInt8>) throws(MessageSyntaxError) -> RequestHead {
+        var head = head
+        let fields = view(in: bytes)
+        head.authority = try Self.authority(head, fields)
+        head.connection = try ConnectionOptions(fields)
+        let declared = try DeclaredFraming(fields, head.version, allowingEqualLengths: false)
+        // RFC 9112 §6.3, 4, 6 and 7.
+        head.framing = declared.isChunked ? .chunked : declared.length.map { .length($0) } ?? .none
+        head.expectation = Self.expectation(head.version, fields)
+        // RFC 9110 §7.8: ignored in HTTP/1.0.
+        head.asksForUpgrade = head.version == .http11 && head.connection.upgrade && fields.contains(.upgrade)
+        head.length = section.lineStart
+        return head
+    }
+
+    /// RFC 9112 §3.2: 400 to a missing Host in HTTP/1.1, and to a repeated or an invalid one. §3.2.2: an absolute
+    /// target's authority replaces it.
+    private static func authority(_ head: RequestHead, _ fields: FieldView) throws(MessageSyntaxError) -> ByteRange {
+        guard let line = fields.firstIndex(of: .host) else {
+            if head.version == .http11 { throw MessageSyntaxError(.hostMissing, at: 0) }
+            return head.target.authority
+        }
+        let position = Int(fields.lines[line].name.lower)
+        if let second = fields.firstIndex(of: .host, from: line + 1) {
+            throw MessageSyntaxError(.hostRepeated, at: Int(fields.lines[second].name.lower))
+        }
+        guard Authority(fields.value(at: line)) != nil else { throw MessageSyntaxError(.hostInvalid, at: position) }
+        switch head.target.form {
+        case .absolute, .authority:
+            return head.target.authority
+        case .origin, .asterisk:
+            // An empty host names no resource of ours, and RFC 9112 §3.3 lets us say so.
+            if head.version == .http11, fields.lines[line].value.count == 0 || fields.value(at: line)[0] == UInt8(ascii: ":") {
+                throw MessageSyntaxError(.hostInvalid, at: position)
+            }
+            return fields.lines[line].value
+        }
+    }
+
+    private static func expectation(_ version: HTTPVersion, _ fields: FieldView) -> Expectation {
+        // RFC 9110 §10.1.1: ignored in HTTP/1.0.
+        guard version == .http11, let line = fields.firstIndex(of: .expect) else { return .none }
+        let isAlone = fields.firstIndex(of: .expect, from: line + 1) == nil
+        return isAlone && fields.value(at: line).isEqualIgnoringCase(to: "100-continue") ? .continue : .unknown
+    }
+}
+
+extension HTTPVersion {
+    /// `"HTTP/" DIGIT "." DIGIT` in the eight bytes at `start` (RFC 9112 §2.3).
+    init(_ bytes: Span<UInt8>, at start: Int) throws(MessageSyntaxError) {
+        let text = bytes.extracting(start..<(start + 8))
+        if text.isEqual(to: "HTTP/1.1") { self = .http11; return }
+        let major = text[5] &- 0x30
+        let minor = text[7] &- 0x30
+        guard text.extracting(0..<5).isEqual(to: "HTTP/"), major < 10, text[6] == UInt8(ascii: "."), minor < 10
+        else { throw MessageSyntaxError(.versionInvalid, at: start) }
+        guard major == 1 else { throw MessageSyntaxError(.versionNotSupported, at: start) }
+        self = minor == 0 ? .http10 : .http11
+    }
+}

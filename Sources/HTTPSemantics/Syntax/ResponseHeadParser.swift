@@ -1,0 +1,124 @@
+import Bytes
+
+/// What a response's head says, decided once when it is complete.
+public struct ResponseHead: Sendable {
+    public internal(set) var status = Status(0)
+    /// The phrase behind the code, perhaps empty.
+    public internal(set) var reason = ByteRange(0..<0)
+    public internal(set) var version = HTTPVersion.http11
+    public internal(set) var framing = MessageFraming.none
+    /// `Content-Length`, also where there is no body: HEAD, 304.
+    public internal(set) var contentLength: UInt64?
+    public internal(set) var connection = ConnectionOptions()
+    /// Whether the connection may carry another request after this response's body.
+    public internal(set) var keepsAlive = false
+    /// Bytes of the head.
+    public internal(set) var length = 0
+}
+
+/// Parses response heads, strictly and a line at a time (RFC 9112 §2, §4, §5). Allocates nothing once warmed up.
+///
+///     startLine ─status line→ fields ─empty line→ complete
+///
+/// One per connection, on its loop; `reset` before each response, informational ones included.
+public struct ResponseHeadParser: Sendable {
+    private enum Phase { case startLine, fields, complete }
+
+    private var phase = Phase.startLine
+    private var section: FieldSectionParser
+    private var method: Method
+    private let limits: HeadLimits
+    /// Valid once `parse` said `complete`.
+    public private(set) var head = ResponseHead()
+
+    /// `method` is the request's, on which the framing depends.
+    public init(limits: HeadLimits = .response, answering method: Method = .get) {
+        self.limits = limits
+        self.method = method
+        section = FieldSectionParser(maxLines: limits.maxFieldLines)
+    }
+
+    /// Ready for the next head; memory is kept.
+    public mutating func reset(answering method: Method) {
+        self.method = method
+        phase = .startLine
+        section.reset()
+    }
+
+    /// The fields read so far. `bytes` are those last given to `parse`.
+    @_lifetime(copy bytes, borrow self)
+    public func view(in bytes: Span<UInt8>) -> FieldView {
+        FieldView(bytes: bytes, lines: section.lines.span, present: section.present)
+    }
+
+    /// Reads on. `bytes` start with the head's first byte, each time with the same bytes and perhaps more.
+    public mutating func parse(_ bytes: Span<UInt8>) throws(MessageSyntaxError) -> HeadProgress {
+        while true {
+            switch phase {
+            case .startLine:
+                if !bytes.isEmpty, bytes[0] != UInt8(ascii: "H") { throw MessageSyntaxError(.malformedStatusLine, at: 0) }
+                guard let line = try section.nextLine(in: bytes, limit: limits.maxHeadBytes, excess: .headTooLarge)
+                else { return .incomplete }
+                try parseStatusLine(line, bytes)
+                phase = .fields
+            case .fields:
+                guard let line = try section.nextLine(in: bytes, limit: limits.maxHeadBytes, excess: .headTooLarge)
+                else { return .incomplete }
+                if line.isEmpty {
+                    head = try finished(bytes)
+                    phase = .complete
+                } else {
+                    try section.addLine(line, in: bytes)
+                }
+            case .complete:
+                return .complete(headLength: head.length)
+            }
+        }
+    }
+
+    /// `HTTP-version SP status-code SP [ reason-phrase ]` (RFC 9112 §4). The second space may be missing where the
+    /// phrase is, as many servers have it: nothing can be read into that.
+    private mutating func parseStatusLine(_ line: Range<Int>, _ bytes: Span<UInt8>) throws(MessageSyntaxError) {
+        let start = line.lowerBound
+        guard line.count >= 12 else { throw MessageSyntaxError(.malformedStatusLine, at: start) }
+        head.version = try HTTPVersion(bytes, at: start)
+        guard bytes[start + 8] == 0x20, let code = bytes.extracting((start + 9)..<(start + 12)).decimalValue, code >= 100
+        else { throw MessageSyntaxError(.malformedStatusLine, at: start + 8) }
+        head.status = Status(UInt16(code))
+        let reason = min(start + 13, line.upperBound)..<line.upperBound
+        guard line.count == 12 || bytes[start + 12] == 0x20, !bytes.extracting(reason).holdsForbiddenInValue
+        else { throw MessageSyntaxError(.malformedStatusLine, at: start + 12) }
+        head.reason = ByteRange(reason)
+    }
+
+    private func finished(_ bytes: Span<UInt8>) throws(MessageSyntaxError) -> ResponseHead {
+        var head = head
+        let fields = view(in: bytes)
+        head.connection = try ConnectionOptions(fields)
+        head.keepsAlive = head.connection.persists(head.version)
+        head.contentLength = nil
+        head.length = section.lineStart
+        // RFC 9112 §6.3, 2: a tunnel; what the fields say about a body MUST be ignored.
+        if method == .connect, head.status.isSuccessful {
+            head.framing = .none
+        } else {
+            let declared = try DeclaredFraming(fields, head.version, allowingEqualLengths: true)
+            head.contentLength = declared.length
+            // RFC 9112 §6.3, 1.
+            if method == .head || head.status.forbidsContent {
+                head.framing = .none
+                // Who announces a body where none can be (RFC 9112 §6.1, RFC 9110 §8.6) may send it as well.
+                if head.status == .noContent, declared.isChunked || declared.length ?? 0 > 0 { head.keepsAlive = false }
+            } else if declared.isChunked {
+                head.framing = .chunked
+            } else if let length = declared.length {
+                head.framing = .length(length)
+            } else {
+                // RFC 9112 §6.3, 8.
+                head.framing = .untilClose
+                head.keepsAlive = false
+            }
+        }
+        return head
+    }
+}

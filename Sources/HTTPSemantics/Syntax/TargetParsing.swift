@@ -1,0 +1,71 @@
+import Bytes
+
+extension RequestTarget {
+    /// The target at `range`, which must not be empty; `nil` if it is not one that `method` may have.
+    ///
+    /// Only printable ASCII without `#` is taken: a fragment is no part of a target (RFC 9112 §3.2), and a URI is ASCII
+    /// (RFC 3986 §2). Beyond that, characters that browsers leave unencoded pass as they are.
+    init?(_ range: Range<Int>, in bytes: Span<UInt8>, for method: Method) {
+        let text = bytes.extracting(range)
+        guard !text.isEmpty, !text.holdsForbiddenInTarget else { return nil }
+        whole = ByteRange(range)
+        if method == .connect {
+            // RFC 9112 §3.2.3: host and port, both there.
+            guard let host = Authority(text), host.port != nil, host.host.count > 0 else { return nil }
+            form = .authority
+            authority = whole
+        } else if text[0] == UInt8(ascii: "/") {
+            form = .origin
+            split(range, in: bytes)
+        } else if text[0] == UInt8(ascii: "*") {
+            guard text.count == 1, method == .options else { return nil }
+            form = .asterisk
+        } else {
+            form = .absolute
+            guard parseAbsolute(range, in: bytes) else { return nil }
+        }
+    }
+
+    /// `http://authority path [ "?" query ]` (RFC 9112 §3.2.2). Other schemes are not served.
+    private mutating func parseAbsolute(_ range: Range<Int>, in bytes: Span<UInt8>) -> Bool {
+        let text = bytes.extracting(range)
+        isHTTPS = text.startsIgnoringCase(with: "https://")
+        guard isHTTPS || text.startsIgnoringCase(with: "http://") else { return false }
+        let start = range.lowerBound + (isHTTPS ? 8 : 7)
+        var end = start
+        while end < range.upperBound, bytes[end] != UInt8(ascii: "/"), bytes[end] != UInt8(ascii: "?") { end += 1 }
+        // An empty host is invalid (RFC 9110 §4.2.1), user information an error (§4.2.4).
+        guard let host = Authority(bytes.extracting(start..<end)), host.host.count > 0 else { return false }
+        authority = ByteRange(start..<end)
+        split(end..<range.upperBound, in: bytes)
+        return true
+    }
+
+    private mutating func split(_ range: Range<Int>, in bytes: Span<UInt8>) {
+        guard let mark = bytes.extracting(range).firstIndex(of: UInt8(ascii: "?")) else {
+            path = ByteRange(range)
+            return
+        }
+        path = ByteRange(range.lowerBound..<range.lowerBound + mark)
+        query = ByteRange(range.lowerBound + mark + 1..<range.upperBound)
+        hasQuery = true
+    }
+}
+
+extension Span where Element == UInt8 {
+    /// Whether a byte is not printable ASCII, or `#`. No early way out: it compiles to vector instructions.
+    @inline(__always)
+    fileprivate var holdsForbiddenInTarget: Bool {
+        var found = false
+        for index in 0..<count {
+            let byte = self[index]
+            found = found || (byte &- 0x21 > 0x5d) || byte == UInt8(ascii: "#")
+        }
+        return found
+    }
+
+    fileprivate func startsIgnoringCase(with lowercase: StaticString) -> Bool {
+        let length = lowercase.utf8CodeUnitCount
+        return count >= length && extracting(0..<length).isEqualIgnoringCase(to: lowercase)
+    }
+}

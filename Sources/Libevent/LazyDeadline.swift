@@ -1,0 +1,68 @@
+/// The one deadline of a connection, which moves with every byte but is looked at only now and then.
+///
+/// Moving it later only notes the time; the wheel finds out when the old time comes. So activity costs two stores.
+/// `Kind` says what is waited for.
+public struct LazyDeadline<Kind> {
+    public enum Reached {
+        case due(Kind)
+        /// Not yet: arm again for this time (nanoseconds like `EventLoop.now`).
+        case later(Int64)
+        /// Nothing is waited for any more.
+        case nothing
+    }
+
+    private var deadline = Deadline.none
+    private var kind: Kind?
+    private var dueAt = Int64.max
+    private var armedAt = Int64.max
+
+    public init() {}
+
+    /// What is waited for, if anything.
+    @inlinable public var waitsFor: Kind? { current }
+    @usableFromInline var current: Kind? { kind }
+
+    /// From now on `kind` is waited for, until `time`.
+    public mutating func set(_ kind: Kind, at time: Int64, for target: DeadlineTarget, on wheel: DeadlineWheel) {
+        self.kind = kind
+        dueAt = time
+        if armedAt == .max {
+            deadline = wheel.arm(target, at: time)
+        } else if time < armedAt {
+            wheel.move(deadline, to: time)
+        } else {
+            return
+        }
+        armedAt = time
+    }
+
+    /// Nothing is waited for; what is armed runs out by itself.
+    public mutating func clear() {
+        kind = nil
+        dueAt = .max
+    }
+
+    /// Nothing is waited for, and the wheel lets go of the target.
+    public mutating func cancel(on wheel: DeadlineWheel) {
+        clear()
+        if armedAt != .max { wheel.cancel(&deadline) }
+        armedAt = .max
+    }
+
+    /// The wheel has called: what that means. Answer the wheel with the time of `later`, else with `nil`.
+    public mutating func reached(at now: Int64) -> Reached {
+        guard let kind else {
+            deadline = .none
+            armedAt = .max
+            return .nothing
+        }
+        if dueAt > now {
+            armedAt = dueAt
+            return .later(dueAt)
+        }
+        clear()
+        deadline = .none
+        armedAt = .max
+        return .due(kind)
+    }
+}

@@ -1,0 +1,87 @@
+import Bytes
+import HTTPSemantics
+import Libevent
+import Storage
+import Telemetry
+
+/// The hot path: a plain `GET` for something stored and fresh is answered from inside `readable()`, with one look-up and one write.
+/// Nothing here allocates, makes a `String`, or asks a clock but the loop's.
+extension ClientConnection {
+    /// Fields with which a request is not plain: what they ask for is decided in a `Transaction`.
+    static let unplain = FieldSet(
+        .range, .ifRange, .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .cacheControl, .pragma, .authorization,
+        .upgrade, .expect, .te, .cdnLoop)
+
+    /// Bodies up to this many bytes go into the same piece of memory as their head: one vector less for the kernel.
+    static let copiedBody = 2048
+
+    /// - Returns: false, with nothing done, when this is no plain hit.
+    func answerHit(_ context: ReadContext) -> Bool {
+        let head = context.parser.head
+        guard head.method == .get, head.framing == .none, head.version == .http11, head.target.form == .origin else { return false }
+        let (parser, buffer) = (context.parser, context.buffer)
+        let fields = parser.view(in: buffer.span)
+        guard fields.present.isDisjoint(with: Self.unplain), worker.runtime.serves(fields.bytes.extracting(head.authority.range)),
+              let route = worker.runtime.route(head, fields), route.isCached else { return false }
+        let keys = worker.keys
+        keys.write(head, fields, route.key)
+        let key = keys.bytes
+        guard let resource = worker.shared.store.resource(hash: keys.hashed(), key: key.span),
+              let stored = resource.response(matching: fields),
+              case .fresh(let age, let ttl) = stored.facts.reuse(for: .none, at: worker.moment),
+              let length = stored.body.completeLength, let pieces = stored.body.completePieces else { return false }
+        stored.noteUse()
+        writeHit(stored, length: length, pieces, age: age, ttl: ttl)
+        worker.recordHit(stored.facts.status, head, fields, began: requestBegan, bodyBytes: length, client: peerText)
+        return true
+    }
+
+    private func writeHit(_ stored: StoredResponse, length: Int, _ pieces: [ByteSlice], age: UInt32, ttl: UInt32) {
+        let out = worker.scratch
+        out.removeAll()
+        out.appendStatusLine(stored.facts.status)
+        out.append(stored.head.bytes)
+        if !stored.facts.status.forbidsContent { out.appendField("Content-Length", UInt64(length)) }
+        out.appendField("Age", UInt64(age))
+        let forwarding = worker.runtime.responseForwarding
+        out.append(forwarding.via)
+        if let name = forwarding.cacheStatus {
+            out.append("Cache-Status: ")
+            out.append(name)
+            out.append("; hit; ttl=")
+            out.append(decimal: UInt64(ttl))
+            out.append("\r\n")
+        }
+        if !persists { out.append("Connection: close\r\n") }
+        out.appendLineEnd()
+        if length <= Self.copiedBody {
+            for piece in pieces { out.append(piece) }
+            finishHit(out, CompleteBodyReader([], part: 0..<0), write(out.span))
+        } else {
+            let reader = CompleteBodyReader(pieces, part: 0..<length)
+            worker.gather.removeAll()
+            reader.gather(into: worker.gather)
+            finishHit(out, reader, write(out.span, worker.gather))
+            worker.gather.removeAll()
+        }
+    }
+
+    private func finishHit(_ out: ByteBuffer, _ body: CompleteBodyReader, _ result: WriteResult) {
+        let sent: Int
+        switch result {
+        case .wrote(let count): sent = count
+        case .wouldBlock: sent = 0
+        case .failed: return end()
+        }
+        worker.metrics.add(.clientBytesOut, UInt64(sent))
+        let ofHead = min(sent, out.count)
+        guard ofHead < out.count || sent - ofHead < body.remaining else { return hitSent() }
+        // The rest goes out as the client takes it.
+        out.consume(ofHead)
+        let rest = ByteBuffer(capacity: max(64, out.count))
+        rest.append(out.span)
+        var body = body
+        if sent > ofHead { body.advance(by: sent - ofHead) }
+        sendRest(rest, body)
+    }
+}

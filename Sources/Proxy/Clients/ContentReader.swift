@@ -1,0 +1,41 @@
+import Bytes
+import HTTPSemantics
+
+/// Reads the content of one request out of its connection's bytes (RFC 9112 §6).
+final class ContentReader {
+    enum Event {
+        case needMore(consumed: Int)
+        /// Content at the range of the input, of which `consumed` bytes are done with.
+        case piece(Range<Int>, consumed: Int)
+        case end(trailers: ByteSlice?, consumed: Int)
+        /// More than the limit.
+        case tooLarge
+    }
+
+    private var decoder: BodyDecoder
+    private let limit: UInt64
+
+    /// - Parameter limit: bytes; `nil` for none.
+    init(_ framing: MessageFraming, limit: Int?) {
+        decoder = BodyDecoder(framing)
+        self.limit = limit.map { UInt64($0) } ?? .max
+    }
+
+    func next(in bytes: Span<UInt8>) throws(MessageSyntaxError) -> Event {
+        let step = try decoder.decode(bytes)
+        if decoder.received > limit { return .tooLarge }
+        switch step.action {
+        case .needMore:
+            return .needMore(consumed: step.consumed)
+        case .data(let range):
+            return .piece(range, consumed: step.consumed)
+        case .end:
+            let decoder = decoder
+            let trailers = decoder.trailers(in: bytes)
+            guard trailers.lines.count > 0 else { return .end(trailers: nil, consumed: step.consumed) }
+            let lines = ByteBuffer(capacity: 256)
+            lines.appendFields(trailers, connection: ConnectionOptions(), dropping: .framing)
+            return .end(trailers: lines.copied(), consumed: step.consumed)
+        }
+    }
+}

@@ -1,0 +1,47 @@
+import Bytes
+import Libevent
+
+/// How far one client has come in a body that is complete: a part of it, piece by piece.
+struct CompleteBodyReader {
+    private let pieces: [ByteSlice]
+    private var index = 0
+    /// Bytes of `pieces[index]` already passed.
+    private var passed = 0
+    /// Bytes of the part still to go.
+    private(set) var remaining: Int
+
+    /// - Parameter part: counted from the start of the body; within it.
+    init(_ pieces: [ByteSlice], part: Range<Int>) {
+        self.pieces = pieces
+        remaining = part.count
+        skip(part.lowerBound)
+    }
+
+    /// Adds what comes next to `list`, as far as that has room.
+    func gather(into list: GatherList) {
+        var left = remaining
+        var index = index
+        var from = passed
+        while left > 0, index < pieces.count, !list.isFull {
+            let piece = pieces[index]
+            let part = min(left, piece.count - from)
+            list.append(piece[from..<from + part])
+            left -= part
+            index += 1
+            from = 0
+        }
+    }
+
+    mutating func advance(by count: Int) {
+        remaining -= count
+        skip(count)
+    }
+
+    private mutating func skip(_ count: Int) {
+        passed += count
+        while index < pieces.count, passed >= pieces[index].count {
+            passed -= pieces[index].count
+            index += 1
+        }
+    }
+}

@@ -1,0 +1,188 @@
+import Bytes
+import HTTPSemantics
+import Libevent
+
+/// One response on its way to one client: its head, then its body as fast as the client takes it and the origin brings it.
+///
+/// Owned by the client's connection, confined to its loop. It writes when it is pumped and never waits.
+///
+/// ```
+/// sending ─kernel full→ (blocked: pump when writable) ─→ sending
+///    ├─nothing there yet→ (starved: pump when the body grows) ─→ sending
+///    ├─last byte written→ done
+///    └─body failed, or peer gone→ over
+/// ```
+final class Delivery {
+    enum Outcome: Equatable {
+        case done
+        /// The kernel is full: pump again when the socket is writable.
+        case blocked
+        /// All that has arrived is sent: pump again when the body grows.
+        case starved
+        /// The body was cut off upstream: end the connection so that the client sees it.
+        case cutOff
+        case peerGone
+    }
+
+    /// How the client learns where the body ends (RFC 9112 §6).
+    enum Framing { case sized, chunked, untilClose }
+
+    enum Source {
+        case none
+        case complete(CompleteBodyReader)
+        case arriving(GrowingBody, GrowingBody.Cursor)
+        /// The body cannot be had any more: the response ends short.
+        case lost
+    }
+
+    let framing: Framing
+    /// Whether trailers are passed on: the client said `TE: trailers` (RFC 9110 §6.5.1).
+    let passesTrailers: Bool
+    private(set) var bodyBytesSent: UInt64 = 0
+    private var source: Source
+    /// Head, chunk sizes and chunk ends that go before the next body byte.
+    private let control: ByteBuffer
+    /// Body bytes left of the chunk whose size was written.
+    private var chunkRemaining = 0
+    private var chunkIsOpen = false
+    private var lastControlIsOut = false
+    private var slices: [ByteSlice] = []
+
+    /// - Parameter head: status line, fields and the empty line.
+    init(head: ByteBuffer, source: Source, framing: Framing, passesTrailers: Bool = false) {
+        control = head
+        self.source = source
+        self.framing = framing
+        self.passesTrailers = passesTrailers
+    }
+
+    deinit { detach() }
+
+    /// The body that is still arriving, if this follows one.
+    var followed: GrowingBody? {
+        if case .arriving(let body, _) = source { return body }
+        return nil
+    }
+
+    /// Leaves the body: what only this client still needed is freed.
+    func detach() {
+        if case .arriving(let body, let cursor) = source { body.detach(cursor) }
+        source = .none
+    }
+
+    /// Writes as much as goes now.
+    func pump(on socket: Socket, _ list: GatherList, sent: (Int) -> Void) -> Outcome {
+        while true {
+            list.removeAll()
+            let end = prepare(list)
+            guard !control.isEmpty || !list.isEmpty else {
+                switch end {
+                case .more: return .starved
+                case .complete: return .done
+                case .failed: return .cutOff
+                }
+            }
+            let control = control
+            let offered = control.count + list.byteCount
+            let result = control.isEmpty ? socket.write(list) : socket.write(control.span, list)
+            switch result {
+            case .wrote(let count):
+                sent(count)
+                account(count)
+                if count < offered { list.removeAll(); return .blocked }
+            case .wouldBlock:
+                list.removeAll()
+                return .blocked
+            case .failed:
+                list.removeAll()
+                return .peerGone
+            }
+        }
+    }
+
+    private enum End { case more, complete, failed }
+
+    /// Puts what comes next into `control` and `list`, and tells how the body stands behind that.
+    private func prepare(_ list: GatherList) -> End {
+        switch source {
+        case .none:
+            return .complete
+        case .lost:
+            return .failed
+        case .complete(let reader):
+            switch framing {
+            case .sized, .untilClose:
+                reader.gather(into: list)
+            case .chunked:
+                preconditionFailure("a complete body has a length")
+            }
+            return .complete
+        case .arriving(let body, let cursor):
+            slices.removeAll(keepingCapacity: true)
+            let (phase, reachesEnd) = body.read(at: cursor, into: &slices, limit: GatherList.capacity / 2)
+            if framing == .chunked {
+                return prepareChunk(list, phase, reachesEnd, body)
+            }
+            for slice in slices { list.append(slice) }
+            return Self.end(phase, reachesEnd)
+        }
+    }
+
+    private func prepareChunk(_ list: GatherList, _ phase: GrowingBody.Phase, _ reachesEnd: Bool, _ body: GrowingBody) -> End {
+        let available = slices.reduce(0) { $0 + $1.count }
+        if chunkRemaining == 0 {
+            if available > 0 {
+                if chunkIsOpen { control.append("\r\n") }
+                control.append(hexadecimal: UInt64(available))
+                control.append("\r\n")
+                chunkIsOpen = true
+                chunkRemaining = available
+            } else if phase == .complete, reachesEnd {
+                if !lastControlIsOut {
+                    lastControlIsOut = true
+                    if chunkIsOpen { control.append("\r\n") }
+                    control.append("0\r\n")
+                    if passesTrailers, let trailers = body.trailers { control.append(trailers) }
+                    control.append("\r\n")
+                }
+                return .complete
+            }
+        }
+        // A piece may have grown since the chunk's size was written: what is more belongs to the next chunk.
+        var left = chunkRemaining
+        for slice in slices where left > 0 {
+            let part = min(left, slice.count)
+            list.append(slice[0..<part])
+            left -= part
+        }
+        return phase == .failed && reachesEnd ? .failed : .more
+    }
+
+    private static func end(_ phase: GrowingBody.Phase, _ reachesEnd: Bool) -> End {
+        guard reachesEnd else { return .more }
+        switch phase {
+        case .open: return .more
+        case .complete: return .complete
+        case .failed: return .failed
+        }
+    }
+
+    private func account(_ count: Int) {
+        let ofControl = min(count, control.count)
+        control.consume(ofControl)
+        let ofBody = count - ofControl
+        guard ofBody > 0 else { return }
+        bodyBytesSent += UInt64(ofBody)
+        switch source {
+        case .none, .lost:
+            break
+        case .complete(var reader):
+            reader.advance(by: ofBody)
+            source = .complete(reader)
+        case .arriving(let body, var cursor):
+            body.advance(&cursor, by: ofBody)
+            source = .arriving(body, cursor)
+            if framing == .chunked { chunkRemaining -= ofBody }
+        }
+    }
+}

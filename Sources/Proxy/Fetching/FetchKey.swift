@@ -1,0 +1,40 @@
+import Bytes
+import HTTPSemantics
+
+/// What makes two fetches the same: only requests with equal keys share one.
+struct FetchKey: Hashable, Sendable {
+    enum Kind: Hashable, Sendable {
+        case get
+        /// A HEAD fetch serves HEAD requests only: it brings no body.
+        case head
+        /// Like `get` for requests that carry `Authorization`: what they get may mostly not be shared (RFC 9111 §3.5), and nobody
+        /// without should have to wait to learn that.
+        case authorizedGet
+        /// Never shared: the number makes it the only one of its kind.
+        case alone(UInt64)
+    }
+
+    let kind: Kind
+    let primary: CacheKey
+    /// The requested variant, once the resource's `Vary` is known (RFC 9111 §4.1); before that `nil`.
+    var variant: VariantKey?
+
+    static func == (left: FetchKey, right: FetchKey) -> Bool {
+        left.kind == right.kind && left.primary == right.primary && left.variant == right.variant
+    }
+
+    func hash(into hasher: inout Hasher) {
+        // The primary key's hash is keyed and good; the variant only sets apart a few.
+        hasher.combine(primary.hash)
+        hasher.combine(variant)
+    }
+}
+
+/// The primary cache key (RFC 9111 §2): scheme, authority and target as bytes, with their keyed hash.
+struct CacheKey: Hashable, Sendable {
+    let hash: UInt64
+    let bytes: ByteSlice
+
+    static func == (left: CacheKey, right: CacheKey) -> Bool { left.hash == right.hash && left.bytes == right.bytes }
+    func hash(into hasher: inout Hasher) { hasher.combine(hash) }
+}

@@ -1,0 +1,47 @@
+import HTTPSemantics
+import Storage
+
+/// What a fetch gives its waiters when the response's head is there: the body may still be arriving.
+struct FetchedResponse: Sendable {
+    enum Source: Sendable {
+        /// The origin's own response.
+        case origin
+        /// A stored one, which the origin confirmed (304).
+        case validated
+        /// A stored one, in place of an origin that failed.
+        case staleOnError
+    }
+
+    /// The request the fetch was made for: the response is its own, whoever else may have it.
+    let leader: ClientRequest
+    let response: StoredResponse
+    let source: Source
+    let sharing: Sharing
+    /// The origin's status, 304 after a validation; 0 when there was none.
+    let originStatus: UInt16
+    /// The announced length; `nil` when the body is chunked or ends with the connection.
+    let length: Int?
+    /// Whether it will be stored once complete.
+    let willBeStored: Bool
+    /// The address of the server that answered, as text.
+    let server: String
+
+    /// Whether it may answer `request`, the one the fetch was made for or one that joined.
+    ///
+    /// RFC 9111 §4: storable, and matching in what `Vary` nominates; fresh for whoever came when the head had arrived.
+    func mayServe(_ request: ClientRequest) -> Bool {
+        if request === leader { return true }
+        switch sharing {
+        case .nobody:
+            return false
+        case .waitersOnly, .whileArriving:
+            break
+        case .everyone:
+            let cameLate = request.arrived.monotonic > response.facts.received.monotonic
+            if cameLate, case .fresh = response.facts.reuse(for: request.directives, at: request.arrived) { break }
+            if cameLate { return false }
+        }
+        let fields = request.fields
+        return response.answers(fields.view)
+    }
+}

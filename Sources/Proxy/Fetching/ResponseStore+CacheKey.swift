@@ -1,0 +1,41 @@
+import Bytes
+import HTTPSemantics
+import Storage
+
+/// The store by `CacheKey`.
+extension ResponseStore {
+    func resource(_ key: CacheKey) -> CachedResource? { resource(hash: key.hash, key: key.bytes.span) }
+
+    func store(_ response: StoredResponse, under key: CacheKey, generation: Generation, popularity: Int) -> StoreOutcome {
+        store(response, hash: key.hash, key: key.bytes.span, generation: generation, popularity: popularity)
+    }
+
+    func freshen(_ former: StoredResponse, by response: StoredResponse, under key: CacheKey, generation: Generation) -> StoreOutcome {
+        freshen(former, with: response, hash: key.hash, key: key.bytes.span, generation: generation)
+    }
+
+    func markUnshareable(_ key: CacheKey, until: Int64, reason: NotSharedReason) {
+        markUnshareable(UnshareableMarker(until: until, reason: reason), hash: key.hash, key: key.bytes.span)
+    }
+
+    func clearMarker(_ key: CacheKey) { clearMarker(hash: key.hash, key: key.bytes.span) }
+    func learn(_ rule: VaryRule, for key: CacheKey) { _ = learnVary(rule, hash: key.hash, key: key.bytes.span) }
+}
+
+extension StoredResponse {
+    /// Whether the request with `fields` gets this variant (RFC 9111 §4.1).
+    func answers(_ fields: FieldView) -> Bool {
+        varyRule.isEmpty || variantKey.matches(fields, under: varyRule)
+    }
+}
+
+extension CachedResource {
+    /// Why responses are not shared, as far as that is known and concerns a request with or without `Authorization`.
+    func unshareable(at now: Moment, hasAuthorization: Bool) -> NotSharedReason? {
+        guard let marker, marker.holds(at: now), hasAuthorization || marker.reason != .authorization else { return nil }
+        return marker.reason
+    }
+
+    /// All stored variants.
+    var responses: [StoredResponse] { (0..<count).map { response(at: $0) } }
+}

@@ -1,0 +1,94 @@
+import Bytes
+import Libevent
+import Logging
+import Synchronization
+import Telemetry
+import Upstream
+
+/// Writes the access log on a thread of its own: a batch when a loop's ring passes its mark, or after the flush time.
+///
+/// The loops only append records to their rings; whatever the disk does, they do not wait for it.
+final class AccessLog: Sendable {
+    let status: AccessLogStatus
+    private let output: LogOutput
+    private let thread: LoopThread
+
+    /// - Parameter rings: the rings of all loops.
+    init(_ settings: AccessLogSettings, rings: [LogRing], log: Logger) throws(SystemError) {
+        let status = AccessLogStatus()
+        self.status = status
+        let file = try LogFile(settings.target)
+        let output = LogOutput(
+            AccessLogWriter(rings: rings, format: settings.format, sink: file, status: status), log: log)
+        self.output = output
+        let interval = settings.flushWait.nanoseconds
+        thread = try LoopThread(name: "access-log") { loop in
+            loop.schedule(every: interval) { output.drain() }
+            loop.run()
+            output.drain()
+        }
+    }
+
+    /// A ring is filling up: write soon. Any thread.
+    func drainSoon() {
+        thread.handle.post { [output] in output.drain() }
+    }
+
+    /// The file was rotated away. Any thread.
+    func reopen() {
+        status.requestReopen()
+        drainSoon()
+    }
+
+    /// Writes what is left and ends.
+    func finish() {
+        thread.stop()
+        thread.join()
+    }
+}
+
+/// The writer, which only the log's thread uses; the lock is never waited for.
+private final class LogOutput: Sendable {
+    private let writer: Mutex<AccessLogWriter<LogFile>>
+    private let log: Logger
+
+    init(_ writer: consuming sending AccessLogWriter<LogFile>, log: Logger) {
+        self.writer = Mutex(writer)
+        self.log = log
+    }
+
+    func drain() {
+        let report = writer.withLock { $0.drain() }
+        if let code = report.failure {
+            log.error("access log: \(SystemError(.write, code: code)); \(report.lost) lines lost")
+        }
+        if report.dropped > 0 { log.warning("access log: \(report.dropped) lines dropped, the disk did not keep up") }
+    }
+}
+
+/// Where the lines go.
+private struct LogFile: LogSink, ~Copyable {
+    private var file: AppendFile
+
+    init(_ target: AccessLogTarget) throws(SystemError) {
+        file = switch target {
+        case .off, .standardOutput: try .standardOutput()
+        case .file(let path): try AppendFile(path: path)
+        }
+    }
+
+    mutating func write(_ bytes: Span<UInt8>) -> LogWriteResult {
+        let (written, error) = file.write(bytes)
+        if let error { return .failed(written: written, code: error.code) }
+        return .complete
+    }
+
+    mutating func reopen() -> Int32? {
+        do throws(SystemError) {
+            try file.reopen()
+            return nil
+        } catch {
+            return error.code
+        }
+    }
+}

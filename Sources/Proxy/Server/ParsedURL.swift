@@ -1,0 +1,23 @@
+import Bytes
+import HTTPSemantics
+
+/// An absolute URL read as the target of a request, so that its key is that of the requests for it.
+struct ParsedURL {
+    private let head: RequestHead
+    private let fields: HeadBlock
+
+    init?(_ url: String) {
+        guard url.lowercased().hasPrefix("http://"), !url.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7f }) else { return nil }
+        let text = ByteSlice("GET \(url) HTTP/1.1\r\nHost: purge\r\n\r\n")
+        var parser = RequestHeadParser(limits: HeadLimits(maxHeadBytes: 65_536, maxFieldLines: 4, maxTargetLength: 65_000))
+        do throws(MessageSyntaxError) {
+            guard case .complete = try parser.parse(text.span) else { return nil }
+        } catch {
+            return nil
+        }
+        head = parser.head
+        fields = HeadBlock(copying: parser.view(in: text.span))
+    }
+
+    func write(to writer: KeyWriter, _ settings: KeySettings) { writer.write(head, fields.view, settings) }
+}

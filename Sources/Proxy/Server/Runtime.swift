@@ -1,0 +1,105 @@
+import Bytes
+import HTTPSemantics
+import Upstream
+
+/// The settings as the loops work with them: names resolved, texts made bytes. Immutable; a reload makes a new one, and each loop
+/// swaps it when told.
+final class Runtime: Sendable {
+    let settings: ProxySettings
+    let origins: [Origin]
+    let routes: [Route]
+    let requestForwarding: RequestForwarding
+    let responseForwarding: ResponseForwarding
+    let proxyStatus: ByteSlice?
+    private let hosts: [ByteSlice]
+
+    /// - Parameters:
+    ///   - upstreams: at least one.
+    ///   - previous: its origins are kept where their settings are the same: their fetches go on.
+    init(_ settings: ProxySettings, upstreams: [UpstreamSettings], previous: Runtime? = nil) {
+        self.settings = settings
+        let origins = upstreams.map { upstream in
+            previous?.origins.first { $0.settings == upstream } ?? Origin(upstream)
+        }
+        self.origins = origins
+        hosts = settings.hosts.map { ByteSlice($0) }
+        let name = ByteSlice(settings.forwarding.viaName ?? "coalesced")
+        let via = settings.forwarding.viaName.map { ByteSlice("Via: 1.1 \($0)\r\n") }
+        requestForwarding = RequestForwarding(
+            via: settings.forwarding.viaName.map { ByteSlice($0) },
+            clientFields: settings.forwarding.sendsXForwarded ? .append : .off,
+            defaultHost: ByteSlice(upstreams.first?.servers.first?.host ?? "localhost"))
+        responseForwarding = ResponseForwarding(
+            via: via ?? ByteSlice(""), cacheStatus: settings.forwarding.sendsCacheStatus ? name : nil)
+        proxyStatus = settings.forwarding.sendsProxyStatus ? name : nil
+        var routes = settings.routes.compactMap { route in
+            origins.first { $0.settings.name == route.upstream }.map { Route(route, origin: $0, settings.caching) }
+        }
+        if routes.isEmpty, let first = origins.first {
+            routes = [Route(RouteSettings(upstream: first.settings.name), origin: first, settings.caching)]
+        }
+        self.routes = routes
+    }
+
+    /// Whether requests for `authority` are served at all (RFC 9110 §15.5.20).
+    func serves(_ authority: Span<UInt8>) -> Bool {
+        guard !hosts.isEmpty else { return true }
+        let host = authority.hostPart
+        for own in hosts where host.isEqualIgnoringCase(to: own.span) { return true }
+        return false
+    }
+
+    /// The first route that a request matches.
+    func route(_ head: RequestHead, _ fields: FieldView) -> Route? {
+        let host = fields.bytes.extracting(head.authority.range).hostPart
+        let path = fields.bytes.extracting(head.target.path.range)
+        for route in routes where route.matches(host: host, path: path) { return route }
+        return nil
+    }
+}
+
+extension Span where Element == UInt8 {
+    /// The host of an authority that was found valid: without the port (RFC 3986 §3.2).
+    var hostPart: Span<UInt8> {
+        @_lifetime(copy self)
+        get {
+            guard count > 0 else { return self }
+            if self[0] == UInt8(ascii: "["), let end = firstIndex(of: UInt8(ascii: "]")) { return extracting(0...end) }
+            return extracting(0..<(firstIndex(of: UInt8(ascii: ":")) ?? count))
+        }
+    }
+}
+
+extension Route {
+    convenience init(_ settings: RouteSettings, origin: Origin, _ caching: CachingSettings) {
+        self.init(
+            host: settings.host.map { ByteSlice($0) }, path: ByteSlice(settings.path == "/" ? "" : settings.path), origin: origin,
+            isCached: settings.isCached ?? caching.isEnabled,
+            policy: CachingPolicy(caching, directives: settings.requestDirectives ?? caching.requestDirectives), key: settings.key)
+    }
+}
+
+extension CachingPolicy {
+    init(_ settings: CachingSettings, directives: RequestDirectivesRule) {
+        self.init()
+        heuristicPercent = UInt32(clamping: settings.heuristicPercent)
+        heuristicLimit = settings.heuristicLimit.wholeSeconds
+        staleWhileRevalidate = settings.staleWhileRevalidate.wholeSeconds
+        staleIfError = settings.staleIfError.wholeSeconds
+        targetedFields = settings.targetedFields.map { ByteSlice($0.lowercased()) }
+        setCookie = switch settings.setCookie {
+        case .publicOnly: .whenPublic
+        case .never: .never
+        case .always: .always
+        }
+        ignoredRequestDirectives = switch directives {
+        case .honour: .honoursAll
+        case .ignore: .protectsOrigin
+        }
+    }
+}
+
+extension Duration {
+    /// Saturating, for the cache rules.
+    var wholeSeconds: UInt32 { UInt32(clamping: components.seconds) }
+}

@@ -1,0 +1,34 @@
+public import Bytes
+public import Logging
+public import Storage
+import Synchronization
+import Upstream
+
+/// What all loops share: the store, the budget, the names, and a few counters. Everything in it is either immutable or guards itself.
+public final class SharedState: Sendable {
+    public let store: ResponseStore
+    public let budget: MemoryBudget
+    public let log: Logger
+    let storage: StorageSettings
+    let keyHash = KeyedHash.random()
+    let names = NameResolution()
+    /// Open client connections over all loops.
+    let connections = Atomic<Int>(0)
+    private let operations = Atomic<UInt64>(0)
+
+    init(_ storage: StorageSettings, log: Logger) {
+        self.storage = storage
+        self.log = log
+        budget = MemoryBudget(limit: storage.memory)
+        store = ResponseStore(settings: storage, budget: budget)
+    }
+
+    /// A number for an operation, never 0.
+    func nextOperation() -> UInt64 { operations.wrappingAdd(1, ordering: .relaxed).newValue }
+
+    /// Bytes of bodies that are on their way, or evicted while somebody reads them.
+    public var inFlightBytes: Int { max(0, budget.used - store.bytes) }
+
+    /// Whether bodies on their way take as much as they may: nothing new is fetched until some are done.
+    var isOverloaded: Bool { inFlightBytes >= storage.inFlightLimit }
+}

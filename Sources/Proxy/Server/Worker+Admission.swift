@@ -1,0 +1,38 @@
+import Bytes
+import HTTPSemantics
+
+extension Worker {
+    enum Admission {
+        case admitted(ClientRequest)
+        /// Answered by ourselves; `extra` are further field lines.
+        case refused(Status, StaticString, extra: StaticString)
+    }
+
+    /// What is refused before anything is looked up, and where the rest goes.
+    func admit(_ head: RequestHead, _ fields: HeadBlock, from client: ByteSlice) -> Admission {
+        let view = fields.view
+        switch head.method {
+        case .connect, .trace:
+            // CONNECT is for forward proxies; TRACE would show what we added (RFC 9110 §9.3.8).
+            return .refused(
+                .methodNotAllowed, "This method is not served here.", extra: "Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH\r\n")
+        case .get, .head, .post, .put, .delete, .options, .patch, .other:
+            break
+        }
+        if head.expectation == .unknown {
+            return .refused(.expectationFailed, "The only expectation that is met here is 100-continue.", extra: "")
+        }
+        let authority = view.bytes.extracting(head.authority.range)
+        guard runtime.serves(authority) else {
+            return .refused(.misdirectedRequest, "This host is not served here.", extra: "")
+        }
+        guard let route = runtime.route(head, view) else {
+            return .refused(.notFound, "No route leads from this host and path.", extra: "")
+        }
+        if case .length(let length) = head.framing, let limit = settings.clients.maxBodySize, length > UInt64(limit) {
+            return .refused(.contentTooLarge, "The request's content is larger than is taken here.", extra: "")
+        }
+        keys.write(head, view, route.key)
+        return .admitted(ClientRequest(head: head, fields: fields, route: route, key: keys.key(), arrived: moment, client: client))
+    }
+}

@@ -1,0 +1,112 @@
+import Bytes
+import HTTPSemantics
+import Libevent
+import Telemetry
+
+/// What remains of a request: counts, latencies, and a line in the access log. No text is formatted here.
+extension Worker {
+    func record(
+        _ request: ClientRequest, _ provenance: Provenance, status: UInt16, began: Int64, firstByte: Int64, bodyBytes: UInt64,
+        isAborted: Bool, client: ByteSlice
+    ) {
+        let fields = request.fields
+        var record = makeRecord(status: status, began: began, firstByte: firstByte, bodyBytes: bodyBytes)
+        record.version = ProtocolVersion(request.head.version)
+        record.verdict = provenance.verdict
+        record.role = provenance.role
+        record.operation = provenance.operation
+        record.upstreamStatus = provenance.originStatus
+        record.isAborted = isAborted
+        count(request.method, record)
+        append(record, request.head, fields.view, client: client, server: provenance.server)
+    }
+
+    func record(refused status: UInt16, _ head: RequestHead?, _ fields: HeadBlock?, began: Int64, client: ByteSlice) {
+        var record = makeRecord(status: status, began: began, firstByte: loop.now, bodyBytes: 0)
+        record.verdict = .refused
+        guard let head, let fields else {
+            count(.other, record)
+            return appendUnread(record, client: client)
+        }
+        record.version = ProtocolVersion(head.version)
+        count(head.method, record)
+        append(record, head, fields.view, client: client, server: "")
+    }
+
+    /// A hit, while its head still stands in the buffer.
+    func recordHit(_ stored: Status, _ head: RequestHead, _ fields: FieldView, began: Int64, bodyBytes: Int, client: ByteSlice) {
+        var record = makeRecord(status: stored.code, began: began, firstByte: loop.now, bodyBytes: UInt64(bodyBytes))
+        record.version = ProtocolVersion(head.version)
+        record.verdict = .hit
+        count(head.method, record)
+        append(record, head, fields, client: client, server: "")
+    }
+
+    private func makeRecord(status: UInt16, began: Int64, firstByte: Int64, bodyBytes: UInt64) -> TransactionRecord {
+        let now = loop.now
+        let began = began == 0 ? now : began
+        var record = TransactionRecord(
+            started: loop.wallClockSeconds * 1000 - (now - began) / 1_000_000, duration: UInt64(max(0, now - began)),
+            firstByte: firstByte == 0 ? nil : UInt64(max(0, firstByte - began)))
+        record.status = status
+        record.bodyBytesSent = bodyBytes
+        return record
+    }
+
+    private func count(_ method: Method, _ record: TransactionRecord) {
+        metrics.add(.requests(MethodClass(method)))
+        metrics.add(.verdicts(record.verdict))
+        if record.status != 0 { metrics.add(.responses(StatusClass(status: record.status))) }
+        if let firstByte = record.firstByte { latency.record(record.verdict, firstByte: firstByte, total: record.duration) }
+    }
+
+    private func append(_ record: TransactionRecord, _ head: RequestHead, _ fields: FieldView, client: ByteSlice, server: String) {
+        guard let ring else { return }
+        let bytes = fields.bytes
+        let upstream = Array(server.utf8)
+        let outcome = ring.append(
+            record, client: client.span, method: bytes.extracting(head.methodRange.range),
+            host: bytes.extracting(head.authority.range), target: bytes.extracting(head.target.whole.range),
+            referer: fields.firstValue(of: .referer), userAgent: fields.firstValue(of: .userAgent), upstream: upstream.span)
+        if outcome == .keptAtMark { logIsAtMark() }
+    }
+
+    /// What was refused before its head could be read.
+    private func appendUnread(_ record: TransactionRecord, client: ByteSlice) {
+        guard let ring else { return }
+        if ring.append(record, client: client.span, method: Span(), host: Span(), target: Span()) == .keptAtMark { logIsAtMark() }
+    }
+}
+
+extension FieldView {
+    /// The value of the first line of `field`; empty if there is none.
+    @_lifetime(copy self)
+    func firstValue(of field: KnownField) -> Span<UInt8> {
+        guard let index = firstIndex(of: field) else { return Span() }
+        return value(at: index)
+    }
+}
+
+extension ProtocolVersion {
+    init(_ version: HTTPVersion) {
+        self = switch version {
+        case .http10: .http10
+        case .http11: .http11
+        }
+    }
+}
+
+extension MethodClass {
+    init(_ method: Method) {
+        self = switch method {
+        case .get: .get
+        case .head: .head
+        case .options: .options
+        case .post: .post
+        case .put: .put
+        case .patch: .patch
+        case .delete: .delete
+        case .connect, .trace, .other: .other
+        }
+    }
+}

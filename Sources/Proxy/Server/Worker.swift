@@ -1,0 +1,237 @@
+import Bytes
+import Coalescing
+import HTTPSemantics
+import Libevent
+import Logging
+import Storage
+import Synchronization
+import Telemetry
+import Upstream
+
+/// One loop's share of the proxy: its listeners, its clients, its connections to origins, and what they work with. Everything here lives
+/// on the loop's thread.
+final class Worker {
+    /// What the buffers of clients and origins begin with, in bytes: a whole request, or a good part of a socket's buffer.
+    static let readBufferSize = 16 << 10
+    static let upstreamBufferSize = 64 << 10
+    /// Unused buffers kept, of each kind.
+    static let keptBuffers = 64
+    /// How long a body waits for memory before it looks again, in nanoseconds.
+    static let memoryRetryInterval: Int64 = 50_000_000
+    /// Messages of one kind in the diagnostics log per second and loop.
+    static let noticesPerSecond = 5
+
+    let loop: EventLoop
+    let index: Int
+    let shared: SharedState
+    let metrics: LoopMetrics
+    let latency = LatencyRecorder()
+    let ring: LogRing?
+    let followers: BodyFollowers
+    let gather = GatherList()
+    /// Where hits are put together.
+    let scratch = ByteBuffer(capacity: 32 << 10)
+    let keys: KeyWriter
+    let buffers = BufferStock(bufferCapacity: Worker.upstreamBufferSize, most: Worker.keptBuffers)
+    private(set) var runtime: Runtime
+    private(set) var timeouts: ClientTimeouts
+    private(set) var errors: ErrorResponses
+    private(set) var isDraining = false
+
+    private let resolver: Resolver
+    private var pools: [ObjectIdentifier: UpstreamPool] = [:]
+    private var contexts: [ReadContext] = []
+    private var connections: [ObjectIdentifier: ClientConnection] = [:]
+    private var listeners: [Listener] = []
+    private var notices = RateLimitedNotice<NoticeKind>(limit: Worker.noticesPerSecond, interval: 1_000_000_000)
+    private var onIdle: (() -> Void)?
+    private let logMark: @Sendable () -> Void
+
+    enum NoticeKind: Hashable, Sendable { case malformed, timeout, upstream, accept, capacity }
+
+    /// - Parameter logMark: called when the access log should be written soon.
+    init(
+        index: Int, on loop: EventLoop, shared: SharedState, runtime: Runtime, metrics: LoopMetrics, ring: LogRing?,
+        logMark: @escaping @Sendable () -> Void
+    ) throws(SystemError) {
+        self.index = index
+        self.loop = loop
+        self.shared = shared
+        self.runtime = runtime
+        self.metrics = metrics
+        self.ring = ring
+        self.logMark = logMark
+        followers = BodyFollowers(loop: loop, index: index)
+        keys = KeyWriter(hash: shared.keyHash)
+        timeouts = ClientTimeouts(runtime.settings.clients)
+        errors = ErrorResponses(forwarding: runtime.responseForwarding, proxyStatus: runtime.proxyStatus)
+        resolver = try Resolver(on: loop)
+    }
+
+    var settings: ProxySettings { runtime.settings }
+    var storage: StorageSettings { shared.storage }
+    var moment: Moment { Moment(monotonic: loop.now, wall: loop.wallClockSeconds) }
+
+    // MARK: Life
+
+    /// Accepts on `address` from now on; gives the address with the port that was chosen.
+    func listen(at address: SocketAddress) throws(ListenError) -> SocketAddress {
+        var settings = Listener.Settings()
+        settings.backlog = Int32(clamping: runtime.settings.backlog)
+        settings.sharesPort = true
+        let listener = try Listener(
+            address, on: loop, settings: settings,
+            onFailure: { [unowned self] error in notice(.accept, "cannot accept connections: \(error)") },
+            accept: { [unowned self] descriptor, peer in accept(descriptor, from: peer) })
+        listeners.append(listener)
+        return listener.localAddress
+    }
+
+    func apply(_ new: Runtime) {
+        runtime = new
+        timeouts = ClientTimeouts(new.settings.clients)
+        errors = ErrorResponses(forwarding: new.responseForwarding, proxyStatus: new.proxyStatus)
+        let kept = Set(new.origins.map { ObjectIdentifier($0) })
+        for (id, pool) in pools where !kept.contains(id) {
+            pool.closeIdle()
+            pools[id] = nil
+        }
+        // Their parsers have the old limits.
+        contexts.removeAll()
+    }
+
+    /// Accepts no more, ends connections after the request they are at, and calls `whenIdle` once none is left.
+    func drain(whenIdle: @escaping () -> Void) {
+        isDraining = true
+        listeners.removeAll()
+        onIdle = whenIdle
+        for connection in Array(connections.values) { connection.drain() }
+        reportIdle()
+    }
+
+    /// Ends every connection now.
+    func cut() {
+        for connection in Array(connections.values) { connection.end() }
+        for pool in pools.values { pool.closeIdle() }
+    }
+
+    private func reportIdle() {
+        guard isDraining, connections.isEmpty else { return }
+        onIdle?()
+        onIdle = nil
+    }
+
+    // MARK: Clients
+
+    private func accept(_ descriptor: consuming Descriptor, from peer: SocketAddress) {
+        let count = shared.connections.wrappingAdd(1, ordering: .relaxed).newValue
+        guard count <= settings.clients.maxConnections else {
+            shared.connections.subtract(1, ordering: .relaxed)
+            metrics.add(.clientConnectionsRefused)
+            notice(.capacity, "more than \(settings.clients.maxConnections) client connections: turned away with 503")
+            turnAway(descriptor)
+            return
+        }
+        metrics.add(.clientConnectionsOpened)
+        let connection = ClientConnection(adopting: descriptor, peer: peer, worker: self)
+        connections[ObjectIdentifier(connection)] = connection
+    }
+
+    /// Answers 503 without reading: what is sent fits into an empty socket buffer.
+    private func turnAway(_ descriptor: consuming Descriptor) {
+        let socket = Socket(adopting: descriptor, on: loop)
+        let buffer = ByteBuffer(capacity: 512)
+        errors.write(
+            .serviceUnavailable, "There are too many connections.", provenance: nil, persists: false,
+            date: loop.wallClockSeconds, to: buffer)
+        _ = socket.write(buffer.span)
+        socket.close()
+    }
+
+    func ended(_ connection: ClientConnection) {
+        guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
+        shared.connections.subtract(1, ordering: .relaxed)
+        metrics.add(.clientConnectionsClosed)
+        reportIdle()
+    }
+
+    func lendContext() -> ReadContext {
+        contexts.popLast() ?? ReadContext(bufferCapacity: Self.readBufferSize, limits: HeadLimits(settings.clients))
+    }
+
+    func takeBack(_ context: ReadContext) {
+        guard contexts.count < Self.keptBuffers, context.buffer.capacity <= Self.readBufferSize else { return }
+        context.reset()
+        contexts.append(context)
+    }
+
+    // MARK: Origins
+
+    func pool(of origin: Origin) -> UpstreamPool {
+        let id = ObjectIdentifier(origin)
+        if let pool = pools[id] { return pool }
+        let pool = UpstreamPool(
+            origin.settings, on: loop, resolver: resolver, names: shared.names, buffers: buffers, metrics: metrics)
+        pools[id] = pool
+        return pool
+    }
+
+    func fetches(of request: ClientRequest) -> OperationQueueManager<FetchKey> { request.route.origin.fetches }
+
+    func makeFetch(_ request: ClientRequest, _ plan: FetchPlan) -> FetchOperation {
+        let fetch = Fetch(request, plan: plan, worker: self)
+        let operation = FetchOperation(number: shared.nextOperation(), key: plan.key, fetch: LoopBound(fetch, on: loop))
+        operation.waiterLimit = settings.coalescing.maxWaiters
+        operation.lastLeavePolicy = plan.isShared && settings.coalescing.whenLastLeaves == .finish ? .goOn : .cancel
+        return operation
+    }
+
+    // MARK: Telling
+
+    func notice(_ kind: NoticeKind, _ text: @autoclosure () -> String) {
+        switch notices.admit(kind, at: UInt64(loop.now)) {
+        case .write(let suppressed):
+            let more = suppressed > 0 ? " (\(suppressed) more like it)" : ""
+            shared.log.warning("\(text())\(more)")
+        case .suppress:
+            break
+        }
+    }
+
+    func noteMalformed(_ error: MessageSyntaxError, from peer: SocketAddress) {
+        notice(.malformed, "malformed request from \(peer): \(error.name) at byte \(error.position), answered \(error.status.code)")
+    }
+
+    func noteTimeout(_ peer: SocketAddress) { notice(.timeout, "request from \(peer) did not arrive in time, answered 408") }
+
+    func noteUpstreamFailure(_ error: UpstreamError, of request: ClientRequest) {
+        notice(.upstream, "upstream \(request.route.origin.settings.name) failed: \(error)")
+    }
+
+    /// The access log should be written soon.
+    func logIsAtMark() { logMark() }
+}
+
+/// `ClientSettings`' durations in nanoseconds, converted once.
+struct ClientTimeouts {
+    let head: Int64
+    let idle: Int64
+    let content: Int64
+    let send: Int64
+    /// How long a closed connection waits for the peer to read the last response: a few round trips.
+    let linger: Int64 = 2_000_000_000
+
+    init(_ settings: ClientSettings) {
+        head = settings.headTimeout.nanoseconds
+        idle = settings.idleTimeout.nanoseconds
+        content = settings.bodyTimeout.nanoseconds
+        send = settings.sendTimeout.nanoseconds
+    }
+}
+
+extension HeadLimits {
+    init(_ settings: ClientSettings) {
+        self.init(
+            maxHeadBytes: settings.maxHeadSize, maxFieldLines: settings.maxFieldLines, maxTargetLength: settings.maxTargetLength)
+    }
+}

@@ -1,0 +1,46 @@
+import Bytes
+import HTTPSemantics
+
+/// One request, copied out of its connection's buffer: what anything but the hot path works with. Immutable, free to go to any thread.
+final class ClientRequest: Sendable {
+    let head: RequestHead
+    let fields: HeadBlock
+    let directives: RequestDirectives
+    let route: Route
+    let key: CacheKey
+    /// When its head was complete.
+    let arrived: Moment
+    /// The client's address as text, without the port.
+    let client: ByteSlice
+
+    init(
+        head: RequestHead, fields: HeadBlock, route: Route, key: CacheKey, arrived: Moment, client: ByteSlice
+    ) {
+        self.head = head
+        self.fields = fields
+        directives = RequestDirectives(fields.view, ignoring: route.policy.ignoredRequestDirectives)
+        self.route = route
+        self.key = key
+        self.arrived = arrived
+        self.client = client
+    }
+
+    var method: Method { head.method }
+    var hasContent: Bool {
+        switch head.framing {
+        case .none, .length(0): false
+        case .length, .chunked, .untilClose: true
+        }
+    }
+    /// Whether the client takes trailers (RFC 9110 §10.1.4).
+    var acceptsTrailers: Bool {
+        guard head.version == .http11 else { return false }
+        let fields = fields
+        var members = ListIterator(fields.view, .te)
+        while let member = members.next() {
+            if member.isEqualIgnoringCase(to: "trailers") { return true }
+        }
+        return false
+    }
+    var hasAuthorization: Bool { fields.present.contains(.authorization) }
+}

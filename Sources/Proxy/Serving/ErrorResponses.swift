@@ -1,0 +1,56 @@
+import Bytes
+import HTTPSemantics
+import Upstream
+
+/// Writes the responses the proxy makes itself: plain text that says what was wrong. One a loop.
+struct ErrorResponses: ~Copyable {
+    private let forwarding: ResponseForwarding
+    /// Our name in `Proxy-Status` (RFC 9209); `nil` for none.
+    private let proxyStatus: ByteSlice?
+    /// Seconds after which a client turned away may come again.
+    static let retryAfter: UInt64 = 1
+
+    init(forwarding: ResponseForwarding, proxyStatus: ByteSlice?) {
+        self.forwarding = forwarding
+        self.proxyStatus = proxyStatus
+    }
+
+    /// - Parameters:
+    ///   - explanation: one sentence; the content is the status and this.
+    ///   - provenance: `nil` for what was refused before any look-up: it says nothing of the cache.
+    func write(
+        _ status: Status, _ explanation: StaticString, provenance: Provenance?, upstream: UpstreamError? = nil,
+        persists: Bool, version: HTTPVersion = .http11, date: Int64, isHead: Bool = false, extra: StaticString = "", to buffer: ByteBuffer
+    ) {
+        let content = ByteBuffer(capacity: 160)
+        content.append(decimal: UInt64(status.code))
+        content.append(" ")
+        content.append(status.reasonPhrase)
+        content.append("\n")
+        content.append(explanation)
+        content.append("\n")
+
+        buffer.appendStatusLine(status)
+        buffer.appendName("Date")
+        HTTPDate.append(date, to: buffer)
+        buffer.appendLineEnd()
+        buffer.append("Content-Type: text/plain; charset=utf-8\r\n")
+        buffer.appendField("Content-Length", UInt64(content.count))
+        if status == .serviceUnavailable { buffer.appendField("Retry-After", Self.retryAfter) }
+        buffer.append(extra)
+        if let upstream, let proxyStatus {
+            buffer.append("Proxy-Status: ")
+            buffer.append(proxyStatus)
+            buffer.append("; error=")
+            buffer.append(upstream.proxyStatusType)
+            buffer.append("\r\n")
+        }
+        if let provenance {
+            forwarding.append(to: buffer, provenance, persists: persists, version: version)
+        } else {
+            forwarding.appendConnection(to: buffer, persists: persists, version: version)
+        }
+        buffer.appendLineEnd()
+        if !isHead { buffer.append(content.span) }
+    }
+}

@@ -1,0 +1,81 @@
+import HTTPSemantics
+import Storage
+
+/// What is to be done for one request, told from what is stored. Pure: no lock, no clock.
+enum Lookup: Sendable {
+    /// Answer with the stored response. `refreshes`: and fetch it anew in the background, if nobody does so yet.
+    case serve(StoredResponse, Reuse, refreshes: Bool)
+    /// Join or lead the fetch of the plan's key.
+    case fetch(FetchPlan)
+    /// The client wants nothing that is not stored (RFC 9111 §5.2.1.7).
+    case notStored
+
+    /// - Parameters:
+    ///   - resource: what is known under the request's primary key.
+    ///   - alone: the number of a fetch for this request alone, should it need one.
+    init(_ request: ClientRequest, resource: CachedResource?, at now: Moment, isCoalescing: Bool, alone: @autoclosure () -> UInt64) {
+        let fields = request.fields
+        let scope = RequestScope(fields.view, method: request.method, hasContent: request.hasContent)
+        if case .own(let reason) = scope {
+            self = .fetch(Self.own(request, alone(), reason == .method ? .method : .bypass))
+            return
+        }
+        let selected = resource?.response(matching: fields.view)
+        if let selected, request.route.isCached {
+            switch selected.facts.reuse(for: request.directives, at: now) {
+            case .fresh(let age, let ttl):
+                self = .serve(selected, .fresh(age: age, ttl: ttl), refreshes: false)
+                return
+            case .staleAccepted(let age):
+                self = .serve(selected, .staleAccepted(age: age), refreshes: false)
+                return
+            case .staleWhileRevalidate(let age):
+                self = .serve(selected, .staleWhileRevalidate(age: age), refreshes: true)
+                return
+            case .validate:
+                break
+            }
+        }
+        if request.directives.onlyIfCached {
+            self = .notStored
+            return
+        }
+        self = .fetch(Self.plan(request, resource, selected, at: now, isCoalescing: isCoalescing, alone: alone()))
+    }
+
+    /// A fetch whose request and answer pass through as they are.
+    private static func own(_ request: ClientRequest, _ number: UInt64, _ reason: ForwardReason) -> FetchPlan {
+        FetchPlan(
+            key: FetchKey(kind: .alone(number), primary: request.key, variant: nil), reason: reason, stored: nil, resource: nil,
+            isTransparent: true)
+    }
+
+    private static func plan(
+        _ request: ClientRequest, _ resource: CachedResource?, _ selected: StoredResponse?, at now: Moment,
+        isCoalescing: Bool, alone: @autoclosure () -> UInt64
+    ) -> FetchPlan {
+        // The whole may be much more than the part that is wanted: a part that is not here is the origin's to give.
+        if request.fields.present.contains(.range), selected == nil { return own(request, alone(), .partial) }
+        if request.directives.noStore { return own(request, alone(), .request) }
+        let marker = resource?.unshareable(at: now, hasAuthorization: request.hasAuthorization)
+        if let marker, selected == nil || marker != .noCache { return own(request, alone(), .bypass) }
+
+        let reason: ForwardReason = if selected != nil {
+            request.directives.flags.isEmpty ? .stale : .request
+        } else {
+            (resource?.count ?? 0) > 0 ? .varyMiss : .uriMiss
+        }
+        let kind: FetchKey.Kind = if !isCoalescing || marker != nil {
+            .alone(alone())
+        } else if request.method == .head {
+            .head
+        } else {
+            request.hasAuthorization ? .authorizedGet : .get
+        }
+        let fields = request.fields
+        let variant = resource?.knownVary.first.map { VariantKey(fields.view, under: $0) }
+        return FetchPlan(
+            key: FetchKey(kind: kind, primary: request.key, variant: variant), reason: reason, stored: selected, resource: resource,
+            isTransparent: false)
+    }
+}

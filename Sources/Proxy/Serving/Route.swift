@@ -1,0 +1,48 @@
+import Bytes
+import HTTPSemantics
+import Upstream
+import Coalescing
+
+/// Where requests for some hosts and paths go, and by which rules. Immutable.
+final class Route: Sendable {
+    let host: ByteSlice?
+    let path: ByteSlice
+    let origin: Origin
+    let isCached: Bool
+    let policy: CachingPolicy
+    let key: KeySettings
+
+    init(host: ByteSlice?, path: ByteSlice, origin: Origin, isCached: Bool, policy: CachingPolicy, key: KeySettings) {
+        self.host = host
+        self.path = path
+        self.origin = origin
+        self.isCached = isCached
+        self.policy = policy
+        self.key = key
+    }
+
+    /// Whether a request for `path` at `host` goes here. `host` is in lower case and without a port.
+    func matches(host: Span<UInt8>, path requested: Span<UInt8>) -> Bool {
+        if let own = self.host, !own.span.isEqualIgnoringCase(to: host) { return false }
+        let path = path
+        let prefix = path.span
+        guard requested.count >= prefix.count, requested.extracting(0..<prefix.count).isEqual(to: prefix) else { return false }
+        // Only at a segment's end: `/static` is not the beginning of `/statics`.
+        return requested.count == prefix.count || prefix.count == 0 || prefix[prefix.count - 1] == UInt8(ascii: "/")
+            || requested[prefix.count] == UInt8(ascii: "/")
+    }
+}
+
+/// An origin as all loops share it: its settings, and the fetches from it that are in flight.
+final class Origin: Sendable {
+    let settings: UpstreamSettings
+    let fetches: OperationQueueManager<FetchKey>
+
+    init(_ settings: UpstreamSettings) {
+        self.settings = settings
+        var limits = OperationQueueManager<FetchKey>.Settings()
+        limits.maxConcurrent = settings.maxConcurrentFetches
+        limits.maxQueued = settings.maxQueuedFetches
+        fetches = OperationQueueManager(settings: limits)
+    }
+}

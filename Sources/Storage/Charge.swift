@@ -1,0 +1,16 @@
+/// What the store's own structures take, in bytes, as measured with glibc on 64-bit Linux (see `docs`): counted into the
+/// budget so that a cache of a million tiny responses stays below it too.
+enum Charge {
+    /// A response: its object, its body's object and lists, the heads' allocations, its node in the eviction queues and its
+    /// share of the ghost queue.
+    static let response = 640
+    /// One field line of a `HeadBlock`.
+    static let line = 20
+    /// A resource: its snapshot, its key's allocation and its place in the index.
+    static let resource = 208
+    /// A response beside the first of its resource.
+    static let variant = 16
+    /// A `VaryRule`, and each name in it.
+    static let rule = 48
+    static let nominee = 80
+}

@@ -1,0 +1,238 @@
+public import Bytes
+public import HTTPSemantics
+internal import Synchronization
+
+/// How an attempt to store ended. The raw value is its name in logs and metrics.
+public enum StoreOutcome: String, Sendable, CaseIterable {
+    case stored
+    /// The key was invalidated or purged since the fetch began.
+    case outdated
+    /// Larger than `StorageSettings.objectLimit`.
+    case tooLarge = "too-large"
+    /// The budget is spent and nothing is left to evict.
+    case noRoom = "no-room"
+    /// The body is not complete, or its beginning is gone.
+    case incomplete
+    /// The response that was to be freshened is not stored any more.
+    case gone
+}
+
+/// The responses in memory, found by primary key and kept below a ceiling of bytes.
+///
+/// Any thread may call any method. The index is split into shards by the upper bits of the key's hash; each has a
+/// mutex, held for one probe by a look-up and for a few hundred instructions by a change. No method holds two at once, and
+/// what a change drops is freed after the lock.
+///
+/// *Bytes.* Bodies reserve their own in the `MemoryBudget`; the store reserves for the rest. Whoever gets no memory calls
+/// `makeRoom`: the shards give up what their S3-FIFO queues miss least, in turns.
+public final class ResponseStore: Sendable {
+    /// A shard in an allocation of its own, so that two locks never share a cache line with each other's data.
+    private final class Part: Sendable {
+        let shard: Mutex<Shard>
+        /// What it holds, for choosing whom to evict from without its lock.
+        let bytes = Atomic<Int>(0)
+
+        init(smallPercent: Int) { shard = Mutex(Shard(smallPercent: smallPercent)) }
+    }
+
+    private let parts: [Part]
+    private let shift: UInt64
+    private let budget: MemoryBudget
+    private let settings: StorageSettings
+    /// Bumped by `removeAll`: see `Generation`.
+    private let epoch = Atomic<UInt32>(0)
+    /// Whose turn it is to evict.
+    private let turn = Atomic<Int>(0)
+    private let stored = Atomic<Int>(0)
+
+    /// - Parameter budget: shared with the bodies on their way.
+    public init(settings: StorageSettings, budget: MemoryBudget) {
+        precondition(settings.shards > 0 && settings.shards.nonzeroBitCount == 1, "shards must be a power of two")
+        self.settings = settings
+        self.budget = budget
+        // One bit less, shifted twice: a single shard needs a shift by 64, which would be undone.
+        shift = 63 - UInt64(settings.shards.trailingZeroBitCount)
+        parts = (0..<settings.shards).map { _ in Part(smallPercent: settings.smallQueuePercent) }
+    }
+
+    // MARK: - Looking up
+
+    /// All that is known under `key`. Allocates nothing.
+    /// - Parameter hash: of `key`, under the process's secret key (`KeyedHash`).
+    public func resource(hash: UInt64, key: Span<UInt8>) -> CachedResource? {
+        part(hash).shard.withLock { $0.resource(hash: hash, key: key) }
+    }
+
+    /// To be taken when a fetch begins, before its request is sent.
+    public func generation(hash: UInt64) -> Generation {
+        part(hash).shard.withLock { currentGeneration(hash, $0) }
+    }
+
+    // MARK: - Storing
+
+    /// Stores `response`, in the place of the same variant if there is one, and evicts what must go for it. Takes the
+    /// unshareable marker away.
+    /// - Parameters:
+    ///   - generation: of the moment the fetch began.
+    ///   - popularity: how many more clients than one waited for it; counts like hits.
+    public func store(
+        _ response: StoredResponse, hash: UInt64, key: Span<UInt8>, generation: Generation, popularity: Int = 0
+    ) -> StoreOutcome {
+        guard response.body.completeLength != nil else { return .incomplete }
+        guard response.size <= settings.objectLimit else { return .tooLarge }
+        let cost = response.overhead + CachedResource.charge(of: response.varyRule) + Charge.variant
+        response.setFrequency(UInt8(clamping: min(3, popularity)))
+        return change(hash, key, reserving: cost) { shard, dropped in
+            guard generation == self.currentGeneration(hash, shard) else { return .outdated }
+            shard.store(response, hash: hash, key: key, dropped: &dropped)
+            return .stored
+        } ?? .noRoom
+    }
+
+    /// Puts `response` in the place of `former`, whose body it shares, after a validation (RFC 9111 §4.3.4).
+    public func freshen(
+        _ former: StoredResponse, with response: StoredResponse, hash: UInt64, key: Span<UInt8>, generation: Generation
+    ) -> StoreOutcome {
+        let cost = response.overhead + CachedResource.charge(of: response.varyRule) + Charge.variant
+        return change(hash, key, reserving: cost) { shard, dropped in
+            guard generation == self.currentGeneration(hash, shard) else { return .outdated }
+            return shard.freshen(former, with: response, hash: hash, key: key, dropped: &dropped) ? .stored : .gone
+        } ?? .noRoom
+    }
+
+    // MARK: - Notes
+
+    /// Remembers that responses to `key` are not to be shared. `false` when there is no room for it.
+    @discardableResult
+    public func markUnshareable(_ marker: UnshareableMarker, hash: UInt64, key: Span<UInt8>) -> Bool {
+        change(hash, key, reserving: 0) { shard, dropped in
+            shard.mark(marker, hash: hash, key: key, dropped: &dropped)
+        } != nil
+    }
+
+    public func clearMarker(hash: UInt64, key: Span<UInt8>) {
+        removing(hash) { shard, dropped in shard.mark(nil, hash: hash, key: key, dropped: &dropped) }
+    }
+
+    /// Remembers by what the responses to `key` vary, so that requests can be told apart while the first of them is still
+    /// on its way. `false` when there is no room for it.
+    @discardableResult
+    public func learnVary(_ rule: VaryRule, hash: UInt64, key: Span<UInt8>) -> Bool {
+        change(hash, key, reserving: CachedResource.charge(of: rule)) { shard, dropped in
+            shard.learn(rule, hash: hash, key: key, dropped: &dropped)
+        } != nil
+    }
+
+    // MARK: - Removing
+
+    /// An unsafe request went over `key` (RFC 9111 §4.4): its responses are dropped and no fetch that has begun is stored.
+    /// By what it varies and whether it may be shared is still known.
+    /// - Returns: the number of responses dropped.
+    @discardableResult
+    public func invalidate(hash: UInt64, key: Span<UInt8>) -> Int {
+        removing(hash) { shard, dropped in shard.invalidate(hash: hash, key: key, dropped: &dropped) }
+    }
+
+    /// Forgets everything about `key`, as a purge does; no fetch that has begun is stored.
+    /// - Returns: the number of responses dropped.
+    @discardableResult
+    public func remove(hash: UInt64, key: Span<UInt8>) -> Int {
+        removing(hash) { shard, dropped in shard.remove(hash: hash, key: key, dropped: &dropped) }
+    }
+
+    /// Forgets everything; no fetch that has begun is stored.
+    /// - Returns: the number of responses dropped.
+    @discardableResult
+    public func removeAll() -> Int {
+        // First: what a shard stores behind its turn compares with the new number.
+        epoch.add(1, ordering: .sequentiallyConsistent)
+        var removed = 0
+        for part in parts {
+            removed += change(part, reserved: 0) { shard, dropped in shard.removeAll(dropped: &dropped) }
+        }
+        return removed
+    }
+
+    // MARK: - Memory
+
+    /// Makes `bytes` free in the budget for a body on its way, evicting what is missed least.
+    ///
+    /// Bodies on their way get no more than `StorageSettings.inFlightLimit` at the expense of what is stored. Those still
+    /// being read after their eviction count as on their way.
+    /// - Returns: `false` when it cannot be: whoever asked waits or gives up.
+    public func makeRoom(bytes: Int) -> Bool {
+        let inFlight = budget.used - stored.load(ordering: .relaxed)
+        guard budget.limit - budget.used < bytes else { return true }
+        guard inFlight + bytes <= settings.inFlightLimit else { return false }
+        return evict(untilFree: bytes)
+    }
+
+    /// Bytes of all that is stored, bodies included.
+    public var bytes: Int { stored.load(ordering: .relaxed) }
+
+    public var numbers: StorageNumbers {
+        var numbers = StorageNumbers()
+        for part in parts { part.shard.withLock { numbers.add($0) } }
+        return numbers
+    }
+
+    private func evict(untilFree bytes: Int) -> Bool {
+        guard bytes <= budget.limit else { return false }
+        var empty = 0
+        while budget.limit - budget.used < bytes {
+            guard empty <= parts.count else { return false }
+            let evicted = change(fullerPart(), reserved: 0) { shard, dropped in shard.evict(dropped: &dropped) }
+            empty = evicted ? 0 : empty + 1
+        }
+        return true
+    }
+
+    /// The fuller of the two whose turn it is: shards stay about equally full, also when they hold few responses each.
+    private func fullerPart() -> Part {
+        let first = turn.wrappingAdd(1, ordering: .relaxed).oldValue
+        let (one, other) = (parts[first & (parts.count - 1)], parts[(first &+ 1) & (parts.count - 1)])
+        return one.bytes.load(ordering: .relaxed) >= other.bytes.load(ordering: .relaxed) ? one : other
+    }
+
+    // MARK: - Under a shard's lock
+
+    private func part(_ hash: UInt64) -> Part { parts[Int(truncatingIfNeeded: (hash >> shift) >> 1)] }
+
+    private func currentGeneration(_ hash: UInt64, _ shard: borrowing Shard) -> Generation {
+        Generation(ofStore: epoch.load(ordering: .sequentiallyConsistent), ofKey: shard.invalidations(of: hash))
+    }
+
+    /// A change that may need memory: for a new resource and `cost`. `nil` when there is none; nothing has happened then.
+    private func change<Result: Sendable>(
+        _ hash: UInt64, _ key: Span<UInt8>, reserving cost: Int, _ body: (inout Shard, inout Dropped) -> Result
+    ) -> Result? {
+        let reserved = cost + Charge.resource + key.count
+        while !budget.reserve(reserved) {
+            guard evict(untilFree: reserved) else { return nil }
+        }
+        return change(part(hash), reserved: reserved, body)
+    }
+
+    @discardableResult
+    private func removing<Result: Sendable>(
+        _ hash: UInt64, _ body: (inout Shard, inout Dropped) -> Result
+    ) -> Result {
+        change(part(hash), reserved: 0, body)
+    }
+
+    /// Changes a shard under its lock; afterwards frees what it dropped and gives back what was reserved in excess.
+    private func change<Result: Sendable>(
+        _ part: Part, reserved: Int, _ body: (inout Shard, inout Dropped) -> Result
+    ) -> Result {
+        var dropped = Dropped()
+        let (result, charge, bytes) = part.shard.withLock { shard in
+            let (charged, bytes) = (shard.charged, shard.bytes)
+            let result = body(&shard, &dropped)
+            part.bytes.store(shard.bytes, ordering: .relaxed)
+            return (result, shard.charged - charged, shard.bytes - bytes)
+        }
+        stored.add(bytes, ordering: .relaxed)
+        budget.release(reserved - charge)
+        return result
+    }
+}

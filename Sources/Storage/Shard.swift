@@ -1,0 +1,275 @@
+internal import Bytes
+internal import HTTPSemantics
+
+/// What stands in the eviction queues: a response, or the notes of a resource that has none.
+enum Tenant: EvictionCandidate {
+    case response(StoredResponse)
+    /// A marker or known `Vary`: cheap to lose, so never spared.
+    case notes
+
+    var frequency: UInt8 {
+        switch self {
+        case .response(let response): response.frequency
+        case .notes: 0
+        }
+    }
+
+    func setFrequency(_ frequency: UInt8) {
+        switch self {
+        case .response(let response): response.setFrequency(frequency)
+        case .notes: break
+        }
+    }
+}
+
+typealias EvictionQueues = S3FIFO<Tenant>
+typealias EvictionSlot = S3FIFO<Tenant>.Slot
+
+/// One part of the store: index, eviction queues, counters. Protected by its shard's mutex.
+///
+/// A resource is here as long as it has a response or a note (a marker, known `Vary`). Its notes stand in the eviction
+/// queues only while it has no response; with its last response evicted they go too.
+///
+/// Every change hands what it dropped to `dropped`, so that bodies are freed behind the lock.
+struct Shard {
+    /// Variants of one resource; the one with the oldest `Date` goes first. Bounds the work of choosing one.
+    static let mostVariants = 64
+    /// Vary rules kept for one resource.
+    static let mostRules = 8
+    /// Counters of invalidations: see `Generation`.
+    static let stripes = 256
+
+    private var table = ResourceTable()
+    private var queues: EvictionQueues
+    private var invalidations = [UInt32](repeating: 0, count: Shard.stripes)
+    /// Reserved for this shard, bodies apart.
+    private(set) var charged = 0
+    /// Bytes of the bodies, which reserve for themselves.
+    private var bodies = 0
+    private(set) var responses = 0
+    private(set) var markers = 0
+    private(set) var evictions = EvictionCounts()
+
+    init(smallPercent: Int) { queues = EvictionQueues(smallPercent: smallPercent) }
+
+    /// Bytes stored, bodies included.
+    var bytes: Int { charged + bodies }
+    var smallBytes: Int { queues.smallBytes }
+    var resources: Int { table.count }
+    var ghostMemory: Int { queues.ghostMemory }
+
+    func resource(hash: UInt64, key: Span<UInt8>) -> CachedResource? { table.resource(hash: hash, key: key) }
+
+    func invalidations(of hash: UInt64) -> UInt32 { invalidations[stripe(hash)] }
+
+    // MARK: - Changes
+
+    mutating func store(_ response: StoredResponse, hash: UInt64, key: Span<UInt8>, dropped: inout Dropped) {
+        let old = table.resource(hash: hash, key: key)
+        var variants = old?.variants ?? []
+        if let index = variants.firstIndex(where: { $0.response.isSameVariant(as: response) }) {
+            let former = variants.remove(at: index)
+            response.setFrequency(max(response.frequency, former.response.frequency))
+            insert(replace(former, with: response, &dropped), into: &variants)
+        } else {
+            let slot = queues.insert(.response(response), hash: hash, size: response.size)
+            account(response)
+            insert(CachedResource.Variant(response: response, slot: slot), into: &variants)
+        }
+        if variants.count > Self.mostVariants { discard(variants.removeLast(), &dropped) }
+        put(
+            variants, knownVary: Self.adding(response.varyRule, to: old?.knownVary ?? []), marker: nil,
+            over: old, hash: hash, key: key, &dropped
+        )
+    }
+
+    /// Whether `former` was still there.
+    mutating func freshen(
+        _ former: StoredResponse, with response: StoredResponse, hash: UInt64, key: Span<UInt8>, dropped: inout Dropped
+    ) -> Bool {
+        guard let old = table.resource(hash: hash, key: key) else { return false }
+        var variants = old.variants
+        guard let index = variants.firstIndex(where: { $0.response === former }) else { return false }
+        let place = variants.remove(at: index)
+        // With another `Vary` than before it may have become the same variant as its neighbour.
+        if let twin = variants.firstIndex(where: { $0.response.isSameVariant(as: response) }) {
+            discard(variants.remove(at: twin), &dropped)
+        }
+        response.setFrequency(former.frequency)
+        insert(replace(place, with: response, &dropped), into: &variants)
+        let rules = Self.adding(response.varyRule, to: old.knownVary)
+        put(variants, knownVary: rules, marker: nil, over: old, hash: hash, key: key, &dropped)
+        return true
+    }
+
+    mutating func mark(_ marker: UnshareableMarker?, hash: UInt64, key: Span<UInt8>, dropped: inout Dropped) {
+        let old = table.resource(hash: hash, key: key)
+        guard old?.marker != marker else { return }
+        put(
+            old?.variants ?? [], knownVary: old?.knownVary ?? [], marker: marker, over: old, hash: hash, key: key, &dropped
+        )
+    }
+
+    mutating func learn(_ rule: VaryRule, hash: UInt64, key: Span<UInt8>, dropped: inout Dropped) {
+        let old = table.resource(hash: hash, key: key)
+        guard !rule.isEmpty, old?.knownVary.first != rule else { return }
+        let rules = Self.adding(rule, to: old?.knownVary ?? [])
+        put(old?.variants ?? [], knownVary: rules, marker: old?.marker, over: old, hash: hash, key: key, &dropped)
+    }
+
+    /// Drops the responses; how it varies and that it may not be shared is still known.
+    mutating func invalidate(hash: UInt64, key: Span<UInt8>, dropped: inout Dropped) -> Int {
+        invalidations[stripe(hash)] &+= 1
+        guard let old = table.resource(hash: hash, key: key) else { return 0 }
+        for variant in old.variants { discard(variant, &dropped) }
+        put([], knownVary: old.knownVary, marker: old.marker, over: old, hash: hash, key: key, &dropped)
+        return old.count
+    }
+
+    mutating func remove(hash: UInt64, key: Span<UInt8>, dropped: inout Dropped) -> Int {
+        invalidations[stripe(hash)] &+= 1
+        guard let old = table.resource(hash: hash, key: key) else { return 0 }
+        for variant in old.variants { discard(variant, &dropped) }
+        put([], knownVary: [], marker: nil, over: old, hash: hash, key: key, &dropped)
+        return old.count
+    }
+
+    mutating func removeAll(dropped: inout Dropped) -> Int {
+        dropped.table = table
+        let removed = responses
+        table.removeAll()
+        queues.removeAll()
+        (charged, bodies, responses, markers) = (0, 0, 0, 0)
+        return removed
+    }
+
+    /// Gives up what is missed least. `false` when there is nothing.
+    mutating func evict(dropped: inout Dropped) -> Bool {
+        guard let eviction = queues.evict() else { return false }
+        evictions.count(eviction.queue)
+        let (slot, hash) = (eviction.slot, eviction.hash)
+        switch eviction.candidate {
+        case .notes:
+            if let resource = table.resource(hash: hash, where: { $0.notesSlot == slot }) { forget(resource, &dropped) }
+        case .response(let response):
+            writeOff(response, &dropped)
+            guard let old = table.resource(hash: hash, where: { $0.variants.contains { $0.slot == slot } }) else { break }
+            let variants = old.variants.filter { $0.slot != slot }
+            if variants.isEmpty {
+                forget(old, &dropped)
+            } else {
+                let new = CachedResource(
+                    hash: hash, key: old.key, variants: variants, knownVary: old.knownVary, marker: old.marker
+                )
+                swap(old, for: new, &dropped)
+            }
+        }
+        return true
+    }
+
+    // MARK: - Pieces of a change
+
+    /// Puts the snapshot with these contents in the place of `old`, or nothing when they say nothing.
+    private mutating func put(
+        _ variants: [CachedResource.Variant], knownVary: [VaryRule], marker: UnshareableMarker?,
+        over old: CachedResource?, hash: UInt64, key: Span<UInt8>, _ dropped: inout Dropped
+    ) {
+        if let slot = old?.notesSlot { queues.remove(slot) }
+        guard !variants.isEmpty || !knownVary.isEmpty || marker != nil else {
+            if let old { forget(old, &dropped) }
+            return
+        }
+        let key = old?.key ?? ByteSlice(copying: key)
+        var notesSlot: EvictionSlot?
+        if variants.isEmpty {
+            let size = Charge.resource + key.count
+            notesSlot = queues.insert(.notes, hash: hash, size: size)
+        }
+        let new = CachedResource(
+            hash: hash, key: key, variants: variants, knownVary: knownVary, marker: marker, notesSlot: notesSlot
+        )
+        if let old {
+            swap(old, for: new, &dropped)
+        } else {
+            table.insert(new)
+            charged += new.charge
+            if marker != nil { markers += 1 }
+        }
+    }
+
+    private mutating func swap(_ old: CachedResource, for new: CachedResource, _ dropped: inout Dropped) {
+        table.replace(old, with: new)
+        charged += new.charge - old.charge
+        if old.marker != nil { markers -= 1 }
+        if new.marker != nil { markers += 1 }
+        dropped.resources.append(old)
+    }
+
+    private mutating func forget(_ resource: CachedResource, _ dropped: inout Dropped) {
+        table.remove(resource)
+        charged -= resource.charge
+        if resource.marker != nil { markers -= 1 }
+        dropped.resources.append(resource)
+    }
+
+    private mutating func discard(_ variant: CachedResource.Variant, _ dropped: inout Dropped) {
+        queues.remove(variant.slot)
+        writeOff(variant.response, &dropped)
+    }
+
+    private mutating func replace(
+        _ former: CachedResource.Variant, with response: StoredResponse, _ dropped: inout Dropped
+    ) -> CachedResource.Variant {
+        queues.replace(former.slot, with: .response(response), size: response.size)
+        account(response)
+        writeOff(former.response, &dropped)
+        return CachedResource.Variant(response: response, slot: former.slot)
+    }
+
+    private mutating func account(_ response: StoredResponse) {
+        charged += response.overhead
+        bodies += response.body.retained
+        responses += 1
+    }
+
+    private mutating func writeOff(_ response: StoredResponse, _ dropped: inout Dropped) {
+        charged -= response.overhead
+        bodies -= response.body.retained
+        responses -= 1
+        dropped.responses.append(response)
+    }
+
+    /// Before all with the same or an older `Date`.
+    private func insert(_ variant: CachedResource.Variant, into variants: inout [CachedResource.Variant]) {
+        let date = variant.response.facts.date
+        let index = variants.firstIndex { $0.response.facts.date <= date } ?? variants.count
+        variants.insert(variant, at: index)
+    }
+
+    private static func adding(_ rule: VaryRule, to rules: [VaryRule]) -> [VaryRule] {
+        if rule.isEmpty || rules.first == rule { return rules }
+        return [rule] + rules.filter { $0 != rule }.prefix(mostRules - 1)
+    }
+
+    private func stripe(_ hash: UInt64) -> Int { Int(truncatingIfNeeded: hash >> 32) & (Self.stripes - 1) }
+}
+
+/// What a change let go of, to be freed when the lock is open again.
+struct Dropped {
+    var responses: [StoredResponse] = []
+    var resources: [CachedResource] = []
+    var table = ResourceTable()
+}
+
+/// Evictions since the start, by the queue they came from.
+struct EvictionCounts {
+    var small = 0
+    var main = 0
+
+    mutating func count(_ queue: EvictionQueue) {
+        switch queue {
+        case .small: small += 1
+        case .main: main += 1
+        }
+    }
+}

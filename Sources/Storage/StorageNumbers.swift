@@ -1,0 +1,30 @@
+/// What the store holds and did, for metrics and status. The shards are read one after another, so that the sums are of
+/// slightly different moments.
+public struct StorageNumbers: Sendable, Equatable {
+    /// Keys about which anything is known.
+    public internal(set) var resources = 0
+    /// Stored responses, all variants.
+    public internal(set) var responses = 0
+    /// Keys known to be unshareable, whether the marker still holds or not.
+    public internal(set) var markers = 0
+    /// Bytes, bodies included.
+    public internal(set) var bytes = 0
+    /// Those in probation.
+    public internal(set) var smallBytes = 0
+    /// Bytes of the ghost queues, which are beside the budget: at most 64 a response.
+    public internal(set) var ghostBytes = 0
+    /// Evictions since the start.
+    public internal(set) var evictedFromSmall = 0
+    public internal(set) var evictedFromMain = 0
+
+    mutating func add(_ shard: borrowing Shard) {
+        resources += shard.resources
+        responses += shard.responses
+        markers += shard.markers
+        bytes += shard.bytes
+        smallBytes += shard.smallBytes
+        ghostBytes += shard.ghostMemory
+        evictedFromSmall += shard.evictions.small
+        evictedFromMain += shard.evictions.main
+    }
+}

@@ -1,0 +1,119 @@
+import Bytes
+import HTTPSemantics
+
+/// Reads the responses to one request out of a connection's bytes: interim ones, the final head, its body.
+///
+/// ```
+/// head ─1xx→ taking ─headTaken→ head
+///  ├─final→ taking ─headTaken→ body ─end→ ended
+///  └─101→ ended
+/// ```
+struct ResponseReader {
+    enum Event {
+        case needMore
+        /// A 1xx head of so many bytes; say `headTaken` once it is dealt with.
+        case interim(length: Int)
+        /// A 101 head of so many bytes: what follows is not HTTP.
+        case switched(length: Int)
+        /// The final head of so many bytes; say `headTaken` once it is dealt with.
+        case head(length: Int)
+        /// Content at `range` of the input, of which `consumed` bytes are done with.
+        case body(Range<Int>, consumed: Int)
+        case end(trailers: ByteSlice?, consumed: Int)
+    }
+
+    enum Ending { case complete, truncated, beforeHead }
+
+    private enum Phase { case head, taking, body, ended }
+
+    private let method: Method
+    private var phase = Phase.head
+    private var parser: ResponseHeadParser
+    private var decoder = BodyDecoder()
+    private var seenInterim = 0
+
+    /// A server that sends more interim responses than this for one request is not making progress.
+    static let maxInterimResponses = 64
+
+    init(method: Method, maxHeadSize: Int) {
+        self.method = method
+        var limits = HeadLimits.response
+        limits.maxHeadBytes = maxHeadSize
+        parser = ResponseHeadParser(limits: limits, answering: method)
+    }
+
+    var isInBody: Bool {
+        switch phase {
+        case .body, .ended: true
+        case .head, .taking: false
+        }
+    }
+
+    /// Whether the connection may carry another request once this response has ended.
+    var keepsAlive: Bool { phase == .ended && parser.head.keepsAlive }
+
+    /// Between `interim`, `switched` or `head` and `headTaken`: the head as it stands in `bytes`.
+    @_lifetime(copy bytes, borrow self)
+    func head(in bytes: Span<UInt8>) -> ReceivedHead {
+        ReceivedHead(parser.head, fields: parser.view(in: bytes))
+    }
+
+    mutating func next(in bytes: Span<UInt8>) throws(MessageSyntaxError) -> Event {
+        switch phase {
+        case .head:
+            guard case .complete(let length) = try parser.parse(bytes) else { return .needMore }
+            phase = .taking
+            let status = parser.head.status
+            if status == .switchingProtocols { return .switched(length: length) }
+            guard status.isInformational else { return .head(length: length) }
+            seenInterim += 1
+            return .interim(length: length)
+        case .taking:
+            return .needMore
+        case .body:
+            let step = try decoder.decode(bytes)
+            switch step.action {
+            case .data(let range):
+                return .body(range, consumed: step.consumed)
+            case .needMore:
+                return step.consumed > 0 ? .body(0..<0, consumed: step.consumed) : .needMore
+            case .end:
+                phase = .ended
+                let trailers = decoder.trailers(in: bytes)
+                guard trailers.lines.count > 0 else { return .end(trailers: nil, consumed: step.consumed) }
+                let lines = ByteBuffer(capacity: 256)
+                lines.appendFields(trailers, connection: ConnectionOptions(), dropping: .framing)
+                return .end(trailers: lines.copied(), consumed: step.consumed)
+            }
+        case .ended:
+            return .needMore
+        }
+    }
+
+    /// The head was dealt with and its bytes consumed.
+    mutating func headTaken() {
+        guard phase == .taking else { return }
+        if parser.head.status.isInformational {
+            parser.reset(answering: method)
+            phase = .head
+        } else {
+            decoder.reset(parser.head.framing)
+            phase = .body
+        }
+    }
+
+    /// Whether this many interim responses are more than can be meant.
+    var hasTooManyInterim: Bool { seenInterim > Self.maxInterimResponses }
+
+    /// The connection ended, and every byte before that went through `next`.
+    mutating func endOfStream() -> Ending {
+        switch phase {
+        case .head, .taking: return .beforeHead
+        case .body:
+            guard decoder.endOfStream() == .complete else { return .truncated }
+            phase = .ended
+            return .complete
+        case .ended: return .complete
+        }
+    }
+}

@@ -1,0 +1,74 @@
+internal import Admin
+internal import ArgumentParser
+internal import Configuration
+internal import Libevent
+
+/// How the commands below find the running proxy.
+struct AdminOption: ParsableArguments {
+    @OptionGroup var file: FileOption
+
+    @Option(
+        help: ArgumentHelp(
+            "The admin listener. (default: as the configuration file says)", valueName: "addr:port|unix:path"),
+        transform: ScalarSyntax<SocketAddress>.address.value(of:))
+    var admin: SocketAddress?
+
+    func client() throws -> AdminClient {
+        if let admin { return AdminClient(address: admin) }
+        // Without a file the address is the default's: that is where a proxy with a file listens.
+        let source = ConfigurationSource(path: file.config)
+        do throws(ConfigurationSource.Failure) {
+            let address = try source.load().admin.address ?? Settings().admin.address
+            return AdminClient(address: address ?? .ipv4(.loopback, port: 0))
+        } catch {
+            throw error.report()
+        }
+    }
+
+    /// Asks; anything but 200 ends the command.
+    func ask(_ method: String, _ path: String, body: String = "") throws -> String {
+        let client = try client()
+        do throws(AdminClient.Failure) {
+            let reply = try client.send(method, path, body: body)
+            if reply.status == 200 { return reply.body }
+            System.writeError("coalesced at \(client.address) answered \(reply.status): \(reply.body)\n")
+        } catch {
+            System.writeError("no coalesced at \(client.address): \(error)\n")
+        }
+        throw ExitStatus.unavailable
+    }
+}
+
+/// `coalesced purge`
+struct Purge: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Remove a stored response, or all of them, from a running proxy.")
+
+    @OptionGroup var admin: AdminOption
+    @Flag(help: "Everything that is stored.") var all = false
+    @Argument(help: ArgumentHelp("The URL as clients ask for it, with every variant of it.")) var url: String?
+
+    func validate() throws {
+        guard all == (url == nil) else { throw ValidationError("Give either a URL or --all.") }
+        guard let url else { return }
+        guard url.hasPrefix("http://") || url.hasPrefix("https://"), !url.contains(where: \.isWhitespace) else {
+            throw ValidationError("'\(url)' is not a URL such as http://www.example.com/page.")
+        }
+    }
+
+    func run() throws {
+        print(try admin.ask("POST", "/purge", body: url ?? "all"), terminator: "")
+    }
+}
+
+/// `coalesced status`
+struct Status: ParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Show how a running proxy is, in JSON.")
+
+    @OptionGroup var admin: AdminOption
+
+    func run() throws {
+        let status = try admin.ask("GET", "/status")
+        print(status, terminator: status.hasSuffix("\n") ? "" : "\n")
+    }
+}

@@ -1,0 +1,23 @@
+internal import ArgumentParser
+
+/// `coalesced check`: what `serve` would say to the file.
+struct Check: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Find every mistake in a configuration file.",
+        discussion: "Prints file:line:column: message for each and exits 78, or says that all is well and exits 0."
+    )
+
+    @OptionGroup var file: FileOption
+
+    func run() throws {
+        var source = ConfigurationSource(path: file.config)
+        // Asked to check, a missing file is a mistake.
+        source.path = source.readPath
+        do throws(ConfigurationSource.Failure) {
+            _ = try source.load()
+            print("\(source.readPath): ok")
+        } catch {
+            throw error.report()
+        }
+    }
+}

@@ -1,0 +1,25 @@
+internal import ArgumentParser
+
+/// The command line. Exit codes follow sysexits: 64 usage, 69 address in use or unavailable, 77 no permission, 78
+/// configuration.
+@main
+struct Coalesced: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "coalesced",
+        abstract: "A caching HTTP reverse proxy that never lets an origin do the same work twice.",
+        discussion: """
+            Identical requests that are in flight at the same moment become one upstream fetch, whose response streams to \
+            everyone who waits for it. What may be reused later is cached by the rules of RFC 9111.
+
+              coalesced --listen 127.0.0.1:8080 --upstream http://127.0.0.1:9000
+              coalesced demo
+            """,
+        version: "coalesced \(Version.current)",
+        subcommands: [Serve.self, Check.self, Demo.self, Purge.self, Status.self, Top.self],
+        defaultSubcommand: Serve.self
+    )
+}
+
+enum Version {
+    static let current = "0.1.0"
+}

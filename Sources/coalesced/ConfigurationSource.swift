@@ -1,0 +1,58 @@
+internal import ArgumentParser
+internal import Configuration
+
+/// Where the settings come from: a file, if there is one, and the flags above it. Read at the start and at each reload.
+struct ConfigurationSource {
+    /// Where a file is looked for when none is named.
+    static let defaultPath = "/etc/coalesced/coalesced.yaml"
+
+    enum Failure: Error {
+        case unreadable(path: String, System.Failure)
+        case mistakes(Mistakes)
+
+        /// Each a line of its own.
+        var lines: [String] {
+            switch self {
+            case .unreadable(let path, let failure): ["\(path): \(failure)"]
+            case .mistakes(let mistakes): mistakes.all.map(\.description)
+            }
+        }
+
+        var exitStatus: ExitCode {
+            switch self {
+            case .unreadable(_, let failure): failure.isForbidden ? ExitStatus.noPermission : ExitStatus.configuration
+            case .mistakes: ExitStatus.configuration
+            }
+        }
+
+        /// For commands that cannot go on: says why and ends.
+        func report() -> ExitCode {
+            System.writeError(lines.map { $0 + "\n" }.joined())
+            return exitStatus
+        }
+    }
+
+    /// What `--config` named. `nil`: the default, if it exists.
+    var path: String?
+    var flags = Overrides()
+
+    func load() throws(Failure) -> Settings {
+        guard let text = try text() else { return Settings.withoutFile.overridden(by: flags) }
+        switch Configuration.load(text: text, path: readPath) {
+        case .success(let settings): return settings.overridden(by: flags)
+        case .failure(let mistakes): throw .mistakes(mistakes)
+        }
+    }
+
+    var readPath: String { path ?? Self.defaultPath }
+
+    /// `nil`: there is no file, and none was named.
+    private func text() throws(Failure) -> String? {
+        do throws(System.Failure) {
+            return try System.contents(of: readPath)
+        } catch {
+            if path == nil, error.isMissing { return nil }
+            throw .unreadable(path: readPath, error)
+        }
+    }
+}

@@ -1,0 +1,58 @@
+internal import Admin
+internal import ArgumentParser
+internal import Configuration
+internal import Libevent
+internal import Proxy
+internal import Upstream
+
+/// `coalesced demo`: a deliberately slow origin and the proxy in front of it, to see with one's own eyes.
+struct Demo: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Try it: a deliberately slow origin with the proxy in front.")
+
+    @Option(
+        help: ArgumentHelp("Where the proxy listens.", valueName: "addr:port"),
+        transform: ScalarSyntax<SocketAddress>.address.value(of:))
+    var listen: SocketAddress = .ipv4(.loopback, port: 8080)
+
+    func run() throws {
+        let origin = try DemoOrigin.start()
+        defer { origin.stop() }
+        var settings = Settings()
+        settings.proxy.listeners = [listen]
+        settings.upstreams = [UpstreamSettings(name: "demo", servers: [UpstreamServer(host: "127.0.0.1", port: origin.port)])]
+        // A port of its own: the usual one may belong to a proxy that runs here.
+        settings.admin.address = .ipv4(.loopback, port: 0)
+        settings.logLevel = .warning
+        try Daemon.run(settings, reloadingFrom: nil) { addresses in
+            print(Self.welcome(addresses, originPort: origin.port))
+            System.flushOutput()
+        }
+    }
+
+    private static func welcome(_ addresses: Daemon.Addresses, originPort: UInt16) -> String {
+        let base = "http://\(addresses.listeners.first.map { "\($0)" } ?? "127.0.0.1")"
+        let admin = addresses.admin.map { "\($0)" } ?? ""
+        return """
+
+            The origin on port \(originPort) takes its time; below it tells of every request that reaches it.
+            Try in another terminal:
+
+              # fifty clients, one fetch: the page takes two seconds to stream, to all of them at once
+              for i in $(seq 50); do curl -sN \(base)/slow | tail -n 1 & done; wait
+              # a stored response, with its Age and Cache-Status
+              curl -i \(base)/slow
+              # never shared: each client gets its own, all at the same time
+              for i in 1 2 3; do curl -s \(base)/private & done; wait
+              # changes every 5 s; found unchanged or fetched anew, never older than that
+              curl -i \(base)/clock
+              # fails every third time, which nobody sees: the stored response is served instead
+              for i in $(seq 6); do curl -s -o /dev/null -w '%{http_code}\\n' \(base)/flaky; sleep 1.5; done
+              # what happened
+              curl -s http://\(admin)/metrics | grep -E 'coalescing|verdicts' | grep -v ' 0$'
+
+            Control-C ends it.
+
+            """
+    }
+}

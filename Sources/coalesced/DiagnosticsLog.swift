@@ -1,0 +1,66 @@
+internal import Configuration
+internal import Logging
+
+/// The diagnostics log: one line each on standard error, with journald's priority in front when that is where it goes.
+struct DiagnosticsLog: LogHandler {
+    var logLevel: Logger.Level
+    var metadata: Logger.Metadata = [:]
+    private let goesToJournal: Bool
+
+    init(level: Logger.Level) {
+        logLevel = level
+        goesToJournal = System.errorsGoToJournal
+    }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+        var line = goesToJournal ? "<\(event.level.priority)>" : "\(System.timestamp()) \(event.level): "
+        line += Self.inOneLine("\(event.message)")
+        let all = metadata.merging(event.metadata ?? [:]) { $1 }
+        for (key, value) in all.sorted(by: { $0.key < $1.key }) { line += " \(key)=\(Self.inOneLine("\(value)"))" }
+        System.writeError(line + "\n")
+    }
+
+    /// What came from outside must not look like a line of ours.
+    private static func inOneLine(_ text: String) -> String {
+        guard text.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) else { return text }
+        return text.unicodeScalars.reduce(into: "") { line, scalar in
+            line += scalar.value < 0x20 || scalar.value == 0x7F ? scalar.escaped(asASCII: true) : String(scalar)
+        }
+    }
+
+    /// A line that is part of the outward contract and has no level, such as `listening on …`.
+    static func announce(_ line: String) {
+        System.writeError((System.errorsGoToJournal ? "<\(Logger.Level.info.priority)>" : "") + line + "\n")
+    }
+}
+
+extension Logger.Level {
+    /// As in syslog (RFC 5424 §6.2.1), which sd-daemon(3) takes up.
+    var priority: Int {
+        switch self {
+        case .critical: 2
+        case .error: 3
+        case .warning: 4
+        case .notice: 5
+        case .info: 6
+        case .debug, .trace: 7
+        }
+    }
+
+    init(_ level: LogLevel) {
+        switch level {
+        case .trace: self = .trace
+        case .debug: self = .debug
+        case .info: self = .info
+        case .notice: self = .notice
+        case .warning: self = .warning
+        case .error: self = .error
+        case .critical: self = .critical
+        }
+    }
+}

@@ -1,0 +1,80 @@
+internal import ArgumentParser
+internal import Configuration
+internal import Libevent
+internal import Telemetry
+internal import Upstream
+
+/// `coalesced serve`: the daemon.
+struct Serve: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Run the proxy (the default).",
+        discussion: """
+            Flags override the file. SIGTERM and SIGINT let requests finish and exit 0, a second one exits at once; SIGHUP \
+            reads the file again. Without a file there is no admin listener unless --admin asks for one.
+            """
+    )
+
+    @OptionGroup var file: FileOption
+
+    @Option(
+        help: ArgumentHelp("Where clients connect; may be repeated. Port 0 picks a free one.", valueName: "addr:port"),
+        transform: ScalarSyntax<SocketAddress>.address.value(of:))
+    var listen: [SocketAddress] = []
+
+    @Option(
+        help: ArgumentHelp("A server of the origin; may be repeated.", valueName: "url"),
+        transform: ScalarSyntax<UpstreamServer>.server.value(of:))
+    var upstream: [UpstreamServer] = []
+
+    @Option(
+        help: ArgumentHelp("The admin listener.", valueName: "addr:port|unix:path"),
+        transform: ScalarSyntax<SocketAddress>.address.value(of:))
+    var admin: SocketAddress?
+
+    @Option(
+        help: ArgumentHelp("Worker loops; 0 is one per core.", valueName: "n"),
+        transform: ScalarSyntax<Int>.workers.value(of:))
+    var workers: Int?
+
+    @Option(
+        help: ArgumentHelp("All bodies in memory together, such as 256MiB.", valueName: "size"),
+        transform: ScalarSyntax<Int>.memory.value(of:))
+    var memory: Int?
+
+    @Option(
+        help: ArgumentHelp("What is logged: trace, debug, info, notice, warning, error, critical.", valueName: "level"),
+        transform: ScalarSyntax<LogLevel>.logLevel.value(of:))
+    var logLevel: LogLevel?
+
+    @Option(
+        help: ArgumentHelp("Where a line for every request goes.", valueName: "file|stdout|off"),
+        transform: ScalarSyntax<AccessLogTarget>.accessLogTarget.value(of:))
+    var accessLog: AccessLogTarget?
+
+    private var flags: Overrides {
+        var flags = Overrides()
+        flags.listeners = listen
+        flags.servers = upstream
+        flags.admin = admin
+        flags.workers = workers
+        flags.memory = memory
+        flags.logLevel = logLevel
+        flags.accessLog = accessLog
+        return flags
+    }
+
+    func run() throws {
+        let source = ConfigurationSource(path: file.config, flags: flags)
+        let settings: Settings
+        do throws(ConfigurationSource.Failure) { settings = try source.load() } catch { throw error.report() }
+        try Daemon.run(settings, reloadingFrom: source)
+    }
+}
+
+/// The file, for the commands that read it.
+struct FileOption: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "The configuration file. (default: \(ConfigurationSource.defaultPath), if it exists)", valueName: "file"))
+    var config: String?
+}

@@ -1,0 +1,26 @@
+internal import Logging
+
+/// Tells systemd how we are (sd_notify(3)); says nothing where nobody asked, which is when `NOTIFY_SOCKET` is not set.
+struct ServiceManager {
+    private let socket: String?
+    private let log: Logger
+
+    init(log: Logger) {
+        socket = System.environment("NOTIFY_SOCKET")
+        self.log = log
+    }
+
+    /// The listeners accept.
+    func ready() { tell("READY=1") }
+    func reloading() { tell("RELOADING=1\nMONOTONIC_USEC=\(System.monotonicMicroseconds())") }
+    func stopping() { tell("STOPPING=1") }
+
+    private func tell(_ state: String) {
+        guard let socket, socket.hasPrefix("/") || socket.hasPrefix("@") else { return }
+        do throws(System.Failure) {
+            try System.send(state, toUnixSocket: socket)
+        } catch {
+            log.warning("the service manager was not told", metadata: ["state": "\(state)", "reason": "\(error)"])
+        }
+    }
+}

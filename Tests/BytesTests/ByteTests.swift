@@ -1,0 +1,165 @@
+import Bytes
+import Testing
+
+@Suite struct ByteSearchTests {
+    @Test func `a byte is found at every place and from every start`() {
+        for length in 0..<40 {
+            for place in 0..<max(1, length) {
+                var text = [UInt8](repeating: 0xff, count: length)
+                if place < length { text[place] = 0xfe }
+                for start in 0...length + 1 {
+                    let found = text.span.firstIndex(of: 0xfe, from: start)
+                    #expect(found == (place < length && start <= place ? place : nil))
+                }
+            }
+        }
+    }
+
+    /// The trick of searching eight bytes at once is known to mark neighbours of a match wrongly.
+    @Test(arguments: [UInt8(0), 1, 0x7f, 0x80, 0xff])
+    func `neighbouring values are not mistaken for the byte`(_ byte: UInt8) {
+        for other in [byte &+ 1, byte &- 1, byte ^ 0x80] {
+            let text: [UInt8] = [other, other, other, byte, other, other, other, other, other]
+            let found = text.span.firstIndex(of: byte)
+            let none = [UInt8](repeating: other, count: 9).span.firstIndex(of: byte)
+            #expect(found == 3 && none == nil)
+        }
+    }
+
+    @Test func `equal is equal in every byte`() {
+        for length in 0..<20 {
+            let text = pattern(0..<length)
+            let same = text.span.isEqual(to: pattern(0..<length).span)
+            #expect(same)
+            for place in 0..<length {
+                var other = text
+                other[place] ^= 0x80
+                let equal = text.span.isEqual(to: other.span)
+                #expect(!equal)
+            }
+        }
+    }
+
+    @Test func `only ASCII letters lose their case`() {
+        for byte in UInt8.min...UInt8.max {
+            let isCapital = (0x41...0x5a).contains(byte)
+            #expect(byte.lowercasedASCII == (isCapital ? byte + 32 : byte))
+        }
+        let text = Array("ConTent-Type".utf8)
+        let (same, other) = (text.span.isEqualIgnoringCase(to: "content-type"), text.span.isEqualIgnoringCase(to: "content-typo"))
+        #expect(same && !other)
+    }
+
+    @Test(arguments: [("", ""), (" ", ""), ("\t a b \t", "a b"), ("a", "a"), ("\r a", "\r a")])
+    func `white space goes at both ends and nowhere else`(_ text: String, _ trimmed: String) {
+        let all = Array(text.utf8)
+        let result = bytes(all.span.trimmingOptionalWhitespace())
+        #expect(result == Array(trimmed.utf8))
+    }
+}
+
+@Suite struct ByteBufferTests {
+    @Test(arguments: [0, 1, 9, 10, 99, 100, 12_345, UInt64.max / 10, UInt64.max])
+    func `numbers are written as Swift writes them`(_ number: UInt64) {
+        let buffer = ByteBuffer(capacity: 16)
+        buffer.append(decimal: number)
+        buffer.append(0x20)
+        buffer.append(hexadecimal: number)
+        #expect(String(buffer.span) == "\(number) \(String(number, radix: 16))")
+    }
+
+    @Test func `negative numbers too`() {
+        let buffer = ByteBuffer(capacity: 1)
+        buffer.append(decimal: Int.min)
+        #expect(String(buffer.span) == "\(Int.min)")
+    }
+
+    @Test(arguments: 0..<30)
+    func `a buffer is what an array would be`(_ seed: Int) {
+        var random = SeededGenerator(seed: UInt64(seed))
+        let buffer = ByteBuffer(capacity: Int.random(in: 0...64, using: &random))
+        var model: [UInt8] = []
+        for _ in 0..<400 {
+            switch Int.random(in: 0..<7, using: &random) {
+            case 0...2:
+                let more = pattern(0..<Int.random(in: 0...50, using: &random))
+                buffer.append(more.span)
+                model += more
+            case 3:
+                buffer.append(7)
+                model.append(7)
+            case 4:
+                let count = Int.random(in: 0...model.count, using: &random)
+                buffer.consume(count)
+                model.removeFirst(count)
+            case 5:
+                let count = Int.random(in: model.count / 2...model.count, using: &random)
+                buffer.truncate(to: count)
+                model.removeLast(model.count - count)
+            default:
+                buffer.reserve(Int.random(in: 0...200, using: &random))
+            }
+            #expect(bytes(buffer.span) == model)
+            #expect(buffer.count == model.count)
+        }
+        let copy = buffer.copied()
+        buffer.removeAll()
+        #expect(bytes([copy]) == model && buffer.isEmpty)
+    }
+}
+
+@Suite struct ByteSliceTests {
+    @Test func `a part of a part is where it should be and shares the memory`() {
+        let slice = ByteSlice("0123456789")
+        let part = slice[2..<8][1..<3]
+        #expect(String(part) == "34")
+        #expect(part.chunk.isSame(as: slice.chunk))
+        #expect(part == ByteSlice("34"))
+        #expect(slice[4..<4].isEmpty && ByteSlice("").isEmpty)
+    }
+}
+
+@Suite struct KeyedHashTests {
+    /// From an implementation of others: `PYTHONHASHSEED=0 python3.11 -c 'print(hash(bytes(range(n))))'`.
+    @Test(arguments: [
+        (1, 0x68a9_1412_8e01_e473), (7, 0x2f09_8ab0_c751_325a), (8, 0xead4_11e6_7ebe_2eea), (9, 0x7592_7f9d_9512_4362),
+        (15, 0xf30e_b725_bb91_c9ea), (16, 0x8972_1884_33a5_c5b7), (63, 0x385d_3e39_e5f3_7359),
+    ] as [(Int, UInt64)])
+    func `the hash is SipHash-1-3`(_ length: Int, _ expected: UInt64) {
+        let text = (0..<length).map { UInt8($0) }
+        let hash = KeyedHash(k0: 0, k1: 0).hash(text.span)
+        #expect(hash == expected)
+    }
+
+    @Test func `another key makes another hash`() {
+        let text = Array("http://example.org/".utf8)
+        let hashes = (0..<100).map { KeyedHash(k0: $0, k1: 0).hash(text.span) }
+        #expect(Set(hashes).count == 100)
+    }
+}
+
+@Suite struct MemoryBudgetTests {
+    @Test func `nobody goes over the ceiling`() {
+        let budget = MemoryBudget(limit: 100)
+        #expect(budget.reserve(100))
+        #expect(!budget.reserve(1))
+        #expect(budget.reserve(0))
+        budget.release(40)
+        #expect(!budget.reserve(41) && budget.reserve(40))
+        #expect(budget.used == 100)
+    }
+}
+
+@Suite struct BufferStockTests {
+    @Test func `a buffer comes back empty, and one that grew does not`() {
+        let stock = BufferStock(bufferCapacity: 64, most: 1)
+        let buffer = stock.lend()
+        buffer.append("left over")
+        stock.takeBack(buffer)
+        let again = stock.lend()
+        #expect(again === buffer && again.isEmpty)
+        again.reserve(1000)
+        stock.takeBack(again)
+        #expect(stock.lend() !== again)
+    }
+}

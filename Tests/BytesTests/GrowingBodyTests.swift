@@ -1,0 +1,180 @@
+import Bytes
+import Testing
+
+@Suite struct GrowingBodyTests {
+    let budget = MemoryBudget(limit: 1 << 20)
+
+    @Test func `a reader gets every byte in order and then the end`() throws {
+        let body = GrowingBody(budget: budget)
+        var cursor = try #require(body.attach())
+        #expect(body.append(pattern(0..<100)) == .accepted)
+        let first = body.take(&cursor)
+        #expect(first.bytes == pattern(0..<100))
+        #expect(first.phase == .open)
+        #expect(body.append(pattern(100..<70_000)) == .accepted)
+        body.complete()
+        let rest = body.take(&cursor)
+        #expect(rest.bytes == pattern(100..<70_000))
+        #expect(rest.phase == .complete && rest.reachesEnd)
+        body.detach(cursor)
+    }
+
+    @Test func `who joins late gets what is already there`() throws {
+        let body = GrowingBody(budget: budget)
+        _ = body.append(pattern(0..<50_000))
+        var cursor = try #require(body.attach())
+        #expect(body.take(&cursor).bytes == pattern(0..<50_000))
+        body.complete()
+        var afterwards = try #require(body.attach())
+        #expect(body.take(&afterwards).bytes == pattern(0..<50_000))
+    }
+
+    @Test func `a body that was cut off never ends cleanly`() throws {
+        let body = GrowingBody(budget: budget)
+        var cursor = try #require(body.attach())
+        _ = body.append(pattern(0..<10))
+        body.fail()
+        let seen = body.take(&cursor)
+        #expect(seen.bytes == pattern(0..<10))
+        #expect(seen.phase == .failed)
+        body.complete()
+        #expect(body.phase == .failed)
+        #expect(body.completePieces == nil && body.completeLength == nil)
+        #expect(body.append(pattern(0..<10)) == .accepted)
+        #expect(body.length == 10)
+    }
+
+    @Test func `reading in small steps says when there is more`() throws {
+        let body = GrowingBody(budget: budget)
+        _ = body.append(pattern(0..<200_000))
+        var open = try #require(body.attach())
+        #expect(body.take(&open, slicesAtOnce: 1).reachesEnd == false)
+        body.complete()
+        var cursor = try #require(body.attach())
+        var all: [UInt8] = []
+        while true {
+            let seen = body.take(&cursor, slicesAtOnce: 1)
+            all += seen.bytes
+            if seen.reachesEnd { break }
+        }
+        #expect(all == pattern(0..<200_000))
+    }
+
+    @Test func `a reader in the middle when the body completes goes on where it was`() throws {
+        let body = GrowingBody(budget: budget)
+        _ = body.append(pattern(0..<100_000))
+        var cursor = try #require(body.attach())
+        body.advance(&cursor, by: 30_000)
+        body.complete()
+        #expect(body.take(&cursor).bytes == pattern(30_000..<100_000))
+        body.advance(&cursor, by: 0)
+        body.detach(cursor)
+    }
+
+    @Test func `an empty body is complete and has no pieces`() throws {
+        let body = GrowingBody(budget: budget)
+        _ = body.append([])
+        body.complete(trailers: ByteSlice("x: y\r\n"))
+        #expect(body.completePieces?.count == 0)
+        #expect(body.completeLength == 0)
+        #expect(body.trailers.map { String($0) } == "x: y\r\n")
+        var cursor = try #require(body.attach())
+        let seen = body.take(&cursor)
+        #expect(seen.phase == .complete && seen.reachesEnd && seen.bytes.isEmpty)
+    }
+
+    @Test(arguments: [0, 1, 1023, 16_384, 16_385, 65_536, 65_537, 200_000])
+    func `a complete body takes its bytes and no more, whether its length was announced or not`(_ length: Int) {
+        do {
+            let announced = GrowingBody(budget: budget, expectedLength: length)
+            let unknown = GrowingBody(budget: budget)
+            for body in [announced, unknown] {
+                for start in stride(from: 0, to: length, by: 1000) { _ = body.append(pattern(start..<min(length, start + 1000))) }
+                body.complete()
+                #expect(body.retained == length)
+                #expect(body.completePieces.map { bytes($0) } == pattern(0..<length))
+            }
+            #expect(budget.used == 2 * length)
+        }
+        #expect(budget.used == 0)
+    }
+
+    @Test func `more than the announced length is taken too`() {
+        let body = GrowingBody(budget: budget, expectedLength: 10)
+        _ = body.append(pattern(0..<8))
+        _ = body.append(pattern(8..<300))
+        body.complete()
+        #expect(body.completePieces.map { bytes($0) } == pattern(0..<300))
+    }
+
+    @Test func `a spent budget takes nothing of the bytes, and they can be offered again`() {
+        let small = MemoryBudget(limit: 100_000)
+        let body = GrowingBody(budget: small)
+        #expect(body.append(pattern(0..<16_384)) == .accepted)
+        #expect(small.reserve(80_000))
+        let used = small.used
+        #expect(body.append(pattern(16_384..<50_000)) == .noMemory)
+        #expect(small.used == used && body.length == 16_384)
+        small.release(80_000)
+        #expect(body.append(pattern(16_384..<50_000)) == .accepted)
+        body.complete()
+        #expect(body.completePieces.map { bytes($0) } == pattern(0..<50_000))
+    }
+
+    @Test func `all memory is given back when the last holder lets go`() {
+        do {
+            let body = GrowingBody(budget: budget)
+            _ = body.append(pattern(0..<123_456))
+            #expect(budget.used > 0)
+        }
+        #expect(budget.used == 0)
+    }
+}
+
+@Suite struct GrowingBodyFollowerTests {
+    let body = GrowingBody(budget: MemoryBudget(limit: 1 << 20))
+
+    @Test func `many appends make one notice until the follower looks`() {
+        let notices = Count()
+        body.follow(id: 1) { notices.up() }
+        for _ in 0..<5 { _ = body.append([1]) }
+        #expect(notices.value == 1)
+        body.rearm(id: 1)
+        _ = body.append([1])
+        #expect(notices.value == 2)
+    }
+
+    @Test func `the end is announced, also to who follows later`() {
+        let early = Count()
+        let late = Count()
+        body.follow(id: 1) { early.up() }
+        body.complete()
+        #expect(early.value == 1)
+        body.follow(id: 2) { late.up() }
+        #expect(late.value == 1)
+    }
+
+    @Test func `who stopped following hears nothing`() {
+        let notices = Count()
+        body.follow(id: 1) { notices.up() }
+        body.unfollow(id: 1)
+        _ = body.append([1])
+        body.fail()
+        #expect(notices.value == 0)
+    }
+
+    @Test func `a body that ended keeps nothing of its fetch alive`() {
+        final class Fetch: Sendable {}
+        weak var held: Fetch?
+        let stored: GrowingBody
+        do {
+            let fetch = Fetch()
+            held = fetch
+            stored = GrowingBody(budget: MemoryBudget(limit: 1 << 20)) { _ = fetch }
+            stored.follow(id: 1) { _ = fetch }
+        }
+        #expect(held != nil)
+        stored.complete()
+        #expect(held == nil)
+    }
+}

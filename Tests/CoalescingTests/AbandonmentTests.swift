@@ -1,0 +1,69 @@
+import Testing
+
+@testable import Coalescing
+
+/// Nobody hangs because somebody forgot.
+struct AbandonmentTests {
+    let log = Log<Outcome>()
+
+    @Test func `dropping an operation fails its waiters`() {
+        do {
+            let operation = ManualOperation()
+            _ = operation.join(.logging(to: log))
+            operation.start()
+        }
+        #expect(log.entries == [.failure("abandoned")])
+    }
+
+    @Test func `dropping an operation fails those who depend on it`() {
+        let dependent = ManualOperation()
+        do {
+            let dependency = ManualOperation()
+            dependent.addDependency(dependency)
+        }
+        dependent.start()
+        #expect(dependent.error?.name.description == "dependency")
+    }
+
+    @Test func `dropping an operation fails those it worked for`() {
+        let inner = ManualOperation()
+        _ = inner.join(.logging(to: log))
+        do {
+            let outer = ManualOperation()
+            outer.start()
+            #expect(outer.coalesce(operation: inner))
+        }
+        #expect(log.entries == [.failure("abandoned")])
+    }
+
+    @Test func `dropping the permit fails the waiters although the manager keeps the operation`() {
+        let manager = OperationQueueManager<String>()
+        let enqueued = manager.enqueue("a", waiter: .logging(to: log)) {
+            ManualOperation { operation in _ = FinishPermit(operation) }
+        }
+        #expect(log.entries == [.failure("abandoned")])
+        #expect(enqueued.operation?.hasEnded == true)
+        #expect(manager.snapshot.inFlight == 0)
+    }
+
+    @Test func `a permit that was spent says nothing more`() {
+        let operation = ManualOperation()
+        _ = operation.join(.logging(to: log))
+        operation.start()
+        FinishPermit(operation).finish(.success(4))
+        #expect(log.entries == [.value(4)])
+    }
+
+    @Test func `a manager lets go of what has ended`() {
+        weak var forgotten: ManualOperation?
+        let manager = OperationQueueManager<String>()
+        do {
+            let operation = ManualOperation()
+            forgotten = operation
+            _ = manager.enqueue("a", waiter: .logging(to: log)) { operation }
+            manager.addAlias(operation, for: "b")
+            operation.finish(.success(1))
+        }
+        #expect(forgotten == nil)
+    }
+}

@@ -1,0 +1,83 @@
+import Testing
+
+@testable import Coalescing
+
+/// The same for callers that `await`.
+struct AsyncFaceTests {
+    let manager = OperationQueueManager<String>()
+
+    /// Waits until `count` wait for the operation under "a", without sleeping: the tasks get there by themselves.
+    private func waiters(_ count: Int) async -> ManualOperation {
+        while true {
+            if let operation = manager.operation(for: "a", as: ManualOperation.self), operation.waiterCount == count {
+                return operation
+            }
+            await Task.yield()
+        }
+    }
+
+    @Test func `many await one execution`() async throws {
+        let tasks = (0..<10).map { _ in Task { try await manager.value(for: "a") { ManualOperation() } } }
+        let operation = await waiters(10)
+        operation.finish(.success(7))
+        for task in tasks { #expect(try await task.value == 7) }
+        #expect(operation.calls.entries == ["execute"])
+    }
+
+    @Test func `a cancelled task leaves, the others go on`() async throws {
+        let staying = Task { try await manager.value(for: "a") { ManualOperation() } }
+        let leaving = Task { try await manager.value(for: "a") { ManualOperation() } }
+        let operation = await waiters(2)
+        leaving.cancel()
+        await #expect(throws: CancellationError.self) { try await leaving.value }
+        #expect(operation.waiterCount == 1)
+        operation.finish(.success(7))
+        #expect(try await staying.value == 7)
+    }
+
+    @Test func `a task cancelled beforehand asks for nothing`() async {
+        let task = Task {
+            while !Task.isCancelled { await Task.yield() }
+            return try await manager.value(for: "a") { ManualOperation() }
+        }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(manager.snapshot.led == 0)
+    }
+
+    @Test func `the error is thrown`() async {
+        let task = Task { try await manager.value(for: "a") { ManualOperation() } }
+        await waiters(1).finish(.failure(Broken()))
+        await #expect(throws: OperationError.self) { try await task.value }
+    }
+
+    @Test func `a refusal is thrown`() async {
+        let operation = ManualOperation()
+        operation.waiterLimit = 0
+        _ = manager.enqueue("a", waiter: nil) { operation }
+        await #expect(throws: Refusal.full) { try await manager.value(for: "a") { ManualOperation() } }
+        operation.cancel()
+    }
+
+    @Test func `work given as a closure runs once, and is cancelled with the last who waits`() async throws {
+        let began = Log<Int>()
+        let stopped = Log<Bool>()
+        let tasks = (0..<3).map { _ in
+            Task {
+                try await manager.value(for: "a") { () -> Int in
+                    began.append(1)
+                    while !Task.isCancelled { await Task.yield() }
+                    stopped.append(true)
+                    throw CancellationError()
+                }
+            }
+        }
+        while manager.operation(for: "a", as: AsyncOperation<Int>.self)?.waiterCount != 3 { await Task.yield() }
+        while began.entries.isEmpty { await Task.yield() }
+        for task in tasks { task.cancel() }
+        for task in tasks { await #expect(throws: CancellationError.self) { try await task.value } }
+        while stopped.entries.isEmpty { await Task.yield() }
+        #expect(began.entries == [1])
+        #expect(manager.snapshot.cancelled == 1)
+    }
+}

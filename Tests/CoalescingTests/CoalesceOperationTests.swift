@@ -1,0 +1,85 @@
+import Testing
+
+@testable import Coalescing
+
+/// An operation that was made with its waiters is taken in by the one in flight.
+struct CoalesceOperationTests {
+    let manager = OperationQueueManager<String>()
+    let log = Log<Outcome>()
+
+    private func operation(_ identifier: String = "a") -> ManualOperation {
+        let operation = ManualOperation(identifier)
+        _ = operation.join(.logging(to: log))
+        return operation
+    }
+
+    @Test func `one executes, both serve their waiters`() {
+        let (first, second) = (operation(), operation())
+        #expect(manager.enqueue(operation: first).isStarted)
+        #expect(manager.enqueue(operation: second).operation === first)
+        first.finish(.success(7))
+        #expect(log.entries == [.value(7), .value(7)])
+        #expect(second.calls.entries.isEmpty)
+        #expect(second.phase == .finished)
+    }
+
+    @Test func `what is streamed reaches both while both are in flight`() {
+        let (first, second) = (operation(), operation())
+        first.start()
+        #expect(first.coalesce(operation: second))
+        first.deliver(3)
+        #expect(log.entries == [.value(3), .value(3)])
+        #expect(second.phase == .executing)
+        first.finish()
+        #expect(second.phase == .finished)
+    }
+
+    @Test func `a late one is served at once`() {
+        let (first, second) = (operation(), operation())
+        first.start()
+        first.deliver(3)
+        #expect(first.coalesce(operation: second))
+        #expect(log.entries == [.value(3), .value(3)])
+    }
+
+    @Test func `a failure reaches both`() {
+        let (first, second) = (operation(), operation())
+        first.start()
+        #expect(first.coalesce(operation: second))
+        first.cancel()
+        #expect(log.entries == [.failure("cancelled"), .failure("cancelled")])
+        #expect(second.phase == .cancelled)
+    }
+
+    @Test func `cancelling the one that was taken in does no harm to the other`() {
+        let (first, second) = (operation(), operation())
+        first.start()
+        #expect(first.coalesce(operation: second))
+        second.cancel()
+        #expect(log.entries == [.failure("cancelled")])
+        #expect(first.waiterCount == 1)
+        #expect(second.calls.entries.isEmpty)
+        first.finish(.success(1))
+        #expect(log.entries == [.failure("cancelled"), .value(1)])
+    }
+
+    @Test func `a finished operation takes nobody in`() {
+        let (first, second) = (operation(), operation())
+        first.start()
+        first.finish(.success(1))
+        #expect(!first.coalesce(operation: second))
+        second.start()
+        #expect(second.calls.entries == ["execute"])
+    }
+
+    @Test func `different work is not taken in`() {
+        let first = operation()
+        #expect(!first.coalesce(operation: operation("b")))
+        #expect(!first.coalesce(operation: OtherOperation()))
+        #expect(!first.coalesce(operation: first))
+    }
+
+    @Test func `an identifier of another type has no place in the table`() {
+        #expect(manager.enqueue(operation: AsyncOperation(identifier: 5) { 1 }).refusal == .foreign)
+    }
+}

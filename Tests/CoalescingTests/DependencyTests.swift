@@ -1,0 +1,122 @@
+import Testing
+
+@testable import Coalescing
+
+/// Operations that wait for others.
+struct DependencyTests {
+    let log = Log<Outcome>()
+
+    @Test func `it begins when all it depends on have succeeded`() {
+        let (first, second, last) = (ManualOperation("1"), ManualOperation("2"), ManualOperation("3"))
+        last.addDependency(first)
+        last.addDependency(second)
+        for operation in [last, first, second] { operation.start() }
+        first.finish(.success(1))
+        #expect(last.phase == .pending)
+        second.finish(.success(2))
+        #expect(last.phase == .executing)
+        #expect(first.value == 1)
+    }
+
+    @Test func `one that is over already is no obstacle`() {
+        let (first, last) = (ManualOperation("1"), ManualOperation("2"))
+        first.start()
+        first.finish(.success(1))
+        #expect(last.addDependency(first))
+        last.start()
+        #expect(last.phase == .executing)
+    }
+
+    @Test(arguments: [true, false])
+    func `failure and cancellation are passed on`(isCancelled: Bool) {
+        let operations = ["1", "2", "3"].map { ManualOperation($0) }
+        operations[1].addDependency(operations[0])
+        operations[2].addDependency(operations[1])
+        _ = operations[2].join(.logging(to: log))
+        for operation in operations { operation.start() }
+        if isCancelled { operations[0].cancel() } else { operations[0].finish(.failure(Broken())) }
+        #expect(log.entries == [.failure("dependency")])
+        #expect(operations[2].calls.entries.isEmpty)
+        guard case .dependency(.dependency(let cause)) = operations[2].error else { Issue.record("no cause"); return }
+        #expect(cause.name.description == (isCancelled ? "cancelled" : "failed"))
+    }
+
+    @Test func `who waits only for the end does not mind a failure`() {
+        let (first, last) = (ManualOperation("1"), ManualOperation("2"))
+        last.addDependency(first, rule: .end)
+        last.start()
+        first.start()
+        first.finish(.failure(Broken()))
+        #expect(last.phase == .executing)
+    }
+
+    @Test func `a circle is refused`() {
+        let operations = ["1", "2", "3"].map { ManualOperation($0) }
+        #expect(operations[1].addDependency(operations[0]))
+        #expect(operations[2].addDependency(operations[1]))
+        #expect(!operations[0].addDependency(operations[2]))
+        #expect(!operations[0].addDependency(operations[0]))
+    }
+
+    @Test func `it is too late to depend once started`() {
+        let operation = ManualOperation()
+        operation.start()
+        #expect(!operation.addDependency(ManualOperation()))
+    }
+
+    @Test func `dependencies hold across queues, and who waits for one takes no slot`() {
+        var settings = OperationQueueManager<String>.Settings()
+        settings.maxConcurrent = 1
+        let (resolvers, fetchers) = (OperationQueueManager<String>(settings: settings), OperationQueueManager<String>(settings: settings))
+        let resolve = resolvers.enqueue("host", waiter: nil) { ManualOperation("host") }.operation
+        let task = OperationTask { ManualOperation("page") }.after { resolve }
+        let fetch = fetchers.enqueue("page", waiter: .logging(to: log), task: task).operation
+        let other = fetchers.enqueue("other", waiter: nil) { ManualOperation("other") }.operation
+        #expect(fetch?.phase == .pending)
+        #expect(other?.phase == .executing)
+        resolve?.finish(.success(1))
+        #expect(fetch?.phase == .ready)
+        other?.finish(.success(1))
+        #expect(fetch?.phase == .executing)
+        fetch?.finish(.success(9))
+        #expect(log.entries == [.value(9)])
+    }
+
+    /// The same manager and even the same identifier's shard: dependencies are made without a lock.
+    @Test func `a task makes its dependencies, shared like any others, and only when they are needed`() {
+        let manager = OperationQueueManager<String>()
+        let made = Log<String>()
+        let resolve: @Sendable () -> Operation? = {
+            manager.enqueue("host", waiter: nil) { () -> OtherOperation in
+                made.append("resolve")
+                return OtherOperation("host")
+            }.operation
+        }
+        let pages = ["a", "b", "a"].map { name in
+            let task = OperationTask<ManualOperation> { made.append(name); return ManualOperation(name) }.after(resolve)
+            return manager.enqueue(name, waiter: .logging(to: log), task: task).operation
+        }
+        #expect(made.entries == ["a", "resolve", "b"])
+        manager.operation(for: "host", as: OtherOperation.self)?.finish(.success(1))
+        #expect(pages.allSatisfy { $0?.phase == .executing })
+    }
+
+    @Test func `a dependency that cannot be had is a failed one`() {
+        let operation = OperationTask { ManualOperation() }.after { nil }.make()
+        operation.start()
+        #expect(operation.error?.name.description == "dependency")
+        #expect(operation.calls.entries.isEmpty)
+    }
+
+    @Test func `cancelling who waits leaves the dependency alone`() {
+        let manager = OperationQueueManager<String>()
+        let (first, last) = (ManualOperation("1"), ManualOperation("2"))
+        last.addDependency(first)
+        _ = manager.enqueue("2", waiter: .logging(to: log)) { last }
+        last.cancel()
+        first.start()
+        first.finish(.success(1))
+        #expect(log.entries == [.failure("cancelled")])
+        #expect(manager.snapshot.inFlight == 0)
+    }
+}

@@ -1,0 +1,179 @@
+import Testing
+
+@testable import Coalescing
+
+/// `enqueue` joins or starts, as one step.
+struct JoiningTests {
+    let manager = OperationQueueManager<String>()
+    let log = Log<Outcome>()
+
+    private func enqueue(_ identifier: String = "a", accepts: (@Sendable (Int) -> Bool)? = nil) -> Enqueued<ManualOperation, Never> {
+        manager.enqueue(identifier, waiter: .logging(to: log, accepts: accepts)) { ManualOperation(identifier) }
+    }
+
+    @Test func `the second caller joins what the first started`() throws {
+        let first = enqueue()
+        let second = manager.enqueue("a", waiter: .logging(to: log)) { () -> ManualOperation in
+            Issue.record("made without need")
+            return ManualOperation()
+        }
+        #expect(first.isStarted)
+        #expect(second.isJoined)
+        #expect(first.operation === second.operation)
+        first.operation?.finish(.success(7))
+        #expect(log.entries == [.value(7), .value(7)])
+        #expect(first.operation?.calls.entries == ["execute"])
+    }
+
+    @Test func `after the end the next caller starts anew`() {
+        let first = enqueue().operation
+        first?.finish(.success(1))
+        let second = enqueue()
+        #expect(second.isStarted)
+        #expect(second.operation !== first)
+    }
+
+    @Test func `a caller that is called back and asks again starts anew`() {
+        let again = Log<Bool>()
+        let waiter = Waiter<Int>(on: InlineQueue.shared) { [manager, log] _ in
+            again.append(manager.enqueue("a", waiter: .logging(to: log)) { ManualOperation() }.isStarted)
+        }
+        manager.enqueue("a", waiter: waiter) { ManualOperation() }.operation?.finish(.success(1))
+        #expect(again.entries == [true])
+        #expect(manager.operation(for: "a", as: ManualOperation.self)?.phase == .executing)
+    }
+
+    @Test func `different identifiers are different work`() {
+        #expect(enqueue("a").isStarted)
+        #expect(enqueue("b").isStarted)
+    }
+
+    @Test func `the same identifier of another class is different work`() {
+        let first = enqueue()
+        let second = manager.enqueue("a", waiter: .logging(to: log)) { OtherOperation() }
+        #expect(first.isStarted)
+        #expect(second.isStarted)
+        #expect(manager.operation(for: "a", as: OtherOperation.self) === second.operation)
+        #expect(manager.operation(for: "a", as: ManualOperation.self) === first.operation)
+    }
+
+    @Test func `what has been found is neither joined nor started`() {
+        let first = enqueue()
+        let second = manager.enqueue("a", waiter: .logging(to: log), unless: { 42 }) { ManualOperation() }
+        guard case .found(42) = second else { Issue.record("\(second)"); return }
+        #expect(first.operation?.waiterCount == 1)
+        #expect(manager.snapshot.found == 1)
+    }
+
+    @Test func `work that nobody waits for is done and joined all the same`() {
+        let refresh = manager.enqueue("a", waiter: nil, priority: .background) { ManualOperation() }
+        #expect(refresh.token == WaiterToken.none)
+        #expect(enqueue().isJoined)
+        refresh.operation?.finish(.success(2))
+        #expect(log.entries == [.value(2)])
+    }
+
+    @Test func `a late caller is served at once`() {
+        enqueue().operation?.deliver(5)
+        #expect(enqueue().isLate)
+        #expect(log.entries == [.value(5), .value(5)])
+        #expect(manager.snapshot.joinedLate == 1)
+    }
+
+    @Test func `a late caller that does not accept the value starts its own, and the first lives on`() {
+        let first = enqueue().operation
+        first?.deliver(5)
+        let second = enqueue(accepts: { $0 > 10 })
+        #expect(second.isStarted)
+        #expect(enqueue().operation === second.operation)
+        first?.finish()
+        #expect(manager.operation(for: "a", as: ManualOperation.self) === second.operation)
+        #expect(manager.snapshot.overtaken == 1)
+    }
+
+    @Test func `a closed operation is overtaken`() {
+        let first = enqueue().operation
+        first?.close()
+        let second = enqueue()
+        #expect(second.isStarted)
+        first?.finish(.success(1))
+        second.operation?.finish(.success(2))
+        #expect(log.entries == [.value(1), .value(2)])
+        #expect(manager.snapshot.overtaken == 1)
+        #expect(manager.snapshot.inFlight == 0)
+    }
+
+    @Test func `an operation made closed serves the one it was made for`() {
+        let first = manager.enqueue("a", waiter: .logging(to: log)) { () -> ManualOperation in
+            let operation = ManualOperation()
+            operation.close()
+            return operation
+        }
+        #expect(first.isStarted)
+        #expect(enqueue().isStarted)
+        first.operation?.finish(.success(1))
+        #expect(log.entries == [.value(1)])
+    }
+
+    @Test func `a full operation is not replaced but named`() {
+        let first = enqueue().operation
+        first?.waiterLimit = 1
+        guard case .refused(.full, let by) = enqueue() else { Issue.record("let in"); return }
+        #expect(by === first)
+        #expect(manager.snapshot.refused == 1)
+    }
+
+    @Test func `an operation that was used before is not taken`() {
+        let used = ManualOperation()
+        used.start()
+        #expect(manager.enqueue("a", waiter: .logging(to: log)) { used }.refusal == .foreign)
+        #expect(manager.snapshot.inFlight == 0)
+        #expect(manager.snapshot.queued == 0)
+    }
+
+    /// Filed under the superclass, nobody who asks for the class would ever find it.
+    @Test func `an operation of another class than was asked for is not taken`() {
+        let enqueued = manager.enqueue("a", waiter: .logging(to: log)) { () -> ManualOperation in OtherOperation() }
+        #expect(enqueued.refusal == .foreign)
+        #expect(log.entries.isEmpty || log.entries == [.failure("abandoned")])
+    }
+
+    /// While the old one is still inside `execute()`, the next is found by all but does not begin.
+    @Test func `two executions of one identifier never overlap, even when the first is cancelled while it begins`() {
+        let order = Log<String>()
+        let manager = manager
+        let first = manager.enqueue("a", waiter: .logging(to: log)) {
+            ManualOperation { operation in
+                operation.cancel()
+                let second = manager.enqueue("a", waiter: nil) { ManualOperation { _ in order.append("second begins") } }
+                order.append("second is \(second.operation.map { "\($0.phase)" } ?? "missing")")
+                order.append("first returns")
+            }
+        }
+        #expect(order.entries == ["second is pending", "first returns", "second begins"])
+        #expect(first.operation?.calls.entries == ["execute", "cancelWork"])
+        #expect(log.entries == [.failure("cancelled")])
+    }
+
+    @Test func `everything can be cancelled at once`() {
+        _ = enqueue("a")
+        _ = enqueue("b")
+        #expect(manager.operations.count == 2)
+        manager.cancelAll()
+        #expect(manager.operations.isEmpty)
+        #expect(log.entries == [.failure("cancelled"), .failure("cancelled")])
+        #expect(manager.snapshot.cancelled == 2)
+    }
+
+    @Test func `the numbers tell what happened`() {
+        let first = enqueue()
+        _ = enqueue(accepts: { _ in false })
+        #expect(manager.snapshot.inFlight == 1)
+        first.operation?.deliver(1)
+        first.operation?.finish()
+        enqueue().operation?.finish(.failure(Broken()))
+        var expected = OperationQueueSnapshot()
+        (expected.led, expected.joined, expected.released, expected.finished, expected.failed) = (2, 1, 1, 1, 1)
+        #expect(manager.snapshot == expected)
+    }
+}

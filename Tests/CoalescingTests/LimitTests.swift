@@ -1,0 +1,109 @@
+import Testing
+
+@testable import Coalescing
+
+/// The manager keeps to its limits.
+struct LimitTests {
+    let log = Log<Outcome>()
+    let manager: OperationQueueManager<String>
+
+    init() {
+        var settings = OperationQueueManager<String>.Settings()
+        settings.maxConcurrent = 1
+        settings.maxQueued = 2
+        manager = OperationQueueManager(settings: settings)
+    }
+
+    private func enqueue(_ identifier: String, priority: OperationPriority = .normal) -> Enqueued<ManualOperation, Never> {
+        manager.enqueue(identifier, waiter: .logging(to: log), priority: priority) { ManualOperation(identifier) }
+    }
+
+    @Test func `a streaming operation holds its slot until it is over`() {
+        let (first, second) = (enqueue("a").operation, enqueue("b").operation)
+        first?.deliver(1)
+        #expect(second?.phase == .ready)
+        first?.finish()
+        #expect(second?.phase == .executing)
+    }
+
+    @Test func `what waits to start is joined like what runs`() {
+        _ = enqueue("a")
+        _ = enqueue("b")
+        #expect(enqueue("b").isJoined)
+        #expect(manager.snapshot.queued == 1)
+    }
+
+    @Test func `beyond the bound new work is refused and old work joined`() {
+        for name in ["a", "b", "c"] { #expect(enqueue(name).isStarted) }
+        #expect(enqueue("d").refusal == .queueFull)
+        #expect(enqueue("c").isJoined)
+        #expect(manager.enqueue(plain: PlainOperation()).refusal == .queueFull)
+    }
+
+    @Test func `what is cancelled in the queue never executes and makes room`() {
+        _ = enqueue("a")
+        let waiting = enqueue("b").operation
+        waiting?.cancel()
+        #expect(waiting?.calls.entries == [])
+        #expect(manager.snapshot.queued == 0)
+        #expect(enqueue("b").isStarted)
+    }
+
+    @Test func `the last to leave takes waiting work out of the queue`() {
+        _ = enqueue("a")
+        let waiting = enqueue("b")
+        waiting.operation?.lastLeavePolicy = .cancel
+        if let token = waiting.token { waiting.operation?.leave(token) }
+        #expect(manager.snapshot.inFlight == 1)
+        #expect(waiting.operation?.calls.entries == ["lastWaiterLeft"])
+    }
+
+    @Test func `a client that joins a refresh makes it urgent`() {
+        let first = enqueue("a").operation
+        let normal = enqueue("b").operation
+        let refresh = manager.enqueue("c", waiter: nil, priority: .background) { ManualOperation("c") }.operation
+        _ = enqueue("c", priority: .high)
+        first?.finish(.success(1))
+        #expect(refresh?.phase == .executing)
+        #expect(normal?.phase == .ready)
+    }
+
+    @Test func `plain work counts too`() {
+        let order = Log<String>()
+        let plain = PlainOperation { _ in order.append("plain") }
+        let first = enqueue("a").operation
+        #expect(manager.enqueue(plain: plain).isStarted)
+        #expect(order.entries.isEmpty)
+        first?.finish(.success(1))
+        #expect(order.entries == ["plain"])
+        let second = enqueue("b").operation
+        plain.finish(Broken())
+        #expect(plain.error?.name.description == "failed")
+        #expect(second?.phase == .executing)
+    }
+
+    @Test func `paused, everything waits; resumed, it goes on`() {
+        manager.pause()
+        let operation = enqueue("a").operation
+        #expect(operation?.phase == .ready)
+        manager.resume()
+        #expect(operation?.phase == .executing)
+    }
+
+    @Test func `a higher limit takes effect at once`() {
+        let operations = ["a", "b", "c"].map { enqueue($0).operation }
+        manager.maxConcurrent = 3
+        #expect(operations.allSatisfy { $0?.phase == .executing })
+    }
+
+    /// The slot is passed on by a loop; were it passed on from inside `finish`, ten thousand frames would pile up.
+    @Test func `any number of operations that finish at once need no stack`() {
+        manager.maxQueued = .max
+        manager.pause()
+        for number in 0..<10_000 {
+            _ = manager.enqueue("\(number)", waiter: nil) { ManualOperation("\(number)") { $0.finish(.success(1)) } }
+        }
+        manager.resume()
+        #expect(manager.snapshot.finished == 10_000)
+    }
+}

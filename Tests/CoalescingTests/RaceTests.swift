@@ -1,0 +1,287 @@
+import Glibc
+import Synchronization
+import Testing
+
+import class Foundation.ProcessInfo
+
+@testable import Coalescing
+
+/// Random events from several threads on few identifiers, judged against three promises: every caller is called back exactly once (never
+/// when `leave` said so), on its own queue, and no identifier is ever worked on twice at a time.
+///
+/// Each round has the threads walk the same identifiers in step, so that they meet on each; what they do there is drawn by dice.
+/// `COALESCING_RACE_EVENTS` sets how many events there are (a million by default; fewer under a sanitizer).
+@Suite(.serialized)
+struct RaceTests {
+    private static let events = ProcessInfo.processInfo.environment["COALESCING_RACE_EVENTS"].flatMap { Int($0) } ?? 1_000_000
+
+    @Test(arguments: [UInt64(1)])
+    func `whatever races, everyone is called once, at home, and no work is done twice at a time`(seed: UInt64) {
+        let race = Race(isAlwaysShared: true, events: Self.events, seed: seed)
+        race.run()
+        #expect(race.faults.entries == [])
+        #expect(race.events >= Self.events)
+    }
+
+    @Test func `the same with limits, closing, streams and waiters that do not accept, except that closed work may be done twice`() {
+        let race = Race(isAlwaysShared: false, events: Self.events / 2, seed: 2)
+        race.run()
+        #expect(race.faults.entries == [])
+    }
+}
+
+/// Counts what works on one identifier.
+private final class Site: Sendable {
+    let working = Atomic(0)
+}
+
+private final class RacingOperation: CoalescibleOperation<Int> {
+    let site: Site
+    let race: Race
+    let isWorking = Atomic(false)
+    let finishesAtOnce: Bool
+
+    nonisolated init(_ identifier: Int, race: Race, dice: UInt64) {
+        site = race.sites[identifier]
+        self.race = race
+        finishesAtOnce = dice % 4 == 0
+        super.init(identifier: identifier)
+        if dice % 3 == 0 { lastLeavePolicy = .cancel }
+    }
+
+    override func execute() {
+        isWorking.store(true, ordering: .sequentiallyConsistent)
+        if site.working.wrappingAdd(1, ordering: .sequentiallyConsistent).oldValue != 0, race.isAlwaysShared {
+            race.faults.append("two work on \(identifier)")
+        }
+        if finishesAtOnce {
+            stopWorking()
+            finish(.success(1))
+        }
+    }
+
+    override func cancelWork() { stopWorking() }
+
+    nonisolated func stopWorking() {
+        if isWorking.exchange(false, ordering: .sequentiallyConsistent) {
+            site.working.wrappingSubtract(1, ordering: .sequentiallyConsistent)
+        }
+    }
+}
+
+/// One thread: the callback queue of its waiters, and what became of each of them.
+private final class Worker: CallbackQueue {
+    private struct State: Sendable {
+        var callbacks: [@Sendable () -> Void] = []
+        var calls: [UInt8] = []
+        var gone: [Bool] = []
+        var thread: UInt = 0
+    }
+
+    private let state = Protected(State())
+
+    func enqueue(_ callback: @escaping @Sendable () -> Void) {
+        state.withLock { $0.callbacks.append(callback) }
+    }
+
+    func moveIn() { state.withLock { $0.thread = pthread_self() } }
+
+    func runCallbacks() {
+        for callback in state.withLock({ state in defer { state.callbacks = [] }; return state.callbacks }) { callback() }
+    }
+
+    func newWaiter() -> Int {
+        state.withLock { state in
+            state.calls.append(0)
+            state.gone.append(false)
+            return state.calls.count - 1
+        }
+    }
+
+    func called(_ waiter: Int, faults: Log<String>) {
+        let isHome = state.withLock { state in
+            state.calls[waiter] += 1
+            return state.thread == pthread_self()
+        }
+        if !isHome { faults.append("called elsewhere") }
+    }
+
+    /// It will never be called: it left in time or was never let in.
+    func isOut(_ waiter: Int) { state.withLock { $0.gone[waiter] = true } }
+
+    /// Judges all waiters and forgets them.
+    func judge(faults: Log<String>) {
+        let wrong = state.withLock { state in
+            defer { (state.calls, state.gone) = ([], []) }
+            return zip(state.calls, state.gone).filter { $0 != ($1 ? 0 : 1) }
+        }
+        for (calls, gone) in wrong { faults.append("called \(calls) times, \(gone ? "although it had left" : "not once")") }
+    }
+}
+
+private final class Race: Sendable {
+    static let threads = 4
+    static let identifiers = 32
+
+    let isAlwaysShared: Bool
+    let sites = (0..<Race.identifiers).map { _ in Site() }
+    let faults = Log<String>()
+    private let rounds: Int
+    private let seed: UInt64
+    private let manager: OperationQueueManager<Int>
+    private let workers = (0..<Race.threads).map { _ in Worker() }
+    private let barrier = Barrier(Race.threads)
+    private let counted = Atomic(0)
+
+    var events: Int { counted.load(ordering: .relaxed) }
+
+    init(isAlwaysShared: Bool, events: Int, seed: UInt64) {
+        self.isAlwaysShared = isAlwaysShared
+        self.seed = seed
+        rounds = events / (Self.threads * Self.identifiers) + 1
+        var settings = OperationQueueManager<Int>.Settings()
+        settings.shards = 4
+        if !isAlwaysShared { (settings.maxConcurrent, settings.maxQueued) = (8, 16) }
+        manager = OperationQueueManager(settings: settings)
+    }
+
+    func run() {
+        onThreads(Self.threads) { number in
+            var thread = RacingThread(worker: self.workers[number], race: self, manager: self.manager, seed: self.seed &* 1000 &+ UInt64(number))
+            thread.worker.moveIn()
+            for _ in 0..<self.rounds {
+                self.barrier.wait()
+                for identifier in 0..<Self.identifiers { thread.act(on: identifier) }
+                self.barrier.wait()
+                // What is left over is finished by all threads together; only then can the waiters be judged.
+                for operation in self.manager.operations { thread.finish(operation) }
+                self.barrier.wait()
+                if number == 0 { self.judgeManager() }
+                thread.worker.runCallbacks()
+                thread.worker.judge(faults: self.faults)
+            }
+            self.counted.wrappingAdd(thread.events, ordering: .relaxed)
+        }
+    }
+
+    private func judgeManager() {
+        let snapshot = manager.snapshot
+        if snapshot.inFlight != 0 { faults.append("\(snapshot.inFlight) left in flight") }
+        if snapshot.finished + snapshot.failed + snapshot.cancelled != snapshot.led { faults.append("lost an operation") }
+        if sites.contains(where: { $0.working.load(ordering: .relaxed) != 0 }) { faults.append("still working") }
+    }
+}
+
+private struct RacingThread {
+    let worker: Worker
+    private let race: Race
+    private let manager: OperationQueueManager<Int>
+    private var dice: Dice
+    private var stay: (operation: RacingOperation, token: WaiterToken, waiter: Int)?
+    private(set) var events = 0
+
+    init(worker: Worker, race: Race, manager: OperationQueueManager<Int>, seed: UInt64) {
+        self.worker = worker
+        self.race = race
+        self.manager = manager
+        dice = Dice(seed: seed)
+    }
+
+    mutating func act(on identifier: Int) {
+        events += 1
+        let choice = dice.roll(16)
+        switch choice {
+        case 0...6: join(identifier)
+        case 7...8: coalesce(identifier)
+        case 9...10: leave()
+        case 11...13: finish(identifier)
+        case 14: _ = manager.operation(for: identifier, as: RacingOperation.self)?.cancel()
+        default: disturb(identifier)
+        }
+        if choice % 5 == 0 { worker.runCallbacks() }
+    }
+
+    private func waiter() -> (Waiter<Int>, Int) {
+        let number = worker.newWaiter()
+        return (Waiter(on: worker) { [worker, race] _ in worker.called(number, faults: race.faults) }, number)
+    }
+
+    private mutating func join(_ identifier: Int) {
+        var (waiter, number) = waiter()
+        if !race.isAlwaysShared, dice.roll(4) == 0 {
+            waiter = Waiter(on: worker, accepts: { $0 > 1 }, handler: waiter.handler)
+        }
+        let roll = dice.roll()
+        let race = race
+        let enqueued = manager.enqueue(identifier, waiter: waiter, priority: roll % 2 == 0 ? .high : .background) {
+            () -> RacingOperation in RacingOperation(identifier, race: race, dice: roll)
+        }
+        guard let operation = enqueued.operation, let token = enqueued.token else { return worker.isOut(number) }
+        switch dice.roll(4) {
+        case 0:
+            if operation.leave(token) { worker.isOut(number) }
+        case 1:
+            leave()
+            stay = (operation, token, number)
+        default:
+            break
+        }
+    }
+
+    private mutating func coalesce(_ identifier: Int) {
+        let operation = RacingOperation(identifier, race: race, dice: dice.roll())
+        let (waiter, number) = waiter()
+        guard case .joined(let token, _) = operation.join(waiter) else { return worker.isOut(number) }
+        // Refused, it is dropped at the end of this function, and calls back with `.abandoned`.
+        _ = manager.enqueue(operation: operation)
+        if dice.roll(3) == 0, operation.leave(token) { worker.isOut(number) }
+    }
+
+    private mutating func leave() {
+        guard let stay else { return }
+        if stay.operation.leave(stay.token) { worker.isOut(stay.waiter) }
+        self.stay = nil
+    }
+
+    private mutating func finish(_ identifier: Int) {
+        guard let operation = manager.operation(for: identifier, as: RacingOperation.self),
+            operation.isWorking.load(ordering: .acquiring)
+        else { return }
+        switch dice.roll(4) {
+        case 0:
+            operation.stopWorking()
+            operation.finish(.failure(Broken()))
+        case 1:
+            operation.deliver(1)
+        default:
+            operation.stopWorking()
+            operation.finish(.success(1))
+        }
+    }
+
+    private mutating func disturb(_ identifier: Int) {
+        guard !race.isAlwaysShared else { return coalesce(identifier) }
+        switch dice.roll(4) {
+        case 0: _ = manager.operation(for: identifier, as: RacingOperation.self)?.close()
+        case 1:
+            if let operation = manager.operation(for: identifier, as: RacingOperation.self) {
+                manager.addAlias(operation, for: (identifier + 1) % Race.identifiers)
+            }
+        case 2: manager.operation(for: identifier, as: RacingOperation.self)?.waiterLimit = dice.roll(4)
+        default:
+            manager.pause()
+            manager.enqueue(plain: PlainOperation { $0.finish() })
+            manager.resume()
+        }
+    }
+
+    /// Ends what is left over.
+    func finish(_ operation: Operation) {
+        if let operation = operation as? RacingOperation, operation.isWorking.load(ordering: .acquiring) {
+            operation.stopWorking()
+            operation.finish(.success(1))
+        } else {
+            operation.cancel()
+        }
+    }
+}

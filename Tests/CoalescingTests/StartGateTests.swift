@@ -1,0 +1,112 @@
+import Testing
+
+@testable import Coalescing
+
+/// A limit, priorities, and nobody who waits for ever.
+struct StartGateTests {
+    private final class Member: Sendable {
+        let name: Int
+        init(_ name: Int) { self.name = name }
+    }
+
+    private func gate(_ maxConcurrent: Int, maxQueued: Int = .max, aging: Int = .max) -> StartGate<Member> {
+        StartGate(maxConcurrent: maxConcurrent, maxQueued: maxQueued, agingInterval: aging)
+    }
+
+    private func put(_ members: [(Int, OperationPriority)], into gate: inout StartGate<Member>) -> [Member] {
+        members.map { name, priority in
+            let member = Member(name)
+            _ = gate.admit()
+            gate.enter(member)
+            gate.submit(member, priority: priority)
+            return member
+        }
+    }
+
+    /// Lets one run after the other and writes down the order.
+    private func drain(_ gate: inout StartGate<Member>) -> [Int] {
+        var order: [Int] = []
+        while let member = gate.next() {
+            order.append(member.name)
+            gate.leave(member)
+        }
+        return order
+    }
+
+    @Test func `no more run than may`() {
+        var gate = gate(2)
+        let members = put([(1, .normal), (2, .normal), (3, .normal)], into: &gate)
+        let started = [gate.next()?.name, gate.next()?.name, gate.next()?.name]
+        #expect(started == [1, 2, nil])
+        gate.leave(members[0])
+        let next = gate.next()?.name
+        #expect(next == 3)
+        #expect(gate.running == 2)
+        #expect(gate.queued == 0)
+    }
+
+    @Test func `the urgent go first, equals in the order they came`() {
+        var gate = gate(1)
+        _ = put([(1, .low), (2, .high), (3, .background), (4, .normal), (5, .high), (6, .low)], into: &gate)
+        let order = drain(&gate)
+        #expect(order == [2, 5, 4, 1, 6, 3])
+    }
+
+    @Test func `every few grants the longest waiting goes first`() {
+        var gate = gate(1, aging: 3)
+        _ = put([(0, .background)] + (1...5).map { ($0, .high) }, into: &gate)
+        let order = drain(&gate)
+        #expect(order == [1, 2, 0, 3, 4, 5])
+    }
+
+    @Test func `a stream of urgent work does not starve the rest`() {
+        var gate = gate(1, aging: 8)
+        _ = put([(0, .background)], into: &gate)
+        var grants = 0
+        while grants < 100 {
+            grants += 1
+            _ = put([(grants, .high)], into: &gate)
+            guard let member = gate.next() else { break }
+            gate.leave(member)
+            if member.name == 0 { break }
+        }
+        #expect(grants <= 8)
+    }
+
+    @Test func `no more wait than may`() {
+        var gate = gate(1, maxQueued: 2)
+        let admitted = (0..<4).map { _ in gate.admit() }
+        #expect(admitted == [true, true, true, false])
+        gate.withdraw()
+        let afterwards = gate.admit()
+        #expect(afterwards)
+    }
+
+    @Test func `while paused nobody starts and slots count for nothing`() {
+        var gate = gate(4, maxQueued: 1)
+        gate.isPaused = true
+        _ = put([(1, .normal)], into: &gate)
+        let next = gate.next()?.name
+        let admitted = gate.admit()
+        #expect(next == nil)
+        #expect(!admitted)
+    }
+
+    @Test func `who leaves the queue is not started`() {
+        var gate = gate(1)
+        let members = put([(1, .normal), (2, .normal), (3, .normal)], into: &gate)
+        gate.leave(members[1])
+        #expect(gate.queued == 2)
+        let order = drain(&gate)
+        #expect(order == [1, 3])
+    }
+
+    @Test func `who is asked for more urgently moves forward`() {
+        var gate = gate(1)
+        let members = put([(1, .low), (2, .low), (3, .normal)], into: &gate)
+        gate.raise(members[1], to: .high)
+        gate.raise(members[2], to: .background)
+        let order = drain(&gate)
+        #expect(order == [2, 3, 1])
+    }
+}

@@ -1,0 +1,37 @@
+import Configuration
+import Proxy
+import Testing
+
+/// `config/coalesced.yaml` tells the truth about the defaults.
+@Suite struct `The shipped file` {
+    @Test func `is what the table of keys and the defaults in the code make`() throws {
+        let shipped = try String(contentsOfRepositoryFile: "config/coalesced.yaml")
+        let made = DefaultFile.text
+        let shippedLines = shipped.split(separator: "\n", omittingEmptySubsequences: false)
+        let madeLines = made.split(separator: "\n", omittingEmptySubsequences: false)
+        for (number, (shipped, made)) in zip(shippedLines, madeLines).enumerated() {
+            #expect(shipped == made, "line \(number + 1)")
+        }
+        #expect(shippedLines.count == madeLines.count)
+    }
+
+    @Test func `comes to the default settings`() throws {
+        let shipped = try String(contentsOfRepositoryFile: "config/coalesced.yaml")
+        let settings = try Configuration.load(text: shipped, path: "coalesced.yaml").get()
+        #expect(settings == Settings())
+    }
+
+    @Test func `is read key by key, so that a changed value changes the settings`() throws {
+        let shipped = try String(contentsOfRepositoryFile: "config/coalesced.yaml")
+        let changed = shipped.split(separator: "\n", omittingEmptySubsequences: false).map { line in
+            line.hasSuffix("max-waiters: 10000") ? "  max-waiters: 7" : String(line)
+        }
+        let settings = try Configuration.load(text: changed.joined(separator: "\n"), path: "coalesced.yaml").get()
+        #expect(settings.proxy.coalescing.maxWaiters == 7)
+    }
+
+    @Test(arguments: ["", "# nothing but a comment\n", "clients:\ncoalescing:\n  # max-waiters: 3\n", "---\n"])
+    func `needs only what differs: what is left out keeps its default`(text: String) throws {
+        #expect(try Configuration.load(text: text, path: "f").get() == Settings())
+    }
+}

@@ -1,0 +1,218 @@
+import Configuration
+import Testing
+
+/// A file and what is wrong with it, as `coalesced check` prints it.
+struct Faulty: CustomTestStringConvertible, Sendable {
+    let text: String
+    let mistakes: [String]
+
+    init(_ text: String, _ mistakes: String...) {
+        self.text = text
+        self.mistakes = mistakes
+    }
+
+    var testDescription: String { text.split(separator: "\n").first.map(String.init) ?? "" }
+
+    var found: [String] {
+        switch Configuration.load(text: text, path: "f") {
+        case .success: []
+        case .failure(let mistakes): mistakes.all.map(\.description)
+        }
+    }
+}
+
+@Suite struct `A mistake` {
+    @Test(arguments: [
+        Faulty("wrkers: 2\n", "f:1:1: `wrkers` is not known; did you mean `workers`?"),
+        Faulty(
+            "coalescing:\n  max-waitres: 5\n",
+            "f:2:3: `max-waitres` is not known; did you mean `max-waiters`?"),
+        Faulty("max-waiters: 5\n", "f:1:1: `max-waiters` does not belong here; put it under `coalescing`"),
+        Faulty(
+            "admin:\n  frobnicate: 1\n",
+            "f:2:3: `frobnicate` is not known; remove it. `admin` knows `address`, `socket-mode`"),
+        Faulty("[a]: 1\n", "f:1:1: a key is a word, not a list"),
+    ])
+    func `in a key says what was meant or where it belongs`(faulty: Faulty) {
+        #expect(faulty.found == faulty.mistakes)
+    }
+
+    @Test(arguments: [
+        Faulty("workers: many\n", "f:1:10: `workers: many`: not understood; give a whole number (0 to 1024)"),
+        Faulty("workers: -1\n", "f:1:10: `workers: -1`: not understood; give a whole number (0 to 1024)"),
+        Faulty("workers: 1025\n", "f:1:10: `workers: 1025`: out of range; give a whole number (0 to 1024)"),
+        Faulty(
+            "workers: 99999999999999999999999\n",
+            "f:1:10: `workers: 99999999999999999999999`: out of range; give a whole number (0 to 1024)"),
+        Faulty("workers:\n", "f:1:9: `workers` is a whole number, not nothing"),
+        Faulty("workers: [1]\n", "f:1:10: `workers` is a whole number, not a list"),
+        Faulty("clients: 5\n", "f:1:10: `clients` is made of keys and values (`key: value`), not a single value"),
+        Faulty("- a\n", "f:1:1: the file is made of keys and values (`key: value`), not a list"),
+        Faulty(
+            "drain-timeout: 10\n",
+            "f:1:16: `drain-timeout: 10`: not understood; give a duration such as `500ms`, `30s` or `5m` (0s to 1h)"),
+        Faulty(
+            "drain-timeout: 2h\n",
+            "f:1:16: `drain-timeout: 2h`: out of range; give a duration such as `500ms`, `30s` or `5m` (0s to 1h)"),
+        Faulty(
+            "drain-timeout: 99999999999999999999h\n",
+            "f:1:16: `drain-timeout: 99999999999999999999h`: out of range; "
+                + "give a duration such as `500ms`, `30s` or `5m` (0s to 1h)"),
+        Faulty(
+            "storage:\n  memory: 10M\n",
+            "f:2:11: `memory: 10M`: not understood; give a size such as `64KiB` or `256MiB` (1MiB to 1024TiB)"),
+        Faulty(
+            "storage:\n  memory: 10KiB\n",
+            "f:2:11: `memory: 10KiB`: out of range; give a size such as `64KiB` or `256MiB` (1MiB to 1024TiB)"),
+        Faulty("storage:\n  shards: 48\n", "f:2:11: `shards: 48`: out of range; give a power of two (1 to 4096)"),
+        Faulty(
+            "storage:\n  in-flight-share: 0.5\n",
+            "f:2:20: `in-flight-share: 0.5`: not understood; give a share such as `10%` (1% to 100%)"),
+        Faulty(
+            "coalescing:\n  enabled: maybe\n", "f:2:12: `enabled: maybe`: not understood; give `true` or `false`"),
+        Faulty(
+            "coalescing:\n  when-last-leaves: finnish\n",
+            "f:2:21: `when-last-leaves: finnish`: not understood; did you mean `finish`?"),
+        Faulty(
+            "coalescing:\n  when-exceeded: 502\n",
+            "f:2:18: `when-exceeded: 502`: not understood; did you mean `503`?"),
+        Faulty(
+            "coalescing:\n  when-exceeded: queue\n",
+            "f:2:18: `when-exceeded: queue`: not understood; give one of these words (stale, pass, 503)"),
+        Faulty(
+            "admin:\n  socket-mode: 0999\n",
+            "f:2:16: `socket-mode: 0999`: not understood; give permissions in octal such as `0660` (0000 to 0777)"),
+        Faulty(
+            "access-log:\n  target: stdot\n", "f:2:11: `target: stdot`: not understood; did you mean `stdout`?"),
+        Faulty("hosts: [a.example, \"b c\"]\n", "f:1:20: `hosts: b c`: not understood; give a host such as `www.example.com`, without a port"),
+    ])
+    func `in a value says what to write instead`(faulty: Faulty) {
+        #expect(faulty.found == faulty.mistakes)
+    }
+
+    @Test(arguments: [
+        Faulty(
+            "listen: 127.0.0.1\n",
+            "f:1:9: `listen: 127.0.0.1`: not an address to listen at: a port is missing; "
+                + "give one such as `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`"),
+        Faulty(
+            "listen:\n  - 127.0.0.1:8080\n  - 127.0.0.1:99999\n",
+            "f:3:5: `listen: 127.0.0.1:99999`: not an address to listen at: the port is not a number from 0 to 65535; "
+                + "give one such as `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`"),
+        Faulty(
+            "listen: [127.0.0.1:8080, 127.0.0.1:8080]\n",
+            "f:1:26: `listen` has `127.0.0.1:8080` twice; remove one of the two"),
+        Faulty("listen: []\n", "f:1:9: `listen` is empty; give at least 1"),
+    ])
+    func `in an address to listen at is named`(faulty: Faulty) {
+        #expect(faulty.found == faulty.mistakes)
+    }
+
+    @Test(arguments: [
+        ("https://a.example", "TLS to upstreams is not built in yet; use `http://`, through a tunnel where the way is not yours"),
+        ("a.example:80", "not understood; give a URL such as `http://127.0.0.1:9000`"),
+        ("http://", "not understood; give a URL such as `http://127.0.0.1:9000`"),
+        ("http://a.example:0", "not understood; give a URL such as `http://127.0.0.1:9000`"),
+        ("http://a.example:99999", "not understood; give a URL such as `http://127.0.0.1:9000`"),
+        ("http://[::1", "not understood; give a URL such as `http://127.0.0.1:9000`"),
+        ("http://a.example/base", "a server has no path: requests keep theirs; leave off what follows the port"),
+        ("http://me:secret@a.example", "a server takes no user name or password; leave them off"),
+    ])
+    func `in the URL of a server is named`(url: String, reason: String) {
+        let faulty = Faulty("upstreams:\n  - name: a\n    servers:\n      - \(url)\n", "f:4:9: `servers: \(url)`: \(reason)")
+        #expect(faulty.found == faulty.mistakes)
+    }
+
+    @Test(arguments: [
+        Faulty(
+            "upstreams:\n  - servers: [http://a.example]\n",
+            "f:2:5: an upstream needs `name`; add it"),
+        Faulty(
+            "upstreams:\n  - name: a\n",
+            "f:2:5: an upstream needs `servers`; add it"),
+        Faulty(
+            "upstreams:\n  - name: a\n    servers: [http://a.example]\n  - name: a\n    servers: [http://b.example]\n",
+            "f:4:5: there is another upstream `a` above; give this one another name"),
+        Faulty("upstreams: []\n", "f:1:12: `upstreams` is empty; give at least 1"),
+        Faulty("upstreams:\n  name: a\n", "f:2:3: `upstreams` is a list (`- …`), not keys and values"),
+        Faulty(
+            "routes:\n  - upstream: orgin\n",
+            "f:2:15: there is no upstream `orgin`; did you mean `origin`?"),
+        Faulty(
+            "routes:\n  - upstream: elsewhere\nupstreams:\n  - name: a\n    servers: http://a.example\n",
+            "f:2:15: there is no upstream `elsewhere`; name one of: a"),
+        Faulty(
+            "routes:\n  - upstream: origin\n    path: static\n",
+            "f:3:11: `path: static`: not understood; give the beginning of a path such as `/static/`"),
+        Faulty(
+            "routes:\n  - upstream: origin\n    key:\n      query: {only: [a]}\n",
+            "f:4:14: `query` is `all`, `none`, `{keep: [a, b]}` or `{drop: [c]}`"),
+        Faulty("routes:\n  -\n", "f:2:4: a route is empty; fill it in or remove the dash"),
+    ])
+    func `in an upstream or a route is named`(faulty: Faulty) {
+        #expect(faulty.found == faulty.mistakes)
+    }
+
+    @Test(arguments: [
+        Faulty(
+            "workers: 1\nlog-level: info\nworkers: 2\n",
+            "f:3:1: `workers` is given before, on line 1; remove one of the two"),
+        Faulty(
+            "clients:\n  \"idle-timeout\": 1s\n  idle-timeout: 2s\n  idle-timeout: 3s\nworkers: many\n",
+            "f:3:3: `idle-timeout` is given before, on line 2; remove one of the two",
+            "f:4:3: `idle-timeout` is given before, on line 3; remove one of the two",
+            "f:5:10: `workers: many`: not understood; give a whole number (0 to 1024)"),
+    ])
+    func `of a key given twice does not hide the others`(faulty: Faulty) {
+        #expect(faulty.found == faulty.mistakes)
+    }
+
+    @Test(arguments: [
+        Faulty(
+            "workers: 1\n\tlisten: a\n",
+            "f:2:1: not YAML: found a tab character that violates indentation, "
+                + "while scanning a plain scalar that begins on line 1; this is a tab, use spaces"),
+        Faulty(
+            "clients: {head-timeout: 1s\nworkers: 2\n",
+            "f:2:8: not YAML: did not find expected ',' or '}', while parsing a flow mapping that begins on line 1; "
+                + "look at the colons, quotes and indentation here and just above"),
+        Faulty(
+            "workers: *other\n",
+            "f:1:10: not YAML: found undefined alias; look at the colons, quotes and indentation here and just above"),
+        Faulty(
+            "workers: 1\n---\nworkers: 2\n",
+            "f:2:1: not YAML: but found another document, expected a single document in the stream that begins on line 1; "
+                + "look at the colons, quotes and indentation here and just above"),
+        Faulty("a: b\nc: \u{7}\n", "f:2:4: not YAML: control characters are not allowed; remove this character"),
+    ])
+    func `of YAML itself has its line and column`(faulty: Faulty) {
+        #expect(faulty.found == faulty.mistakes)
+    }
+
+    @Test func `does not keep the others from being found, and all come in the order of the file`() {
+        let faulty = Faulty(
+            """
+            routes:
+              - upstream: nowhere
+            wrkers: 4
+            listen: [nowhere]
+            clients:
+              head-timeout: fast
+              max-head-size: 1GiB
+            """,
+            "f:2:15: there is no upstream `nowhere`; name one of: origin",
+            "f:3:1: `wrkers` is not known; did you mean `workers`?",
+            "f:4:10: `listen: nowhere`: not an address to listen at: a port is missing; "
+                + "give one such as `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`",
+            "f:6:17: `head-timeout: fast`: not understood; give a duration such as `500ms`, `30s` or `5m` (10ms to 1d)",
+            "f:7:18: `max-head-size: 1GiB`: out of range; give a size such as `64KiB` or `256MiB` (1KiB to 1MiB)")
+        #expect(faulty.found == faulty.mistakes)
+    }
+
+    @Test func `counts columns in characters, also behind letters of several bytes`() {
+        let faulty = Faulty("{hosts: [käse.example], wrkers: 1}\n",
+            "f:1:10: `hosts: käse.example`: not understood; give a host such as `www.example.com`, without a port",
+            "f:1:25: `wrkers` is not known; did you mean `workers`?")
+        #expect(faulty.found == faulty.mistakes)
+    }
+}

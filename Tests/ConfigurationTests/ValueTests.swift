@@ -1,0 +1,151 @@
+import Admin
+import Configuration
+import Libevent
+import Proxy
+import Storage
+import Telemetry
+import Testing
+import Upstream
+
+@Suite struct `A value` {
+    private func load(_ text: String) throws -> Settings { try Configuration.load(text: text, path: "f").get() }
+
+    @Test(arguments: [
+        ("500ms", Duration.milliseconds(500)), ("30s", .seconds(30)), ("5m", .seconds(300)), ("1h", .seconds(3600)),
+        ("0s", .zero), ("0001s", .seconds(1)),
+    ])
+    func `of time is read in its unit`(text: String, duration: Duration) throws {
+        #expect(try load("drain-timeout: \(text)").proxy.drainTimeout == duration)
+    }
+
+    @Test(arguments: [
+        ("4194304B", 4 << 20), ("2048KiB", 2 << 20), ("256MiB", 256 << 20), ("1GB", 1_000_000_000), ("2gib", 2 << 30),
+        ("5MB", 5_000_000), ("4194304", 4 << 20),
+    ])
+    func `of size is read in its unit`(text: String, bytes: Int) throws {
+        #expect(try load("storage: {memory: \(text)}").storage.memory == bytes)
+    }
+
+    @Test func `that is a list may stand alone`() throws {
+        #expect(try load("listen: '[::1]:80'").proxy.listeners == [.ipv6(.loopback, port: 80)])
+        #expect(try load("hosts: [WWW.Example.com, '[::1]']").proxy.hosts == ["www.example.com", "[::1]"])
+    }
+
+    @Test(arguments: [
+        ("http://a.Example", UpstreamServer(host: "a.example", port: 80)),
+        ("http://a.example:8000/", UpstreamServer(host: "a.example", port: 8000)),
+        ("http://127.0.0.1:1", UpstreamServer(host: "127.0.0.1", port: 1)),
+        ("http://[::1]:9000", UpstreamServer(host: "::1", port: 9000)),
+        ("http://[::1]", UpstreamServer(host: "::1", port: 80)),
+    ])
+    func `that is a URL gives host and port`(url: String, server: UpstreamServer) throws {
+        #expect(try ScalarSyntax.server.value(of: url) == server)
+    }
+
+    @Test func `that may be absent has a word for it`() throws {
+        let settings = try load(
+            """
+            admin: {address: off}
+            forwarding: {via: off}
+            clients: {max-body-size: 10MiB, max-requests-per-connection: 1000}
+            """)
+        #expect(settings.admin.address == nil)
+        #expect(settings.proxy.forwarding.viaName == nil)
+        #expect(settings.proxy.clients.maxBodySize == 10 << 20)
+        #expect(settings.proxy.clients.maxRequestsPerConnection == 1000)
+        #expect(try load("admin: {address: 'unix:/run/a.sock'}").admin.address == .unix(path: "/run/a.sock"))
+    }
+
+    @Test func `of a route stands in its settings, and upstreams may come after it`() throws {
+        let settings = try load(
+            """
+            routes:
+              - host: Static.example.com
+                path: /img/
+                upstream: images
+                cache: true
+                request-directives: ignore
+                key:
+                  query: {drop: [utm_source, utm_medium]}
+                  sort-query: true
+                  headers: [Accept-Language]
+                  cookies: [theme]
+              - upstream: main
+                key: {query: none}
+            upstreams:
+              - {name: main, servers: ['http://a.example', 'http://b.example']}
+              - {name: images, servers: 'http://c.example', max-concurrent-fetches: 3}
+            """)
+        var images = RouteSettings(upstream: "images")
+        images.host = "static.example.com"
+        images.path = "/img/"
+        images.isCached = true
+        images.requestDirectives = .ignore
+        images.key.query = .drop(["utm_source", "utm_medium"])
+        images.key.sortsQuery = true
+        images.key.fields = ["accept-language"]
+        images.key.cookies = ["theme"]
+        var main = RouteSettings(upstream: "main")
+        main.key.query = .none
+        #expect(settings.proxy.routes == [images, main])
+        #expect(settings.upstreams.map(\.name) == ["main", "images"])
+        #expect(settings.upstreams[0].servers == [UpstreamServer(host: "a.example"), UpstreamServer(host: "b.example")])
+        #expect(settings.upstreams[1].maxConcurrentFetches == 3)
+    }
+
+    @Test func `of a small memory keeps the largest response below what may be in flight`() throws {
+        let storage = try load("storage: {memory: 10MiB}").storage
+        #expect(storage.inFlightLimit <= 5 << 20)
+        #expect(storage.objectLimit == storage.inFlightLimit)
+        #expect(StorageSettings().objectLimit == StorageSettings().maxObjectSize)
+    }
+}
+
+@Suite struct `A flag` {
+    @Test func `stands above the file, and what no flag names stays as the file says`() throws {
+        let file = try Configuration.load(
+            text: """
+                log-level: debug
+                workers: 3
+                listen: [127.0.0.1:1, 127.0.0.1:2]
+                upstreams:
+                  - {name: shop, servers: ['http://a.example'], max-concurrent-fetches: 5}
+                  - {name: images, servers: ['http://b.example']}
+                """, path: "f"
+        ).get()
+        var flags = Overrides()
+        flags.listeners = [try ScalarSyntax.address.value(of: "127.0.0.1:0")]
+        flags.servers = [try ScalarSyntax.server.value(of: "http://c.example")]
+        flags.admin = try ScalarSyntax.address.value(of: "unix:/run/a.sock")
+        flags.memory = try ScalarSyntax.memory.value(of: "64MiB")
+        flags.accessLog = try ScalarSyntax.accessLogTarget.value(of: "stdout")
+        let settings = file.overridden(by: flags)
+
+        #expect(settings.proxy.listeners == [.ipv4(.loopback, port: 0)])
+        #expect(settings.upstreams[0].servers == [UpstreamServer(host: "c.example")])
+        #expect(settings.upstreams[0].name == "shop")
+        #expect(settings.upstreams[0].maxConcurrentFetches == 5)
+        #expect(settings.upstreams[1] == file.upstreams[1])
+        #expect(settings.admin.address == .unix(path: "/run/a.sock"))
+        #expect(settings.storage.memory == 64 << 20)
+        #expect(settings.accessLog.target == .standardOutput)
+        #expect(settings.logLevel == .debug)
+        #expect(settings.proxy.workers == 3)
+    }
+
+    @Test func `that is not given changes nothing`() {
+        #expect(Settings().overridden(by: Overrides()) == Settings())
+    }
+
+    @Test func `is held to the same range as the file`() {
+        #expect(throws: ValueMistake.self) { try ScalarSyntax.workers.value(of: "100000") }
+        #expect(throws: ValueMistake.self) { try ScalarSyntax.memory.value(of: "1KiB") }
+    }
+
+    @Test func `is the only way to an admin listener where there is no file`() throws {
+        #expect(Settings.withoutFile.admin.address == nil)
+        var flags = Overrides()
+        flags.admin = .ipv4(.loopback, port: 0)
+        #expect(Settings.withoutFile.overridden(by: flags).admin.address == .ipv4(.loopback, port: 0))
+    }
+}

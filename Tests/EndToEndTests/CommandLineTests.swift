@@ -1,0 +1,66 @@
+import Testing
+
+@Suite(.scenario) struct CommandLineTests {
+    @Test func `an address in use is 69`() throws {
+        let taken = try Socket.listen()
+        defer { Socket.close(taken.descriptor) }
+        let run = try Program.run("serve", "--listen", "127.0.0.1:\(taken.port)", "--upstream", "http://127.0.0.1:9", "--admin", "unix:@/a")
+        #expect(run.exit == .code(69))
+        #expect(run.errors.contains("\(taken.port)"))
+    }
+
+    @Test func `an address in use by another coalesced is 69 as well`() throws {
+        try scenario { _, proxy in
+            let run = try Program.run(
+                "serve", "--listen", "127.0.0.1:\(proxy.endpoint.port)", "--upstream", "http://127.0.0.1:9", "--admin", "unix:@/a")
+            #expect(run.exit == .code(69))
+            #expect(proxy.exit() == nil)
+        }
+    }
+
+    @Test(arguments: [["--nonsense"], ["serve", "--workers", "many"], ["serve", "--listen", "nowhere"], ["nonsense"], ["purge"]])
+    func `wrong usage is 64 and says what is wrong`(_ arguments: [String]) throws {
+        let folder = try System.makeTemporaryFolder()
+        let program = try Program(folder: folder, arguments)
+        defer { program.stop() }
+        #expect(try program.exited() == .code(64))
+        #expect(!program.diagnostics.isEmpty)
+    }
+
+    @Test func `it says its version and its commands`() throws {
+        let version = try Program.run("--version")
+        #expect(version.exit == .code(0) && version.output.contains(#/\d+\.\d+/#))
+        let help = try Program.run("--help")
+        #expect(help.exit == .code(0))
+        for word in ["serve", "check", "demo", "purge", "status"] { #expect(help.output.contains(word)) }
+    }
+
+    @Test func `it serves without a file, on several addresses`() throws {
+        let origin = try ScriptedOrigin()
+        defer { origin.stop() }
+        origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
+        let folder = try System.makeTemporaryFolder()
+        let program = try Program(folder: folder, [
+            "serve", "--listen", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--upstream", origin.url, "--workers", "2",
+            "--memory", "32MiB", "--admin", "unix:\(folder)/admin.sock", "--access-log", "\(folder)/log",
+        ])
+        defer { program.stop() }
+        try program.waitUntilListening(2)
+        #expect(Set(program.ports).count == 2)
+        for port in program.ports {
+            #expect(try Address(endpoint: .tcp(port)).get("/x", "Host: a").text == "x")
+        }
+        #expect(origin.count("/x") == 1)
+        program.terminate()
+        #expect(try program.exited() == .code(0))
+        #expect(System.contents(of: "\(folder)/log").split(separator: "\n").count == 2)
+    }
+
+    @Test func `the command may be left out`() throws {
+        let folder = try System.makeTemporaryFolder()
+        let program = try Program(folder: folder, ["--listen", "127.0.0.1:0", "--upstream", "http://127.0.0.1:9", "--admin", "unix:\(folder)/a"])
+        defer { program.stop() }
+        try program.waitUntilListening(1)
+        #expect(program.exit() == nil)
+    }
+}

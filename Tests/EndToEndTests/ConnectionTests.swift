@@ -1,0 +1,111 @@
+import Testing
+
+/// Keep-alive, pipelining and older clients.
+@Suite(.scenario) struct ConnectionTests {
+    @Test func `pipelined requests are answered in order, however long the first takes`() throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/slow") { _ in [.gate(gate), .answer(200, body: "slow")] }
+            origin.on("/fast") { _ in [.answer(200, "Cache-Control: max-age=60", body: "fast")] }
+            try proxy.get("/fast")
+            let client = try proxy.connect()
+            try client.send(
+                proxy.request("GET", "/slow") + proxy.request("GET", "/fast") + proxy.request("HEAD", "/fast")
+                    + proxy.request("GET", "/fast"))
+            try eventually("the first is under way") { origin.count("/slow") == 1 }
+            gate.open()
+            #expect(try client.answer().text == "slow")
+            #expect(try client.answer().text == "fast")
+            #expect(try client.answer(to: "HEAD").body.length == 0)
+            #expect(try client.answer().text == "fast")
+        }
+    }
+
+    @Test func `a pipelined body is not taken for a request`() throws {
+        try scenario { origin, proxy in
+            origin.on("*") { _ in [.requestBody, .answer(200, body: "ok")] }
+            let inner = "GET /inner HTTP/1.1\r\nHost: a\r\n\r\n"
+            let client = try proxy.connect()
+            try client.send(proxy.request("POST", "/outer", body: inner) + proxy.request("GET", "/next"))
+            #expect(try client.answer().status == 200)
+            #expect(try client.answer().status == 200)
+            #expect(origin.count("/inner") == 0)
+            #expect(origin.requests("/outer")[0].body.text == inner)
+        }
+    }
+
+    @Test func `a client that says close is closed after its answer`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, body: "x")] }
+            let client = try proxy.connect()
+            try client.send(proxy.request("GET", "/x", ["Connection: close"]))
+            let answer = try client.answer()
+            #expect(answer.isClean && answer["connection"]?.lowercased() == "close")
+            #expect(client.isClosed())
+        }
+    }
+
+    @Test func `a client of HTTP 1 point 0 gets no chunks, and the end of the connection`() throws {
+        try scenario { origin, proxy in
+            origin.on("/chunks") { _ in
+                [.head(200, "Transfer-Encoding: chunked"), .chunk("one"), .chunk("two"), .lastChunk()]
+            }
+            let client = try proxy.connect()
+            try client.send("GET /chunks HTTP/1.0\r\nHost: a\r\n\r\n")
+            let answer = try client.answer()
+            #expect(answer.text == "onetwo" && answer.isClean)
+            #expect(answer["transfer-encoding"] == nil)
+            #expect(client.isClosed())
+        }
+    }
+
+    @Test func `a client of HTTP 1 point 0 can keep its connection when the length is known`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, body: "x")] }
+            let client = try proxy.connect()
+            for _ in 1...2 {
+                try client.send("GET /x HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\n\r\n")
+                let answer = try client.answer()
+                #expect(answer.text == "x" && answer["connection"]?.lowercased() == "keep-alive")
+            }
+        }
+    }
+
+    @Test func `an answer cut off for a client of HTTP 1 point 0 is a reset, since an end would look whole`() throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/cut") { _ in [.head(200, "Transfer-Encoding: chunked"), .chunk("half"), .gate(gate), .reset] }
+            let client = try proxy.connect()
+            try client.send("GET /cut HTTP/1.0\r\nHost: a\r\n\r\n")
+            try client.progress { $0.text == "half" }
+            gate.open()
+            #expect(try client.answer().ending == .reset)
+        }
+    }
+
+    @Test func `upstream connections are kept and reused`() throws {
+        try scenario(.workers(1)) { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: no-store", body: "x")] }
+            let client = try proxy.connect()
+            for _ in 1...20 {
+                try client.send(proxy.request("GET", "/x"))
+                #expect(try client.answer().text == "x")
+            }
+            #expect(origin.count("/x") == 20)
+            #expect(origin.acceptedConnections == 1)
+        }
+    }
+
+    @Test func `a response without a body ends at its head`() throws {
+        try scenario { origin, proxy in
+            origin.on("/none") { _ in [.answer(204, "X: 1")] }
+            origin.on("/reset") { _ in [.answer(205)] }
+            let client = try proxy.connect()
+            try client.send(proxy.request("GET", "/none") + proxy.request("GET", "/reset") + proxy.request("GET", "/none"))
+            #expect(try client.answer().status == 204)
+            #expect(try client.answer().status == 205)
+            let last = try client.answer()
+            #expect(last.status == 204 && last["content-length"] == nil && last["transfer-encoding"] == nil)
+        }
+    }
+}

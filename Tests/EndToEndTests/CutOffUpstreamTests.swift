@@ -1,0 +1,62 @@
+import Testing
+
+/// The origin closes in the middle of a body: never a lie.
+@Suite(.scenario) struct CutOffUpstreamTests {
+    private func body(chunked: Bool, then gate: Gate, _ end: Step) -> [Step] {
+        chunked
+            ? [.head(200, "Cache-Control: max-age=60", "Transfer-Encoding: chunked"), .chunk(pattern: 0..<5_000), .gate(gate), end]
+            : [.head(200, "Cache-Control: max-age=60", "Content-Length: 10000"), .pattern(0..<5_000), .gate(gate), end]
+    }
+
+    @Test(arguments: [true, false])
+    func `nobody sees a clean end, and nothing is stored`(chunked: Bool) throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/cut") { [self] _ in body(chunked: chunked, then: gate, .close) }
+            let crowd = proxy.crowd(50, get: "/cut")
+            try eventually("all have half") { crowd.answers.allSatisfy { $0.body.length == 5_000 } }
+            gate.open()
+
+            let answers = crowd.finished(within: .seconds(10))
+            #expect(answers.allSatisfy { $0.ending == .cutOff || $0.ending == .reset })
+            #expect(answers.allSatisfy { $0.body.isIntact })
+            #expect(origin.count("/cut") <= 2)
+
+            let before = origin.count("/cut")
+            #expect(try !proxy.get("/cut").isClean)
+            #expect(origin.count("/cut") > before, "what was cut off must not come from the store")
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `a reset in the middle is no end either`(chunked: Bool) throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/cut") { [self] _ in body(chunked: chunked, then: gate, .reset) }
+            let crowd = proxy.crowd(10, get: "/cut")
+            try eventually("all have half") { crowd.answers.allSatisfy { $0.body.length == 5_000 } }
+            gate.open()
+            #expect(crowd.finished(within: .seconds(10)).allSatisfy { $0.ending == .cutOff || $0.ending == .reset })
+            #expect(origin.count("/cut") <= 2)
+        }
+    }
+
+    @Test func `a chunk that is not one cuts the answer off`() throws {
+        try scenario { origin, proxy in
+            origin.on("/bad") { _ in
+                [.head(200, "Cache-Control: max-age=60", "Transfer-Encoding: chunked"), .chunk("good"), .raw("nonsense\r\n")]
+            }
+            let answers = try [proxy.get("/bad"), proxy.get("/bad")]
+            #expect(answers.allSatisfy { !$0.isClean })
+            #expect(origin.count("/bad") >= 2)
+        }
+    }
+
+    @Test func `a body that ends with the connection is whole and may be stored`() throws {
+        try scenario { origin, proxy in
+            origin.on("/until-close") { _ in [.head(200, "Cache-Control: max-age=60"), .text("to the end"), .close] }
+            let answer = try proxy.get("/until-close")
+            #expect(answer.isClean && answer.text == "to the end")
+        }
+    }
+}

@@ -1,0 +1,55 @@
+import Testing
+
+/// A reused upstream connection that turns out dead before the first byte of the answer (RFC 9112 §9.3.1).
+@Suite(.scenario) struct DeadConnectionTests {
+    /// The first request on any connection is answered, the next one finds it dead.
+    private static func dead(_ request: Received, _ end: Step) -> [Step] {
+        request.ordinal == 0 ? [.answer(200, "Cache-Control: no-store", body: "fresh connection")] : [end]
+    }
+
+    @Test(arguments: [Step.close, .reset])
+    func `a GET is tried once more on a fresh one`(end: Step) throws {
+        try scenario(.workers(1)) { origin, proxy in
+            origin.on("*") { Self.dead($0, end) }
+            try proxy.get("/warm")
+            let answer = try proxy.get("/x")
+            #expect(answer.status == 200 && answer.text == "fresh connection")
+            #expect(origin.count("/x") == 2)
+            #expect(try proxy.metric(.retries) == 1)
+        }
+    }
+
+    @Test func `a POST is not`() throws {
+        try scenario(.workers(1)) { origin, proxy in
+            origin.on("/warm") { Self.dead($0, .close) }
+            origin.on("/post") { _ in [.close] }
+            try proxy.get("/warm")
+            #expect(try proxy.send("POST", "/post", body: "pay once").status == 502)
+            #expect(origin.count("/post") == 1)
+        }
+    }
+
+    @Test func `once more is once, and a fresh connection is not tried again`() throws {
+        try scenario(.workers(1)) { origin, proxy in
+            origin.on("/warm") { Self.dead($0, .close) }
+            origin.on("/x") { _ in [.close] }
+            try proxy.get("/warm")
+            #expect(try proxy.get("/x").status == 502)
+            #expect(origin.count("/x") == 2)
+            #expect(try proxy.get("/x").status == 502)
+            #expect(origin.count("/x") == 3)
+        }
+    }
+
+    @Test func `a connection that the origin closed while idle costs nobody anything`() throws {
+        try scenario(.workers(1)) { origin, proxy in
+            origin.on("*") { _ in [.answer(200, "Cache-Control: no-store", body: "x")] }
+            for _ in 1...10 {
+                try proxy.get("/x")
+                origin.closeIdleConnections()
+                #expect(try proxy.send("POST", "/y", body: "b").status == 200)
+                origin.closeIdleConnections()
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+import Testing
+
+/// What a proxy takes away, adds and leaves alone (RFC 9110 §7.6).
+@Suite(.scenario) struct ForwardedFieldTests {
+    @Test func `fields for one hop do not go upstream`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, body: "x")] }
+            try proxy.get(
+                "/x", "Connection: keep-alive, X-Hop", "X-Hop: 1", "Keep-Alive: timeout=5", "Proxy-Connection: keep-alive",
+                "Proxy-Authorization: Basic eA==", "TE: gzip", "Trailer: X-T", "X-Stays: 1")
+            let request = origin.requests("/x")[0]
+            for name in ["x-hop", "keep-alive", "proxy-connection", "te", "upgrade"] {
+                #expect(request[name] == nil, "\(name)")
+            }
+            #expect(request["x-stays"] == "1")
+            #expect(request["connection"].map { !$0.lowercased().contains("x-hop") } ?? true)
+        }
+    }
+
+    @Test func `fields for one hop do not come back`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { _ in
+                [.answer(200, "Cache-Control: max-age=60", "Connection: X-Hop", "X-Hop: 1", "Keep-Alive: timeout=5",
+                         "Proxy-Connection: close", "X-Stays: 1", body: "x")]
+            }
+            for answer in try [proxy.get("/x"), proxy.get("/x")] {
+                for name in ["x-hop", "keep-alive", "proxy-connection"] { #expect(answer[name] == nil, "\(name)") }
+                #expect(answer["x-stays"] == "1")
+            }
+        }
+    }
+
+    @Test func `everything else passes byte for byte and in order`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { _ in
+                [.answer(200, "Cache-Control: max-age=60", "X-One: a,  b", "x-oNE: c", "X-Empty:", "X-Latin: caf\u{e9}", body: "x")]
+            }
+            for answer in try [proxy.get("/x", "X-Ask: 1", "x-ASK: 2;q=\"a, b\""), proxy.get("/x")] {
+                #expect(answer.head?.all("x-one") == ["a,  b", "c"])
+                #expect(answer.head?.all("x-empty") == [""])
+                #expect(answer["x-latin"] == "caf\u{e9}")
+                #expect(answer.head?.text.contains("x-oNE: c") ?? false)
+            }
+            #expect(origin.requests("/x")[0].head.all("x-ask") == ["1", "2;q=\"a, b\""])
+        }
+    }
+
+    @Test func `the origin learns who asks, how and for what host`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, body: "x")] }
+            try proxy.get("/x", "Host: www.example.com")
+            let request = origin.requests("/x")[0]
+            #expect(request["host"] == "www.example.com")
+            #expect(request["x-forwarded-for"] == "127.0.0.1")
+            #expect(request["x-forwarded-proto"] == "http")
+            #expect(request["x-forwarded-host"] == "www.example.com")
+            #expect(request["via"]?.contains("1.1 coalesced") ?? false)
+        }
+    }
+
+    @Test func `Via grows, and so does X-Forwarded-For`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Via: 1.0 inner", body: "x")] }
+            let answer = try proxy.get("/x", "Via: 1.0 outer", "X-Forwarded-For: 192.0.2.1")
+            #expect(answer["via"] == "1.0 inner, 1.1 coalesced")
+            #expect(origin.requests("/x")[0]["via"] == "1.0 outer, 1.1 coalesced")
+            #expect(origin.requests("/x")[0]["x-forwarded-for"]?.hasSuffix("127.0.0.1") ?? false)
+        }
+    }
+
+    @Test func `trailers reach a client that asks for them`() throws {
+        try scenario { origin, proxy in
+            origin.on("/t") { _ in
+                [.head(200, "Transfer-Encoding: chunked", "Trailer: X-Sum"), .chunk("body"), .lastChunk("X-Sum: 42")]
+            }
+            let answer = try proxy.get("/t", "TE: trailers", "Connection: TE")
+            #expect(answer.text == "body" && answer.isClean)
+            #expect(answer.body.trailers.contains("X-Sum: 42"))
+        }
+    }
+}

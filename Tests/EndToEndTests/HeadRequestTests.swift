@@ -1,0 +1,33 @@
+import Testing
+
+@Suite(.scenario) struct HeadRequestTests {
+    @Test func `HEAD is answered from a stored GET`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", "X: 1", body: "hello")] }
+            try proxy.get("/x")
+            let head = try proxy.send("HEAD", "/x")
+            #expect(head.status == 200 && head["content-length"] == "5" && head["x"] == "1" && head.body.length == 0)
+            #expect(head.cacheStatus.contains("hit"))
+            #expect(origin.count("/x") == 1)
+        }
+    }
+
+    @Test func `HEAD on its own has the head and no body, and the connection lives on`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: no-store", body: "hello")] }
+            let client = try proxy.connect()
+            try client.send(proxy.request("HEAD", "/x") + proxy.request("GET", "/x"))
+            let head = try client.answer(to: "HEAD")
+            #expect(head.status == 200 && head["content-length"] == "5")
+            #expect(try client.answer().text == "hello")
+        }
+    }
+
+    @Test func `a HEAD does not stand for a GET`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "hello")] }
+            try proxy.send("HEAD", "/x")
+            #expect(try proxy.get("/x").text == "hello")
+        }
+    }
+}

@@ -1,0 +1,103 @@
+import Testing
+
+/// What is stored is served, and says so.
+@Suite(.scenario) struct HitTests {
+    @Test func `a hit carries Age and says hit, a miss says why and that it was stored`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=600", body: "x")] }
+            let miss = try proxy.get("/x")
+            #expect(miss["age"] == nil || miss["age"] == "0")
+            #expect(miss.cacheStatus.hasPrefix("coalesced"))
+            #expect(miss.cacheStatus.contains("fwd=uri-miss") && miss.cacheStatus.contains("stored"))
+            let hit = try proxy.get("/x")
+            #expect(hit.text == "x" && hit["age"].flatMap { Int($0) } != nil)
+            #expect(hit.cacheStatus.contains("hit") && hit.cacheStatus.contains("ttl="))
+            #expect(hit["via"]?.contains("coalesced") ?? false)
+            #expect(hit["content-length"] == "1")
+            #expect(try proxy.metric(.hits) == 1)
+        }
+    }
+
+    @Test func `Age counts what the response brought along`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=600", "Age: 100", body: "x")] }
+            try proxy.get("/x")
+            let age = try proxy.get("/x")["age"].flatMap { Int($0) } ?? 0
+            #expect((100...110).contains(age))
+        }
+    }
+
+    @Test func `a lifetime of a second ends after a second`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { [.answer(200, "Cache-Control: max-age=1", body: "\($0.number)")] }
+            #expect(try proxy.get("/x").text == "1")
+            try eventually("it has expired", within: .seconds(5)) { try proxy.get("/x").text == "2" }
+        }
+    }
+
+    @Test func `what was stored from chunks is served with a length`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { _ in
+                [.head(200, "Cache-Control: max-age=60", "Transfer-Encoding: chunked"), .chunk("one"), .chunk("two"), .lastChunk()]
+            }
+            #expect(try proxy.get("/x").text == "onetwo")
+            let hit = try proxy.get("/x")
+            #expect(hit.text == "onetwo" && hit["content-length"] == "6" && hit["transfer-encoding"] == nil)
+        }
+    }
+
+    @Test func `a client that has it already gets 304`() throws {
+        try scenario { origin, proxy in
+            let date = System.httpDate(-86_400)
+            origin.on("/x") { _ in
+                [.answer(200, "Cache-Control: max-age=600", "ETag: \"v1\"", "Last-Modified: \(date)", "Content-Type: text/plain", body: "x")]
+            }
+            try proxy.get("/x")
+            for field in ["If-None-Match: \"v1\"", "If-None-Match: \"v0\", W/\"v1\"", "If-None-Match: *", "If-Modified-Since: \(date)"] {
+                let answer = try proxy.get("/x", field)
+                #expect(answer.status == 304 && answer.body.length == 0 && answer["etag"] == "\"v1\"", "\(field)")
+            }
+            for field in ["If-None-Match: \"v2\"", "If-Modified-Since: \(System.httpDate(-2 * 86_400))"] {
+                #expect(try proxy.get("/x", field).status == 200, "\(field)")
+            }
+            #expect(origin.count("/x") == 1)
+        }
+    }
+
+    @Test func `a client's condition does not keep others from the whole page`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { request in
+                request["if-none-match"] == "\"v1\""
+                    ? [.answer(304, "ETag: \"v1\"", "Cache-Control: max-age=600")]
+                    : [.answer(200, "Cache-Control: max-age=600", "ETag: \"v1\"", body: "whole")]
+            }
+            #expect(try proxy.get("/x", "If-None-Match: \"v1\"").status == 304)
+            let whole = try proxy.get("/x")
+            #expect(whole.status == 200 && whole.text == "whole")
+        }
+    }
+
+    @Test func `a client can insist, refuse and ask for the store only`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { [.answer(200, "Cache-Control: max-age=600", body: "\($0.number)")] }
+            let empty = try proxy.get("/x", "Cache-Control: only-if-cached")
+            #expect(empty.status == 504)
+            #expect(try proxy.get("/x").text == "1")
+            #expect(try proxy.get("/x", "Cache-Control: no-cache").text == "2")
+            #expect(try proxy.get("/x", "Cache-Control: only-if-cached").text == "2")
+        }
+    }
+
+    @Test func `a change through the proxy makes it forget the page`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { request in
+                request.method == "POST"
+                    ? [.requestBody, .answer(204)]
+                    : [.answer(200, "Cache-Control: max-age=600", body: "\(request.number)")]
+            }
+            #expect(try proxy.get("/x").text == "1")
+            try proxy.send("POST", "/x", body: "change")
+            #expect(try proxy.get("/x").text == "3")
+        }
+    }
+}

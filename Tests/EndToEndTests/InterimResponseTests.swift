@@ -1,0 +1,28 @@
+import Testing
+
+@Suite(.scenario) struct InterimResponseTests {
+    @Test func `103 is forwarded before the answer is there`() throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/x") { _ in
+                [.interim(103, "Link: </a.css>; rel=preload"), .gate(gate), .answer(200, "Cache-Control: no-store", body: "x")]
+            }
+            let client = try proxy.connect()
+            try client.send(proxy.request("GET", "/x"))
+            let hints = try client.progress { !$0.interim.isEmpty }.interim[0]
+            #expect(hints.status == 103 && hints["link"] == "</a.css>; rel=preload")
+            gate.open()
+            #expect(try client.answer().text == "x")
+        }
+    }
+
+    @Test func `a client of HTTP 1 point 0 gets no interim answer`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { _ in [.interim(103, "Link: </a.css>; rel=preload"), .answer(200, body: "x")] }
+            let client = try proxy.connect()
+            try client.send("GET /x HTTP/1.0\r\nHost: a\r\n\r\n")
+            let answer = try client.answer()
+            #expect(answer.interim.isEmpty && answer.text == "x")
+        }
+    }
+}

@@ -1,0 +1,85 @@
+import Testing
+
+/// The first client resets: nobody else notices.
+@Suite(.scenario) struct LeavingClientTests {
+    @Test func `the first client leaves before the head`() throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/x") { _ in [.gate(gate), .answer(200, "Cache-Control: max-age=60", pattern: 100_000)] }
+            let first = try proxy.connect()
+            try first.send(proxy.request("GET", "/x"))
+            try eventually("it leads") { origin.count("/x") == 1 }
+            let others = proxy.crowd(50, get: "/x")
+            try proxy.joined(51)
+            first.reset()
+            try eventually("the program has seen it go") { try proxy.metric(.openClients) <= 50 }
+            gate.open()
+
+            #expect(others.finished().allSatisfy { $0.isWhole(100_000) })
+            #expect(origin.count("/x") == 1)
+        }
+    }
+
+    @Test func `the first client leaves after the head`() throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/x") { _ in
+                [.head(200, "Cache-Control: max-age=60", "Content-Length: 100000"), .pattern(0..<50_000), .gate(gate),
+                 .pattern(50_000..<100_000)]
+            }
+            let first = try proxy.connect()
+            try first.send(proxy.request("GET", "/x"))
+            let begun = try first.progress { $0.body.length > 0 }
+            #expect(begun.status == 200)
+            let others = proxy.crowd(50, get: "/x")
+            try eventually("the others stream along") { others.answers.allSatisfy { $0.body.length == 50_000 } }
+            first.reset()
+            try eventually("the program has seen it go") { try proxy.metric(.openClients) <= 50 }
+            gate.open()
+
+            #expect(others.finished().allSatisfy { $0.isWhole(100_000) })
+            #expect(origin.count("/x") == 1)
+        }
+    }
+
+    @Test func `those in the middle leave, the rest stay`() throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/x") { _ in [.gate(gate), .answer(200, "Cache-Control: max-age=60", pattern: 100_000)] }
+            let crowd = proxy.crowd(60, get: "/x")
+            try proxy.joined(60)
+            for index in stride(from: 0, to: 60, by: 2) { crowd.leave(index) }
+            gate.open()
+
+            let answers = crowd.finished()
+            #expect(answers.count { $0.isWhole(100_000) } == 30)
+            #expect(answers.count { $0.ending == .left } == 30)
+            #expect(origin.count("/x") == 1)
+        }
+    }
+
+    @Test func `when all have left, the fetch goes on and is stored`() throws {
+        try scenario(.whenLastLeaves("finish")) { origin, proxy in
+            let gate = Gate()
+            origin.on("/x") { _ in [.gate(gate), .answer(200, "Cache-Control: max-age=60", body: "kept")] }
+            let crowd = proxy.crowd(5, get: "/x")
+            try proxy.joined(5)
+            for index in 0..<5 { crowd.leave(index) }
+            try eventually("the program has seen them go") { try proxy.metric(.openClients) == 0 }
+            gate.open()
+            try eventually("it is stored") { try proxy.get("/x").cacheStatus.contains("hit") }
+            #expect(origin.count("/x") == 1)
+        }
+    }
+
+    @Test func `when all have left, the fetch is cut if the operator wants it so`() throws {
+        try scenario(.whenLastLeaves("cancel")) { origin, proxy in
+            origin.on("/x") { request in request.number == 1 ? [.silence] : [.answer(200, body: "second")] }
+            let crowd = proxy.crowd(5, get: "/x")
+            try proxy.joined(5)
+            for index in 0..<5 { crowd.leave(index) }
+            try eventually("the origin is spared") { origin.requests("/x")[0].wasAbandoned }
+            #expect(try proxy.get("/x").text == "second")
+        }
+    }
+}

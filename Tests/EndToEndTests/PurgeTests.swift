@@ -1,0 +1,60 @@
+import Testing
+
+@Suite(.scenario) struct PurgeTests {
+    @Test func `a purged page is fetched again, its neighbours are not`() throws {
+        try scenario { origin, proxy in
+            origin.on("*") { [.answer(200, "Cache-Control: max-age=600", body: "\($0.number)")] }
+            for path in ["/a", "/b"] { try proxy.get(path) }
+            let purge = try proxy.purge("http://\(proxy.host)/a")
+            #expect((200..<300).contains(purge.status), "\(purge.text)")
+            #expect(try proxy.get("/a").text == "2")
+            #expect(try proxy.get("/b").text == "1")
+        }
+    }
+
+    @Test func `everything can be purged`() throws {
+        try scenario { origin, proxy in
+            origin.on("*") { [.answer(200, "Cache-Control: max-age=600", body: "\($0.number)")] }
+            for path in ["/a", "/b"] { try proxy.get(path) }
+            #expect(try (200..<300).contains(proxy.purgeAll().status))
+            #expect(try proxy.get("/a").text == "2")
+            #expect(try proxy.get("/b").text == "2")
+        }
+    }
+
+    @Test func `the command purges too`() throws {
+        try scenario { origin, proxy in
+            origin.on("*") { [.answer(200, "Cache-Control: max-age=600", body: "\($0.number)")] }
+            for path in ["/a", "/b"] { try proxy.get(path) }
+            let one = try proxy.command("purge", "http://\(proxy.host)/a")
+            #expect(one.exit == .code(0), "\(one.everything)")
+            #expect(try proxy.get("/a").text == "2")
+            #expect(try proxy.get("/b").text == "1")
+            #expect(try proxy.command("purge", "--all").exit == .code(0))
+            #expect(try proxy.get("/b").text == "2")
+        }
+    }
+
+    @Test func `a purge during a fetch keeps its response from being served later`() throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/x") { request in
+                [.head(200, "Cache-Control: max-age=600", "Content-Length: 2"), .text("v"), .gate(gate), .text("\(request.number)")]
+            }
+            let crowd = proxy.crowd(5, get: "/x")
+            try eventually("it is under way") { crowd.answers.allSatisfy { $0.body.length == 1 } }
+            try proxy.purge("http://\(proxy.host)/x")
+            gate.open()
+            #expect(crowd.finished().allSatisfy { $0.text == "v1" })
+            #expect(try proxy.get("/x").text == "v2")
+        }
+    }
+
+    @Test func `without an admin listener the command fails and says why`() throws {
+        try scenario { _, proxy in
+            let run = try Program.run("purge", "--config", "@/c.yaml", "--all", files: ["c.yaml": "admin: {listen: \"unix:/nonexistent\"}\n"])
+            #expect(run.exit != .code(0) && !run.errors.isEmpty)
+            #expect(proxy.exit() == nil)
+        }
+    }
+}

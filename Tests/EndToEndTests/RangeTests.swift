@@ -1,0 +1,51 @@
+import Testing
+
+/// Ranges from a whole stored response (RFC 9110 §14).
+@Suite(.scenario) struct RangeTests {
+    private let letters = "abcdefghijklmnopqrstuvwxyz"
+
+    @Test(arguments: [
+        ("bytes=0-4", "abcde", "bytes 0-4/26"), ("bytes=20-", "uvwxyz", "bytes 20-25/26"), ("bytes=-3", "xyz", "bytes 23-25/26"),
+        ("bytes=25-99", "z", "bytes 25-25/26"), ("bytes=-99", "abcdefghijklmnopqrstuvwxyz", "bytes 0-25/26"),
+    ])
+    func `a single range is 206`(_ range: String, _ part: String, _ contentRange: String) throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { [letters] _ in [.answer(200, "Cache-Control: max-age=60", "ETag: \"v1\"", body: letters)] }
+            try proxy.get("/x")
+            let answer = try proxy.get("/x", "Range: \(range)")
+            #expect(answer.status == 206 && answer.text == part && answer["content-range"] == contentRange)
+            #expect(answer["content-length"] == "\(part.utf8.count)" && answer["etag"] == "\"v1\"")
+            #expect(origin.count("/x") == 1)
+        }
+    }
+
+    @Test func `past the end is 416, nonsense is the whole, and If-Range decides`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { [letters] _ in [.answer(200, "Cache-Control: max-age=60", "ETag: \"v1\"", body: letters)] }
+            try proxy.get("/x")
+            let past = try proxy.get("/x", "Range: bytes=26-30")
+            #expect(past.status == 416 && past["content-range"] == "bytes */26")
+            for range in ["pages=1-2", "bytes=4-2", "bytes=a-b", "bytes="] {
+                let answer = try proxy.get("/x", "Range: \(range)")
+                #expect(answer.status == 200 && answer.text == letters, "\(range)")
+            }
+            #expect(try proxy.get("/x", "Range: bytes=0-4", "If-Range: \"v1\"").status == 206)
+            #expect(try proxy.get("/x", "Range: bytes=0-4", "If-Range: \"v0\"").status == 200)
+            #expect(try proxy.get("/x", "Range: bytes=0-4", "If-Range: W/\"v1\"").status == 200)
+        }
+    }
+
+    @Test func `a part is never taken for the whole`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { [letters] request in
+                request["range"] == "bytes=0-4"
+                    ? [.answer(206, "Cache-Control: max-age=60", "ETag: \"v1\"", "Content-Range: bytes 0-4/26", body: "abcde")]
+                    : [.answer(200, "Cache-Control: max-age=60", "ETag: \"v1\"", body: letters)]
+            }
+            let part = try proxy.get("/x", "Range: bytes=0-4")
+            #expect(part.status == 206 && part.text == "abcde")
+            let whole = try proxy.get("/x")
+            #expect(whole.status == 200 && whole.text == letters)
+        }
+    }
+}

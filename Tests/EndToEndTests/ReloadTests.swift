@@ -1,0 +1,61 @@
+import Glibc
+import Testing
+
+@Suite(.scenario) struct ReloadTests {
+    @Test func `a reload takes the new file and keeps connections and what is stored`() throws {
+        try scenario { origin, proxy in
+            let other = try ScriptedOrigin()
+            defer { other.stop() }
+            origin.on("*") { _ in [.answer(200, "Cache-Control: max-age=600", body: "old origin")] }
+            other.on("*") { _ in [.answer(200, "Cache-Control: max-age=600", body: "new origin")] }
+            let client = try proxy.connect()
+            try client.send(proxy.request("GET", "/stored"))
+            #expect(try client.answer().text == "old origin")
+
+            try proxy.rewriteConfiguration(upstream: other.url)
+            proxy.signal(SIGHUP)
+            var round = 0
+            try eventually("the new origin is asked") {
+                round += 1
+                return try proxy.get("/new/\(round)").text == "new origin"
+            }
+            try client.send(proxy.request("GET", "/stored"))
+            #expect(try client.answer().text == "old origin", "on the old connection, from the store")
+        }
+    }
+
+    @Test func `a download that runs is not disturbed`() throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/slow") { _ in [.head(200, "Content-Length: 100000"), .pattern(0..<50_000), .gate(gate), .pattern(50_000..<100_000)] }
+            let download = proxy.crowd(3, get: "/slow")
+            try eventually("half is there") { download.answers.allSatisfy { $0.body.length == 50_000 } }
+            for _ in 1...5 { proxy.signal(SIGHUP) }
+            gate.open()
+            #expect(download.finished().allSatisfy { $0.isWhole(100_000) })
+        }
+    }
+
+    @Test func `a bad file is told of and changes nothing`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: no-store", body: "x")] }
+            try System.write(Setting.fileWithFiveMistakes.text, to: proxy.configurationPath)
+            proxy.signal(SIGHUP)
+            try eventually("it says so") { proxy.diagnostics.contains(#/coalesced\.yaml:1:\d+/#) }
+            #expect(try proxy.get("/x").text == "x")
+        }
+    }
+
+    @Test func `the access log is opened again`() throws {
+        try scenario(.accessLog) { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, body: "x")] }
+            try proxy.get("/x")
+            try eventually("a line") { try proxy.accessLog.count == 1 }
+            System.rename("\(proxy.folder)/access.log", to: "\(proxy.folder)/access.log.1")
+            proxy.signal(SIGHUP)
+            try eventually("a new file") { System.exists("\(proxy.folder)/access.log") }
+            try proxy.get("/x")
+            try eventually("a line in it") { try proxy.accessLog.count == 1 }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+import Testing
+
+/// Request bodies stream upstream.
+@Suite(.scenario) struct RequestBodyTests {
+    @Test func `a chunked body reaches the origin before the client has ended it`() throws {
+        try scenario { origin, proxy in
+            origin.on("/up") { _ in [.requestBody, .answer(201, body: "thanks")] }
+            let client = try proxy.connect()
+            try client.send("POST /up HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
+            try eventually("the origin has the first chunk") { origin.requests("/up").first?.body.text == "hello" }
+            #expect(!origin.requests("/up")[0].isWhole)
+            try client.send("6\r\n world\r\n0\r\n\r\n")
+            #expect(try client.answer().status == 201)
+            #expect(origin.requests("/up")[0].body.text == "hello world")
+        }
+    }
+
+    @Test func `a sized body streams and comes whole`() throws {
+        try scenario { origin, proxy in
+            origin.on("/up") { _ in [.requestBody, .answer(200)] }
+            let length = 5_000_000
+            let client = try proxy.connect()
+            try client.send("PUT /up HTTP/1.1\r\nHost: a\r\nContent-Length: \(length)\r\n\r\n")
+            try client.send(Pattern().bytes(0..<length / 2))
+            try eventually("the first half is there") { (origin.requests("/up").first?.body.length ?? 0) == length / 2 }
+            try client.send(Pattern().bytes(length / 2..<length))
+            #expect(try client.answer().status == 200)
+            let body = origin.requests("/up")[0].body
+            #expect(body.length == length && body.isIntact)
+        }
+    }
+
+    @Test func `an answer may come before the body has ended`() throws {
+        try scenario { origin, proxy in
+            origin.on("/up") { _ in [.answer(413, "Connection: close", body: "enough"), .silence] }
+            let client = try proxy.connect()
+            try client.send("POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\nbegin")
+            let answer = try client.answer()
+            #expect(answer.status == 413 && answer.text == "enough")
+        }
+    }
+
+    @Test func `a client that waits for 100 gets it and sends its body`() throws {
+        try scenario { origin, proxy in
+            origin.on("/up") { _ in [.interim(100), .requestBody, .answer(200, body: "got it")] }
+            let client = try proxy.connect()
+            try client.send("POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
+            #expect(try client.progress { !$0.interim.isEmpty }.interim[0].status == 100)
+            try client.send("hello")
+            #expect(try client.answer().text == "got it")
+            #expect(origin.requests("/up")[0].body.text == "hello")
+        }
+    }
+
+    @Test func `a client that waits for 100 may be refused without it`() throws {
+        try scenario { origin, proxy in
+            origin.on("/up") { _ in [.answer(403, body: "no"), .silence] }
+            let client = try proxy.connect()
+            try client.send("POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
+            let answer = try client.answer()
+            #expect(answer.status == 403 && answer.text == "no")
+        }
+    }
+
+    @Test func `a client that leaves in the middle of its body leaves no whole request behind`() throws {
+        try scenario { origin, proxy in
+            origin.on("/up") { _ in [.requestBody, .answer(200)] }
+            let client = try proxy.connect()
+            try client.send("POST /up HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
+            try eventually("the origin has the first chunk") { origin.requests("/up").first?.body.text == "hello" }
+            client.reset()
+            try eventually("the origin learns of it") { origin.requests("/up")[0].wasAbandoned }
+            #expect(!origin.requests("/up")[0].isWhole)
+        }
+    }
+
+    @Test func `posts are never coalesced`() throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/up") { [.requestBody, .gate(gate), .answer(200, "Cache-Control: max-age=60", body: "\($0.number)")] }
+            let text = Array(proxy.request("POST", "/up", body: "same").utf8)
+            let crowd = Crowd(at: proxy.endpoint, Array(repeating: Visitor(request: text, method: "POST"), count: 20))
+            try eventually("each is at the origin") { origin.count("/up") == 20 }
+            gate.open()
+            #expect(Set(crowd.finished().map(\.text)).count == 20)
+        }
+    }
+}

@@ -1,0 +1,62 @@
+import Testing
+
+/// What identifies the resource, and limits on what is asked for.
+@Suite(.scenario) struct RequestTargetTests {
+    @Test func `the absolute form counts, not a Host beside it`() throws {
+        try scenario { origin, proxy in
+            origin.on("*") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
+            let client = try proxy.connect()
+            try client.send("GET http://one.example/x HTTP/1.1\r\nHost: two.example\r\n\r\n")
+            let answer = try client.answer()
+            // RFC 9112 §3.2.2 wants Host ignored; refusing is as safe. Believing it would poison the other's cache.
+            if answer.status == 400 {
+                #expect(origin.total == 0)
+            } else {
+                #expect(origin.requests("/x").map { $0["host"] } == ["one.example"])
+            }
+            #expect(try proxy.get("/x", "Host: two.example").cacheStatus.contains("hit") == false)
+        }
+    }
+
+    @Test func `one path on two hosts is two resources`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { [.answer(200, "Cache-Control: max-age=60", body: $0["host"] ?? "")] }
+            for host in ["one.example", "two.example"] {
+                let answer = try proxy.get("/x", "Host: \(host)")
+                #expect(answer.text == host)
+            }
+            #expect(try proxy.get("/x", "Host: ONE.example").cacheStatus.contains("hit"))
+        }
+    }
+
+    @Test func `a host that is not served is 421`() throws {
+        try scenario(.hosts(["one.example"])) { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, body: "x")] }
+            let served = try proxy.get("/x", "Host: one.example"), other = try proxy.get("/x", "Host: two.example")
+            #expect(served.status == 200 && other.status == 421)
+            #expect(origin.total == 1)
+        }
+    }
+
+    @Test func `the query belongs to the key, and the target goes upstream as it came`() throws {
+        try scenario { origin, proxy in
+            origin.on("/q") { [.answer(200, "Cache-Control: max-age=60", body: $0.target)] }
+            for target in ["/q?b=2&a=1", "/q?a=1&b=2", "/q", "/q?", "/q?%61=1"] {
+                let answers = try [proxy.get(target), proxy.get(target)]
+                #expect(answers.map(\.text) == [target, target])
+            }
+            #expect(origin.total == 5)
+        }
+    }
+
+    @Test func `a body over the limit is 413`() throws {
+        try scenario(.maxBodySize(1_000)) { origin, proxy in
+            origin.on("/up") { _ in [.requestBody, .answer(200)] }
+            #expect(try proxy.send("POST", "/up", body: String(repeating: "a", count: 1_000)).status == 200)
+            let client = try proxy.connect()
+            try client.send("POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 1001\r\n\r\n")
+            #expect(try client.answer().status == 413)
+            #expect(origin.total == 1)
+        }
+    }
+}

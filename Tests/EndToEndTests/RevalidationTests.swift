@@ -1,0 +1,73 @@
+import Testing
+
+/// Stored, stale, with a validator (RFC 9111 §4.3).
+@Suite(.scenario) struct RevalidationTests {
+    @Test func `two hundred clients of an expired page cause one conditional request`() throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/e") { request in
+                request["if-none-match"] == nil
+                    ? [.answer(200, "Cache-Control: max-age=10", "Age: 20", "ETag: \"v1\"", pattern: 30_000)]
+                    : [.gate(gate), .answer(304, "Cache-Control: max-age=600", "ETag: \"v1\"")]
+            }
+            try proxy.get("/e")
+            let crowd = proxy.crowd(200, get: "/e")
+            try proxy.joined(201)
+            gate.open()
+            let answers = crowd.finished()
+
+            #expect(answers.allSatisfy { $0.status == 200 && $0.isWhole(30_000) })
+            #expect(origin.count("/e") == 2)
+            #expect(origin.requests("/e")[1]["if-none-match"] == "\"v1\"")
+            #expect(try proxy.get("/e").cacheStatus.contains("hit"), "the 304 has made it fresh")
+            #expect(origin.count("/e") == 2)
+        }
+    }
+
+    @Test func `Last-Modified validates too`() throws {
+        try scenario { origin, proxy in
+            let date = System.httpDate(-86_400)
+            origin.on("/m") { request in
+                request["if-modified-since"] == nil
+                    ? [.answer(200, "Cache-Control: max-age=10", "Age: 20", "Last-Modified: \(date)", body: "same")]
+                    : [.answer(304, "Cache-Control: max-age=600")]
+            }
+            try proxy.get("/m")
+            #expect(try proxy.get("/m").text == "same")
+            #expect(origin.requests("/m").last?["if-modified-since"] == date)
+            #expect(try proxy.get("/m").cacheStatus.contains("hit"))
+        }
+    }
+
+    @Test func `a changed page replaces the stored one for all who wait`() throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/c") { request in
+                request.number == 1
+                    ? [.answer(200, "Cache-Control: max-age=10", "Age: 20", "ETag: \"v1\"", body: "old")]
+                    : [.gate(gate), .answer(200, "Cache-Control: max-age=600", "ETag: \"v2\"", body: "new")]
+            }
+            try proxy.get("/c")
+            let crowd = proxy.crowd(50, get: "/c")
+            try proxy.joined(51)
+            gate.open()
+            #expect(crowd.finished().allSatisfy { $0.text == "new" && $0["etag"] == "\"v2\"" })
+            #expect(origin.count("/c") == 2)
+        }
+    }
+
+    @Test func `no-cache is stored but validated every time`() throws {
+        try scenario { origin, proxy in
+            origin.on("/n") { request in
+                request["if-none-match"] == "\"v1\""
+                    ? [.answer(304, "ETag: \"v1\"", "Cache-Control: no-cache")]
+                    : [.answer(200, "ETag: \"v1\"", "Cache-Control: no-cache", body: "checked")]
+            }
+            for _ in 1...3 {
+                let answer = try proxy.get("/n")
+                #expect(answer.text == "checked")
+            }
+            #expect(origin.count("/n") == 3)
+        }
+    }
+}

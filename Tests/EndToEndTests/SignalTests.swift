@@ -1,0 +1,57 @@
+import Glibc
+import Testing
+
+@Suite(.scenario) struct SignalTests {
+    @Test(arguments: [SIGTERM, SIGINT])
+    func `a running download is finished before the program ends`(_ signal: Int32) throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/slow") { _ in [.head(200, "Content-Length: 100000"), .pattern(0..<50_000), .gate(gate), .pattern(50_000..<100_000)] }
+            let idle = try proxy.connect()
+            let download = proxy.crowd(3, get: "/slow")
+            try eventually("half is there") { download.answers.allSatisfy { $0.body.length == 50_000 } }
+            proxy.signal(signal)
+            #expect(idle.isClosed(), "an idle connection is closed")
+            try eventually("nobody new is let in") { (try? proxy.get("/slow"))?.status ?? 503 == 503 }
+            #expect(proxy.exit() == nil, "it waits for the download")
+            gate.open()
+            #expect(download.finished().allSatisfy { $0.isWhole(100_000) })
+            #expect(try proxy.exited() == .code(0))
+        }
+    }
+
+    @Test func `a second signal ends it at once`() throws {
+        try scenario { origin, proxy in
+            origin.on("/slow") { _ in [.head(200, "Content-Length: 100000"), .pattern(0..<50_000), .silence] }
+            let download = proxy.crowd(1, get: "/slow")
+            try eventually("half is there") { download.answers[0].body.length == 50_000 }
+            proxy.terminate()
+            #expect(stays(for: .milliseconds(200)) { proxy.exit() == nil })
+            proxy.signal(SIGTERM)
+            let told = Instant.now
+            let exit = try proxy.exited()
+            note("a second signal, \(exit)", (Instant.now - told).rounded)
+            #expect(.now - told < aStall)
+            #expect(!download.finished()[0].isClean)
+        }
+    }
+
+    @Test func `draining ends after its time`() throws {
+        try scenario(.drainTimeout(.milliseconds(500))) { origin, proxy in
+            origin.on("/slow") { _ in [.head(200, "Content-Length: 100000"), .pattern(0..<50_000), .silence] }
+            let download = proxy.crowd(1, get: "/slow")
+            try eventually("half is there") { download.answers[0].body.length == 50_000 }
+            proxy.terminate()
+            #expect(try proxy.exited(within: .seconds(5)) == .code(0))
+            #expect(!download.finished()[0].isClean)
+        }
+    }
+
+    @Test func `with nothing to do it ends at once`() throws {
+        try scenario { _, proxy in
+            proxy.terminate()
+            let exit = try proxy.exited(within: .seconds(3))
+            #expect(exit == .code(0))
+        }
+    }
+}

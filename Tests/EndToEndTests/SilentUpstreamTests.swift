@@ -1,0 +1,78 @@
+import Testing
+
+/// The origin falls silent: nobody is stuck.
+@Suite(.scenario) struct SilentUpstreamTests {
+    private func halfThenSilence(_ request: Received) -> [Step] {
+        request.number == 1
+            ? [.head(200, "Cache-Control: max-age=60", "Content-Length: 10000"), .pattern(0..<5_000), .silence]
+            : [.answer(200, "Cache-Control: max-age=60", pattern: 10_000)]
+    }
+
+    @Test func `silent after half the body, it is given up after the time set`() throws {
+        try scenario(.noProgressTimeout(.seconds(1)), .overtakeAfter(.milliseconds(500))) { origin, proxy in
+            origin.on("/half") { [self] in halfThenSilence($0) }
+            let answers = proxy.crowd(20, get: "/half").finished(within: .seconds(10))
+
+            #expect(answers.allSatisfy { $0.ending == .cutOff || $0.ending == .reset })
+            #expect(answers.allSatisfy { $0.body.length == 5_000 && $0.body.isIntact })
+            let longest = answers.map(\.took).max()!
+            note("given up after (set to 1 s)", longest.rounded)
+            #expect(longest < .seconds(1) + aStall)
+            #expect(origin.requests("/half")[0].wasAbandoned)
+        }
+    }
+
+    @Test func `new clients are not stuck behind a body that stalls`() throws {
+        try scenario(.noProgressTimeout(.seconds(20)), .overtakeAfter(.milliseconds(300))) { origin, proxy in
+            origin.on("/half") { [self] in halfThenSilence($0) }
+            let stuck = proxy.crowd(1, get: "/half")
+            try eventually("it has half") { stuck.answers[0].body.length == 5_000 }
+            System.nap(.milliseconds(400))  // the silence itself is what is tested
+
+            let answers = proxy.crowd(20, get: "/half").finished(within: .seconds(10))
+            #expect(answers.allSatisfy { $0.isWhole(10_000) })
+            #expect(origin.count("/half") == 2)
+            #expect(try proxy.metric(.overtaken) >= 1)
+        }
+    }
+
+    @Test func `new clients are not stuck behind a head that does not come`() throws {
+        try scenario(.firstByteTimeout(.seconds(20)), .overtakeAfter(.milliseconds(300))) { origin, proxy in
+            origin.on("/mute") { request in
+                request.number == 1 ? [.silence] : [.answer(200, "Cache-Control: max-age=60", pattern: 10_000)]
+            }
+            let stuck = proxy.crowd(1, get: "/mute")
+            try eventually("it has been asked") { origin.count("/mute") == 1 }
+            System.nap(.milliseconds(400))
+
+            #expect(proxy.crowd(20, get: "/mute").finished(within: .seconds(10)).allSatisfy { $0.isWhole(10_000) })
+            #expect(origin.count("/mute") == 2)
+            stuck.close()
+        }
+    }
+
+    @Test func `who has waited long enough fetches for itself`() throws {
+        try scenario(.waitTimeout(.milliseconds(300)), .whenExceeded("pass"), .overtakeAfter(.seconds(20))) { origin, proxy in
+            origin.on("/mute") { $0.number == 1 ? [.silence] : [.answer(200, body: "own")] }
+            let leader = proxy.crowd(1, get: "/mute")
+            try eventually("it leads") { origin.count("/mute") == 1 }
+            let waiter = try proxy.get("/mute")
+            #expect(waiter.text == "own")
+            #expect(waiter.took > .milliseconds(250))
+            leader.close()
+        }
+    }
+
+    @Test func `who has waited long enough gets 503 where the operator wants that`() throws {
+        try scenario(.waitTimeout(.milliseconds(300)), .whenExceeded("503"), .overtakeAfter(.seconds(20))) { origin, proxy in
+            origin.on("/mute") { _ in [.silence] }
+            let leader = proxy.crowd(1, get: "/mute")
+            try eventually("it leads") { origin.count("/mute") == 1 }
+            let waiter = try proxy.get("/mute")
+            #expect(waiter.status == 503)
+            #expect(waiter["retry-after"] != nil)
+            #expect(origin.count("/mute") == 1)
+            leader.close()
+        }
+    }
+}

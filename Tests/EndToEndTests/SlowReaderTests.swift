@@ -1,0 +1,38 @@
+import Testing
+
+/// A slow reader costs a cursor, not a copy.
+@Suite(.heavyScenario) struct SlowReaderTests {
+    @Test func `five hundred slow readers of ten megabytes stay within the memory set and slow nobody down`() throws {
+        try scenario(.memory(mebibytes: 64)) { origin, proxy in
+            let length = 10_000_000
+            origin.on("/big") { _ in [.answer(200, "Cache-Control: max-age=60", pattern: length)] }
+            let before = proxy.residentBytes
+            let slow = proxy.crowd(500, get: "/big", pace: .slow(bytes: 2_048, every: .milliseconds(100)))
+            try eventually("all of them read") { slow.answers.allSatisfy { $0.body.length > 0 } }
+
+            let fast = proxy.crowd(1, get: "/big").finished()[0]
+            #expect(fast.isWhole(length))
+            note("10 MB for a fast client beside 500 slow ones", fast.took.rounded)
+            #expect(fast.took < .seconds(2) + aStall)
+            #expect(slow.answers.allSatisfy { $0.ending == .pending && $0.body.isIntact })
+
+            let growth = proxy.residentBytes - before
+            note("memory for 500 slow readers of 10 MB, in MiB (64 set)", growth >> 20)
+            #expect(growth < (64 + 48) << 20)
+            #expect(origin.count("/big") == 1)
+        }
+    }
+
+    @Test func `readers that are stuck hold back an origin whose response is not stored`() throws {
+        try scenario(.memory(mebibytes: 64)) { origin, proxy in
+            let length = 50_000_000
+            origin.on("/own") { _ in [.answer(200, "Cache-Control: no-store", pattern: length)] }
+            let before = proxy.residentBytes
+            let stuck = proxy.crowd(5, get: "/own", pace: .stuck)
+            try stuck.gathered()
+            try eventually("all are fetched") { origin.requests("/own").count { $0.sent > 0 } == 5 }
+            #expect(stays(for: .milliseconds(500)) { proxy.residentBytes - before < (64 + 48) << 20 })
+            #expect(origin.requests("/own").allSatisfy { $0.sent < length }, "the origin is held back")
+        }
+    }
+}

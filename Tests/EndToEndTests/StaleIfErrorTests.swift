@@ -1,0 +1,43 @@
+import Testing
+
+/// RFC 5861 §4 and RFC 9111 §4.2.4: a stale answer instead of an error, where that is allowed.
+@Suite(.scenario) struct StaleIfErrorTests {
+    private func page(_ cacheControl: String) -> ScriptedOrigin.Handler {
+        { $0.number == 1 ? [.answer(200, "Cache-Control: \(cacheControl)", "Age: 20", body: "stored")] : [.answer(503, body: "busy")] }
+    }
+
+    @Test func `a 503 is hidden behind a stale page for fifty clients`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x", page("max-age=10, stale-if-error=600"))
+            try proxy.get("/x")
+            #expect(proxy.crowd(50, get: "/x").finished().allSatisfy { $0.status == 200 && $0.text == "stored" })
+        }
+    }
+
+    @Test func `so is an origin that is down`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x", page("max-age=10, stale-if-error=600"))
+            try proxy.get("/x")
+            origin.goDown()
+            let answer = try proxy.get("/x")
+            #expect(answer.status == 200 && answer.text == "stored")
+        }
+    }
+
+    @Test func `the operator can allow it for responses that do not say`() throws {
+        try scenario(.staleIfError(.seconds(600))) { origin, proxy in
+            origin.on("/x", page("max-age=10"))
+            try proxy.get("/x")
+            #expect(try proxy.get("/x").text == "stored")
+        }
+    }
+
+    @Test(arguments: ["max-age=10", "max-age=10, stale-if-error=5", "max-age=10, stale-if-error=600, must-revalidate"])
+    func `where it is not allowed the error shows`(_ cacheControl: String) throws {
+        try scenario { origin, proxy in
+            origin.on("/x", page(cacheControl))
+            try proxy.get("/x")
+            #expect(try proxy.get("/x").status == 503)
+        }
+    }
+}

@@ -1,0 +1,57 @@
+import Testing
+
+/// RFC 5861 §3. The origin sends `Age`, so that a response is stale when it comes and no test waits for the clock.
+@Suite(.scenario) struct StaleWhileRevalidateTests {
+    @Test func `two hundred clients are answered stale at once, and one refresh runs`() throws {
+        try scenario { origin, proxy in
+            let refresh = Gate()
+            origin.on("/s") { request in
+                [.gate(request.number == 1 ? .opened : refresh),
+                 .answer(200, "Cache-Control: max-age=10, stale-while-revalidate=600",
+                         request.number == 1 ? "Age: 15" : "Age: 0", body: "version \(request.number)")]
+            }
+            try proxy.get("/s")
+            // The refresh stands at its gate meanwhile: nobody waits for it.
+            let answers = proxy.crowd(200, get: "/s").finished()
+
+            #expect(answers.allSatisfy { $0.text == "version 1" && $0.isClean })
+            note("stale answers to 200 clients", answers.map(\.took).max()!.rounded)
+            try eventually("the refresh runs") { origin.count("/s") == 2 }
+            refresh.open()
+            try eventually("the new version is served") { try proxy.get("/s").text == "version 2" }
+            #expect(origin.count("/s") == 2)
+        }
+    }
+
+    @Test func `the refresh does not die with the client that caused it`() throws {
+        try scenario(.whenLastLeaves("cancel")) { origin, proxy in
+            let refresh = Gate()
+            origin.on("/s") { request in
+                [.gate(request.number == 1 ? .opened : refresh),
+                 .answer(200, "Cache-Control: max-age=10, stale-while-revalidate=600",
+                         request.number == 1 ? "Age: 15" : "Age: 0", body: "version \(request.number)")]
+            }
+            try proxy.get("/s")
+            let client = try proxy.connect()
+            try client.send(proxy.request("GET", "/s"))
+            #expect(try client.answer().text == "version 1")
+            try eventually("the refresh runs") { origin.count("/s") == 2 }
+            client.reset()
+            try eventually("nobody is there") { try proxy.metric(.openClients) == 0 }
+            refresh.open()
+            try eventually("the new version is served") { try proxy.get("/s").text == "version 2" }
+            #expect(!origin.requests("/s")[1].wasAbandoned)
+        }
+    }
+
+    @Test func `past its window a stale response is not served`() throws {
+        try scenario { origin, proxy in
+            origin.on("/s") { request in
+                [.answer(200, "Cache-Control: max-age=10, stale-while-revalidate=10",
+                         request.number == 1 ? "Age: 30" : "Age: 0", body: "version \(request.number)")]
+            }
+            try proxy.get("/s")
+            #expect(try proxy.get("/s").text == "version 2")
+        }
+    }
+}

@@ -1,0 +1,83 @@
+import Testing
+
+/// 100 clients, a response that is for one of them only.
+@Suite(.scenario) struct UnshareableResponseTests {
+    @Test func `a hundred clients of a private page get a response each, fetched at the same time`() throws {
+        try scenario { origin, proxy in
+            origin.on("/me") { request in
+                [.wait(.milliseconds(300)), .answer(200, "Cache-Control: private", body: "response \(request.number)")]
+            }
+            let first = try proxy.crowd(100, get: "/me").gathered().finished()
+            #expect(Set(first.map(\.text)).count == 100)
+            #expect(first.allSatisfy { $0.status == 200 && $0.isClean })
+            #expect(origin.count("/me") == 100)
+            let slowest = first.map(\.took).max()!
+            note("100 clients of a private page, origin 300 ms (promised 750 ms)", slowest.rounded)
+            #expect(slowest < .milliseconds(750) + aStall)
+
+            let next = proxy.crowd(100, get: "/me").finished()
+            #expect(Set(next.map(\.text)).count == 100)
+            let slowestNext = next.map(\.took).max()!
+            note("the next burst (promised 450 ms)", slowestNext.rounded)
+            #expect(slowestNext < .milliseconds(450) + aStall)
+        }
+    }
+
+    @Test func `those who waited are released together, and the next burst does not queue`() throws {
+        try scenario { origin, proxy in
+            let leader = Gate(), others = Gate(), burst = Gate()
+            origin.on("/me") { request in
+                let gate = request.number == 1 ? leader : request.number <= 50 ? others : burst
+                return [.gate(gate), .answer(200, "Cache-Control: private", body: "response \(request.number)")]
+            }
+            let crowd = proxy.crowd(50, get: "/me")
+            try proxy.joined(50)
+            #expect(origin.count("/me") == 1)
+            leader.open()
+            // Nobody has been answered but the leader: the 49 are all at the origin at once.
+            try eventually("all the others fetch for themselves") { origin.count("/me") == 50 }
+            #expect(try proxy.metric(.released) == 49)
+            others.open()
+            #expect(Set(crowd.finished().map(\.text)).count == 50)
+
+            let next = proxy.crowd(50, get: "/me")
+            try eventually("the next burst is at the origin before any answer") { origin.count("/me") == 100 }
+            burst.open()
+            #expect(Set(next.finished().map(\.text)).count == 50)
+        }
+    }
+
+    @Test func `the origin's limit holds for those who are released`() throws {
+        try scenario(.maxConcurrentFetches(5)) { origin, proxy in
+            let leader = Gate(), others = Gate()
+            origin.on("/me") { request in
+                [.gate(request.number == 1 ? leader : others), .answer(200, "Cache-Control: private", body: "mine")]
+            }
+            let crowd = proxy.crowd(20, get: "/me")
+            try proxy.joined(20)
+            leader.open()
+            try eventually("five are fetched") { origin.count("/me") == 6 }
+            #expect(stays(for: .milliseconds(100)) { origin.count("/me") == 6 })
+            others.open()
+            #expect(crowd.finished().allSatisfy { $0.status == 200 })
+            #expect(origin.count("/me") == 20)
+        }
+    }
+
+    @Test func `a shareable response makes the key shareable again`() throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/turn") { request in
+                request.number == 1
+                    ? [.answer(200, "Cache-Control: private", body: "private")]
+                    : [.gate(gate), .answer(200, "Cache-Control: max-age=60", body: "public")]
+            }
+            try proxy.get("/turn")
+            gate.open()
+            #expect(try proxy.get("/turn").text == "public")
+            let before = origin.count("/turn")
+            #expect(proxy.crowd(20, get: "/turn").finished().allSatisfy { $0.text == "public" })
+            #expect(origin.count("/turn") <= before + 1)
+        }
+    }
+}

@@ -1,0 +1,58 @@
+import Testing
+
+@Suite(.scenario) struct UpgradeTunnelTests {
+    private let fields = ["Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version: 13"]
+    private static let switching = Step.raw(
+        "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: x\r\n\r\n")
+
+    @Test func `after 101 bytes pass both ways`() throws {
+        try scenario { origin, proxy in
+            origin.on("/ws") { _ in [Self.switching, .raw("welcome"), .echo] }
+            let client = try proxy.connect()
+            try client.send(proxy.request("GET", "/ws", fields))
+            let answer = try client.answer()
+            #expect(answer.status == 101 && answer["upgrade"] == "websocket" && answer["sec-websocket-accept"] == "x")
+            #expect(try client.bytes(7) == Array("welcome".utf8))
+            for message in ["ping", String(repeating: "long", count: 50_000)] {
+                try client.send(message)
+                #expect(try client.bytes(message.utf8.count) == Array(message.utf8))
+            }
+            #expect(origin.requests("/ws")[0]["upgrade"] == "websocket")
+            client.close()
+            try eventually("the origin's side ends too") { origin.openConnections == 0 }
+        }
+    }
+
+    @Test func `bytes sent right behind the request reach the other side`() throws {
+        try scenario { origin, proxy in
+            origin.on("/ws") { _ in [Self.switching, .echo] }
+            let client = try proxy.connect()
+            try client.send(proxy.request("GET", "/ws", fields) + "early")
+            #expect(try client.answer().status == 101)
+            #expect(try client.bytes(5) == Array("early".utf8))
+        }
+    }
+
+    @Test func `an origin that ends the tunnel ends it for the client`() throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/ws") { _ in [Self.switching, .raw("bye"), .gate(gate), .close] }
+            let client = try proxy.connect()
+            try client.send(proxy.request("GET", "/ws", fields))
+            #expect(try client.answer().status == 101)
+            #expect(try client.bytes(3) == Array("bye".utf8))
+            gate.open()
+            #expect(client.isClosed())
+        }
+    }
+
+    @Test func `an origin that does not switch answers as usual`() throws {
+        try scenario { origin, proxy in
+            origin.on("/ws") { _ in [.answer(426, "Upgrade: other", body: "no")] }
+            let client = try proxy.connect()
+            try client.send(proxy.request("GET", "/ws", fields))
+            let answer = try client.answer()
+            #expect(answer.status == 426 && answer.text == "no")
+        }
+    }
+}

@@ -1,0 +1,51 @@
+import Testing
+
+/// An origin that fails is not asked once for every client.
+@Suite(.scenario) struct UpstreamErrorTests {
+    @Test func `a hundred clients share one 503`() throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/busy") { _ in [.gate(gate), .answer(503, "Retry-After: 5", body: "busy")] }
+            let crowd = proxy.crowd(100, get: "/busy")
+            try proxy.joined(100)
+            gate.open()
+            #expect(crowd.finished().allSatisfy { $0.status == 503 && $0.text == "busy" })
+            #expect(origin.count("/busy") <= 2)
+        }
+    }
+
+    @Test func `a hundred clients share one failed connection`() throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/gone") { _ in [.gate(gate), .close] }
+            let crowd = proxy.crowd(100, get: "/gone")
+            try proxy.joined(100)
+            gate.open()
+            #expect(crowd.finished().allSatisfy { $0.status == 502 && $0["proxy-status"] != nil })
+            #expect(origin.count("/gone") <= 2)
+        }
+    }
+
+    @Test func `an error is not stored`() throws {
+        try scenario { origin, proxy in
+            origin.on("/once") { $0.number == 1 ? [.answer(500, body: "oops")] : [.answer(200, body: "fine")] }
+            let answers = try [proxy.get("/once"), proxy.get("/once")]
+            #expect(answers.map(\.text) == ["oops", "fine"])
+        }
+    }
+
+    @Test(arguments: [
+        "HTTP/1.1 200 OK\nContent-Length: 2\n\nhi", "SMTP ready\r\n\r\n", "HTTP/1.1 2x0 OK\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nhi!",
+        "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nBad Name: 1\r\nContent-Length: 0\r\n\r\n",
+    ])
+    func `a malformed response is 502`(_ text: String) throws {
+        try scenario { origin, proxy in
+            origin.on("/odd") { _ in [.raw(text), .close] }
+            let answer = try proxy.get("/odd")
+            #expect(answer.status == 502)
+            #expect(answer["proxy-status"]?.contains("coalesced") ?? false)
+        }
+    }
+}

@@ -1,0 +1,78 @@
+import Testing
+
+/// `Vary`: one URL, several responses.
+@Suite(.scenario) struct VariantTests {
+    private let languages = ["en", "de", "fr"]
+
+    private func crowd(_ proxy: Program, _ target: String, each count: Int) -> Crowd {
+        Crowd(at: proxy.endpoint, languages.enumerated().flatMap { index, language in
+            Array(repeating: proxy.visitor(target, ["Accept-Language: \(language)"], seed: index + 1), count: count)
+        })
+    }
+
+    private func answer(_ request: Received, length: Int) -> Step {
+        let seed = (languages.firstIndex(of: request["accept-language"] ?? "") ?? -1) + 1
+        return .answer(200, "Cache-Control: max-age=60", "Vary: Accept-Language", pattern: length, seed: seed)
+    }
+
+    @Test func `three variants for fifty clients each are three fetches`() throws {
+        try scenario { origin, proxy in
+            origin.on("/v") { [self] in [.wait(.milliseconds(300)), answer($0, length: 20_000)] }
+            let answers = crowd(proxy, "/v", each: 50).finished()
+
+            #expect(answers.allSatisfy { $0.isWhole(20_000) })
+            #expect(origin.count("/v") == 3)
+            #expect(Set(origin.requests("/v").map { $0["accept-language"] }).count == 3)
+            let slowest = answers.map(\.took).max()!
+            note("3 variants for 50 clients each, origin 300 ms (promised 750 ms)", slowest.rounded)
+            #expect(slowest < .milliseconds(750) + aStall)
+
+            #expect(crowd(proxy, "/v", each: 5).finished().allSatisfy { $0.isWhole(20_000) })
+            #expect(origin.count("/v") == 3)
+        }
+    }
+
+    @Test func `other variants start when the head says so, not when the first body has ended`() throws {
+        try scenario { origin, proxy in
+            let head = Gate(), body = Gate()
+            origin.on("/v") { request in
+                [.gate(head), .head(200, "Cache-Control: max-age=60", "Vary: Accept-Language", "Content-Length: 2"),
+                 .gate(body), .text(request["accept-language"] ?? "")]
+            }
+            let crowd = crowd(proxy, "/v", each: 10)
+            try proxy.joined(30)
+            #expect(origin.count("/v") == 1)
+            head.open()
+            try eventually("all three variants are fetched at once") { origin.count("/v") == 3 }
+            body.open()
+            let texts = crowd.finished().map(\.text)
+            #expect(texts == languages.flatMap { Array(repeating: $0, count: 10) })
+            #expect(origin.count("/v") == 3)
+        }
+    }
+
+    @Test func `once Vary is known, variants are fetched in parallel from the start`() throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/v") { request in
+                let language = request["accept-language"] ?? ""
+                return [.gate(language == "known" ? Gate.opened : gate),
+                        .answer(200, "Cache-Control: max-age=60", "Vary: Accept-Language", body: language)]
+            }
+            try proxy.get("/v", "Accept-Language: known")
+            let crowd = crowd(proxy, "/v", each: 10)
+            try eventually("no variant waits for another's head") { origin.count("/v") == 4 }
+            gate.open()
+            #expect(crowd.finished().allSatisfy { $0.status == 200 })
+            #expect(origin.count("/v") == 4)
+        }
+    }
+
+    @Test func `Vary star is never shared`() throws {
+        try scenario { origin, proxy in
+            origin.on("/v") { [.answer(200, "Cache-Control: max-age=60", "Vary: *", body: "\($0.number)")] }
+            let answers = try [proxy.get("/v"), proxy.get("/v")]
+            #expect(answers.map(\.text) == ["1", "2"])
+        }
+    }
+}

@@ -1,0 +1,109 @@
+import HTTPSemantics
+import Testing
+
+/// RFC 9111 §4.2.1, §4.2.2, §5.3: how long a response stays fresh, and who says so.
+struct FreshnessTests {
+    struct Lifetime: Sendable, Equatable {
+        let seconds: UInt32
+        let source: LifetimeSource
+        init(_ seconds: UInt32, _ source: LifetimeSource) { self.seconds = seconds; self.source = source }
+        init(_ facts: ResponseFacts) { self.init(facts.lifetime, facts.lifetimeSource) }
+    }
+
+    static let explicit: [Row<Lifetime>] = [
+        Row("§4.2.1 max-age", "Cache-Control: max-age=60", Lifetime(60, .maxAge)),
+        Row("§4.2.1 s-maxage before max-age", "Cache-Control: max-age=60, s-maxage=5", Lifetime(5, .sharedMaxAge)),
+        Row("§4.2.1 s-maxage before Expires", "Cache-Control: s-maxage=5\nDate: {0}\nExpires: {99}", Lifetime(5, .sharedMaxAge)),
+        Row("§5.3 max-age before Expires", "Cache-Control: max-age=60\nDate: {0}\nExpires: {99}", Lifetime(60, .maxAge)),
+        Row("§5.3 max-age=0 before Expires", "Cache-Control: max-age=0\nDate: {0}\nExpires: {99}", Lifetime(0, .maxAge)),
+        Row("§5.3 max-age before a wrong Expires", "Cache-Control: max-age=60\nExpires: 0", Lifetime(60, .maxAge)),
+        Row("§4.2.1 a wrong max-age does not give way to Expires", "Cache-Control: max-age=x\nDate: {0}\nExpires: {99}", Lifetime(0, .maxAge)),
+        Row("§4.2.1 a wrong s-maxage does not give way to max-age", "Cache-Control: s-maxage=x, max-age=60", Lifetime(0, .sharedMaxAge)),
+        Row("§4.2.1 Expires minus Date", "Date: {0}\nExpires: {99}", Lifetime(99, .expires)),
+        Row("§4.2.1 by the origin's clock, if it is behind", "Date: {-1000}\nExpires: {-900}", Lifetime(100, .expires)),
+        Row("§4.2.1 by the origin's clock, if it is ahead", "Date: {1000}\nExpires: {1100}", Lifetime(100, .expires)),
+        Row("§4.2.1 without Date, from when it arrived", "Expires: {99}", Lifetime(99, .expires)),
+        Row("§4.2.1 with a wrong Date, from when it arrived", "Date: foo\nExpires: {99}", Lifetime(99, .expires)),
+        Row("§4.2 Expires equal to Date", "Date: {0}\nExpires: {0}", Lifetime(0, .expires)),
+        Row("§4.2 Expires before Date", "Date: {0}\nExpires: {-1}", Lifetime(0, .expires)),
+        Row("§5.3 0 is the past", "Expires: 0", Lifetime(0, .expires)),
+        Row("§5.3 so is -1", "Expires: -1", Lifetime(0, .expires)),
+        Row("§5.3 and an empty value", "Expires:", Lifetime(0, .expires)),
+        Row("§5.3 and words", "Expires: tomorrow", Lifetime(0, .expires)),
+        Row("§5.3 and a number", "Expires: 784111900", Lifetime(0, .expires)),
+        Row("§5.3 the obsolete RFC 850 form", "Date: {0}\nExpires: Sunday, 06-Nov-94 08:50:37 GMT", Lifetime(60, .expires)),
+        Row("§5.3 the obsolete asctime form", "Date: {0}\nExpires: Sun Nov  6 08:50:37 1994", Lifetime(60, .expires)),
+        Row("§4.2 letters in any case", "Date: {0}\nExpires: sun, 06 nov 1994 08:50:37 gmt", Lifetime(60, .expires)),
+        Row("§4.2 another zone is no date", "Date: {0}\nExpires: Sun, 06 Nov 1994 08:50:37 CET", Lifetime(0, .expires)),
+        Row("§4.2 UTC is no date", "Date: {0}\nExpires: Sun, 06 Nov 1994 08:50:37 UTC", Lifetime(0, .expires)),
+        Row("§5.3 one digit too few", "Date: {0}\nExpires: Sun, 6 Nov 1994 08:50:37 GMT", Lifetime(0, .expires)),
+        Row("§5.3 with dashes", "Date: {0}\nExpires: Sun, 06-Nov-1994 08:50:37 GMT", Lifetime(0, .expires)),
+        Row("§5.3 with dots", "Date: {0}\nExpires: Sun, 06 Nov 1994 08.50.37 GMT", Lifetime(0, .expires)),
+        Row("§5.3 a time that is none", "Date: {0}\nExpires: Sun, 06 Nov 1994 25:50:37 GMT", Lifetime(0, .expires)),
+        Row("§1.2.2 the year 9999 is for ever", "Date: {0}\nExpires: Fri, 31 Dec 9999 23:59:59 GMT", Lifetime(2_147_483_648, .expires)),
+        Row("§5.3 the year 1", "Date: {0}\nExpires: Mon, 01 Jan 0001 00:00:00 GMT", Lifetime(0, .expires)),
+        Row("§4.2.1 the first of two Expires", "Date: {0}\nExpires: {9}\nExpires: {99}", Lifetime(9, .expires)),
+        Row("§4.2.1 the first of two, which is past", "Date: {0}\nExpires: {-9}\nExpires: {99}", Lifetime(0, .expires)),
+        Row("§5.3 two in one line are none", "Date: {0}\nExpires: {9}, {99}", Lifetime(0, .expires)),
+    ]
+
+    @Test(arguments: explicit)
+    func `an explicit lifetime is the first that is there`(row: Row<Lifetime>) {
+        #expect(Lifetime(facts(row.fields)) == row.expected)
+    }
+
+    static let heuristic: [Row<Lifetime>] = [
+        Row("§4.2.2 a tenth of the time since Last-Modified", "Date: {0}\nLast-Modified: {-1000}", Lifetime(100, .heuristic)),
+        Row("§4.2.2 without Date, until it arrived", "Last-Modified: {-1000}", Lifetime(100, .heuristic)),
+        Row("§4.2.2 by the origin's clock", "Date: {5000}\nLast-Modified: {4000}", Lifetime(100, .heuristic)),
+        Row("§4.2.2 at most the operator's limit", "Date: {0}\nLast-Modified: {-9999999}", Lifetime(86_400, .heuristic)),
+        Row("§4.2.2 too short for a second", "Date: {0}\nLast-Modified: {-9}", Lifetime(0, .none)),
+        Row("§4.2.2 Last-Modified equal to Date", "Date: {0}\nLast-Modified: {0}", Lifetime(0, .none)),
+        Row("§4.2.2 Last-Modified after Date", "Date: {0}\nLast-Modified: {500}", Lifetime(0, .none)),
+        Row("§4.2.2 no Last-Modified", "Date: {0}", Lifetime(0, .none)),
+        Row("§4.2.2 a wrong Last-Modified", "Date: {0}\nLast-Modified: yesterday", Lifetime(0, .none)),
+        Row("§4.2.2 not beside max-age", "Cache-Control: max-age=0\nLast-Modified: {-1000}", Lifetime(0, .maxAge)),
+        Row("§4.2.2 not beside s-maxage", "Cache-Control: s-maxage=0\nLast-Modified: {-1000}", Lifetime(0, .sharedMaxAge)),
+        Row("§4.2.2 not beside Expires", "Expires: 0\nLast-Modified: {-1000}", Lifetime(0, .expires)),
+        Row("§4.2.2 beside directives without a lifetime", "Cache-Control: public\nLast-Modified: {-1000}", Lifetime(100, .heuristic)),
+        Row("§5.4 Pragma in a response means nothing", "Pragma: no-cache\nLast-Modified: {-1000}", Lifetime(100, .heuristic)),
+    ]
+
+    @Test(arguments: heuristic)
+    func `a guess is made only where nobody said`(row: Row<Lifetime>) {
+        #expect(Lifetime(facts(row.fields)) == row.expected)
+    }
+
+    static let statuses: [(UInt16, Bool)] = [
+        (200, true), (203, true), (204, true), (206, true), (300, true), (301, true), (308, true), (404, true),
+        (405, true), (410, true), (414, true), (501, true),
+        (201, false), (202, false), (205, false), (207, false), (299, false), (302, false), (303, false), (307, false),
+        (400, false), (401, false), (403, false), (429, false), (451, false), (500, false), (502, false), (503, false), (599, false),
+    ]
+
+    @Test(arguments: statuses)
+    func `only some statuses may be given a guessed lifetime`(status: UInt16, allowed: Bool) {
+        // RFC 9110 §15.1
+        #expect(facts("Last-Modified: {-1000}", status: status).lifetime == (allowed ? 100 : 0))
+        // RFC 9111 §5.2.2.9: public makes any of them heuristically cacheable.
+        #expect(facts("Cache-Control: public\nLast-Modified: {-1000}", status: status).lifetime == 100)
+    }
+
+    @Test func `the operator sets fraction and limit of the guess`() {
+        var policy = CachingPolicy()
+        policy.heuristicPercent = 50
+        #expect(facts("Last-Modified: {-1000}", policy: policy).lifetime == 500)
+        policy.heuristicLimit = 20
+        #expect(facts("Last-Modified: {-1000}", policy: policy).lifetime == 20)
+        policy.heuristicPercent = 0
+        #expect(facts("Last-Modified: {-1000}", policy: policy).lifetime == 0)
+    }
+
+    @Test func `fresh is what is younger than its lifetime, to the nanosecond`() {
+        // §4.2: freshness_lifetime > current_age
+        let response = facts("Cache-Control: max-age=1")
+        #expect(response.isFresh(at: arrival))
+        #expect(response.isFresh(at: Moment(monotonic: arrival.monotonic + 999_999_999, wall: arrival.wall)))
+        #expect(!response.isFresh(at: arrival.after(1)))
+    }
+}

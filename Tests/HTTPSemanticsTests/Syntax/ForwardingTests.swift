@@ -1,0 +1,119 @@
+import Bytes
+import HTTPSemantics
+import Testing
+
+/// The head that an origin gets for `request`.
+private func forward(
+    _ request: String, _ exchange: RequestForwarding.Exchange? = nil,
+    _ clientFields: RequestForwarding.ClientFields = .off, via: Bool = false,
+    extra: @escaping (ByteBuffer) -> Void = { _ in }
+) throws -> String {
+    let message = wire(request)
+    var parser = RequestHeadParser()
+    guard case .complete = try parser.parse(message.span) else { return "incomplete" }
+    let forwarding = RequestForwarding(
+        via: via ? ByteSlice("us") : nil, clientFields: clientFields, defaultHost: ByteSlice("origin:9000")
+    )
+    let buffer = ByteBuffer(capacity: 64)
+    let address = ByteSlice("192.0.2.7")
+    forwarding.write(
+        parser.head, parser.view(in: message.span), exchange ?? .init(framing: parser.head.framing),
+        clientAddress: address.span, scheme: "http", to: buffer, extraLines: extra
+    )
+    return plain(buffer.span).replacing("\r\n", with: "|")
+}
+
+@Suite struct RequestForwardingTests {
+    @Test(arguments: [
+        // Hop-by-hop (RFC 9110 §7.6.1)
+        ("GET /a?b HTTP/1.1|Host: h|A: 1|b:2||", "GET /a?b HTTP/1.1|Host: h|A: 1|b:2||"),
+        ("GET / HTTP/1.1|A: 1|Host: h|Connection: x, y|X: 1|Z: 2|y: 3|X: 4||", "GET / HTTP/1.1|Host: h|A: 1|Z: 2||"),
+        ("GET / HTTP/1.1|Host: h|Connection: close|Keep-Alive: 1|Proxy-Connection: k||", "GET / HTTP/1.1|Host: h||"),
+        ("GET / HTTP/1.1|Host: h|TE: trailers|Connection: TE||", "GET / HTTP/1.1|Host: h||"),
+        ("GET / HTTP/1.1|Host: h|Upgrade: w|Connection: upgrade||", "GET / HTTP/1.1|Host: h||"),
+        ("GET / HTTP/1.1|Host: h|Connection: Host, Cookie|Cookie: c||", "GET / HTTP/1.1|Host: h||"),
+        ("GET / HTTP/1.1|Host: h|Connection: x||", "GET / HTTP/1.1|Host: h||"),
+        ("GET / HTTP/1.1|Host: h|Connection: Content-Length|Content-Length: 5||", "GET / HTTP/1.1|Host: h|Content-Length: 5||"),
+        // Framing
+        ("POST / HTTP/1.1|Content-Length: 05|Host: h||", "POST / HTTP/1.1|Host: h|Content-Length: 5||"),
+        ("POST / HTTP/1.1|Host: h|Transfer-Encoding: Chunked||", "POST / HTTP/1.1|Host: h|Transfer-Encoding: chunked||"),
+        // Target and Host (RFC 9112 §3.2)
+        ("GET http://b:81/c?d HTTP/1.1|Host: a||", "GET /c?d HTTP/1.1|Host: b:81||"),
+        ("GET http://b HTTP/1.1|Host: a||", "GET / HTTP/1.1|Host: b||"),
+        ("GET http://b?c HTTP/1.1|Host: a||", "GET /?c HTTP/1.1|Host: b||"),
+        ("OPTIONS http://b HTTP/1.1|Host: a||", "OPTIONS * HTTP/1.1|Host: b||"),
+        ("OPTIONS * HTTP/1.1|Host: a||", "OPTIONS * HTTP/1.1|Host: a||"),
+        ("GET / HTTP/1.0||", "GET / HTTP/1.1|Host: origin:9000||"),
+        ("BREW /t HTTP/1.1|Host: a||", "BREW /t HTTP/1.1|Host: a||"),
+    ]) func `a request is forwarded without what was for us only`(request: String, expected: String) throws {
+        let result = try forward(request.replacing("|", with: "\r\n"))
+        #expect(result == expected)
+    }
+
+    @Test func `the client's address joins those before it`() throws {
+        let request = "GET / HTTP/1.0\r\nHost: h\r\nX-Forwarded-For: 1.1.1.1\r\nX-Forwarded-Proto: https\r\nx-forwarded-for: 2.2.2.2\r\nVia: 1.1 a\r\n\r\n"
+        let appended = try forward(request, nil, .append, via: true)
+        #expect(appended == "GET / HTTP/1.1|Host: h|X-Forwarded-Proto: https|X-Forwarded-For: 1.1.1.1, 2.2.2.2, 192.0.2.7|X-Forwarded-Host: h|Via: 1.1 a, 1.0 us||")
+        let replaced = try forward(request, nil, .replace)
+        #expect(replaced == "GET / HTTP/1.1|Host: h|Via: 1.1 a|X-Forwarded-For: 192.0.2.7|X-Forwarded-Proto: http|X-Forwarded-Host: h||")
+        let nominated = try forward(
+            "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 1.1.1.1\r\nX-Forwarded-Proto: https\r\nConnection: x-forwarded-for, x-forwarded-proto\r\n\r\n", nil, .append)
+        #expect(nominated == "GET / HTTP/1.1|Host: h|X-Forwarded-For: 192.0.2.7|X-Forwarded-Proto: http|X-Forwarded-Host: h||")
+    }
+
+    @Test func `the cache replaces conditionals and the method`() throws {
+        let result = try forward(
+            "HEAD / HTTP/1.1\r\nHost: h\r\nIf-None-Match: \"a\"\r\nRange: bytes=0-1\r\nA: b\r\n\r\n",
+            .init(method: .get, framing: .none, dropping: FieldSet(.ifNoneMatch, .range)),
+            extra: { $0.appendField("If-None-Match", "\"b\"") }
+        )
+        #expect(result == "GET / HTTP/1.1|Host: h|A: b|If-None-Match: \"b\"||")
+    }
+
+    @Test func `an upgrade and trailers are asked for only on purpose`() throws {
+        let request = "GET / HTTP/1.1\r\nHost: h\r\nConnection: upgrade, te\r\nUpgrade: websocket\r\nTE: gzip, trailers\r\n\r\n"
+        let upgraded = try forward(request, .init(framing: .none, isUpgrading: true))
+        #expect(upgraded == "GET / HTTP/1.1|Host: h|Connection: Upgrade|Upgrade: websocket||")
+        let trailers = try forward(request, .init(framing: .none, acceptsTrailers: true))
+        #expect(trailers == "GET / HTTP/1.1|Host: h|Connection: TE|TE: trailers||")
+    }
+}
+
+@Suite struct FieldForwardingTests {
+    @Test(arguments: [
+        ("A: 1|B:2|C:\t3|", "A: 1|B:2|C:\t3|"),
+        ("A: 1|B:2|Date: x|C:3|", "A: 1|B:2|C:3|"),
+        ("Date: x|A: 1|", "A: 1|"),
+        ("A: 1|Date: x|", "A: 1|"),
+        ("Date: x|", ""),
+        ("A: 1  |B:2|", "A: 1|B:2|"),
+        ("A:|B:2|", "A:|B:2|"),
+        ("Set-Cookie: a|Connection: b, set-cookie|B: 1|C: 2|", "C: 2|"),
+        ("", ""),
+    ]) func `a response keeps its lines byte for byte`(lines: String, expected: String) throws {
+        let message = wire("HTTP/1.1 200 OK\r\n" + lines.replacing("|", with: "\r\n") + "\r\n")
+        var parser = ResponseHeadParser()
+        _ = try parser.parse(message.span)
+        let buffer = ByteBuffer(capacity: 16)
+        buffer.appendFields(parser.view(in: message.span), connection: parser.head.connection, dropping: FieldSet(.date))
+        let result = plain(buffer.span).replacing("\r\n", with: "|")
+        #expect(result == expected)
+    }
+
+    @Test func `what is written is what the grammar says`() {
+        let buffer = ByteBuffer(capacity: 16)
+        buffer.appendStatusLine(.notModified)
+        buffer.appendStatusLine(Status(299), reason: wire("Fine").span)
+        buffer.appendStatusLine(Status(299))
+        buffer.appendField("Age", 17)
+        buffer.appendField("A", "b")
+        buffer.appendFraming(.length(3))
+        buffer.appendFraming(.chunked)
+        buffer.appendFraming(.none)
+        buffer.appendChunkHeader(26)
+        buffer.appendChunkEnd()
+        buffer.appendLastChunk()
+        let result = plain(buffer.span).replacing("\r\n", with: "|")
+        #expect(result == "HTTP/1.1 304 Not Modified|HTTP/1.1 299 Fine|HTTP/1.1 299 |Age: 17|A: b|Content-Length: 3|Transfer-Encoding: chunked|1a||0||")
+    }
+}

@@ -1,0 +1,157 @@
+import Glibc
+import Libevent
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct ListenerTests {
+    @Test(arguments: [anyPort, .ipv6(.loopback, port: 0), .unix(path: temporaryPath("accept"))])
+    func `a connection is accepted and knows both ends`(address: SocketAddress) throws {
+        try onLoop { loop in
+            var accepted: TestSocket?
+            var peer: SocketAddress?
+            let listener = try Listener(address, on: loop) { connection, from in
+                accepted = TestSocket(adopting: connection, on: loop)
+                peer = from
+                loop.stop()
+            }
+            #expect(listener.localAddress.port != 0)
+            let client = try TestSocket(connectingTo: listener.localAddress, on: loop)
+            loop.run()
+            #expect(try accepted?.localAddress() == listener.localAddress)
+            #expect(try client.peerAddress() == listener.localAddress)
+            #expect(try client.localAddress() == peer)
+            loop.stop()
+        }
+    }
+
+    @Test func `an address in use is refused by that name`() throws {
+        let loop = try EventLoop()
+        let first = try Listener(anyPort, on: loop) { _, _ in }
+        let error = #expect(throws: ListenError.self) { try Listener(first.localAddress, on: loop) { _, _ in } }
+        #expect(error?.reason == .addressInUse)
+        #expect(error?.cause == SystemError(.bind, code: EADDRINUSE))
+        #expect(error?.address == first.localAddress)
+        #expect(throws: ListenError.self) { try Listener.probe(first.localAddress) }
+    }
+
+    @Test func `several loops share a port, but a probe notices that it is taken`() throws {
+        let loop = try EventLoop()
+        var settings = Listener.Settings()
+        settings.sharesPort = true
+        let first = try Listener(anyPort, on: loop, settings: settings) { _, _ in }
+        try withExtendedLifetime(Listener(first.localAddress, on: loop, settings: settings) { _, _ in }) {
+            let error = #expect(throws: ListenError.self) { try Listener.probe(first.localAddress) }
+            #expect(error?.reason == .addressInUse)
+        }
+        let free = first.localAddress
+        first.close()
+        try Listener.probe(free)
+    }
+
+    @Test(arguments: [
+        (.ipv4(IPv4Address(192, 0, 2, 1), port: 0), .addressUnavailable),
+        (.unix(path: "/nowhere/at/all.sock"), .addressUnavailable),
+    ] as [(SocketAddress, ListenError.Reason)])
+    func `an address that cannot be is refused by that name`(address: SocketAddress, reason: ListenError.Reason) throws {
+        let loop = try EventLoop()
+        let error = #expect(throws: ListenError.self) { try Listener(address, on: loop) { _, _ in } }
+        #expect(error?.reason == reason)
+    }
+
+    @Test func `a path left over by a dead program is taken, a living one's is not`() throws {
+        let loop = try EventLoop()
+        let path = temporaryPath("left-over")
+        let address = SocketAddress.unix(path: path)
+        // A dead program leaves the path without a listener behind it.
+        let number = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        var memory = sockaddr_un()
+        memory.sun_family = sa_family_t(AF_UNIX)
+        unsafe withUnsafeMutableBytes(of: &memory.sun_path) { unsafe $0.copyBytes(from: path.utf8) }
+        let bound = unsafe withUnsafePointer(to: &memory) { pointer in
+            unsafe bind(number, UnsafeRawPointer(pointer).assumingMemoryBound(to: sockaddr.self), socklen_t(MemoryLayout<sockaddr_un>.size))
+        }
+        #expect(bound == 0)
+        close(number)
+
+        let listener = try Listener(address, on: loop) { _, _ in }
+        let error = #expect(throws: ListenError.self) { try Listener(address, on: loop) { _, _ in } }
+        #expect(error?.reason == .addressInUse)
+        listener.close()
+        #expect(unsafe access(path, F_OK) != 0)
+    }
+
+    @Test func `a paused listener leaves connections in the queue until it resumes`() throws {
+        try onLoop { loop in
+            var count = 0
+            let listener = try Listener(anyPort, on: loop) { _, _ in
+                count += 1
+                loop.stop()
+            }
+            listener.pause()
+            let client = try TestSocket(connectingTo: listener.localAddress, on: loop)
+            client.onConnected = { error in
+                #expect(error == nil)
+                loop.schedule(after: 10 * millisecond) {
+                    #expect(count == 0)
+                    listener.resume()
+                }
+            }
+            loop.run()
+            #expect(count == 1)
+            listener.close()
+            listener.close()
+            loop.stop()
+        }
+    }
+
+    @Test func `a connection nobody keeps is closed`() throws {
+        try onLoop { loop in
+            var number: Int32 = -1
+            let listener = try Listener(anyPort, on: loop) { connection, _ in number = connection.rawValue }
+            let client = try TestSocket(connectingTo: listener.localAddress, on: loop)
+            client.onReadable = { _ in loop.stop() }
+            client.onConnected = { _ in client.startReading() }
+            loop.run()
+            #expect(number >= 0)
+            client.onConnected = { _ in }
+            loop.stop()
+        }
+    }
+
+    @Test func `a listener out of descriptors waits, tells, and goes on when there are some`() async {
+        // The limit is the whole process's: this needs one of its own.
+        await #expect(processExitsWith: .success) {
+            var reports: [SystemError] = []
+            var accepted = 0
+            try onLoop { loop in
+                var settings = Listener.Settings()
+                settings.retryDelay = 5 * millisecond
+                let listener = try Listener(anyPort, on: loop, settings: settings, onFailure: { reports.append($0) }) { _, _ in
+                    accepted += 1
+                    loop.stop()
+                }
+                let client = try TestSocket(connectingTo: listener.localAddress, on: loop)
+                var hoard: [Int32] = []
+                client.onConnected = { _ in }
+                var limit = rlimit()
+                unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+                limit.rlim_cur = 64
+                unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+                while true {
+                    let number = dup(0)
+                    if number < 0 { break }
+                    hoard.append(number)
+                }
+                loop.schedule(after: 50 * millisecond) {
+                    precondition(accepted == 0)
+                    for number in hoard { close(number) }
+                }
+                loop.run()
+                loop.stop()
+                withExtendedLifetime((client, listener)) {}
+            }
+            // Several retries failed, but within one second only one is told.
+            precondition(accepted == 1)
+            precondition(reports == [SystemError(.accept, code: EMFILE)])
+        }
+    }
+}

@@ -1,0 +1,255 @@
+import Bytes
+import Glibc
+import Libevent
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct SocketTests {
+    @Test func `what is written arrives, and the end after it`() throws {
+        try onLoop { loop in
+            let (left, right) = socketPair(on: loop)
+            let text = ByteSlice("hello, ")
+            let name = ByteSlice("world")
+            let written = left.write(text.span, name.span)
+            #expect(written == .wrote(12))
+            try left.shutdownWrite()
+            let received = ByteBuffer(capacity: 16)
+            var results: [ReadResult] = []
+            right.onReadable = { socket in
+                results.append(socket.read(into: received, minimum: 16))
+                if results.last == .endOfStream { socket.close(); loop.stop() }
+            }
+            right.startReading()
+            loop.run()
+            #expect(results == [.bytes(12), .endOfStream])
+            #expect(String(received.copied()) == "hello, world")
+            loop.stop()
+        }
+    }
+
+    @Test func `a read fills what an output span has left`() throws {
+        try onLoop { loop in
+            let (left, right) = socketPair(on: loop)
+            let text = ByteSlice("0123456789")
+            let written = left.write(text.span)
+            #expect(written == .wrote(10))
+            var results: [ReadResult] = []
+            let bytes = [UInt8](capacity: 4) { output in
+                output.append(0xff)
+                results.append(right.read(into: &output))
+            }
+            #expect(bytes == [0xff, 0x30, 0x31, 0x32])
+            var rest = [UInt8](repeating: 0, count: 100)
+            var target = rest.mutableSpan
+            results.append(right.read(into: &target))
+            results.append(right.read(into: &target))
+            #expect(rest.prefix(7) == [0x33, 0x34, 0x35, 0x36, 0x37, 0x38, 0x39])
+            #expect(results == [.bytes(3), .bytes(7), .wouldBlock])
+            loop.stop()
+        }
+    }
+
+    @Test func `a gathered body larger than the kernel takes arrives whole by partial writes`() throws {
+        try onLoop { loop in
+            let (left, right) = socketPair(on: loop)
+            // A head and 64 pieces of 64 KiB, each of its own letter.
+            let head = ByteSlice("head")
+            let pieces = (0..<64).map { number in
+                ByteSlice(copying: [UInt8](repeating: UInt8(number), count: 65536).span)
+            }
+            let total = 4 + 64 * 65536
+            let list = loop.gatherList
+            for piece in pieces { list.append(piece) }
+            #expect(list.isFull)
+            #expect(list.byteCount == total - 4)
+
+            var queue: [ByteSlice] = []
+            var partialWrites = 0
+            guard case .wrote(let first) = left.write(head.span, list), first >= 4, first < total else {
+                Issue.record("the kernel should have taken a part")
+                return loop.stop()
+            }
+            list.forEachUnwritten(after: first - 4) { queue.append($0) }
+            list.removeAll()
+            left.onWritable = { socket in
+                for piece in queue.prefix(GatherList.capacity) { list.append(piece) }
+                switch socket.write(list) {
+                case .wrote(let count):
+                    partialWrites += 1
+                    queue.removeAll()
+                    list.forEachUnwritten(after: count) { queue.append($0) }
+                case .wouldBlock: break
+                case .failed(let error): Issue.record(error)
+                }
+                list.removeAll()
+                if queue.isEmpty { socket.close() }
+            }
+            left.armWrite()
+
+            let received = ByteBuffer(capacity: total)
+            right.onReadable = { socket in
+                switch socket.read(into: received) {
+                case .bytes, .wouldBlock: break
+                case .endOfStream: loop.stop()
+                case .failed(let error): Issue.record(error); loop.stop()
+                }
+            }
+            right.startReading()
+            loop.run()
+            #expect(partialWrites > 1)
+            #expect(received.count == total)
+            let got = received.copied()
+            #expect(got[0..<4] == head)
+            for (number, piece) in pieces.enumerated() {
+                let from = 4 + number * 65536
+                #expect(got[from..<from + 65536] == piece)
+            }
+            loop.stop()
+        }
+    }
+
+    @Test func `a full socket would block`() throws {
+        try onLoop { loop in
+            let (left, right) = socketPair(on: loop)
+            let piece = ByteSlice(copying: [UInt8](repeating: 1, count: 65536).span)
+            var result = WriteResult.wrote(0)
+            while case .wrote = result { result = left.write(piece.span) }
+            #expect(result == .wouldBlock)
+            #expect(!right.isClosed)
+            loop.stop()
+        }
+    }
+
+    @Test func `writing to a peer that went away is a result, not a signal`() throws {
+        try onLoop { loop in
+            let (left, right) = socketPair(on: loop)
+            right.close()
+            let text = ByteSlice("x")
+            let list = GatherList()
+            list.append(text)
+            guard case .failed(let single) = left.write(text.span), case .failed(let gathered) = left.write(list) else {
+                Issue.record("the write should have failed")
+                return loop.stop()
+            }
+            #expect(single.code == EPIPE)
+            #expect(single.isDisconnect)
+            #expect(gathered == single)
+            loop.stop()
+        }
+    }
+
+    @Test func `after a close inside a callback no further callback comes`() throws {
+        try onLoop { loop in
+            let (left, right) = socketPair(on: loop)
+            let text = ByteSlice("x")
+            _ = right.write(text.span)
+            var calls = 0
+            // Both are due in the same iteration, and whichever comes first closes.
+            left.onReadable = { calls += 1; $0.close(); $0.close() }
+            left.onWritable = { calls += 1; $0.close() }
+            left.startReading()
+            left.armWrite()
+            loop.schedule(after: 20 * millisecond) { loop.stop() }
+            loop.run()
+            #expect(calls == 1)
+            #expect(left.isClosed)
+            #expect(!left.isReading)
+            left.startReading()
+            #expect(!left.isReading)
+            loop.stop()
+        }
+    }
+
+    @Test func `a socket let go of inside its callback lives until that returns, then closes`() throws {
+        try onLoop { loop in
+            var events: [String] = []
+            var (left, right) = socketPair(on: loop) as (TestSocket?, TestSocket)
+            let text = ByteSlice("x")
+            _ = right.write(text.span)
+            left?.onDeinit = { events.append("gone") }
+            left?.onReadable = { _ in
+                left = nil
+                events.append("returning")
+            }
+            left?.startReading()
+            right.onReadable = { _ in
+                events.append("the peer sees it")
+                loop.stop()
+            }
+            right.startReading()
+            loop.run()
+            #expect(events == ["returning", "gone", "the peer sees it"])
+            loop.stop()
+        }
+    }
+
+    @Test func `a reset is seen as a failure and a close as an end`() throws {
+        try onLoop { loop in
+            var server: [TestSocket] = []
+            let listener = try Listener(anyPort, on: loop) { connection, _ in
+                let socket = TestSocket(adopting: connection, on: loop)
+                server.append(socket)
+                // Not before the client has seen that it is connected.
+                socket.onReadable = { [isFirst = server.count == 1] socket in
+                    let buffer = ByteBuffer(capacity: 16)
+                    _ = socket.read(into: buffer, minimum: 16)
+                    if isFirst { socket.close() } else { socket.abort() }
+                }
+                socket.startReading()
+            }
+            var results: [ReadResult] = []
+            var clients: [TestSocket] = []
+            func connect() throws(SystemError) {
+                let client = try TestSocket(connectingTo: listener.localAddress, on: loop)
+                client.onConnected = { error in
+                    #expect(error == nil)
+                    let text = ByteSlice("x")
+                    _ = client.write(text.span)
+                    client.startReading()
+                }
+                client.onReadable = { socket in
+                    let buffer = ByteBuffer(capacity: 16)
+                    results.append(socket.read(into: buffer, minimum: 16))
+                    socket.close()
+                    if results.count == 2 { return loop.stop() }
+                    do { try connect() } catch { Issue.record(error) }
+                }
+                clients.append(client)
+            }
+            try connect()
+            loop.run()
+            #expect(results == [.endOfStream, .failed(SystemError(.receive, code: ECONNRESET))])
+            for client in clients { client.onConnected = { _ in } }
+            loop.stop()
+        }
+    }
+
+    @Test func `connecting where nobody listens is refused`() throws {
+        try onLoop { loop in
+            // A port that was free a moment ago.
+            let listener = try Listener(anyPort, on: loop) { _, _ in }
+            let address = listener.localAddress
+            listener.close()
+            let client = try TestSocket(connectingTo: address, on: loop)
+            var outcome: SystemError?
+            client.onConnected = { outcome = $0; loop.stop() }
+            loop.run()
+            #expect(outcome?.isRefused == true)
+            #expect(outcome?.call == .connect)
+            #expect(outcome?.description == "connect: Connection refused")
+            loop.stop()
+        }
+    }
+
+    @Test func `connecting to a path that is not there fails at once`() throws {
+        let loop = try EventLoop()
+        #expect(throws: SystemError(.connect, code: ENOENT)) {
+            try TestSocket(connectingTo: .unix(path: temporaryPath("nowhere")), on: loop)
+        }
+    }
+
+    @Test func `the descriptor limit can be raised to the hard limit`() throws {
+        let limit = try raiseFileDescriptorLimit()
+        #expect(limit >= 256)
+        #expect(try raiseFileDescriptorLimit() == limit)
+    }
+}

@@ -1,0 +1,135 @@
+import Bytes
+import HTTPSemantics
+import Storage
+import Testing
+
+@Suite struct GenerationTests {
+    let cache = Cache()
+
+    @Test func `what was on its way when its key was invalidated is not stored`() throws {
+        let generation = cache.generation("a")
+        #expect(cache.invalidate("a") == 0)
+        #expect(cache.store(try #require(cache.response()), "a", generation: generation) == .outdated)
+        #expect(cache.resource("a") == nil)
+        #expect(cache.put("a") == .stored)
+    }
+
+    @Test func `neither is what was on its way when its key or everything was purged`() throws {
+        let before = cache.generation("a")
+        _ = cache.remove("a")
+        #expect(cache.store(try #require(cache.response()), "a", generation: before) == .outdated)
+        let between = cache.generation("a")
+        cache.store.removeAll()
+        #expect(cache.store(try #require(cache.response()), "a", generation: between) == .outdated)
+        #expect(cache.budget.used == 0)
+    }
+
+    @Test func `an invalidation of one key leaves fetches of almost all others alone`() throws {
+        let keys = (0..<1000).map { "k\($0)" }
+        let generations = keys.map { cache.generation($0) }
+        _ = cache.invalidate("x")
+        let refused = zip(keys, generations).filter { cache.generation($0) != $1 }
+        #expect(refused.count < 10)
+    }
+
+    @Test func `an invalidated resource keeps what is known about sharing it, a purged one nothing`() throws {
+        for key in ["invalidated", "purged"] {
+            cache.store(try #require(cache.response(vary: "Accept", tag: key)), key)
+            cache.mark(key)
+        }
+        #expect(cache.invalidate("invalidated") == 1)
+        #expect(cache.remove("purged") == 1)
+        #expect(cache.resource("invalidated")?.count == 0)
+        #expect(cache.resource("invalidated")?.knownVary == [Sample.rule("Accept")])
+        #expect(cache.resource("invalidated")?.marker != nil)
+        #expect(cache.resource("purged") == nil)
+    }
+}
+
+@Suite struct FresheningTests {
+    let cache = Cache()
+
+    private func freshen(_ former: StoredResponse, _ new: StoredResponse, generation: Generation? = nil) -> StoreOutcome {
+        cache.store.freshen(
+            former, with: new, hash: cache.hash("a"), key: Array("a".utf8).span, generation: generation ?? cache.generation("a")
+        )
+    }
+
+    @Test func `a freshened response has the same body, and its bytes count once`() throws {
+        let former = try #require(cache.response(5000, tag: "former"))
+        cache.store(former, "a")
+        former.noteUse()
+        let used = cache.budget.used
+        let new = Sample.response(body: former.body, tag: "newer!")
+        #expect(freshen(former, new) == .stored)
+        let stored = try #require(cache.resource("a")?.response(at: 0))
+        #expect(stored.tag == "newer!" && stored.body === former.body)
+        #expect(stored.frequency == 1)
+        #expect(cache.budget.used == used)
+    }
+
+    @Test func `what was replaced or removed meanwhile is not brought back`() throws {
+        let former = try #require(cache.response(tag: "former"))
+        cache.store(former, "a")
+        cache.store(try #require(cache.response(tag: "other")), "a")
+        #expect(freshen(former, Sample.response(body: former.body)) == .gone)
+        #expect(cache.resource("a")?.responses.map(\.tag) == ["other"])
+        let generation = cache.generation("a")
+        cache.store.removeAll()
+        #expect(freshen(former, Sample.response(body: former.body), generation: generation) == .outdated)
+        #expect(freshen(former, Sample.response(body: former.body)) == .gone)
+    }
+
+    @Test func `a response that after its freshening answers what another answers takes its place`() throws {
+        let german = try #require(cache.response(vary: "Accept", request: [("Accept", "x")], tag: "one"))
+        let plain = try #require(cache.response(tag: "two"))
+        cache.store(german, "a")
+        cache.store(plain, "a")
+        #expect(freshen(german, Sample.response(body: german.body, tag: "three")) == .stored)
+        #expect(cache.resource("a")?.responses.map(\.tag) == ["three"])
+    }
+}
+
+@Suite struct MarkerTests {
+    let cache = Cache()
+
+    @Test func `a marker holds until its time`() throws {
+        cache.mark("a", until: 100)
+        let marker = try #require(cache.resource("a")?.marker)
+        #expect(marker.reason == .setCookie)
+        #expect(marker.holds(at: Moment(monotonic: 99, wall: 0)))
+        #expect(!marker.holds(at: Moment(monotonic: 100, wall: 0)))
+    }
+
+    @Test func `a stored response takes the marker away`() {
+        cache.mark("a")
+        cache.put("a")
+        #expect(cache.resource("a")?.marker == nil)
+        #expect(cache.resource("a")?.count == 1)
+        #expect(cache.store.numbers.markers == 0)
+    }
+
+    @Test func `a cleared marker leaves nothing behind`() {
+        cache.mark("a")
+        cache.store.clearMarker(hash: cache.hash("a"), key: Array("a".utf8).span)
+        #expect(cache.resource("a") == nil)
+        #expect(cache.budget.used == 0)
+    }
+
+    @Test func `markers are counted in bytes and evicted like everything else`() {
+        let cache = Cache(memory: 1 << 20)
+        for number in 0..<50_000 { cache.mark("marked \(number)") }
+        let numbers = cache.store.numbers
+        #expect(cache.budget.used <= 1 << 20)
+        #expect(numbers.markers > 1000 && numbers.markers < 10_000)
+        #expect(numbers.bytes == cache.budget.used)
+    }
+
+    @Test func `a flood of markers does not flush what is used`() {
+        let cache = Cache(memory: 4 << 20)
+        for number in 0..<100 { cache.put("page \(number)", 1000, popularity: 3) }
+        for number in 0..<100_000 { cache.mark("marked \(number)") }
+        let kept = (0..<100).filter { cache.resource("page \($0)") != nil }
+        #expect(kept.count == 100)
+    }
+}

@@ -1,0 +1,124 @@
+import Bytes
+import HTTPSemantics
+import Storage
+import Testing
+
+@Suite struct MemoryTests {
+    @Test func `a full store goes on storing and never goes over the ceiling`() {
+        let cache = Cache(memory: 1 << 20)
+        for number in 0..<5000 {
+            #expect(cache.put("k\(number)", 1024) == .stored)
+            #expect(cache.budget.used <= 1 << 20)
+        }
+        #expect(cache.store.numbers.evictedFromSmall > 3000)
+        #expect(cache.budget.used > 900 << 10)
+    }
+
+    @Test func `what is used survives what is asked for once`() {
+        let cache = Cache(memory: 1 << 20)
+        for number in 0..<50 { cache.put("hot \(number)", 2000) }
+        for number in 0..<5000 {
+            cache.put("cold \(number)", 2000)
+            if number % 50 == 0 {
+                for hot in 0..<50 { cache.resource("hot \(hot)")?.response(at: 0).noteUse() }
+            }
+        }
+        let kept = (0..<50).filter { cache.resource("hot \($0)") != nil }
+        #expect(kept.count == 50)
+    }
+
+    @Test func `clients that waited for one fetch count like hits`() {
+        let cache = Cache(memory: 1 << 20)
+        for number in 0..<20 { cache.put("awaited \(number)", 2000, popularity: number < 10 ? 5 : 0) }
+        for number in 0..<600 { cache.put("cold \(number)", 2000) }
+        let kept = (0..<20).map { cache.resource("awaited \($0)") != nil }
+        #expect(kept == (0..<20).map { $0 < 10 })
+    }
+
+    @Test func `too large, incomplete and cut-off responses are refused`() throws {
+        let cache = Cache(memory: 4 << 20) { $0.maxObjectSize = 10_000 }
+        #expect(cache.put("large", 10_000) == .tooLarge)
+        #expect(cache.put("small", 5000) == .stored)
+        let open = GrowingBody(budget: cache.budget)
+        #expect(cache.store(Sample.response(body: open), "open") == .incomplete)
+        let failed = GrowingBody(budget: cache.budget)
+        failed.fail()
+        #expect(cache.store(Sample.response(body: failed), "failed") == .incomplete)
+    }
+
+    @Test func `room is made until nothing is left to evict`() {
+        let cache = Cache(memory: 1 << 20) { $0.inFlightPercent = 100 }
+        for number in 0..<100 { cache.put("k\(number)", 8000) }
+        #expect(cache.store.makeRoom(bytes: 500_000))
+        #expect(cache.budget.limit - cache.budget.used >= 500_000)
+        let held = 700_000
+        #expect(cache.store.makeRoom(bytes: held) && cache.budget.reserve(held))
+        #expect(!cache.store.makeRoom(bytes: 500_000))
+        #expect(!cache.store.makeRoom(bytes: 2 << 20))
+    }
+
+    @Test func `bodies on their way cannot empty the store`() {
+        let cache = Cache(memory: 1 << 20) { $0.inFlightPercent = 25 }
+        for number in 0..<200 { cache.put("k\(number)", 8000) }
+        var reserved = 0
+        while cache.store.makeRoom(bytes: 10_000), cache.budget.reserve(10_000) { reserved += 10_000 }
+        #expect(reserved <= cache.settings.inFlightLimit)
+        #expect(reserved > cache.settings.inFlightLimit - 20_000)
+        #expect(cache.store.numbers.bytes > 700_000)
+    }
+
+    @Test func `an evicted body still being read keeps its bytes in the budget until it is let go`() throws {
+        let cache = Cache(memory: 1 << 20)
+        cache.put("a", 100_000)
+        var reader = cache.resource("a")
+        cache.store.removeAll()
+        #expect(cache.budget.used == 100_000)
+        #expect(reader?.count == 1)
+        reader = nil
+        #expect(cache.budget.used == 0)
+    }
+
+    @Test(arguments: 0..<8)
+    func `the budget holds exactly what is stored, after whatever happened`(_ seed: Int) throws {
+        var random = SeededGenerator(seed: UInt64(seed))
+        let cache = Cache(memory: 400_000, shards: 1 << (seed % 4))
+        for _ in 0..<3000 {
+            let key = "k\(Int.random(in: 0..<60, using: &random))"
+            let bytes = Array(key.utf8)
+            switch Int.random(in: 0..<12, using: &random) {
+            case 0...4:
+                let vary = ["Accept", "Accept-Language, Accept", nil].randomElement(using: &random)
+                let request = [("Accept", "\(Int.random(in: 0..<5, using: &random))")]
+                let size = Int.random(in: 0...20_000, using: &random)
+                guard let response = cache.response(size, vary: vary ?? nil, request: request) else { continue }
+                cache.store(response, key, popularity: Int.random(in: 0...4, using: &random))
+            case 5:
+                guard let response = cache.resource(key)?.responses.randomElement(using: &random) else { continue }
+                let new = Sample.response(body: response.body, vary: "Accept", request: [("Accept", "0")], tag: "longer tag")
+                let generation = cache.store.generation(hash: cache.hash(key))
+                _ = cache.store.freshen(response, with: new, hash: cache.hash(key), key: bytes.span, generation: generation)
+            case 6: cache.mark(key, until: Int64.random(in: 0...3, using: &random))
+            case 7: cache.store.clearMarker(hash: cache.hash(key), key: bytes.span)
+            case 8:
+                cache.learn(key, vary: "x-\(Int.random(in: 0..<20, using: &random))")
+            case 9: _ = Bool.random(using: &random) ? cache.invalidate(key) : cache.remove(key)
+            case 10: cache.resource(key)?.responses.randomElement(using: &random)?.noteUse()
+            default: _ = cache.store.makeRoom(bytes: Int.random(in: 0...100_000, using: &random))
+            }
+            #expect(cache.store.numbers.bytes == cache.budget.used)
+            #expect(cache.budget.used <= 400_000)
+        }
+        let responses = (0..<60).reduce(0) { $0 + (cache.resource("k\($1)")?.count ?? 0) }
+        #expect(cache.store.numbers.responses == responses)
+        #expect(cache.store.removeAll() == responses)
+        #expect(cache.budget.used == 0)
+        var empty = cache.store.numbers
+        #expect(empty.resources == 0 && empty.responses == 0 && empty.markers == 0 && empty.bytes == 0)
+        // Also when it is emptied by eviction only.
+        for number in 0..<50 { cache.put("k\(number)"); cache.mark("m\(number)") }
+        #expect(cache.budget.reserve(cache.budget.limit - cache.budget.used))
+        #expect(!cache.store.makeRoom(bytes: 1) || cache.budget.used < cache.budget.limit)
+        empty = cache.store.numbers
+        #expect(empty.bytes <= cache.budget.limit)
+    }
+}

@@ -1,0 +1,168 @@
+import Storage
+import Testing
+
+private final class Page: EvictionCandidate {
+    let name: Int
+    var frequency: UInt8 = 0
+    init(_ name: Int) { self.name = name }
+    func setFrequency(_ frequency: UInt8) { self.frequency = frequency }
+    func hit() { frequency = min(3, frequency + 1) }
+}
+
+private typealias Queues = S3FIFO<Page>
+
+/// A cache of `capacity` bytes around the queues, as a trace simulator would drive it.
+private struct Simulator {
+    var queues = Queues(smallPercent: 10)
+    var pages: [Int: (page: Page, slot: Queues.Slot)] = [:]
+    var evicted: [Int] = []
+    let capacity: Int
+
+    /// Whether it was a hit.
+    @discardableResult
+    mutating func request(_ name: Int, size: Int = 1) -> Bool {
+        if let (page, _) = pages[name] { page.hit(); return true }
+        while queues.bytes + size > capacity, let eviction = queues.evict() {
+            pages[eviction.candidate.name] = nil
+            evicted.append(eviction.candidate.name)
+        }
+        let page = Page(name)
+        pages[name] = (page, queues.insert(page, hash: UInt64(name) &* 0x9e37_79b9_7f4a_7c15, size: size))
+        return false
+    }
+}
+
+@Suite struct S3FIFOTests {
+    @Test func `what is used once leaves in the order it came`() {
+        var cache = Simulator(capacity: 10)
+        for name in 0..<15 { cache.request(name) }
+        #expect(cache.evicted == [0, 1, 2, 3, 4])
+    }
+
+    @Test func `a scan does not flush what is used`() {
+        var cache = Simulator(capacity: 100)
+        for _ in 0..<3 { for name in 0..<50 { cache.request(name) } }
+        for name in 1000..<10_000 { cache.request(name) }
+        let hits = (0..<50).filter { cache.request($0) }
+        #expect(hits.count == 50)
+    }
+
+    @Test func `two uses in probation earn a place in the main queue, one does not`() {
+        var cache = Simulator(capacity: 10)
+        for name in 0..<10 { cache.request(name) }
+        cache.request(0); cache.request(0)
+        cache.request(1)
+        cache.request(10)
+        #expect(cache.evicted == [1])
+        let slot = cache.pages[0].map { cache.queues.queue(of: $0.slot) }
+        #expect(slot == .main)
+        #expect(cache.pages[0]?.page.frequency == 0)
+    }
+
+    @Test func `what comes back soon after probation goes into the main queue`() {
+        var cache = Simulator(capacity: 10)
+        for name in 0..<11 { cache.request(name) }
+        #expect(cache.evicted == [0])
+        cache.request(0)
+        #expect(cache.pages[0].map { cache.queues.queue(of: $0.slot) } == .main)
+        // It is remembered once only.
+        #expect(cache.pages[5].map { cache.queues.queue(of: $0.slot) } == .small)
+    }
+
+    @Test func `what is used goes another lap in the main queue for each use`() {
+        var queues = Queues(smallPercent: 10)
+        let pages = (0..<4).map { Page($0) }
+        for page in pages {
+            page.setFrequency(2)
+            _ = queues.insert(page, hash: UInt64(page.name), size: 10)
+        }
+        // All are promoted; then the oldest unused one goes.
+        var next = queues.evict()?.candidate.name
+        #expect(next == 0)
+        pages[1].hit()
+        pages[3].hit(); pages[3].hit()
+        next = queues.evict()?.candidate.name
+        #expect(next == 2)
+        next = queues.evict()?.candidate.name
+        #expect(next == 1)
+        next = queues.evict()?.candidate.name
+        #expect(next == 3)
+        next = queues.evict()?.candidate.name
+        #expect(next == nil)
+    }
+
+    @Test func `probation is ten percent of the bytes, not of the entries`() {
+        var cache = Simulator(capacity: 1000)
+        for name in 0..<9 {
+            cache.request(name, size: 100)
+            cache.request(name); cache.request(name)
+        }
+        cache.request(100, size: 200)
+        for name in 200..<1200 { cache.request(name, size: 5) }
+        #expect(cache.queues.smallBytes <= 110)
+        #expect(cache.queues.bytes <= 1000)
+    }
+
+    @Test func `an update keeps its place and its bytes are counted anew`() {
+        var queues = Queues(smallPercent: 10)
+        let slot = queues.insert(Page(1), hash: 1, size: 10)
+        _ = queues.insert(Page(2), hash: 2, size: 10)
+        queues.replace(slot, with: Page(3), size: 25)
+        #expect(queues.bytes == 35 && queues.count == 2)
+        let next = queues.evict()?.candidate.name
+        #expect(next == 3)
+        #expect(queues.bytes == 10)
+    }
+
+    @Test func `many uses cannot hold up an eviction`() {
+        var queues = Queues(smallPercent: 0)
+        for name in 0..<10_000 {
+            let page = Page(name)
+            page.setFrequency(3)
+            _ = queues.insert(page, hash: UInt64(name), size: 1)
+        }
+        for _ in 0..<10_000 { _ = queues.evict() }
+        #expect(queues.count == 0 && queues.bytes == 0)
+    }
+
+    @Test(arguments: 0..<20)
+    func `the queues hold what a list would, whatever comes and goes`(_ seed: Int) {
+        var random = SeededGenerator(seed: UInt64(seed))
+        var queues = Queues(smallPercent: 10)
+        var model: [Int: (page: Page, slot: Queues.Slot, size: Int)] = [:]
+        for step in 0..<3000 {
+            switch Int.random(in: 0..<6, using: &random) {
+            case 0, 1:
+                let page = Page(step)
+                let size = Int.random(in: 0...100, using: &random)
+                let slot = queues.insert(page, hash: UInt64.random(in: 0..<500, using: &random), size: size)
+                model[step] = (page, slot, size)
+            case 2: model.randomElement(using: &random)?.value.page.hit()
+            case 3:
+                guard let (name, entry) = model.randomElement(using: &random) else { continue }
+                queues.remove(entry.slot)
+                model[name] = nil
+            case 4:
+                guard let (name, entry) = model.randomElement(using: &random) else { continue }
+                queues.replace(entry.slot, with: entry.page, size: entry.size + 1)
+                model[name]?.size += 1
+            default:
+                let eviction = queues.evict()
+                #expect((eviction == nil) == model.isEmpty)
+                if let eviction {
+                    let gone = model.removeValue(forKey: eviction.candidate.name)
+                    #expect(gone?.page === eviction.candidate && gone?.slot == eviction.slot)
+                }
+            }
+            #expect(queues.count == model.count)
+            #expect(queues.bytes == model.values.reduce(0) { $0 + $1.size })
+        }
+    }
+
+    @Test func `the ghost queue stays within 64 bytes an entry`() {
+        var cache = Simulator(capacity: 5000)
+        for name in 0..<200_000 { cache.request(name) }
+        #expect(cache.queues.ghostMemory > 0)
+        #expect(cache.queues.ghostMemory <= 5000 * 64)
+    }
+}

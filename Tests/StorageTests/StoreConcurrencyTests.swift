@@ -1,0 +1,89 @@
+import Bytes
+import Dispatch
+import HTTPSemantics
+import Storage
+import Synchronization
+import Testing
+
+/// Run it with the thread sanitizer too: `swift test --sanitize=thread --filter StorageTests`.
+@Suite struct StoreConcurrencyTests {
+    private static func keyBytes(_ number: Int) -> [UInt8] { Array("http://origin/\(number)".utf8) }
+
+    @Test func `threads that look up, store and purge never get another key's response`() {
+        let cache = Cache(memory: 300_000, shards: 4)
+        let store = cache.store
+        let mistakes = Mutex<[String]>([])
+        DispatchQueue.concurrentPerform(iterations: 6) { thread in
+            var random = SeededGenerator(seed: UInt64(thread))
+            for _ in 0..<1500 {
+                let number = Int.random(in: 0..<64, using: &random)
+                let key = Self.keyBytes(number)
+                let hash = Sample.hasher.hash(key.span)
+                switch Int.random(in: 0..<20, using: &random) {
+                case 0...3:
+                    guard let response = cache.response(
+                        Int.random(in: 1...8000, using: &random), of: UInt8(number), vary: "Accept",
+                        request: [("Accept", "\(Int.random(in: 0..<4, using: &random))")], tag: "\(number)"
+                    ) else { continue }
+                    _ = store.store(response, hash: hash, key: key.span, generation: store.generation(hash: hash))
+                case 4: store.markUnshareable(UnshareableMarker(until: 1, reason: .status), hash: hash, key: key.span)
+                case 5: store.invalidate(hash: hash, key: key.span)
+                case 6: store.remove(hash: hash, key: key.span)
+                case 7: if number == 0 { store.removeAll() }
+                case 8: _ = store.makeRoom(bytes: Int.random(in: 0...50_000, using: &random))
+                default:
+                    guard let resource = store.resource(hash: hash, key: key.span) else { continue }
+                    for response in resource.responses {
+                        response.noteUse()
+                        let isRight = response.tag == "\(number)" && firstByte(response.body) == UInt8(number)
+                        if !isRight { mistakes.withLock { $0.append("\(number) got \(response.tag)") } }
+                    }
+                }
+                if cache.budget.used > cache.budget.limit { mistakes.withLock { $0.append("over the ceiling") } }
+            }
+        }
+        #expect(mistakes.withLock { $0 } == [])
+        #expect(store.numbers.bytes == cache.budget.used)
+        store.removeAll()
+        #expect(cache.budget.used == 0)
+    }
+
+    @Test func `nothing fetched before an invalidation is found after it`() {
+        let cache = Cache(memory: 4 << 20, shards: 2)
+        let store = cache.store
+        // The origin's state: a fetch sees the version of the moment it begins at or a later one.
+        let version = Atomic<Int>(0)
+        let invalidated = Atomic<Int>(0)
+        let stale = Atomic<Int>(0)
+        let key = Self.keyBytes(1)
+        let hash = Sample.hasher.hash(key.span)
+        DispatchQueue.concurrentPerform(iterations: 4) { thread in
+            for _ in 0..<2000 {
+                switch thread {
+                case 0:
+                    let new = version.add(1, ordering: .sequentiallyConsistent).newValue
+                    if new % 3 == 0 { store.removeAll() } else { store.invalidate(hash: hash, key: key.span) }
+                    invalidated.store(new, ordering: .sequentiallyConsistent)
+                case 1, 2:
+                    let generation = store.generation(hash: hash)
+                    let seen = version.load(ordering: .sequentiallyConsistent)
+                    guard let response = cache.response(10, date: Int64(seen)) else { continue }
+                    _ = store.store(response, hash: hash, key: key.span, generation: generation)
+                default:
+                    let least = invalidated.load(ordering: .sequentiallyConsistent)
+                    guard let resource = store.resource(hash: hash, key: key.span) else { continue }
+                    for response in resource.responses where response.facts.date < least {
+                        stale.add(1, ordering: .sequentiallyConsistent)
+                    }
+                }
+            }
+        }
+        #expect(stale.load(ordering: .sequentiallyConsistent) == 0)
+    }
+}
+
+private func firstByte(_ body: GrowingBody) -> UInt8? {
+    guard let piece = body.completePieces?.first else { return nil }
+    let bytes = piece.span
+    return bytes[0]
+}
