@@ -63,9 +63,9 @@ let package = Package(
                 "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Storage", "Telemetry", "Upstream", collections,
                 .product(name: "Logging", package: "swift-log"),
             ],
-            swiftSettings: strict
+            swiftSettings: lending
         ),
-        .target(name: "Admin", dependencies: ["Bytes", "HTTPSemantics", "Libevent", "Proxy", "Storage", "Telemetry", "Upstream"], swiftSettings: strict),
+        .target(name: "Admin", dependencies: ["Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Proxy", "Storage", "Telemetry", "Upstream"], swiftSettings: strict),
         .target(
             name: "Configuration",
             dependencies: ["Proxy", "Admin", "Storage", "Upstream", "Telemetry", "HTTPSemantics", .product(name: "Yams", package: "Yams")],

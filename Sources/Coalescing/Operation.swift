@@ -136,17 +136,25 @@ open class Operation {
     }
 
     /// Calls `execute()` unless it has ended meanwhile.
-    nonisolated final func begin() {
+    ///
+    /// - Returns: True when it is over and done with already: the caller releases its slot. Were it released here, each operation that
+    ///   finishes at once would begin the next one deeper in the stack.
+    @discardableResult
+    nonisolated final func begin() -> Bool {
         let observers = state.withLock { $0.lifecycle.begin() ? $0.observers : nil }
-        guard let observers else { return }
+        guard let observers else { return false }
         tell(observers, .executing)
         execute()
         switch state.withLock({ $0.lifecycle.entered() }) {
-        case .none: break
-        case .retire: retire(.none)
+        case .none:
+            return false
+        case .retire:
+            retire(.none)
+            return true
         case .stopWorkAndRetire:
             cancelWork()
             retire(.none)
+            return true
         }
     }
 
@@ -157,28 +165,29 @@ open class Operation {
         _ outcome: OperationError?, by origin: Lifecycle.Origin, conclude: () -> WakeUps
     ) -> Bool {
         let ending = state.withLock { $0.lifecycle.end(outcome, by: origin) }
+        if ending == .ignored { return false }
+        let wakeUps = conclude()
         switch ending {
-        case .ignored:
-            return false
-        case .retire:
-            retire(conclude())
+        case .ignored, .retire:
+            break
         case .stopWorkAndRetire:
-            let wakeUps = conclude()
             cancelWork()
-            retire(wakeUps)
         case .leaveSourceAndRetire:
-            let wakeUps = conclude()
             leaveSource()
-            retire(wakeUps)
         case .leaveToStarter:
-            conclude().send()
+            wakeUps.send()
+            return true
         }
+        // Last, because it may begin other operations on this stack.
+        retire(wakeUps)?.releaseSlot(of: self)
         return true
     }
 
-    /// Out of the table first, so that whoever is called back and asks again starts anew; then the callbacks; the slot last, because
-    /// that may begin other operations on this stack.
-    private nonisolated final func retire(_ wakeUps: WakeUps) {
+    /// Out of the table first, so that whoever is called back and asks again starts anew; then the callbacks; then those who depend on it.
+    ///
+    /// - Returns: Who holds its slot.
+    @discardableResult
+    private nonisolated final func retire(_ wakeUps: WakeUps) -> (any Custodian)? {
         let outcome = error
         let custodian = state.withLock { $0.custodian }
         custodian?.forget(self, outcome: outcome)
@@ -190,7 +199,7 @@ open class Operation {
         wakeUps.send()
         tell(observers, phase, error: outcome)
         for sequel in sequels { sequel(outcome) }
-        custodian?.releaseSlot(of: self)
+        return custodian
     }
 
     private nonisolated final func tell(

@@ -117,8 +117,11 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
             return gate.next()
         }
         while let operation = next {
-            operation.begin()
-            next = gate.withLock { $0.next() }
+            let isOver = operation.begin()
+            next = gate.withLock { gate in
+                if isOver { gate.leave(operation) }
+                return gate.next()
+            }
         }
     }
 

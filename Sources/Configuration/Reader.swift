@@ -42,7 +42,7 @@ struct Reader {
             if let key = keys.first(where: { $0.name == name }) {
                 key.read(value, &root, &self)
             } else {
-                note(keyNode.position, Self.unknown(name, among: keys, in: title))
+                note(keyNode.position, Self.unknown(name, among: keys))
             }
         }
         for key in keys where key.isRequired && firstPositions[key.name] == nil {
@@ -50,14 +50,14 @@ struct Reader {
         }
     }
 
-    private static func unknown<Root>(_ name: String, among keys: [Key<Root>], in title: String) -> String {
+    private static func unknown<Root>(_ name: String, among keys: [Key<Root>]) -> String {
         if let near = Spelling.nearest(to: name, among: keys.map(\.name)) {
             return "`\(name)` is not known; did you mean `\(near)`?"
         }
         if let home = KeyTable.all.first(where: { $0.children.contains(name) }) {
             return "`\(name)` does not belong here; put it under `\(home.name)`"
         }
-        return "`\(name)` is not known; remove it. \(title) knows \(keys.map { "`\($0.name)`" }.joined(separator: ", "))"
+        return "`\(name)` is not known; remove it. Known here: \(keys.map { "`\($0.name)`" }.joined(separator: ", "))"
     }
 
     /// Names of upstreams differ, and routes name one of them.

@@ -22,3 +22,15 @@ public struct Settings: Sendable, Equatable {
 public enum LogLevel: String, Sendable, CaseIterable {
     case trace, debug, info, notice, warning, error, critical
 }
+
+extension Settings {
+    /// The keys whose values differ in `new` and cannot change while the proxy runs: sockets, threads and memory are laid
+    /// out at the start.
+    public func keysAtStart(changedBy new: Settings) -> [String] {
+        [
+            ("listen", proxy.listeners == new.proxy.listeners), ("backlog", proxy.backlog == new.proxy.backlog),
+            ("workers", proxy.workers == new.proxy.workers), ("storage", storage == new.storage),
+            ("admin", admin == new.admin), ("access-log", accessLog == new.accessLog),
+        ].filter { !$0.1 }.map(\.0)
+    }
+}

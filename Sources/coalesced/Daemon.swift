@@ -15,8 +15,11 @@ final class Daemon {
     private let server: ProxyServer
     private let admin: AdminServer?
     private let source: ConfigurationSource?
+    /// What it was started with.
+    private let settings: Settings
     private let serviceManager: ServiceManager
     private var log: Logger
+    private var isOpen = false
     private var isDraining = false
 
     /// What is told once clients can connect.
@@ -31,52 +34,76 @@ final class Daemon {
     ///   - isReady: called once all listeners accept.
     /// - Throws: an exit code, after saying why on standard error.
     static func run(
-        _ settings: Settings, reloadingFrom source: ConfigurationSource?, isReady: (Addresses) -> Void = { _ in }
+        _ settings: Settings, reloadingFrom source: ConfigurationSource?, isReady: @escaping (Addresses) -> Void = { _ in }
     ) throws {
         let log = Logger(label: "coalesced") { _ in DiagnosticsLog(level: Logger.Level(settings.logLevel)) }
-        do {
-            let daemon = try Daemon(settings, source: source, log: log)
-            try daemon.serve(isReady)
-        } catch let error as ListenError {
+        do throws(ProxyServer.StartError) {
+            try Daemon(settings, source: source, log: log).serve(isReady)
+        } catch {
             log.critical("\(error)")
             throw error.exitStatus
-        } catch let error as SystemError {
-            log.critical("cannot start: \(error)")
-            throw ExitStatus.unavailable
         }
     }
 
-    private init(_ settings: Settings, source: ConfigurationSource?, log: Logger) throws {
+    private init(_ settings: Settings, source: ConfigurationSource?, log: Logger) throws(ProxyServer.StartError) {
+        self.settings = settings
         self.source = source
         self.log = log
-        loop = try EventLoop()
         serviceManager = ServiceManager(log: log)
-        let descriptors = try raiseFileDescriptorLimit()
-        // A miss takes one for the client and one for the origin.
-        if descriptors < 2 * settings.proxy.clients.maxConnections {
-            log.notice(
-                "the limit of open files is low for so many connections; raise LimitNOFILE or lower clients.max-connections",
-                metadata: ["limit": "\(descriptors)", "max-connections": "\(settings.proxy.clients.maxConnections)"])
+        do throws(SystemError) {
+            loop = try EventLoop()
+            let descriptors = try raiseFileDescriptorLimit()
+            // A miss takes one for the client and one for the origin.
+            if descriptors < 2 * settings.proxy.clients.maxConnections {
+                log.notice(
+                    "the limit of open files is low for so many connections; raise LimitNOFILE or lower clients.max-connections",
+                    metadata: ["limit": "\(descriptors)", "max-connections": "\(settings.proxy.clients.maxConnections)"])
+            }
+        } catch {
+            throw .system(error)
         }
-        server = try ProxyServer(
-            settings.proxy, upstreams: settings.upstreams, storage: settings.storage, accessLog: settings.accessLog, log: log)
-        if let address = settings.admin.address {
-            admin = try AdminServer(at: address, settings.admin, of: server, on: loop)
-        } else {
-            admin = nil
+        server = ProxyServer(
+            settings.proxy, upstreams: settings.upstreams, storage: settings.storage, accessLog: settings.accessLog, on: loop, log: log)
+        do throws(ListenError) {
+            if let address = settings.admin.address {
+                admin = try AdminServer(at: address, settings.admin, of: server, on: loop)
+            } else {
+                admin = nil
+            }
+        } catch {
+            throw .listen(error)
         }
     }
 
-    private func serve(_ isReady: (Addresses) -> Void) throws {
-        for signal in [SIGTERM, SIGINT] { try loop.onSignal(signal) { [unowned self] in end() } }
-        try loop.onSignal(SIGHUP) { [unowned self] in reload() }
-        for address in server.addresses { DiagnosticsLog.announce("listening on \(address)") }
+    private func serve(_ isReady: @escaping (Addresses) -> Void) throws(ProxyServer.StartError) {
+        do throws(SystemError) {
+            for signal in [SIGTERM, SIGINT] { try loop.onSignal(signal) { [unowned self] in end() } }
+            try loop.onSignal(SIGHUP) { [unowned self] in reload() }
+        } catch {
+            throw .system(error)
+        }
+        var failure: ProxyServer.StartError?
+        server.start { [unowned self] result in
+            switch result {
+            case .success(let addresses): opened(addresses, isReady)
+            case .failure(let error):
+                failure = error
+                loop.stop()
+            }
+        }
+        loop.run()
+        admin?.close()
+        if failure == nil { server.stop() }
+        loop.finish()
+        if let failure { throw failure }
+    }
+
+    private func opened(_ addresses: [SocketAddress], _ isReady: (Addresses) -> Void) {
+        isOpen = true
+        for address in addresses { DiagnosticsLog.announce("listening on \(address)") }
         if let admin { DiagnosticsLog.announce("listening on \(admin.address) (admin)") }
         serviceManager.ready()
-        isReady(Addresses(listeners: server.addresses, admin: admin?.address))
-        loop.run()
-        server.stop()
-        loop.finish()
+        isReady(Addresses(listeners: addresses, admin: admin?.address))
     }
 
     /// The first time lets requests finish; the second time ends at once.
@@ -88,19 +115,22 @@ final class Daemon {
         isDraining = true
         log.info("ending: no new connections, waiting for requests in flight")
         serviceManager.stopping()
-        server.drain(reportingTo: loop.handle) { [handle = loop.handle] in handle.stop() }
+        server.drain { [unowned self] in loop.stop() }
     }
 
     /// Takes up new settings, or keeps the old ones whole if there is a mistake anywhere.
     private func reload() {
-        guard let source, !isDraining else { return }
+        guard let source, isOpen, !isDraining else { return }
         serviceManager.reloading()
         defer { serviceManager.ready() }
         do throws(ConfigurationSource.Failure) {
-            let settings = try source.load()
-            log.logLevel = Logger.Level(settings.logLevel)
-            server.reload(settings.proxy, upstreams: settings.upstreams)
+            let new = try source.load()
+            log.logLevel = Logger.Level(new.logLevel)
+            server.reload(new.proxy, upstreams: new.upstreams)
+            server.reopenLogs()
             log.info("reloaded \(source.readPath)")
+            let waiting = settings.keysAtStart(changedBy: new)
+            if !waiting.isEmpty { log.notice("takes effect at the next start: \(waiting.joined(separator: ", "))") }
         } catch {
             for line in error.lines { log.error("\(line)") }
             log.error("not reloaded: the settings in use stay")

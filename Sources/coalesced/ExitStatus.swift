@@ -1,5 +1,7 @@
 internal import ArgumentParser
+internal import Glibc
 internal import Libevent
+internal import Proxy
 
 /// How the program ends when it cannot do its work (`sysexits.h`). 64, usage, is argument-parser's.
 enum ExitStatus {
@@ -8,11 +10,17 @@ enum ExitStatus {
     static let configuration = ExitCode(78)
 }
 
-extension ListenError {
+extension ProxyServer.StartError {
     var exitStatus: ExitCode {
-        switch reason {
-        case .addressInUse, .addressUnavailable, .other: ExitStatus.unavailable
-        case .noPermission: ExitStatus.noPermission
+        switch self {
+        case .listen(let error):
+            switch error.reason {
+            case .addressInUse, .addressUnavailable, .other: ExitStatus.unavailable
+            case .noPermission: ExitStatus.noPermission
+            }
+        case .system: ExitStatus.unavailable
+        case .accessLog(let error):
+            error.code == EACCES || error.code == EPERM ? ExitStatus.noPermission : ExitStatus.configuration
         }
     }
 }

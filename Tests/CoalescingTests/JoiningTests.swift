@@ -155,6 +155,29 @@ struct JoiningTests {
         #expect(log.entries == [.failure("cancelled")])
     }
 
+    /// Between the last leave and the end of the work there is a moment; who comes then must not be cancelled with those who left.
+    @Test func `who comes while abandoned work is being stopped gets work of its own, begun when the old is stopped`() {
+        let order = Log<String>()
+        let (manager, log) = (manager, log)
+        let first = manager.enqueue("a", waiter: .logging(to: log)) { () -> ManualOperation in
+            let operation = ManualOperation(onLastLeave: {
+                let second = manager.enqueue("a", waiter: .logging(to: log)) { () -> ManualOperation in
+                    ManualOperation { operation in
+                        order.append("second begins")
+                        operation.finish(.success(2))
+                    }
+                }
+                order.append("started: \(second.isStarted), \(second.operation?.phase ?? .finished)")
+            })
+            operation.lastLeavePolicy = .cancel
+            return operation
+        }
+        if let token = first.token { first.operation?.leave(token) }
+        #expect(order.entries == ["started: true, pending", "second begins"])
+        #expect(first.operation?.calls.entries == ["execute", "lastWaiterLeft", "cancelWork"])
+        #expect(log.entries == [.value(2)])
+    }
+
     @Test func `everything can be cancelled at once`() {
         _ = enqueue("a")
         _ = enqueue("b")

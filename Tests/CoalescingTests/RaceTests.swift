@@ -49,18 +49,30 @@ private final class RacingOperation: CoalescibleOperation<Int> {
         if dice % 3 == 0 { lastLeavePolicy = .cancel }
     }
 
+    /// Threads meet in the narrow places only if somebody dawdles there.
+    nonisolated func dawdle() {
+        if finishesAtOnce { sched_yield() }
+    }
+
+    override func lastWaiterLeft() { dawdle() }
+
     override func execute() {
-        isWorking.store(true, ordering: .sequentiallyConsistent)
+        dawdle()
         if site.working.wrappingAdd(1, ordering: .sequentiallyConsistent).oldValue != 0, race.isAlwaysShared {
             race.faults.append("two work on \(identifier)")
         }
+        // From here on others may end it.
+        isWorking.store(true, ordering: .sequentiallyConsistent)
         if finishesAtOnce {
             stopWorking()
             finish(.success(1))
         }
     }
 
-    override func cancelWork() { stopWorking() }
+    override func cancelWork() {
+        dawdle()
+        stopWorking()
+    }
 
     nonisolated func stopWorking() {
         if isWorking.exchange(false, ordering: .sequentiallyConsistent) {
@@ -141,6 +153,9 @@ private final class Race: Sendable {
         rounds = events / (Self.threads * Self.identifiers) + 1
         var settings = OperationQueueManager<Int>.Settings()
         settings.shards = 4
+        settings.observers = [
+            OperationObserver(of: .executing) { notice in (notice.operation as? RacingOperation)?.dawdle() }
+        ]
         if !isAlwaysShared { (settings.maxConcurrent, settings.maxQueued) = (8, 16) }
         manager = OperationQueueManager(settings: settings)
     }
@@ -168,6 +183,7 @@ private final class Race: Sendable {
         let snapshot = manager.snapshot
         if snapshot.inFlight != 0 { faults.append("\(snapshot.inFlight) left in flight") }
         if snapshot.finished + snapshot.failed + snapshot.cancelled != snapshot.led { faults.append("lost an operation") }
+        if !manager.shards.allSatisfy({ $0.table.withLock { $0.isEmpty } }) { faults.append("left in the table") }
         if sites.contains(where: { $0.working.load(ordering: .relaxed) != 0 }) { faults.append("still working") }
     }
 }

@@ -149,3 +149,15 @@ import Upstream
         #expect(Settings.withoutFile.overridden(by: flags).admin.address == .ipv4(.loopback, port: 0))
     }
 }
+
+@Suite struct `A reload` {
+    @Test(arguments: [
+        ("listen: 127.0.0.1:1\nbacklog: 9\nworkers: 3", ["listen", "backlog", "workers"]),
+        ("storage: {shards: 8}\nadmin: {address: off}\naccess-log: {format: json}", ["storage", "admin", "access-log"]),
+        ("log-level: debug\nclients: {head-timeout: 1s}\nupstreams: [{name: a, servers: 'http://a'}]", []),
+    ])
+    func `names what waits for the next start, and nothing else`(text: String, keys: [String]) throws {
+        let new = try Configuration.load(text: text, path: "f").get()
+        #expect(Settings().keysAtStart(changedBy: new) == keys)
+    }
+}

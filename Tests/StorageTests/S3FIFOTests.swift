@@ -91,16 +91,20 @@ private struct Simulator {
         #expect(next == nil)
     }
 
-    @Test func `probation is ten percent of the bytes, not of the entries`() {
-        var cache = Simulator(capacity: 1000)
-        for name in 0..<9 {
-            cache.request(name, size: 100)
-            cache.request(name); cache.request(name)
+    @Test(arguments: [(99, EvictionQueue.main), (100, .small)])
+    func `probation is ten percent of the bytes, not of the entries`(_ newcomer: Int, _ expected: EvictionQueue) {
+        var queues = Queues(smallPercent: 10)
+        for name in 0..<91 {
+            let page = Page(name)
+            page.setFrequency(2)
+            _ = queues.insert(page, hash: UInt64(name), size: 10)
         }
-        cache.request(100, size: 200)
-        for name in 200..<1200 { cache.request(name, size: 5) }
-        #expect(cache.queues.smallBytes <= 110)
-        #expect(cache.queues.bytes <= 1000)
+        // All 91 are promoted, and one of them goes: the main queue holds 900 bytes.
+        _ = queues.evict()
+        #expect(queues.bytes == 900 && queues.smallBytes == 0)
+        _ = queues.insert(Page(100), hash: 100, size: newcomer)
+        let queue = queues.evict()?.queue
+        #expect(queue == expected)
     }
 
     @Test func `an update keeps its place and its bytes are counted anew`() {

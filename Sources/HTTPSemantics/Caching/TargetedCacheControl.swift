@@ -46,7 +46,9 @@ enum TargetedCacheControl {
             if isSet { directives.read(name: name.span, argument: .none, text: none.span) }
         case .integer(let number):
             let text = Array(String(number).utf8)
-            directives.read(name: name.span, argument: .text(isSound: true), text: text.span)
+            // A number names no field.
+            let isDuration = key != "private" && key != "no-cache"
+            directives.read(name: name.span, argument: .text(isSound: isDuration), text: text.span)
         case .string(let argument):
             let text = Array(argument.utf8)
             let isNumber = DeltaSeconds.parse(text.span) != nil

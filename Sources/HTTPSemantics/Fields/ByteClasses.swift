@@ -22,6 +22,18 @@ extension UInt8 {
     @inlinable @inline(__always)
     var isForbiddenInValue: Bool { (self < 0x20 && self != 0x09) || self == 0x7f }
 
+    /// Not 0 where `isForbiddenInValue`; without a branch, for loops over long values.
+    @inlinable @inline(__always)
+    var forbiddenInValueMask: UInt8 {
+        // In the top bit: `self - 0x20` borrows, and so does 0 - 1.
+        let below = (self &- 0x20) & ~self
+        let tab = self ^ 0x09
+        let delete = self ^ 0x7f
+        let isTab = (tab &- 1) & ~tab
+        let isDelete = (delete &- 1) & ~delete
+        return ((below & ~isTab) | isDelete) & 0x80
+    }
+
     /// The value of a `HEXDIG`.
     @inlinable
     var hexadecimalValue: UInt8? {

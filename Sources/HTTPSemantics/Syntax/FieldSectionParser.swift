@@ -13,9 +13,9 @@ struct FieldSectionParser {
     private var searched = 0
     private let maxLines: Int
 
-    init(maxLines: Int) {
+    init(maxLines: Int, reserving capacity: Int = 0) {
         self.maxLines = maxLines
-        lines.reserveCapacity(16)
+        lines.reserveCapacity(capacity)
     }
 
     /// Ready for the next head; the memory of `lines` is kept.
@@ -82,7 +82,7 @@ extension Span where Element == UInt8 {
     @inline(__always)
     var holdsForbiddenInValue: Bool {
         var found: UInt8 = 0
-        for index in 0..<count { found |= self[index].isForbiddenInValue ? 1 : 0 }
+        for index in 0..<count { found |= self[index].forbiddenInValueMask }
         return found != 0
     }
 }

@@ -20,6 +20,8 @@ public struct HeadLimits: Sendable, Hashable, BitwiseCopyable {
 
     /// No registered method has more than 17 bytes.
     static let maxMethodLength = 32
+    /// Room made at first; a browser sends about as many.
+    static let usualFieldLines = 16
     /// Old clients sent one behind a POST (RFC 9112 §2.2).
     static let maxLeadingEmptyLines = 2
 }

@@ -17,7 +17,7 @@ public struct RequestHeadParser: Sendable {
 
     public init(limits: HeadLimits = .request) {
         self.limits = limits
-        section = FieldSectionParser(maxLines: limits.maxFieldLines)
+        section = FieldSectionParser(maxLines: limits.maxFieldLines, reserving: HeadLimits.usualFieldLines)
     }
 
     /// Ready for the next head; memory is kept.

@@ -35,7 +35,7 @@ public struct ResponseHeadParser: Sendable {
     public init(limits: HeadLimits = .response, answering method: Method = .get) {
         self.limits = limits
         self.method = method
-        section = FieldSectionParser(maxLines: limits.maxFieldLines)
+        section = FieldSectionParser(maxLines: limits.maxFieldLines, reserving: HeadLimits.usualFieldLines)
     }
 
     /// Ready for the next head; memory is kept.

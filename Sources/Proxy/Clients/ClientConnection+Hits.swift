@@ -45,13 +45,7 @@ extension ClientConnection {
         out.appendField("Age", UInt64(age))
         let forwarding = worker.runtime.responseForwarding
         out.append(forwarding.via)
-        if let name = forwarding.cacheStatus {
-            out.append("Cache-Status: ")
-            out.append(name)
-            out.append("; hit; ttl=")
-            out.append(decimal: UInt64(ttl))
-            out.append("\r\n")
-        }
+        forwarding.cacheStatus?.writeHit(timeToLive: Int64(ttl), to: out)
         if !persists { out.append("Connection: close\r\n") }
         out.appendLineEnd()
         if length <= Self.copiedBody {

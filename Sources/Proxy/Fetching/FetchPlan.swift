@@ -23,16 +23,3 @@ struct FetchPlan: Sendable {
         }
     }
 }
-
-/// Why a request went to the origin. The raw value is the `fwd` of `Cache-Status` (RFC 9211 §2.2).
-enum ForwardReason: String, Sendable {
-    case uriMiss = "uri-miss"
-    case varyMiss = "vary-miss"
-    case stale
-    /// The request's directives wanted it.
-    case request
-    case method
-    case partial
-    /// The route is not cached, or the key is known not to be shareable.
-    case bypass
-}

@@ -196,6 +196,8 @@ public final class ProxyServer {
     public var listenAddresses: [SocketAddress] { addresses }
     public var accessLogFamilies: [MetricFamily] { accessLog?.status.families() ?? [] }
     public var isDraining: Bool { state == .draining }
+    /// Whether all listeners accept.
+    public var isReady: Bool { state == .running }
 
     /// What each upstream has done and has in flight.
     public var upstreamSnapshots: [(name: String, operations: OperationQueueSnapshot)] {

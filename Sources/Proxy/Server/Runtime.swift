@@ -30,7 +30,7 @@ final class Runtime: Sendable {
             clientFields: settings.forwarding.sendsXForwarded ? .append : .off,
             defaultHost: ByteSlice(upstreams.first?.servers.first?.host ?? "localhost"))
         responseForwarding = ResponseForwarding(
-            via: via ?? ByteSlice(""), cacheStatus: settings.forwarding.sendsCacheStatus ? name : nil)
+            via: via ?? ByteSlice(""), cacheStatus: settings.forwarding.sendsCacheStatus ? CacheStatusWriter(name: name) : nil)
         proxyStatus = settings.forwarding.sendsProxyStatus ? name : nil
         var routes = settings.routes.compactMap { route in
             origins.first { $0.settings.name == route.upstream }.map { Route(route, origin: $0, settings.caching) }

@@ -90,12 +90,12 @@ struct Answer {
 struct ResponseForwarding: Sendable {
     /// `Via: 1.1 name` with its CRLF; empty for none. The version is the one we speak to origins.
     let via: ByteSlice
-    /// Our name in `Cache-Status`; `nil` for none.
-    let cacheStatus: ByteSlice?
+    /// `nil` where none is wanted.
+    let cacheStatus: CacheStatusWriter?
 
     func append(to buffer: ByteBuffer, _ provenance: Provenance, persists: Bool, version: HTTPVersion) {
         buffer.append(via)
-        if let cacheStatus { provenance.appendCacheStatus(to: buffer, name: cacheStatus) }
+        if let cacheStatus, let status = provenance.cacheStatus { cacheStatus.write(status, detail: provenance.detail, to: buffer) }
         appendConnection(to: buffer, persists: persists, version: version)
     }
 

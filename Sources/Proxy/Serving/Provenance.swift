@@ -1,6 +1,7 @@
-import Bytes
+import Coalescing
 import HTTPSemantics
 import Telemetry
+import Upstream
 
 /// Where a response came from and by which part of the request in a shared fetch: what `Cache-Status`, the metrics and the access log
 /// tell of it.
@@ -17,42 +18,83 @@ struct Provenance {
     /// Seconds the response stays fresh, negative when it is stale; `nil` when it cannot be reused.
     var timeToLive: Int64?
     /// Why it was not shared or stored, or what else was special (RFC 9211 §2.8).
-    var detail: String?
+    var detail: StaticString?
     /// The address of the server that answered, as text.
     var server = ""
 
     init(_ verdict: Verdict) { self.verdict = verdict }
 
-    /// Appends our member of `Cache-Status` as a line of its own, behind those from upstream (RFC 9211 §2).
-    func appendCacheStatus(to buffer: ByteBuffer, name: ByteSlice) {
-        buffer.append("Cache-Status: ")
-        buffer.append(name)
+    /// The same in the words of RFC 9211.
+    var cacheStatus: CacheStatus? {
+        let handling: CacheStatus.Handling
         if let forwarded {
-            buffer.append("; fwd=")
-            buffer.append(forwarded.rawValue)
-            if originStatus != 0 {
-                buffer.append("; fwd-status=")
-                buffer.append(decimal: UInt64(originStatus))
-            }
-            if isStored { buffer.append("; stored") }
-            switch role {
-            case .joined, .joinedLate: buffer.append("; collapsed")
-            case .none, .alone, .led: break
-            }
+            handling = .forwarded(forwarded)
         } else {
             switch verdict {
-            case .hit, .stale, .revalidated: buffer.append("; hit")
-            case .miss, .pass, .synthetic, .refused: break
+            case .hit, .stale, .revalidated: handling = .hit
+            case .miss, .pass, .synthetic, .refused: return nil
             }
         }
-        if let timeToLive {
-            buffer.append("; ttl=")
-            buffer.append(decimal: Int(timeToLive))
+        var status = CacheStatus(handling)
+        status.forwardStatus = originStatus == 0 ? nil : Status(originStatus)
+        status.stored = isStored ? true : nil
+        switch role {
+        case .joined, .joinedLate: status.collapsed = true
+        case .none, .alone, .led: break
         }
-        if let detail {
-            buffer.append("; detail=")
-            buffer.append(detail)
+        status.timeToLive = timeToLive
+        return status
+    }
+}
+
+extension NotSharedReason {
+    /// The same name for `detail` (RFC 9211 §2.8).
+    var token: StaticString {
+        switch self {
+        case .method: "method"
+        case .status: "status"
+        case .requestNoStore: "request-no-store"
+        case .noStore: "no-store"
+        case .noCache: "no-cache"
+        case .private: "private"
+        case .authorization: "authorization"
+        case .setCookie: "set-cookie"
+        case .varyStar: "vary-star"
+        case .range: "range"
+        case .notCacheable: "not-cacheable"
+        case .serverError: "server-error"
         }
-        buffer.append("\r\n")
+    }
+}
+
+extension Refusal {
+    /// Why a request found no place, for `detail`.
+    var token: StaticString {
+        switch self {
+        case .finished: "finished"
+        case .closed: "closed"
+        case .notAccepted: "not-accepted"
+        case .full: "waiters-full"
+        case .queueFull: "queue-full"
+        case .foreign: "foreign"
+        }
+    }
+}
+
+extension UpstreamError {
+    /// The failure's public name, for `detail`.
+    var token: StaticString {
+        switch failure {
+        case .unavailable: "unavailable"
+        case .resolve: "resolve"
+        case .connect: "connect"
+        case .connectTimeout: "connect_timeout"
+        case .send: "send"
+        case .closed: "closed"
+        case .headTimeout: "head_timeout"
+        case .head: "head"
+        case .body: "body"
+        case .bodyTimeout: "body_timeout"
+        }
     }
 }

@@ -133,7 +133,7 @@ final class Transaction: DeadlineTarget {
             deadline.set((), at: worker.loop.now + worker.settings.coalescing.waitTimeout.nanoseconds, for: self, on: worker.loop.deadlines)
         case .refused(let reason, let operation):
             worker.metrics.add(.coalescing(.refused))
-            boundExceeded(reason.rawValue, by: operation)
+            boundExceeded(reason.token, by: operation)
         }
     }
 
@@ -214,7 +214,7 @@ final class Transaction: DeadlineTarget {
     }
 
     /// A bound of coalescing was hit: what the operator wants then.
-    private func boundExceeded(_ what: String, by operation: FetchOperation? = nil) {
+    private func boundExceeded(_ what: StaticString, by operation: FetchOperation? = nil) {
         let action = worker.settings.coalescing.whenExceeded
         if let stale, stale.facts.mayServeStale(
             on: .overloaded, for: request.directives, at: worker.moment, policy: request.route.policy) {
@@ -226,12 +226,12 @@ final class Transaction: DeadlineTarget {
 
     private func upstreamFailed(_ error: UpstreamError) {
         provenance.originStatus = 0
-        fail(Status(error.status), "The origin could not be reached or gave no usable answer.", detail: error.failure.name, upstream: error)
+        fail(Status(error.status), "The origin could not be reached or gave no usable answer.", detail: error.token, upstream: error)
     }
 
     // MARK: Responding
 
-    private func serve(_ stored: StoredResponse, _ reuse: Reuse, detail: String? = nil) {
+    private func serve(_ stored: StoredResponse, _ reuse: Reuse, detail: StaticString? = nil) {
         provenance.forwarded = nil
         provenance.detail = detail
         provenance.verdict = if case .fresh = reuse { .hit } else { .stale }
@@ -250,7 +250,7 @@ final class Transaction: DeadlineTarget {
         case .origin:
             provenance.verdict = isPass(fetched) ? .pass : .miss
             if facts.lifetimeSource != .none { provenance.timeToLive = facts.timeToLive(at: worker.moment) }
-            if case .nobody(let reason) = fetched.sharing { provenance.detail = reason.rawValue }
+            if case .nobody(let reason) = fetched.sharing { provenance.detail = reason.token }
         case .validated:
             provenance.verdict = .revalidated
             provenance.timeToLive = facts.timeToLive(at: worker.moment)
@@ -265,7 +265,7 @@ final class Transaction: DeadlineTarget {
     private func isPass(_ fetched: FetchedResponse) -> Bool {
         switch provenance.forwarded {
         case .method, .bypass, .partial, .request: true
-        case .uriMiss, .varyMiss, .stale, nil: false
+        case .uriMiss, .varyMiss, .miss, .stale, nil: false
         }
     }
 
@@ -280,7 +280,7 @@ final class Transaction: DeadlineTarget {
     }
 
     /// Answers by ourselves, in plain text that says what was wrong.
-    func fail(_ status: Status, _ explanation: StaticString, detail: String, upstream: UpstreamError? = nil) {
+    func fail(_ status: Status, _ explanation: StaticString, detail: StaticString, upstream: UpstreamError? = nil) {
         deadline.clear()
         state = .responding(nil, .none)
         self.status = status.code

@@ -4,8 +4,13 @@
 class ManualOperation: CoalescibleOperation<Int> {
     nonisolated let calls = Log<String>()
     nonisolated let onExecute: (@Sendable (ManualOperation) -> Void)?
+    nonisolated let onLastLeave: (@Sendable () -> Void)?
 
-    nonisolated init(_ identifier: String = "a", onExecute: (@Sendable (ManualOperation) -> Void)? = nil) {
+    nonisolated init(
+        _ identifier: String = "a", onExecute: (@Sendable (ManualOperation) -> Void)? = nil,
+        onLastLeave: (@Sendable () -> Void)? = nil
+    ) {
+        self.onLastLeave = onLastLeave
         self.onExecute = onExecute
         super.init(identifier: identifier)
     }
@@ -17,7 +22,10 @@ class ManualOperation: CoalescibleOperation<Int> {
 
     nonisolated override func cancelWork() { calls.append("cancelWork") }
 
-    nonisolated override func lastWaiterLeft() { calls.append("lastWaiterLeft") }
+    nonisolated override func lastWaiterLeft() {
+        calls.append("lastWaiterLeft")
+        onLastLeave?()
+    }
 }
 
 /// The same identifier, another kind of work.

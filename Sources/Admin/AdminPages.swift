@@ -1,0 +1,93 @@
+import Bytes
+import Coalescing
+import HTTPSemantics
+import Libevent
+import Proxy
+import Storage
+import Telemetry
+
+/// One answer of the admin listener.
+struct AdminPage {
+    var status: Status
+    var contentType = "text/plain; charset=utf-8"
+    var content: [UInt8]
+
+    init(status: Status, text: String) {
+        self.status = status
+        content = Array(text.utf8)
+    }
+
+    init(json: String) {
+        self.init(status: .ok, text: json)
+        contentType = "application/json"
+    }
+}
+
+/// What the admin listener serves. Confined to the control loop.
+final class AdminPages {
+    private let server: ProxyServer
+
+    init(_ server: ProxyServer) { self.server = server }
+
+    /// `completion` is called on the loop, perhaps at once.
+    func page(for method: Method, _ path: String, content: String, _ completion: @escaping (AdminPage) -> Void) {
+        let isRead = method == .get || method == .head
+        switch path {
+        case "/healthz" where isRead:
+            completion(AdminPage(status: .ok, text: "ok\n"))
+        case "/readyz" where isRead:
+            completion(
+                server.isReady
+                    ? AdminPage(status: .ok, text: "ready\n") : AdminPage(status: .serviceUnavailable, text: "not accepting clients\n"))
+        case "/metrics" where isRead:
+            metrics(completion)
+        case "/status" where isRead:
+            completion(AdminPage(json: StatusReport(server).text))
+        case "/purge" where method == .post:
+            completion(purge(content))
+        case "/healthz", "/readyz", "/metrics", "/status", "/purge":
+            completion(AdminPage(status: .methodNotAllowed, text: "This page takes \(path == "/purge" ? "POST" : "GET").\n"))
+        default:
+            completion(AdminPage(
+                status: .notFound, text: "There are /healthz, /readyz, /metrics, /status, and POST /purge with a URL or 'all'.\n"))
+        }
+    }
+
+    private func purge(_ content: String) -> AdminPage {
+        let wanted = content.filter { !$0.isNewline }
+        if wanted == "all" { return AdminPage(status: .ok, text: "purged \(server.purgeAll()) responses\n") }
+        guard let count = server.purge(url: wanted) else {
+            return AdminPage(
+                status: .badRequest, text: "Send a URL such as http://www.example.com/page, or 'all'; this is neither.\n")
+        }
+        return AdminPage(status: .ok, text: "purged \(count) responses\n")
+    }
+
+    private func metrics(_ completion: @escaping (AdminPage) -> Void) {
+        server.latencies { [server] latencies in
+            let numbers = server.shared.store.numbers
+            let families = server.counters.families() + latencies.families() + server.accessLogFamilies + [
+                .gauge("stored_responses", "Responses stored now, all variants.", UInt64(numbers.responses)),
+                .gauge("stored_bytes", "Bytes of all that is stored.", UInt64(numbers.bytes)),
+                .gauge("in_flight_bytes", "Bytes of bodies on their way.", UInt64(server.shared.inFlightBytes)),
+                .gauge("memory_limit_bytes", "The ceiling for both.", UInt64(server.shared.budget.limit)),
+                .gauge("unshareable_keys", "Keys remembered as not shareable.", UInt64(numbers.markers)),
+                .counter("evictions", "Responses evicted, by queue.", [
+                    MetricSample([("queue", "small")], .whole(UInt64(numbers.evictedFromSmall))),
+                    MetricSample([("queue", "main")], .whole(UInt64(numbers.evictedFromMain))),
+                ]),
+                MetricFamily("fetches_in_flight", "Fetches begun or waiting for a place.", .gauge, server.upstreamSnapshots.map {
+                    MetricSample([("upstream", $0.name)], .whole(UInt64($0.operations.inFlight)))
+                }),
+                MetricFamily("fetches_queued", "Fetches that wait for a place.", .gauge, server.upstreamSnapshots.map {
+                    MetricSample([("upstream", $0.name)], .whole(UInt64($0.operations.queued)))
+                }),
+                .gauge("workers", "Worker loops.", UInt64(server.workerCount)),
+            ]
+            var page = AdminPage(status: .ok, text: "")
+            page.contentType = PrometheusText.contentType
+            page.content = PrometheusText.page(families)
+            completion(page)
+        }
+    }
+}

@@ -1,0 +1,129 @@
+import HTTPSemantics
+import Testing
+
+/// RFC 9111 §4, on collapsed requests: who else may have a response that is only arriving.
+struct SharingTests {
+    static let rules: [Row<Sharing>] = [
+        Row("§4 fresh", "Cache-Control: max-age=9", .everyone(varies: false)),
+        Row("§4 fresh by s-maxage", "Cache-Control: s-maxage=9", .everyone(varies: false)),
+        Row("§4 fresh by Expires", "Date: {0}\nExpires: {9}", .everyone(varies: false)),
+        Row("§4.2.2 fresh by a guess", "Last-Modified: {-1000}", .everyone(varies: false)),
+        Row("§4.1 for those who match", "Cache-Control: max-age=9\nVary: Accept", .everyone(varies: true)),
+        Row("§4 stale from the start", "Cache-Control: max-age=0", .waitersOnly(varies: false)),
+        Row("§4 stale by s-maxage", "Cache-Control: s-maxage=0, max-age=9", .waitersOnly(varies: false)),
+        Row("§4 stale by Expires", "Expires: 0", .waitersOnly(varies: false)),
+        Row("§4 too old on arrival", "Cache-Control: max-age=9\nAge: 9", .waitersOnly(varies: false)),
+        Row("§4 too old by its date", "Cache-Control: max-age=9\nDate: {-20}", .waitersOnly(varies: false)),
+        Row("§4 stale, for those who match", "Cache-Control: max-age=0\nVary: Accept", .waitersOnly(varies: true)),
+        Row("§4 nobody said how long", "", .whileArriving(varies: false)),
+        Row("§4 nor with a validator", "ETag: \"a\"", .whileArriving(varies: false)),
+        Row("§4 for those who match", "Vary: Accept", .whileArriving(varies: true)),
+        Row("§5.2.2.9 public", "Cache-Control: public", .whileArriving(varies: false)),
+        Row("§5.2.2.7 private", "Cache-Control: private, max-age=9", .nobody(.private)),
+        Row("§5.2.2.7 private for some fields", "Cache-Control: private=\"foo\", max-age=9", .everyone(varies: false)),
+        Row("§5.2.2.5 no-store", "Cache-Control: no-store", .nobody(.noStore)),
+        Row("§5.2.2.4 no-cache", "Cache-Control: no-cache", .nobody(.noCache)),
+        Row("§5.2.2.4 no-cache, though it can be validated", "Cache-Control: no-cache, max-age=9\nETag: \"a\"", .nobody(.noCache)),
+        Row("§5.2.2.4 no-cache for some fields", "Cache-Control: no-cache=\"foo\", max-age=9", .everyone(varies: false)),
+        Row("§7.3 Set-Cookie", "Cache-Control: max-age=9\nSet-Cookie: a=b", .nobody(.setCookie)),
+        Row("§7.3 Set-Cookie without anything", "Set-Cookie: a=b", .nobody(.setCookie)),
+        Row("§7.3 Set-Cookie with public", "Cache-Control: public, max-age=9\nSet-Cookie: a=b", .everyone(varies: false)),
+        Row("§4.1 Vary: *", "Cache-Control: max-age=9\nVary: *", .nobody(.varyStar)),
+        Row("§5.2.2.2 must-revalidate is no obstacle", "Cache-Control: must-revalidate, max-age=9", .everyone(varies: false)),
+        Row("§5.2.2.3 understood", "Cache-Control: must-understand, no-store, max-age=9", .everyone(varies: false)),
+    ]
+
+    @Test(arguments: rules)
+    func `a response to GET is shared as its directives say`(row: Row<Sharing>) {
+        let sharing = facts(row.fields).sharing(method: .get, request: .none, hasAuthorization: false, policy: CachingPolicy())
+        #expect(sharing == row.expected)
+    }
+
+    static let authorized: [Row<Sharing>] = [
+        Row("§3.5 nothing said", "Cache-Control: max-age=9", .nobody(.authorization)),
+        Row("§3.5 nothing at all", "", .nobody(.authorization)),
+        Row("§3.5 public", "Cache-Control: public, max-age=9", .everyone(varies: false)),
+        Row("§3.5 s-maxage", "Cache-Control: s-maxage=9", .everyone(varies: false)),
+        Row("§3.5 s-maxage=0", "Cache-Control: s-maxage=0", .waitersOnly(varies: false)),
+        Row("§3.5 must-revalidate", "Cache-Control: max-age=9, must-revalidate", .everyone(varies: false)),
+    ]
+
+    @Test(arguments: authorized)
+    func `an answer to Authorization is shared only where the origin allows`(row: Row<Sharing>) {
+        let sharing = facts(row.fields).sharing(method: .get, request: .none, hasAuthorization: true, policy: CachingPolicy())
+        #expect(sharing == row.expected)
+    }
+
+    static let statuses: [(UInt16, String, Sharing)] = [
+        (404, "", .whileArriving(varies: false)), (301, "", .whileArriving(varies: false)),
+        (404, "Cache-Control: max-age=9", .everyone(varies: false)), (302, "Cache-Control: max-age=9", .everyone(varies: false)),
+        (302, "", .nobody(.notCacheable)), (403, "", .nobody(.notCacheable)), (401, "", .nobody(.notCacheable)), (429, "", .nobody(.notCacheable)),
+        (500, "", .waitersOnly(varies: false)), (502, "", .waitersOnly(varies: false)), (503, "", .waitersOnly(varies: false)),
+        (503, "Vary: Accept", .waitersOnly(varies: true)), (503, "Cache-Control: max-age=9", .everyone(varies: false)),
+        (503, "Cache-Control: no-store", .nobody(.noStore)), (503, "Cache-Control: private", .nobody(.private)),
+        (503, "Set-Cookie: a=b", .nobody(.setCookie)), (503, "Cache-Control: no-cache", .nobody(.noCache)),
+        (206, "Cache-Control: max-age=9\nETag: \"a\"\nContent-Range: bytes 0-9/20", .nobody(.range)),
+        (416, "Cache-Control: max-age=9", .nobody(.range)), (304, "Cache-Control: max-age=9", .nobody(.status)),
+        (103, "", .nobody(.status)), (599, "Cache-Control: must-understand, max-age=9", .nobody(.status)),
+    ]
+
+    @Test(arguments: statuses)
+    func `what is no plain success is shared with care`(status: UInt16, fields: String, expected: Sharing) {
+        let sharing = facts(fields, status: status).sharing(
+            method: .get, request: .none, hasAuthorization: false, policy: CachingPolicy()
+        )
+        #expect(sharing == expected)
+    }
+
+    @Test func `the operator can have every client see its own server error`() {
+        var policy = CachingPolicy()
+        policy.sharesServerErrors = false
+        let sharing = facts("", status: 503, policy: policy).sharing(
+            method: .get, request: .none, hasAuthorization: false, policy: policy
+        )
+        #expect(sharing == .nobody(.serverError))
+    }
+
+    @Test(arguments: HTTPSemantics.Method.allCases)
+    func `only answers to GET and HEAD are shared`(method: HTTPSemantics.Method) {
+        let sharing = facts("Cache-Control: max-age=9").sharing(
+            method: method, request: .none, hasAuthorization: false, policy: CachingPolicy()
+        )
+        #expect(sharing == (method == .get || method == .head ? .everyone(varies: false) : .nobody(.method)))
+    }
+
+    @Test func `the answer to a request with no-store goes to nobody else`() {
+        let sharing = facts("Cache-Control: max-age=9").sharing(
+            method: .get, request: request("Cache-Control: no-store"), hasAuthorization: false, policy: CachingPolicy()
+        )
+        #expect(sharing == .nobody(.requestNoStore))
+    }
+
+    @Test func `reasons have fixed public names`() {
+        #expect(NotSharedReason.allCases.map(\.rawValue) == [
+            "method", "status", "request-no-store", "no-store", "no-cache", "private", "authorization", "set-cookie",
+            "vary-star", "range", "not-cacheable", "server-error",
+        ])
+    }
+
+    static let scopes: [(HTTPSemantics.Method, String, hasContent: Bool, RequestScope)] = [
+        (.get, "", false, .shareable), (.head, "", false, .shareable),
+        (.get, "Authorization: Basic eA==\nCookie: a=b\nRange: bytes=0-1", false, .shareable),
+        (.get, "If-None-Match: \"a\"\nIf-Modified-Since: {0}", false, .shareable),
+        (.get, "", true, .own(.content)), (.head, "", true, .own(.content)),
+        (.get, "If-Match: \"a\"", false, .own(.precondition)), (.get, "If-Unmodified-Since: {0}", false, .own(.precondition)),
+        (.get, "Upgrade: websocket", false, .own(.upgrade)),
+        (.post, "", true, .own(.method)), (.put, "", true, .own(.method)), (.delete, "", false, .own(.method)),
+        (.options, "", false, .own(.method)), (.trace, "", false, .own(.method)), (.other, "", false, .own(.method)),
+        (.get, "X-HTTP-Method-Override: DELETE", false, .shareable),
+    ]
+
+    @Test(arguments: scopes)
+    func `a request that only the origin can answer is forwarded by itself`(
+        method: HTTPSemantics.Method, fields: String, hasContent: Bool, expected: RequestScope
+    ) {
+        let block = head(fields)
+        let scope = RequestScope(block.view, method: method, hasContent: hasContent)
+        #expect(scope == expected)
+    }
+}

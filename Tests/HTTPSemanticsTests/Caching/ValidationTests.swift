@@ -1,0 +1,148 @@
+import Bytes
+import HTTPSemantics
+import Testing
+
+/// RFC 9111 §4.3.1, §4.3.3, §4.3.4, §4.3.5: asking the origin, and what its answer is about.
+struct ValidationTests {
+    struct Case: Sendable, CustomTestStringConvertible {
+        let clause: String, stored: [String], client: String, expected: String
+
+        init(_ clause: String, _ stored: [String], client: String = "", _ expected: String) {
+            self.clause = clause
+            self.stored = stored
+            self.client = client
+            self.expected = expected
+        }
+
+        var testDescription: String { "\(clause): \(stored), client \(client)" }
+    }
+
+    static let requests: [Case] = [
+        Case("§4.3.1 nothing to ask with", [""], ""),
+        Case("§4.3.1 the tag", ["ETag: \"a\""], "If-None-Match: \"a\"\r\n"),
+        Case("§4.3.1 a weak tag", ["ETag: W/\"a\""], "If-None-Match: W/\"a\"\r\n"),
+        Case("§4.3.1 no tag", ["ETag: a"], ""),
+        Case("§4.3.1 the date as it stands", ["Last-Modified: Sunday, 06-Nov-94 08:49:37 GMT"], "If-Modified-Since: Sunday, 06-Nov-94 08:49:37 GMT\r\n"),
+        Case("§4.3.1 no date", ["Last-Modified: yesterday"], ""),
+        Case("§4.3.1 both", ["ETag: \"a\"\nLast-Modified: {0}"], "If-None-Match: \"a\"\r\nIf-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\n"),
+        Case("§4.3.1 several tags, no date", ["ETag: \"a\"\nLast-Modified: {0}", "ETag: \"b\"\nLast-Modified: {0}"], "If-None-Match: \"a\", \"b\"\r\n"),
+        Case("§4.3.1 several, one without a tag", ["ETag: \"a\"", "Last-Modified: {0}"], "If-None-Match: \"a\"\r\n"),
+        Case("§4.3.1 the same tag once", ["ETag: \"a\"", "ETag: \"a\""], "If-None-Match: \"a\"\r\n"),
+        Case("§4.3.2 the client's tags too", ["ETag: \"a\""], client: "If-None-Match: \"x\", \"a\"", "If-None-Match: \"a\", \"x\"\r\n"),
+        Case("§4.3.2 from several lines", ["ETag: \"a\""], client: "If-None-Match: \"x\"\nIf-None-Match: W/\"y\"", "If-None-Match: \"a\", \"x\", W/\"y\"\r\n"),
+        Case("§4.3.2 not the client's star", ["ETag: \"a\""], client: "If-None-Match: *", "If-None-Match: \"a\"\r\n"),
+        Case("§4.3.2 nor what is no tag", ["ETag: \"a\""], client: "If-None-Match: foo", "If-None-Match: \"a\"\r\n"),
+        Case("§4.3.2 nor where we have none ourselves", [""], client: "If-None-Match: \"x\"", ""),
+        Case("§4.3.2 a comma inside a tag", ["ETag: \"a,b\""], client: "If-None-Match: \"a,b\"", "If-None-Match: \"a,b\"\r\n"),
+    ]
+
+    @Test(arguments: requests)
+    func `the origin is asked about everything that could be confirmed`(row: Case) {
+        var validation = ValidationRequest()
+        for stored in row.stored {
+            let block = head(stored)
+            validation.add(block.view, facts: facts(stored))
+        }
+        let client = head(row.client)
+        validation.merge(client: client.view)
+        #expect(written { validation.write(to: $0) } == row.expected)
+        #expect(validation.hasConditions == !row.expected.isEmpty)
+    }
+
+    static let outcomes: [(UInt16, ValidationOutcome)] = [
+        (304, .freshen), (200, .replace), (204, .replace), (206, .replace), (301, .replace), (404, .replace), (410, .replace),
+        (412, .replace), (501, .replace), (500, .failed), (502, .failed), (503, .failed), (504, .failed),
+    ]
+
+    @Test(arguments: outcomes)
+    func `the answer freshens, replaces or fails`(status: UInt16, expected: ValidationOutcome) {
+        #expect(ValidationOutcome(status: Status(status)) == expected)
+    }
+
+    struct Selection: Sendable, CustomTestStringConvertible {
+        let clause: String, notModified: String, stored: [String], expected: [Int]
+
+        init(_ clause: String, _ notModified: String, _ stored: [String], _ expected: [Int]) {
+            self.clause = clause
+            self.notModified = notModified
+            self.stored = stored
+            self.expected = expected
+        }
+
+        var testDescription: String { "\(clause): \(notModified) for \(stored)" }
+    }
+
+    static let selections: [Selection] = [
+        Selection("§4.3.4 a strong tag", "ETag: \"a\"", ["ETag: \"a\""], [0]),
+        Selection("§4.3.4 a strong tag picks its own", "ETag: \"b\"", ["ETag: \"a\"", "ETag: \"b\""], [1]),
+        Selection("§4.3.4 all that have it", "ETag: \"a\"", ["ETag: \"a\"", "ETag: \"b\"", "ETag: \"a\""], [0, 2]),
+        Selection("§4.3.4 a strong tag that none has", "ETag: \"c\"", ["ETag: \"a\"", "ETag: \"b\""], []),
+        Selection("§4.3.4 a strong tag and only one stored without", "ETag: \"c\"", [""], []),
+        Selection("§4.3.4 a strong tag does not match a weak one", "ETag: \"a\"", ["ETag: W/\"a\""], []),
+        Selection("§4.3.4 a strong tag goes before the date", "ETag: \"c\"\nLast-Modified: {-9}", ["Last-Modified: {-9}"], []),
+        Selection("§4.3.4 a weak tag", "ETag: W/\"a\"", ["ETag: W/\"b\"", "ETag: W/\"a\""], [1]),
+        Selection("§4.3.4 a weak tag matches a strong one", "ETag: W/\"a\"", ["ETag: \"a\""], [0]),
+        Selection("§4.3.4 a weak tag: the most recent", "ETag: W/\"a\"", ["ETag: W/\"a\"\nDate: {-5}", "ETag: W/\"a\"\nDate: {-9}"], [0]),
+        Selection("§4.3.4 a weak tag that none has", "ETag: W/\"c\"", ["ETag: W/\"a\""], []),
+        Selection("§4.3.4 the date is a weak validator", "Last-Modified: {-9}", ["Last-Modified: {-8}", "Last-Modified: {-9}"], [1]),
+        Selection("§4.3.4 the date: the most recent", "Last-Modified: {-9}", ["Last-Modified: {-9}\nDate: {-5}", "Last-Modified: {-9}\nDate: {-2}"], [1]),
+        Selection("§4.3.4 a date that none has", "Last-Modified: {-9}", ["Last-Modified: {-8}"], []),
+        Selection("§4.3.4 no validator, one stored without", "", [""], [0]),
+        Selection("§4.3.4 no validator, one stored that we asked about", "", ["ETag: \"a\""], [0]),
+        Selection("§4.3.4 no validator, several stored", "", ["", ""], []),
+        Selection("§4.3.4 nothing stored", "ETag: \"a\"", [], []),
+    ]
+
+    @Test(arguments: selections)
+    func `a 304 freshens what it is about and nothing else`(row: Selection) {
+        let notModified = head(row.notModified)
+        var selection = FresheningSelection(notModified: facts(row.notModified, status: 304))
+        for stored in row.stored {
+            let block = head(stored)
+            selection.add(block.view, facts: facts(stored), notModified: notModified.view)
+        }
+        #expect(selection.selected == row.expected)
+    }
+
+    @Test func `a 304 for what the client does not have gets it the whole`() {
+        // §4.3.2: 304 with an entity tag that is not in the client's list
+        let stored = head("ETag: \"ours\""), client = head("If-None-Match: \"theirs\"")
+        let condition = ClientConditions.evaluate(client.view, stored: stored.view, facts: facts("ETag: \"ours\""))
+        #expect(condition == .send)
+    }
+
+    static let heads: [(String, String, String, HeadFreshening)] = [
+        ("§4.3.5 the same tag", "ETag: \"a\"", "ETag: \"a\"", .update),
+        ("§4.3.5 another tag", "ETag: \"b\"", "ETag: \"a\"", .expire),
+        ("§4.3.5 weak now", "ETag: W/\"a\"", "ETag: \"a\"", .expire),
+        ("§4.3.5 a tag where there was none", "ETag: \"a\"", "", .expire),
+        ("§4.3.5 the same date", "Last-Modified: {-9}", "Last-Modified: {-9}", .update),
+        ("§4.3.5 another date", "Last-Modified: {-8}", "Last-Modified: {-9}", .expire),
+        ("§4.3.5 the same tag, another date", "ETag: \"a\"\nLast-Modified: {-8}", "ETag: \"a\"\nLast-Modified: {-9}", .expire),
+        ("§4.3.5 the same length", "Content-Length: 10", "Content-Length: 10", .update),
+        ("§4.3.5 another length", "Content-Length: 11", "Content-Length: 10", .expire),
+        ("§4.3.5 the length of what was stored chunked", "Content-Length: 10", "", .update),
+        ("§4.3.5 the same tag, another length", "ETag: \"a\"\nContent-Length: 11", "ETag: \"a\"", .expire),
+        ("§4.3.5 nothing to compare", "", "ETag: \"a\"", .update),
+    ]
+
+    @Test(arguments: heads)
+    func `HEAD freshens or expires what GET stored`(clause: String, answer: String, stored: String, expected: HeadFreshening) {
+        let new = head(answer), old = head(stored)
+        let verdict = HeadFreshening(
+            head: new.view, headFacts: facts(answer), stored: old.view, storedFacts: facts(stored), storedLength: 10
+        )
+        #expect(verdict == expected)
+    }
+
+    @Test func `HEAD says nothing unless both are 200`() {
+        let new = head("ETag: \"b\""), old = head("ETag: \"a\"")
+        for (status, storedStatus) in [(404, 200), (200, 404)] as [(UInt16, UInt16)] {
+            let verdict = HeadFreshening(
+                head: new.view, headFacts: facts("ETag: \"b\"", status: status), stored: old.view,
+                storedFacts: facts("ETag: \"a\"", status: storedStatus), storedLength: 0
+            )
+            #expect(verdict == .none)
+        }
+    }
+}

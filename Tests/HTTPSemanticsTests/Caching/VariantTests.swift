@@ -1,0 +1,148 @@
+import Bytes
+import HTTPSemantics
+import Testing
+
+/// RFC 9111 §4.1: which requests get the same variant.
+struct VariantTests {
+    static func rule(_ fields: String) -> VaryRule? {
+        let block = head(fields)
+        return VaryRule(block.view)
+    }
+
+    struct Case: Sendable, CustomTestStringConvertible {
+        let clause: String, vary: String, stored: String, presented: String, matches: Bool
+
+        init(_ clause: String, _ vary: String, _ stored: String, _ presented: String, _ matches: Bool) {
+            self.clause = clause
+            self.vary = vary
+            self.stored = stored
+            self.presented = presented
+            self.matches = matches
+        }
+
+        var testDescription: String { "\(clause): Vary: \(vary), \(stored) / \(presented)" }
+    }
+
+    static let cases: [Case] = [
+        Case("nothing nominated", "", "A: 1", "A: 2", true),
+        Case("the same", "Foo", "Foo: 1", "Foo: 1", true),
+        Case("another value", "Foo", "Foo: 1", "Foo: 2", false),
+        Case("a longer value", "Foo", "Foo: 1", "Foo: 11", false),
+        Case("a shorter value", "Foo", "Foo: 11", "Foo: 1", false),
+        Case("absent from both", "Foo", "", "", true),
+        Case("absent from the presented", "Foo", "Foo: 1", "", false),
+        Case("absent from the stored", "Foo", "", "Foo: 1", false),
+        Case("absent is not empty", "Foo", "", "Foo:", false),
+        Case("empty is not absent", "Foo", "Foo:", "", false),
+        Case("empty and empty", "Foo", "Foo:", "Foo:", true),
+        Case("names in any case", "fOO", "Foo: 1", "foo: 1", true),
+        Case("values in their case", "Foo", "Foo: a", "Foo: A", false),
+        Case("what is not nominated does not matter", "Foo", "Foo: 1\nBar: 1", "Foo: 1\nBar: 2", true),
+        Case("two fields, both equal", "Foo, Bar", "Foo: 1\nBar: 2", "Bar: 2\nFoo: 1", true),
+        Case("two fields, one different", "Foo, Bar", "Foo: 1\nBar: 2", "Foo: 1\nBar: 3", false),
+        Case("two fields do not swap values", "Foo, Bar", "Foo: 1\nBar: 2", "Foo: 2\nBar: 1", false),
+        Case("nor run together", "Foo, Bar", "Foo: 1", "Foo: 1\nBar:", false),
+        Case("white space around commas", "Foo", "Foo: 1, 2", "Foo: 1,2", true),
+        Case("more white space", "Foo", "Foo: 1,2", "Foo: 1 \t,  2", true),
+        Case("lines combined", "Foo", "Foo: 1\nFoo: 2", "Foo: 1, 2", true),
+        Case("lines in another order", "Foo", "Foo: 1\nFoo: 2", "Foo: 2\nFoo: 1", false),
+        Case("empty members", "Foo", "Foo: 1,,2,", "Foo: 1, 2", true),
+        Case("an empty line among them", "Foo", "Foo: 1\nFoo:\nFoo: 2", "Foo: 1, 2", true),
+        Case("white space inside a member", "Foo", "Foo: 1 2", "Foo: 12", false),
+        Case("white space inside quotes", "Foo", "Foo: \"1, 2\"", "Foo: \"1,2\"", false),
+        Case("white space behind quotes", "Foo", "Foo: \"a\" , b", "Foo: \"a\",b", true),
+        Case("an escaped quote inside them", "Foo", "Foo: \"a\\\" , b\"", "Foo: \"a\\\",b\"", false),
+        Case("a known list, in any case", "Accept-Encoding", "Accept-Encoding: gzip, BR", "Accept-Encoding: GZIP,br", true),
+        Case("a known list, in another order", "Accept-Encoding", "Accept-Encoding: gzip, br", "Accept-Encoding: br, gzip", false),
+        Case("languages in any case", "Accept-Language", "Accept-Language: de-AT", "Accept-Language: DE-at", true),
+        Case("media types in their case", "Accept", "Accept: text/html;p=A", "Accept: text/html;p=a", false),
+        Case("no list: a comma is a letter", "User-Agent", "User-Agent: a, b", "User-Agent: a,b", false),
+        Case("no list: cookies", "Cookie", "Cookie: a=1; b=2", "Cookie: a=1; b=2", true),
+        Case("no list: another cookie", "Cookie", "Cookie: a=1", "Cookie: a=2", false),
+        Case("nominated twice is once", "Foo, foo", "Foo: 1", "Foo: 1", true),
+    ]
+
+    @Test(arguments: cases)
+    func `a request matches if its nominated fields say the same`(row: Case) throws {
+        let stored = head(row.stored), presented = head(row.presented)
+        let rule = try #require(Self.rule("Vary: \(row.vary)"))
+        let key = VariantKey(stored.view, under: rule)
+        let matches = key.matches(presented.view, under: rule)
+        let isEqual = key == VariantKey(presented.view, under: rule)
+        let matchesItself = key.matches(stored.view, under: rule)
+        #expect(matches == row.matches)
+        #expect(isEqual == row.matches)
+        #expect(matchesItself)
+    }
+
+    static let rules: [Row<[String]?>] = [
+        Row("RFC 9110 §12.5.5 none", "", []),
+        Row("RFC 9110 §12.5.5 empty", "Vary:", []),
+        Row("RFC 9110 §12.5.5 one", "Vary: Accept", ["accept"]),
+        Row("RFC 9110 §12.5.5 several, sorted, each once", "Vary: Foo, accept\nVary: FOO", ["accept", "foo"]),
+        Row("§4.1 * never matches", "Vary: *", nil),
+        Row("§4.1 * among others", "Vary: Accept, *", nil),
+        Row("§4.1 * in another line", "Vary: Accept\nVary: *", nil),
+        Row("§4.1 no field name never matches", "Vary: Accept Encoding", nil),
+        Row("§4.1 nor does a quoted one", "Vary: \"Accept\"", nil),
+    ]
+
+    @Test(arguments: rules)
+    func `Vary nominates fields, in any order and case`(row: Row<[String]?>) {
+        let rule = Self.rule(row.fields)
+        #expect(rule.map { rule in (0..<rule.count).map { String(rule.name(at: $0)) } } == row.expected)
+    }
+
+    @Test func `two responses that vary by the same fields have equal rules`() {
+        let left = Self.rule("Vary: Accept, Foo"), right = Self.rule("Vary: foo\nVary: ACCEPT")
+        #expect(left == right)
+        #expect(left.hashValue == right.hashValue)
+    }
+
+    @Test func `keys under different rules are never equal`() throws {
+        let left = try #require(Self.rule("Vary: Foo")), right = try #require(Self.rule("Vary: Bar"))
+        let request = head("Foo: 1\nBar: 1")
+        let first = VariantKey(request.view, under: left), second = VariantKey(request.view, under: right)
+        #expect(first != second)
+        #expect(first != .none)
+    }
+
+    static let encodings: [(String, String, Bool)] = [
+        ("gzip, br", "br, gzip", true), ("gzip, br", "br;q=1.0, gzip;q=0.8", true), ("gzip", "x-gzip", true),
+        ("gzip, exotic", "gzip", true), ("gzip, br;q=0", "gzip", true), ("gzip, br;q=0.000", "gzip", true),
+        ("gzip, identity", "gzip", true), ("gzip, identity;q=0", "gzip", false), ("gzip", "br", false),
+        ("gzip", "gzip, br", false), ("*", "gzip", false), ("gzip", "deflate", false), ("zstd", "zstd, br", false),
+    ]
+
+    @Test(arguments: encodings)
+    func `an operator can have Accept-Encoding count as the set of codings`(stored: String, presented: String, expected: Bool) throws {
+        let first = head("Accept-Encoding: \(stored)"), second = head("Accept-Encoding: \(presented)")
+        let rule = try #require(Self.rule("Vary: Accept-Encoding"))
+        let key = VariantKey(first.view, under: rule, normalising: .acceptEncoding)
+        let matches = key.matches(second.view, under: rule, normalising: .acceptEncoding)
+        #expect(matches == expected)
+    }
+
+    @Test func `among several that match, the most recent by Date is used`() {
+        // §4
+        let older = facts("Date: {-20}"), newer = facts("Date: {-10}")
+        #expect(newer.isPreferred(over: older))
+        #expect(!older.isPreferred(over: newer))
+    }
+
+    @Test func `among several of one date, the one that arrived last is used`() {
+        let block = head("Date: {0}")
+        let first = ResponseFacts(status: .ok, fields: block.view, requested: arrival, received: arrival, policy: CachingPolicy())
+        let later = arrival.after(1)
+        let second = ResponseFacts(status: .ok, fields: block.view, requested: later, received: later, policy: CachingPolicy())
+        #expect(second.isPreferred(over: first))
+        #expect(!first.isPreferred(over: second))
+    }
+
+    @Test func `one with Vary goes before a newer one that forgot it`() {
+        // §4.1
+        let varying = facts("Date: {-20}\nVary: Accept"), plain = facts("Date: {-10}")
+        #expect(varying.isPreferred(over: plain))
+        #expect(!plain.isPreferred(over: varying))
+    }
+}
