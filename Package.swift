@@ -68,7 +68,7 @@ let package = Package(
         .target(name: "Admin", dependencies: ["Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Proxy", "Storage", "Telemetry", "Upstream"], swiftSettings: strict),
         .target(
             name: "Configuration",
-            dependencies: ["Proxy", "Admin", "Storage", "Upstream", "Telemetry", "HTTPSemantics", .product(name: "Yams", package: "Yams")],
+            dependencies: ["Libevent", "Proxy", "Admin", "Storage", "Upstream", "Telemetry", "HTTPSemantics", .product(name: "Yams", package: "Yams")],
             swiftSettings: strict
         ),
         .executableTarget(
@@ -86,7 +86,7 @@ let package = Package(
         .testTarget(name: "LibeventTests", dependencies: ["Libevent", "Bytes"], swiftSettings: strict),
         .testTarget(name: "StorageTests", dependencies: ["Storage", "HTTPSemantics", "Bytes"], swiftSettings: strict),
         .testTarget(name: "TelemetryTests", dependencies: ["Telemetry"], swiftSettings: strict),
-        .testTarget(name: "ConfigurationTests", dependencies: ["Configuration", "Proxy", "Admin", "Storage", "Upstream", "Telemetry"], swiftSettings: strict),
+        .testTarget(name: "ConfigurationTests", dependencies: ["Configuration", "Libevent", "Proxy", "Admin", "Storage", "Upstream", "Telemetry"], swiftSettings: strict),
         .testTarget(name: "EndToEndTests", dependencies: ["coalesced"], swiftSettings: strict),
     ]
 )

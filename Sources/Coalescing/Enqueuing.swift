@@ -87,14 +87,14 @@ extension OperationQueueManager {
         let shard = shard(for: name.hash)
         let verdict = shard.table.withLock { table -> Verdict<Op, Value, Found> in
             if let found = unless() { return .found(found) }
-            var predecessor: Operation?
+            var ended: Operation?
             var overtakes = false
-            if let current = table[name] as? Op {
+            if let current = table[name]?.operation as? Op {
                 switch current.audience.withLock({ $0.join(waiter) }) {
                 case .joined(let seat): return .joined(current, current.token(for: seat))
                 case .late(let seat, let value): return .late(current, current.token(for: seat), value)
                 case .refused(.full): return .refused(.full, current)
-                case .refused(.finished): predecessor = current
+                case .refused(.finished): ended = current
                 case .refused: overtakes = true
                 }
             }
@@ -104,8 +104,7 @@ extension OperationQueueManager {
                 withdraw()
                 return .refused(.foreign, operation)
             }
-            if let predecessor { operation.addDependency(predecessor, rule: .end) }
-            table[name] = operation
+            Shard.insert(operation, as: name, replacing: ended, in: &table)
             switch operation.audience.withLock({ $0.join(waiter, leads: true) }) {
             case .joined(let seat):
                 return .started(operation, operation.token(for: seat), value: nil, overtakes: overtakes)
@@ -171,14 +170,14 @@ extension OperationQueueManager {
         let name = InFlightName(identifier, ObjectIdentifier(type(of: operation)))
         let shard = shard(for: name.hash)
         let verdict = shard.table.withLock { table -> Verdict<Op, Value, Never> in
-            var predecessor: Operation?
+            var ended: Operation?
             var overtakes = false
-            if let current = table[name] as? Op {
+            if let current = table[name]?.operation as? Op {
                 switch current.take(in: operation) {
                 case .joined: return .joined(current, .none)
                 case .late(_, let value): return .late(current, .none, value)
                 case .refused(.full): return .refused(.full, current)
-                case .refused(.finished): predecessor = current
+                case .refused(.finished): ended = current
                 case .refused(.foreign): return .refused(.foreign, operation)
                 case .refused: overtakes = true
                 }
@@ -188,8 +187,7 @@ extension OperationQueueManager {
                 withdraw()
                 return .refused(.foreign, operation)
             }
-            if let predecessor { operation.addDependency(predecessor, rule: .end) }
-            table[name] = operation
+            Shard.insert(operation, as: name, replacing: ended, in: &table)
             return .started(operation, .none, value: nil, overtakes: overtakes)
         }
         if case .late(_, _, let value) = verdict { operation.deliver(value) }

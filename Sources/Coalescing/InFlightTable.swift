@@ -26,18 +26,53 @@ struct InFlightName<Key: Hashable & Sendable>: Hashable, Sendable {
     }
 }
 
+/// Who has a place in the table.
+@usableFromInline
+struct InFlightEntry: Sendable {
+    @usableFromInline var operation: Operation
+    /// Those before it under the same name that have ended but are still being stopped. All of them must be gone before work for this name
+    /// begins: the entry keeps them, and not only the dependency of `operation`, because that one may be cancelled before they are gone.
+    @usableFromInline var predecessors: [Operation] = []
+
+    @inlinable
+    init(_ operation: Operation) {
+        self.operation = operation
+    }
+}
+
 /// One part of the in-flight table, under a lock of its own.
 @usableFromInline
 final class Shard<Key: Hashable & Sendable>: Sendable {
-    @usableFromInline let table = Protected<[InFlightName<Key>: Operation]>([:])
+    @usableFromInline typealias Table = [InFlightName<Key>: InFlightEntry]
+
+    @usableFromInline let table = Protected<Table>([:])
     @usableFromInline let counters = ShardCounters()
 
     init() {}
 
-    /// Takes `operation` off the table unless another has its place by now.
+    /// Puts a new operation in the place of the one there, if any. It begins only when those that have ended there are gone.
+    @usableFromInline
+    static func insert(_ operation: Operation, as name: InFlightName<Key>, replacing ended: Operation?, in table: inout Table) {
+        var entry = InFlightEntry(operation)
+        entry.predecessors = table[name]?.predecessors ?? []
+        if let ended { entry.predecessors.append(ended) }
+        for predecessor in entry.predecessors { operation.addDependency(predecessor, rule: .end) }
+        table[name] = entry
+    }
+
+    /// It is gone. Whoever has its place by now keeps it; those still being stopped before it get it back.
     func remove(_ operation: Operation, from name: InFlightName<Key>) {
         table.withLock { table in
-            if table[name] === operation { table[name] = nil }
+            guard var entry = table[name] else { return }
+            entry.predecessors.removeAll { $0 === operation }
+            if entry.operation === operation {
+                guard let predecessor = entry.predecessors.popLast() else {
+                    table[name] = nil
+                    return
+                }
+                entry.operation = predecessor
+            }
+            table[name] = entry
         }
     }
 }

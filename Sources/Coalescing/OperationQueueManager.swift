@@ -63,7 +63,7 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
     /// The operation in flight under `identifier`, if there is one of exactly this class.
     public func operation<Op: Operation>(for identifier: Key, as kind: Op.Type = Op.self) -> Op? {
         let name = InFlightName(identifier, ObjectIdentifier(kind))
-        return shard(for: name.hash).table.withLock { $0[name] } as? Op
+        return shard(for: name.hash).table.withLock { $0[name]?.operation } as? Op
     }
 
     /// All operations that have not ended, in no order: those that run, wait, or wait for dependencies.
@@ -175,9 +175,12 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
         let name = InFlightName(identifier, kind)
         let shard = shard(for: name.hash)
         let isEntered = shard.table.withLock { table in
-            let current = table[name]
-            guard current == nil || current === operation || current?.isReplaceable == true else { return false }
-            table[name] = operation
+            guard let current = table[name]?.operation else {
+                table[name] = InFlightEntry(operation)
+                return true
+            }
+            guard current === operation || current.isReplaceable else { return false }
+            table[name]?.operation = operation
             return true
         }
         guard isEntered else { return false }

@@ -15,14 +15,14 @@ struct AdminOption: ParsableArguments {
 
     func client() throws -> AdminClient {
         if let admin { return AdminClient(address: admin) }
-        // Without a file the address is the default's: that is where a proxy with a file listens.
         let source = ConfigurationSource(path: file.config)
         do throws(ConfigurationSource.Failure) {
-            let address = try source.load().admin.address ?? Settings().admin.address
-            return AdminClient(address: address ?? .ipv4(.loopback, port: 0))
+            if let address = try source.load().admin.address { return AdminClient(address: address) }
         } catch {
             throw error.report()
         }
+        System.writeError("no admin listener is known: give --admin, or set admin.address in \(source.readPath)\n")
+        throw ExitStatus.configuration
     }
 
     /// Asks; anything but 200 ends the command.

@@ -155,6 +155,23 @@ struct JoiningTests {
         #expect(log.entries == [.failure("cancelled")])
     }
 
+    /// The second waits for the first to be stopped and is itself cancelled meanwhile: the third must not forget the first.
+    @Test func `work that is being stopped is waited for even when the next one in line has gone`() {
+        let manager = manager
+        let order = Log<String>()
+        let begin: @Sendable (ManualOperation) -> Void = { _ in order.append("third begins") }
+        _ = manager.enqueue("a", waiter: nil) { () -> ManualOperation in
+            ManualOperation { first in
+                first.cancel()
+                manager.enqueue("a", waiter: nil) { ManualOperation() }.operation?.cancel()
+                _ = manager.enqueue("a", waiter: nil) { ManualOperation(onExecute: begin) }
+                order.append("first returns")
+            }
+        }
+        #expect(order.entries == ["first returns", "third begins"])
+        #expect(manager.snapshot.inFlight == 1)
+    }
+
     /// Between the last leave and the end of the work there is a moment; who comes then must not be cancelled with those who left.
     @Test func `who comes while abandoned work is being stopped gets work of its own, begun when the old is stopped`() {
         let order = Log<String>()

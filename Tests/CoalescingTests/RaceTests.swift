@@ -40,18 +40,20 @@ private final class RacingOperation: CoalescibleOperation<Int> {
     let race: Race
     let isWorking = Atomic(false)
     let finishesAtOnce: Bool
+    let dawdles: Bool
 
     nonisolated init(_ identifier: Int, race: Race, dice: UInt64) {
         site = race.sites[identifier]
         self.race = race
         finishesAtOnce = dice % 4 == 0
+        dawdles = (dice >> 8) % 16 == 0
         super.init(identifier: identifier)
         if dice % 3 == 0 { lastLeavePolicy = .cancel }
     }
 
     /// Threads meet in the narrow places only if somebody dawdles there.
     nonisolated func dawdle() {
-        if finishesAtOnce { sched_yield() }
+        if dawdles { sched_yield() }
     }
 
     override func lastWaiterLeft() { dawdle() }

@@ -29,8 +29,7 @@ import Testing
             }
             let first = try proxy.connect()
             try first.send(proxy.request("GET", "/x"))
-            let begun = try first.progress { $0.body.length > 0 }
-            #expect(begun.status == 200)
+            try first.progress { $0.body.length > 0 }
             let others = proxy.crowd(50, get: "/x")
             try eventually("the others stream along") { others.answers.allSatisfy { $0.body.length == 50_000 } }
             first.reset()

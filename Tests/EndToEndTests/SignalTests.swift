@@ -26,7 +26,7 @@ import Testing
             let download = proxy.crowd(1, get: "/slow")
             try eventually("half is there") { download.answers[0].body.length == 50_000 }
             proxy.terminate()
-            #expect(stays(for: .milliseconds(200)) { proxy.exit() == nil })
+            try stays("it waits for the download", for: .milliseconds(200)) { proxy.exit() == nil }
             proxy.signal(SIGTERM)
             let told = Instant.now
             let exit = try proxy.exited()

@@ -31,7 +31,7 @@ import Testing
             let stuck = proxy.crowd(5, get: "/own", pace: .stuck)
             try stuck.gathered()
             try eventually("all are fetched") { origin.requests("/own").count { $0.sent > 0 } == 5 }
-            #expect(stays(for: .milliseconds(500)) { proxy.residentBytes - before < (64 + 48) << 20 })
+            try stays("memory is bounded", for: .milliseconds(500)) { proxy.residentBytes - before < (64 + 48) << 20 }
             #expect(origin.requests("/own").allSatisfy { $0.sent < length }, "the origin is held back")
         }
     }

@@ -32,6 +32,20 @@ struct CompleteBodyReader {
         }
     }
 
+    /// All that is still to go, as pieces.
+    var allPieces: [ByteSlice] {
+        var found: [ByteSlice] = []
+        var left = remaining
+        var from = passed
+        for piece in pieces[index...] where left > 0 {
+            let part = min(left, piece.count - from)
+            found.append(piece[from..<from + part])
+            left -= part
+            from = 0
+        }
+        return found
+    }
+
     mutating func advance(by count: Int) {
         remaining -= count
         skip(count)

@@ -214,6 +214,7 @@ extension Fetch: ExchangeHandler {
             return serve(stale, source: .staleOnError, status: status.code)
         }
         state = .streaming
+        if Invalidation.applies(method: request.method, status: status) { worker.invalidate(request, answeredBy: head.fields) }
         let policy = request.route.policy
         let facts = ResponseFacts(status: status, fields: head.fields, requested: sentAt, received: now, policy: policy)
         let sharing = facts.sharing(

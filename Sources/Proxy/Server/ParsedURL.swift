@@ -3,8 +3,8 @@ import HTTPSemantics
 
 /// An absolute URL read as the target of a request, so that its key is that of the requests for it.
 struct ParsedURL {
-    private let head: RequestHead
-    private let fields: HeadBlock
+    let head: RequestHead
+    let fields: HeadBlock
 
     init?(_ url: String) {
         guard url.lowercased().hasPrefix("http://"), !url.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7f }) else { return nil }

@@ -248,20 +248,25 @@ public final class ProxyServer {
     /// - Returns: how many responses; `nil` when `url` is no absolute `http` URL.
     public func purge(url: String) -> Int? {
         guard let request = ParsedURL(url) else { return nil }
+        let fields = request.fields
+        guard let route = runtime.route(request.head, fields.view) else { return 0 }
         let writer = KeyWriter(hash: shared.keyHash)
-        let key = writer.bytes
-        var removed = 0
-        for route in runtime.routes {
-            request.write(to: writer, route.key)
-            removed += shared.store.remove(hash: writer.hashed(), key: key.span)
-            // Routes that do not change the key all mean the same entry.
-            if route.key == KeySettings(), runtime.routes.allSatisfy({ $0.key == KeySettings() }) { break }
-        }
+        request.write(to: writer, route.key)
+        let key = writer.key()
+        let removed = shared.store.remove(hash: key.hash, key: key.bytes.span)
+        route.origin.closeFetches(of: key)
         return removed
     }
 
-    /// Removes everything. - Returns: how many responses.
-    public func purgeAll() -> Int { shared.store.removeAll() }
+    /// Removes everything that is stored; what is on its way goes on for those who wait, and is not stored.
+    /// - Returns: how many responses.
+    public func purgeAll() -> Int {
+        let removed = shared.store.removeAll()
+        for origin in runtime.origins {
+            for case let fetch as FetchOperation in origin.fetches.operations { fetch.close() }
+        }
+        return removed
+    }
 
     // MARK: - Ending
 

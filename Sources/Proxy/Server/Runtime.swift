@@ -11,6 +11,7 @@ final class Runtime: Sendable {
     let requestForwarding: RequestForwarding
     let responseForwarding: ResponseForwarding
     let proxyStatus: ByteSlice?
+    let loops: LoopDetection
     private let hosts: [ByteSlice]
 
     /// - Parameters:
@@ -31,6 +32,7 @@ final class Runtime: Sendable {
             defaultHost: ByteSlice(upstreams.first?.servers.first?.host ?? "localhost"))
         responseForwarding = ResponseForwarding(
             via: via ?? ByteSlice(""), cacheStatus: settings.forwarding.sendsCacheStatus ? CacheStatusWriter(name: name) : nil)
+        loops = LoopDetection(name: name)
         proxyStatus = settings.forwarding.sendsProxyStatus ? name : nil
         var routes = settings.routes.compactMap { route in
             origins.first { $0.settings.name == route.upstream }.map { Route(route, origin: $0, settings.caching) }

@@ -8,6 +8,10 @@ extension Worker {
         case refused(Status, StaticString, extra: StaticString)
     }
 
+    /// How often our name may stand in a request's `Via` or `CDN-Loop` before it is a loop: a few, because proxies in a row
+    /// may bear the same name when nobody gave them others.
+    static let maxPasses = 4
+
     /// What is refused before anything is looked up, and where the rest goes.
     func admit(_ head: RequestHead, _ fields: HeadBlock, from client: ByteSlice) -> Admission {
         let view = fields.view
@@ -21,6 +25,9 @@ extension Worker {
         }
         if head.expectation == .unknown {
             return .refused(.expectationFailed, "The only expectation that is met here is 100-continue.", extra: "")
+        }
+        if runtime.loops.passes(view) >= Self.maxPasses {
+            return .refused(Status(508), "The request has come through here before: the upstream leads back to this proxy.", extra: "")
         }
         let authority = view.bytes.extracting(head.authority.range)
         guard runtime.serves(authority) else {

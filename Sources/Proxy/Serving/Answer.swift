@@ -9,52 +9,102 @@ struct Answer {
         /// The head only.
         case none
         case whole
+        case part(Range<Int>)
+        case parts(MultipartRanges)
     }
 
     let status: Status
     private let content: Content
     /// The length of the content that is sent or, to HEAD, would be; `nil` when it is not known yet.
     private let length: Int?
+    /// The length of the whole representation, where ranges are spoken of.
+    private let wholeLength: Int
     private let response: StoredResponse
-    private let fromStore: Bool
 
     /// - Parameters:
     ///   - length: the body's length as far as it is known.
-    ///   - isOwn: the response was made for this very request, preconditions and all.
-    init(_ request: ClientRequest, _ response: StoredResponse, length: Int?, isOwn: Bool) {
+    ///   - isOwn: the response was made for this very request, preconditions and range and all.
+    ///   - maxRanges: with more, all are ignored (RFC 9110 §14.2).
+    init(_ request: ClientRequest, _ response: StoredResponse, length: Int?, isOwn: Bool, maxRanges: Int) {
         self.response = response
-        fromStore = !isOwn
+        wholeLength = length ?? 0
         let stored = response.facts.status
         let (asked, own) = (request.fields, response.head)
         if !isOwn, ClientConditions.evaluate(asked.view, stored: own.view, facts: response.facts) == .notModified {
-            status = .notModified
-            content = .none
-            self.length = nil
+            (status, content, self.length) = (.notModified, .none, nil)
             return
+        }
+        if !isOwn, stored == .ok, let length, response.body.completeLength != nil, let range = RangeRequest(asked.view, method: request.method),
+           range.specs.count <= maxRanges, RangeCondition.holds(asked.view, stored: own.view, facts: response.facts) {
+            switch range.resolve(length: length) {
+            case .whole:
+                break
+            case .single(let part):
+                (status, content, self.length) = (.partialContent, .part(part), part.count)
+                return
+            case .multiple(let parts):
+                let multipart = MultipartRanges(
+                    parts, of: length, boundary: Self.makeBoundary(), contentType: own.view.contentType)
+                (status, content, self.length) = (.partialContent, .parts(multipart), multipart.contentLength)
+                return
+            case .unsatisfiable:
+                (status, content, self.length) = (.rangeNotSatisfiable, .none, 0)
+                return
+            }
         }
         status = stored
         content = request.method == .head || stored.forbidsContent ? .none : .whole
         self.length = stored.forbidsContent ? nil : length
     }
 
-    func source(of response: StoredResponse) -> Delivery.Source {
-        switch content {
-        case .none:
-            return .none
-        case .whole:
-            if let pieces = response.body.completePieces, let length = response.body.completeLength {
-                return .complete(CompleteBodyReader(pieces, part: 0..<length))
-            }
+    /// Letters and digits that a body does not hold but by an absurd chance.
+    private static func makeBoundary() -> ByteSlice {
+        let buffer = ByteBuffer(capacity: 32)
+        buffer.append(hexadecimal: .random(in: .min ... .max))
+        buffer.append(hexadecimal: .random(in: .min ... .max))
+        return buffer.copied()
+    }
+
+    // MARK: - The body
+
+    /// What a delivery reads from.
+    func source() -> Delivery.Source {
+        guard let pieces = response.body.completePieces, let bodyLength = response.body.completeLength else {
+            guard case .whole = content else { return .none }
             // The beginning is gone only when the body was cut to a window before this reader came, which closes the fetch to it.
             guard let cursor = response.body.attach() else { return .lost }
             return .arriving(response.body, cursor)
         }
+        switch content {
+        case .none: return .none
+        case .whole: return .complete(CompleteBodyReader(pieces, part: 0..<bodyLength))
+        case .part(let part): return .complete(CompleteBodyReader(pieces, part: part))
+        case .parts(let multipart): return .complete(Self.reader(of: multipart, pieces))
+        }
+    }
+
+    /// The parts with their heads between them, as one row of pieces.
+    private static func reader(of multipart: MultipartRanges, _ pieces: [ByteSlice]) -> CompleteBodyReader {
+        var row: [ByteSlice] = []
+        for (index, range) in multipart.ranges.enumerated() {
+            let head = ByteBuffer(capacity: 256)
+            multipart.writePartHead(index, to: head)
+            row.append(head.copied())
+            row.append(contentsOf: CompleteBodyReader(pieces, part: range).allPieces)
+        }
+        let end = ByteBuffer(capacity: 64)
+        multipart.writeEnd(to: end)
+        row.append(end.copied())
+        return CompleteBodyReader(row, part: 0..<row.reduce(0) { $0 + $1.count })
     }
 
     func framing(for version: HTTPVersion) -> Delivery.Framing {
-        if length != nil || content == .none { return .sized }
+        if length != nil { return .sized }
+        if case .none = content { return .sized }
         return version == .http11 ? .chunked : .untilClose
     }
+
+    // MARK: - The head
 
     /// Writes status line, fields and the empty line.
     func writeHead(
@@ -62,27 +112,57 @@ struct Answer {
         forwarding: ResponseForwarding
     ) {
         buffer.appendStatusLine(status)
-        let head = response.head
-        let fields = head.view
-        if status == .notModified, response.facts.status != .notModified {
-            buffer.appendFields(fields, connection: ConnectionOptions(), dropping: .omittedFromNotModified(fields))
-        } else {
-            buffer.append(head.bytes)
-        }
+        appendFields(to: buffer)
         let framing = framing(for: version)
         switch framing {
-        case .sized:
-            if let length { buffer.appendField("Content-Length", UInt64(length)) }
-        case .chunked:
-            buffer.appendFraming(.chunked)
-        case .untilClose:
-            break
+        case .sized: if let length { buffer.appendField("Content-Length", UInt64(length)) }
+        case .chunked: buffer.appendFraming(.chunked)
+        case .untilClose: break
         }
+        // RFC 9111 §5.1: what was not made for this request tells its age; what came with one keeps it, grown.
         if provenance.forwarded == nil || provenance.verdict == .revalidated || response.facts.age(at: response.facts.received) > 0 {
             buffer.appendField("Age", UInt64(response.facts.age(at: now)))
         }
         forwarding.append(to: buffer, provenance, persists: persists && framing != .untilClose, version: version)
         buffer.appendLineEnd()
+    }
+
+    private func appendFields(to buffer: ByteBuffer) {
+        let head = response.head
+        guard status != response.facts.status else { return buffer.append(head.bytes) }
+        let fields = head.view
+        switch content {
+        case .none where status == .notModified:
+            buffer.appendFields(fields, connection: ConnectionOptions(), dropping: .omittedFromNotModified(fields))
+        case .none:
+            // 416: what the representation's content is like does not describe this answer.
+            buffer.appendFields(fields, connection: ConnectionOptions(), dropping: FieldSet(.contentType, .contentEncoding, .etag, .lastModified))
+            appendContentRange(.unsatisfied(length: wholeLength), to: buffer)
+        case .whole:
+            buffer.append(head.bytes)
+        case .part(let part):
+            buffer.append(head.bytes)
+            appendContentRange(.part(part, of: wholeLength), to: buffer)
+        case .parts(let multipart):
+            buffer.appendFields(fields, connection: ConnectionOptions(), dropping: FieldSet(.contentType))
+            buffer.appendName("Content-Type")
+            multipart.writeContentType(to: buffer)
+            buffer.appendLineEnd()
+        }
+    }
+
+    private func appendContentRange(_ range: ContentRange, to buffer: ByteBuffer) {
+        buffer.appendName("Content-Range")
+        range.write(to: buffer)
+        buffer.appendLineEnd()
+    }
+}
+
+extension FieldView {
+    /// A copy of `Content-Type`'s value.
+    var contentType: ByteSlice? {
+        guard let index = firstIndex(of: .contentType) else { return nil }
+        return ByteSlice(copying: value(at: index))
     }
 }
 

@@ -270,13 +270,15 @@ final class Transaction: DeadlineTarget {
     }
 
     private func respond(_ response: StoredResponse, length: Int?) {
-        let answer = Answer(request, response, length: length, isOwn: ownFetch?.plan.isTransparent == true)
+        let answer = Answer(
+            request, response, length: length, isOwn: ownFetch?.plan.isTransparent == true,
+            maxRanges: worker.settings.caching.maxRanges)
         let head = ByteBuffer(capacity: response.head.bytes.count + 256)
         status = answer.status.code
         answer.writeHead(
             to: head, provenance: provenance, at: worker.moment, persists: client.persists, version: request.head.version,
             forwarding: worker.runtime.responseForwarding)
-        client.send(head, answer.source(of: response), answer.framing(for: request.head.version), passesTrailers: request.acceptsTrailers)
+        client.send(head, answer.source(), answer.framing(for: request.head.version), passesTrailers: request.acceptsTrailers)
     }
 
     /// Answers by ourselves, in plain text that says what was wrong.

@@ -74,7 +74,7 @@ final class Conversation: Sendable {
     /// The next answer as soon as it is so far; calling `answer` goes on with it.
     @discardableResult
     func progress(
-        to method: String = "GET", within limit: Duration = patience, until isSoFar: (Answer) -> Bool
+        to method: String = "GET", within limit: Duration = patience, until isSoFar: @Sendable (Answer) -> Bool
     ) throws -> Answer {
         let deadline = Instant.now + limit
         while true {

@@ -5,6 +5,10 @@ struct Late: Error, CustomStringConvertible {
     var description: String { "\(place): not in time: \(what)" }
 }
 
+// Swift 6.3.1 numbers closures inside `#expect` as if few came before it: one with the same type as another closure of the
+// same function may silently become that one. So no closure type here is one that stands in an `#expect`: `eventually` and
+// `stays` throw instead of telling, and `Conversation.progress` takes a `@Sendable` closure.
+
 /// Looks again and again until `condition` holds; it is a promise about state that can be seen, never a pause.
 func eventually(
     _ what: String, within limit: Duration = .seconds(10), file: String = #fileID, line: Int = #line,
@@ -17,14 +21,22 @@ func eventually(
     }
 }
 
-/// Does `condition` hold, and go on holding for `time`? Only for promises that something does *not* happen.
-func stays(for time: Duration, _ condition: () throws -> Bool) rethrows -> Bool {
+/// Something that must not happen did.
+struct Broken: Error, CustomStringConvertible {
+    let what: String
+    let place: String
+    var description: String { "\(place): not any more: \(what)" }
+}
+
+/// `condition` holds, and goes on holding for `time`. Only for promises that something does *not* happen.
+func stays(
+    _ what: String, for time: Duration, file: String = #fileID, line: Int = #line, _ condition: () throws -> Bool
+) throws {
     let end = ContinuousClock.now + time
     repeat {
-        guard try condition() else { return false }
+        guard try condition() else { throw Broken(what: what, place: "\(file):\(line)") }
         System.nap(.milliseconds(2))
     } while ContinuousClock.now < end
-    return true
 }
 
 /// How long `body` takes.

@@ -1,0 +1,41 @@
+import Bytes
+import Coalescing
+import HTTPSemantics
+import Storage
+
+extension Worker {
+    /// An unsafe request succeeded (RFC 9111 §4.4): what is stored for its target, and for the targets of the same origin that its
+    /// response names, is used no more; nor is what is on its way for them shared or stored as if it came afterwards.
+    func invalidate(_ request: ClientRequest, answeredBy response: FieldView) {
+        invalidate(request.key, at: request.route.origin)
+        let (fields, target) = (request.fields, request.head.target)
+        let pathAndQuery = ByteBuffer(capacity: 128)
+        pathAndQuery.append(fields.bytes.span.extracting(target.path.range))
+        if target.hasQuery {
+            pathAndQuery.append(UInt8(ascii: "?"))
+            pathAndQuery.append(fields.bytes.span.extracting(target.query.range))
+        }
+        let authority = ByteSlice(copying: fields.bytes.span.extracting(request.head.authority.range))
+        let base = TargetURI(isSecure: false, authority: authority, pathAndQuery: pathAndQuery.copied())
+        for related in Invalidation.relatedTargets(of: response, base: base) {
+            guard let url = ParsedURL("http://\(String(authority))\(String(related))"), let route = runtime.route(url.head, url.fields.view)
+            else { continue }
+            url.write(to: keys, route.key)
+            invalidate(keys.key(), at: route.origin)
+        }
+    }
+
+    private func invalidate(_ key: CacheKey, at origin: Origin) {
+        shared.store.invalidate(hash: key.hash, key: key.bytes.span)
+        origin.closeFetches(of: key)
+    }
+}
+
+extension Origin {
+    /// Fetches of `key` in flight go on for those who wait, but nobody joins them any more.
+    func closeFetches(of key: CacheKey) {
+        for operation in fetches.operations {
+            if let fetch = operation as? FetchOperation, fetch.key.primary == key { fetch.close() }
+        }
+    }
+}
