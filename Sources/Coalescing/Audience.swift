@@ -41,7 +41,7 @@ struct Audience<Value: Sendable>: Sendable {
 
     /// - Parameters:
     ///   - waiter: nil asks only whether it is open: somebody wants the work done but no call-back.
-    ///   - leads: it is the one the operation was made for; `close()` and the limit are for the others.
+    ///   - leads: it is the one the operation was made for; only the end keeps it out.
     @inlinable
     mutating func join(_ waiter: Waiter<Value>?, leads: Bool = false) -> Join {
         switch phase {
@@ -55,7 +55,7 @@ struct Audience<Value: Sendable>: Sendable {
         case .delivered(let value):
             if isClosed, !leads { return .refused(.closed) }
             guard let waiter else { return .joined(.none) }
-            if !waiter.takes(value) { return .refused(.notAccepted) }
+            if !leads, !waiter.takes(value) { return .refused(.notAccepted) }
             if seats.count >= limit, !leads { return .refused(.full) }
             return .late(seats.append(.following), value)
         }

@@ -138,23 +138,13 @@ extension OperationQueueManager {
         case .started(let operation, let token, let value, let overtakes):
             if let value { waiter?.callBack(with: value) }
             prepare(operation)
-            begin(operation, overtakes: overtakes, in: shard)
+            if overtakes { shard.counters.overtaken.count() }
+            operation.submit()
             return .started(operation, token)
         case .refused(let refusal, let operation):
-            count(refusal, in: shard)
+            shard.counters.refused.count()
             return .refused(refusal, by: operation)
         }
-    }
-
-    @usableFromInline
-    func begin(_ operation: Operation, overtakes: Bool, in shard: Shard<Key>) {
-        if overtakes { shard.counters.overtaken.count() }
-        operation.submit()
-    }
-
-    @usableFromInline
-    func count(_ refusal: Refusal, in shard: Shard<Key>) {
-        shard.counters.refused.count()
     }
 
     /// Starts an operation that was made with its waiters already, or lets one in flight with the same identifier and class work for it

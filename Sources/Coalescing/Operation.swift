@@ -125,6 +125,7 @@ open class Operation {
         }
     }
 
+    @usableFromInline
     nonisolated final func submit() {
         if state.withLock({ $0.lifecycle.submit() }) == .ready { becameReady() }
     }

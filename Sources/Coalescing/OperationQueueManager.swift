@@ -3,11 +3,11 @@
 ///
 /// Make one and hand it to those who need it; it is never a global.
 ///
-///     let manager = OperationQueueManager<String>()
-///     switch manager.enqueue("users/7", waiter: Waiter(on: loop) { result in show(result) }, make: { UserQuery(id: 7) }) {
-///     case .started(let query, let token), .joined(let query, let token, _): leaveButton = { query.leave(token) }
-///     case .refused(let reason, _): show(reason)
-///     case .found: break
+///     let users = OperationQueueManager<Int>()
+///     let waiter = Waiter<User>(on: loop) { result in page.show(result) }
+///     switch users.enqueue(7, waiter: waiter, make: { UserQuery(id: 7, database: database) }) {
+///     case .started(let query, let token), .joined(let query, let token, _): page.onClose { query.leave(token) }
+///     case .refused(let reason, _): page.showBusy(reason)
 ///     }
 ///
 /// **Same work** means equal identifier and same class: exactly the class `Op` that the call names. Name it where the compiler could
@@ -63,7 +63,11 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
     /// The operation in flight under `identifier`, if there is one of exactly this class.
     public func operation<Op: Operation>(for identifier: Key, as kind: Op.Type = Op.self) -> Op? {
         let name = InFlightName(identifier, ObjectIdentifier(kind))
-        return shard(for: name.hash).table.withLock { $0[name]?.operation } as? Op
+        // One that has ended may still stand there while it is being stopped.
+        guard let operation = shard(for: name.hash).table.withLock({ $0[name]?.operation }), !operation.hasEnded else {
+            return nil
+        }
+        return operation as? Op
     }
 
     /// All operations that have not ended, in no order: those that run, wait, or wait for dependencies.

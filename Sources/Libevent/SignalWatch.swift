@@ -1,4 +1,5 @@
 internal import CLibevent
+internal import Glibc
 
 /// Watches for a signal on a loop, until cancelled or the loop ends. Kept alive by its loop.
 @safe public final class SignalWatch {
@@ -10,6 +11,11 @@ internal import CLibevent
     fileprivate init(_ number: Int32, on loop: EventLoop, action: @escaping () -> Void) throws(SystemError) {
         self.loop = loop
         self.action = action
+        // Whoever started the program may have left it blocked.
+        var set = sigset_t()
+        unsafe sigemptyset(&set)
+        unsafe sigaddset(&set, number)
+        unsafe pthread_sigmask(SIG_UNBLOCK, &set, nil)
         watch = try unsafe Watch(loop.base, number, EV_SIGNAL | EV_PERSIST, context: context(self)) { _, _, context in
             unsafe watcher(context, as: SignalWatch.self)?.action()
         }

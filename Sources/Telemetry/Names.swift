@@ -119,7 +119,7 @@ public enum CoalescingEvent: UInt8, PublicName {
     case joinedLate
     /// A waiter was sent to fetch for itself: the response turned out not to be shareable (RFC 9111 §3).
     case released
-    /// A waiter left an operation that had stalled, and another was started over it.
+    /// An operation had stalled: whoever asks from then on starts another over it.
     case overtaken
     /// A request was turned away: too many waiters or too many operations.
     case refused

@@ -47,8 +47,8 @@ import Testing
             for _ in 1...10 {
                 try proxy.get("/x")
                 origin.closeIdleConnections()
+                try eventually("the program knows") { try proxy.metric(.openUpstreams) == 0 }
                 #expect(try proxy.send("POST", "/y", body: "b").status == 200)
-                origin.closeIdleConnections()
             }
         }
     }

@@ -36,7 +36,6 @@ import Testing
         Case(what: "chunked in HTTP/1.0", request: "POST / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
         Case(what: "an unknown coding", request: "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: rot13, chunked\r\n\r\n0\r\n\r\n", status: 501),
         Case(what: "a version to come", request: "GET / HTTP/2.0\r\nHost: a\r\n\r\n", status: 505),
-        Case(what: "CONNECT", request: "CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n", status: 405),
         Case(what: "a target too long", request: "GET /\(String(repeating: "a", count: 20_000)) HTTP/1.1\r\nHost: a\r\n\r\n", status: 414),
         Case(what: "a field too large", request: "GET / HTTP/1.1\r\nHost: a\r\nX: \(String(repeating: "a", count: 100_000))\r\n\r\n", status: 431),
         Case(what: "too many fields", request: "GET / HTTP/1.1\r\nHost: a\r\n\(String(repeating: "X: 1\r\n", count: 1_000))\r\n", status: 431),

@@ -49,6 +49,16 @@ import Testing
         }
     }
 
+    @Test func `CONNECT is not served`() throws {
+        try scenario { origin, proxy in
+            let client = try proxy.connect()
+            try client.send("CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n")
+            let answer = try client.answer()
+            #expect(answer.status == 405 && answer["allow"] != nil)
+            #expect(origin.total == 0)
+        }
+    }
+
     @Test func `a body over the limit is 413`() throws {
         try scenario(.maxBodySize(1_000)) { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(200)] }

@@ -16,7 +16,7 @@ public struct CachingPolicy: Sendable {
     public var targetedFields: [ByteSlice] = [ByteSlice("cdn-cache-control")]
 
     /// Percent of the time since `Last-Modified` for which a response without explicit lifetime is fresh; 0 turns
-    /// heuristics off. RFC 9111 §4.2.2 names 10 as typical.
+    /// heuristics off, more than 100 counts as 100. RFC 9111 §4.2.2 names 10 as typical.
     public var heuristicPercent: UInt32 = 10
     /// The longest heuristic lifetime. A day: nobody promised anything.
     public var heuristicLimit: UInt32 = 86_400

@@ -15,7 +15,7 @@ public enum ClientConditions {
     /// The fields that make a request conditional for a cache.
     @inlinable
     public static func apply(to fields: FieldView) -> Bool {
-        !fields.present.isDisjoint(with: FieldSet(.ifNoneMatch, .ifModifiedSince))
+        fields.contains(.ifNoneMatch) || fields.contains(.ifModifiedSince)
     }
 
     /// - Parameters:

@@ -41,11 +41,9 @@ struct CodingSet: OptionSet, Equatable {
 
     /// Takes the next coding out, as one letter.
     mutating func popByte() -> UInt8? {
-        let letters: [(Self, UInt8)] = [(.gzip, 0x67), (.br, 0x62), (.zstd, 0x7a), (.deflate, 0x64), (.any, 0x2a), (.noIdentity, 0x21)]
-        for (coding, letter) in letters where contains(coding) {
-            remove(coding)
-            return letter
-        }
-        return nil
+        guard !isEmpty else { return nil }
+        let lowest = rawValue.trailingZeroBitCount
+        remove(Self(rawValue: 1 << UInt8(lowest)))
+        return UInt8(ascii: "a") + UInt8(lowest)
     }
 }

@@ -30,7 +30,7 @@ enum Freshness {
             return (DeltaSeconds.saturating(expires &- date), .expires)
         }
         guard allowsHeuristic, let modified = fields.firstDate(of: .lastModified, now: now), modified < date else { return (0, .none) }
-        let fraction = (date - modified) / 100 * Int64(policy.heuristicPercent)
+        let fraction = (date - modified) / 100 * Int64(min(policy.heuristicPercent, 100))
         let seconds = min(DeltaSeconds.saturating(fraction), policy.heuristicLimit)
         return seconds == 0 ? (0, .none) : (seconds, .heuristic)
     }

@@ -20,7 +20,7 @@ public enum RequestScope: Sendable, Equatable {
     ///   - hasContent: whether its framing announces content, even none.
     @inlinable
     public init(_ fields: FieldView, method: Method, hasContent: Bool) {
-        let alone = FieldSet(.ifMatch, .ifUnmodifiedSince, .upgrade)
+        let alone = FieldSet(.ifMatch).union(FieldSet(.ifUnmodifiedSince)).union(FieldSet(.upgrade))
         if method == .get || method == .head, !hasContent, fields.present.isDisjoint(with: alone) {
             self = .shareable
         } else {

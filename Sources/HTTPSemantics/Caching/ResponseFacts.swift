@@ -143,7 +143,11 @@ public struct ResponseFacts: Sendable, Equatable {
 
     /// Seconds it stays fresh; negative once it is stale (RFC 9211 §2.5).
     @inlinable
-    public func timeToLive(at now: Moment) -> Int64 { Int64(lifetime) &- Int64(age(at: now)) }
+    public func timeToLive(at now: Moment) -> Int64 {
+        now.monotonic < freshUntil
+            ? Int64(lifetime) &- Int64(age(at: now))
+            : -Int64(DeltaSeconds.saturating((now.monotonic &- freshUntil) / 1_000_000_000))
+    }
 
     /// From now on it is only used after a validation (RFC 9111 §4.4).
     public mutating func invalidate() { flags.insert(.isInvalidated) }

@@ -92,12 +92,12 @@ final class ClientConnection: Socket {
         }
     }
 
-    /// The client will send nothing more. It may still want its response (RFC 9112 §9.6: half-closed is not gone).
+    /// The client will send nothing more. A client that only closed its half looks like one that has gone; as most servers do, we take
+    /// it to have gone while its response is still to come, and go on with what is complete here.
     private func endOfStream() {
         inputEnded = true
         stopReading()
-        // Cut off in its head or in its content, a request is not one.
-        guard phase == .serving, content == nil else { return end() }
+        guard phase == .serving, content == nil, let delivery, delivery.followed == nil else { return end() }
     }
 
     private func proceed() {

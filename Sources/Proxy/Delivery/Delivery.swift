@@ -110,12 +110,8 @@ final class Delivery {
         case .lost:
             return .failed
         case .complete(let reader):
-            switch framing {
-            case .sized, .untilClose:
-                reader.gather(into: list)
-            case .chunked:
-                preconditionFailure("a complete body has a length")
-            }
+            // Its length is known, so it is never sent in chunks.
+            reader.gather(into: list)
             return .complete
         case .arriving(let body, let cursor):
             slices.removeAll(keepingCapacity: true)

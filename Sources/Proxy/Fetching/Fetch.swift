@@ -25,7 +25,7 @@ protocol FetchClient: AnyObject {
 ///               └─failure→ over (stale, or failed)
 /// any ─cancel→ over
 /// ```
-final class Fetch: DeadlineTarget {
+final class Fetch {
     enum State { case new, asking, streaming, over }
 
     let request: ClientRequest
@@ -50,7 +50,6 @@ final class Fetch: DeadlineTarget {
         self.worker = worker
         sentAt = request.arrived
         generation = worker.shared.store.generation(hash: request.key.hash)
-        super.init()
     }
 
     // MARK: Beginning and ending
@@ -64,7 +63,7 @@ final class Fetch: DeadlineTarget {
         let exchange = Exchange(upstreamRequest(), pool: worker.pool(of: request.route.origin), handler: self)
         self.exchange = exchange
         if plan.isShared, worker.settings.coalescing.isEnabled {
-            _ = worker.loop.deadlines.arm(self, after: worker.settings.coalescing.overtakeAfter.nanoseconds)
+            lookForProgress(after: worker.settings.coalescing.overtakeAfter.nanoseconds)
         }
         exchange.start()
         for piece in early { _ = exchange.send(piece.span) }
@@ -92,6 +91,7 @@ final class Fetch: DeadlineTarget {
     }
 
     private func release() {
+        progressTimer?.cancel()
         exchange = nil
         operation = nil
     }
@@ -142,15 +142,21 @@ final class Fetch: DeadlineTarget {
 
     // MARK: Time
 
+    private var progressTimer: Timer?
+
     /// Looks now and then whether the origin stands still.
-    override func deadlineReached(_ kind: UInt8) -> Int64? {
-        guard state == .asking || state == .streaming, let operation else { return nil }
+    private func lookForProgress(after delay: Int64) {
+        progressTimer = worker.loop.schedule(after: delay) { [weak self] in self?.lookForProgress() }
+    }
+
+    private func lookForProgress() {
+        guard state == .asking || state == .streaming, let operation else { return }
         let patience = worker.settings.coalescing.overtakeAfter.nanoseconds
-        let stillSince = isPaused ? worker.loop.now : lastProgress
-        guard worker.loop.now - stillSince >= patience else { return stillSince + patience }
+        // While the readers hold it back, the origin cannot show progress.
+        let stillFor = isPaused ? 0 : worker.loop.now - lastProgress
+        guard stillFor >= patience else { return lookForProgress(after: patience - stillFor) }
         // Those who wait stay; whoever comes now starts anew.
-        operation.close()
-        return nil
+        if operation.close() { worker.metrics.add(.coalescing(.overtaken)) }
     }
 
     // MARK: Failing
@@ -219,7 +225,7 @@ extension Fetch: ExchangeHandler {
         let facts = ResponseFacts(status: status, fields: head.fields, requested: sentAt, received: now, policy: policy)
         let sharing = facts.sharing(
             method: request.method, request: request.directives, hasAuthorization: request.hasAuthorization, policy: policy)
-        let length = head.head.framing.announcedLength ?? (head.head.framing == .none ? 0 : nil)
+        let length = request.method == .head ? head.head.contentLength.map { Int(clamping: $0) } : head.head.framing.announcedLength
         willBeStored = isStorable(facts) && (length ?? 0) <= worker.storage.maxObjectSize
         let response = makeResponse(head, facts, length: length, keepsWhole: willBeStored || sharing.isForSeveral)
         self.response = response
@@ -419,7 +425,11 @@ extension UpstreamRequest.Content {
 extension MessageFraming {
     /// The body's length where the message announces it.
     var announcedLength: Int? {
-        if case .length(let length) = self { Int(clamping: length) } else { nil }
+        switch self {
+        case .none: 0
+        case .length(let length): Int(clamping: length)
+        case .chunked, .untilClose: nil
+        }
     }
 }
 

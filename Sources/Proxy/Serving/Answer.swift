@@ -54,7 +54,9 @@ struct Answer {
         }
         status = stored
         content = request.method == .head || stored.forbidsContent ? .none : .whole
-        self.length = stored.forbidsContent ? nil : length
+        // Trailers need chunks (RFC 9112 §7.1.2).
+        let sendsTrailers = request.acceptsTrailers && request.method == .get && response.body.trailers != nil
+        self.length = stored.forbidsContent || sendsTrailers ? nil : length
     }
 
     /// Letters and digits that a body does not hold but by an absurd chance.
@@ -69,7 +71,7 @@ struct Answer {
 
     /// What a delivery reads from.
     func source() -> Delivery.Source {
-        guard let pieces = response.body.completePieces, let bodyLength = response.body.completeLength else {
+        guard let pieces = response.body.completePieces, let bodyLength = response.body.completeLength, length != nil else {
             guard case .whole = content else { return .none }
             // The beginning is gone only when the body was cut to a window before this reader came, which closes the fetch to it.
             guard let cursor = response.body.attach() else { return .lost }

@@ -65,7 +65,10 @@ final class Crowd: Sendable {
     }
 
     /// One of them goes away with a reset.
-    func leave(_ index: Int) { state.withLock { $0.leave(index) } }
+    func leave(_ index: Int) {
+        state.withLock { $0.leave(index) }
+        waker.wake()  // a socket that is being polled is not closed before the poll ends
+    }
 
     /// All of them end their connections.
     func close() {

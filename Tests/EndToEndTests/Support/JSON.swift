@@ -23,7 +23,9 @@ indirect enum JSON: Equatable {
     var string: String? { if case .string(let text) = self { text } else { nil } }
     var number: Double? { if case .number(let value) = self { value } else { nil } }
 
-    private static func skipSpace(_ rest: inout Substring) { rest = rest.drop { " \t\r\n".contains($0) } }
+    private static let space: [Character] = [" ", "\t", "\n", "\r", "\r\n"]
+
+    private static func skipSpace(_ rest: inout Substring) { rest = rest.drop { space.contains($0) } }
 
     private static func take(_ text: String, _ rest: inout Substring) -> Bool {
         guard rest.hasPrefix(text) else { return false }

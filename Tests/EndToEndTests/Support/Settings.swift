@@ -48,12 +48,12 @@ enum Setting: Sendable {
         case .whenExceeded(let action): ("coalescing", "when-exceeded", "\"\(action)\"")
         case .unshareableTTL(let time): ("coalescing", "unshareable-ttl", time.inFile)
         case .whenLastLeaves(let action): ("coalescing", "when-last-leaves", action)
-        case .memory(let mebibytes): ("memory", "total", "\(mebibytes)MiB")
+        case .memory(let mebibytes): ("storage", "memory", "\(mebibytes)MiB")
         case .staleIfError(let time): ("caching", "stale-if-error", time.inFile)
         case .connectTimeout(let time): ("upstream", "connect-timeout", time.inFile)
         case .firstByteTimeout(let time): ("upstream", "first-byte-timeout", time.inFile)
         case .noProgressTimeout(let time): ("upstream", "no-progress-timeout", time.inFile)
-        case .maxConcurrentFetches(let count): ("upstream", "max-fetches", "\(count)")
+        case .maxConcurrentFetches(let count): ("upstream", "max-concurrent-fetches", "\(count)")
         case .accessLog: ("access-log", "target", "@/access.log")
         }
     }
@@ -65,7 +65,7 @@ enum Setting: Sendable {
             entries.filter { $0.section == section }.map { "\(indent)\($0.key): \($0.value)" }
         }
         var text = lines("", "")
-        for section in ["clients", "coalescing", "memory", "caching"] {
+        for section in ["clients", "coalescing", "storage", "caching"] {
             let inner = lines(section, "  ")
             if !inner.isEmpty { text += ["\(section):"] + inner }
         }
@@ -85,7 +85,7 @@ enum Setting: Sendable {
               head-timeout: ten seconds
               max-head-size: -1
             admin:
-              listen: nowhere
+              address: nowhere
             """,
         lines: [1, 2, 4, 5, 7]
     )
@@ -106,5 +106,6 @@ enum Metric: String {
     case fetches = "coalesced_upstream_fetches_total"
     case retries = "coalesced_upstream_retries_total"
     case openClients = "coalesced_client_connections"
+    case openUpstreams = "coalesced_upstream_connections"
     case malformed = "coalesced_malformed_requests_total"
 }

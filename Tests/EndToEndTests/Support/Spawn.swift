@@ -23,10 +23,19 @@ enum Spawn {
         unsafe posix_spawn_file_actions_addopen(&actions, 1, output, O_WRONLY | O_CREAT | O_APPEND, 0o644)
         unsafe posix_spawn_file_actions_addopen(&actions, 2, errors, O_WRONLY | O_CREAT | O_APPEND, 0o644)
 
+        // Threads of Swift's pool block signals, and a child inherits that: it would never hear of SIGTERM.
+        var attributes = posix_spawnattr_t()
+        unsafe posix_spawnattr_init(&attributes)
+        defer { unsafe posix_spawnattr_destroy(&attributes) }
+        var none = sigset_t()
+        unsafe sigemptyset(&none)
+        unsafe posix_spawnattr_setsigmask(&attributes, &none)
+        unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
+
         var words = unsafe ([path] + arguments).map { unsafe strdup($0) } + [nil]
         defer { for unsafe word in unsafe words { unsafe free(word) } }
         var child: pid_t = 0
-        let code = unsafe posix_spawn(&child, path, &actions, nil, &words, environ)
+        let code = unsafe posix_spawn(&child, path, &actions, &attributes, &words, environ)
         guard code == 0 else { throw System.Failure(call: "posix_spawn \(path)", code: code) }
         return child
     }

@@ -16,7 +16,7 @@ struct RequestDirectiveTests {
         Row("§5.2 several lines", "Cache-Control: no-cache\nCache-Control: no-store", [.noCache, .noStore]),
         Row("§5.2.3 unknown directives are ignored", "Cache-Control: foo, bar=1, no-store", .noStore),
         Row("§5.2 not inside a quoted string", "Cache-Control: foo=\"no-store, no-cache\"", []),
-        Row("§5.2 not inside one with an escaped quote", "Cache-Control: foo=\"a\\\", no-store\"", []),
+        Row("§5.2 not inside one with an escaped quote", "Cache-Control: foo=\"a\\\", no-store, b\"", []),
         Row("§5.2 behind a quoted string", "Cache-Control: foo=\"bar\", no-store", .noStore),
         Row("§5.2 an open quote hides nothing", "Cache-Control: foo=\"bar, no-store", .noStore),
         Row("§5.2 no part of a longer name", "Cache-Control: xno-store, no-storex", []),

@@ -37,7 +37,7 @@ struct ResponseDirectiveTests {
         Row("§5.2.3 unknown ones are ignored", "Cache-Control: community=\"UCI\", private", .private),
         Row("§5.2 not inside a quoted string", "Cache-Control: foo=\"no-store\"", []),
         Row("§5.2 not inside one over several members", "Cache-Control: foo=\"a, no-store, b\"", []),
-        Row("§5.2 an escaped quote does not end it", "Cache-Control: foo=\"a\\\"b, no-store\", private", .private),
+        Row("§5.2 an escaped quote does not end it", "Cache-Control: foo=\"a\\\"b, no-store, c\", private", .private),
         Row("§5.2 an open quote hides nothing", "Cache-Control: max-age=10, foo=\"bar, no-store", .noStore),
         Row("§5.2.1 request directives mean nothing", "Cache-Control: only-if-cached, max-stale, min-fresh=3", []),
         Row("§5.2 another separator separates nothing", "Cache-Control: no-store; private", []),

@@ -109,6 +109,7 @@ struct ReuseTests {
         var stored = facts("Cache-Control: max-age=60")
         stored.expire(at: arrival.after(5))
         #expect(stored.reuse(for: .none, at: arrival.after(5)) == .validate(.stale))
+        #expect(stored.timeToLive(at: arrival.after(7)) == -2)
     }
 
     static let failures: [(String, asked: String, OriginFailure, after: Double, Bool)] = [
