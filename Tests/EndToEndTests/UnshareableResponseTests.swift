@@ -32,7 +32,7 @@ import Testing
             }
             let crowd = proxy.crowd(50, get: "/me")
             try proxy.joined(50)
-            #expect(origin.count("/me") == 1)
+            try eventually("the leader has asked") { origin.count("/me") == 1 }
             leader.open()
             // Nobody has been answered but the leader: the 49 are all at the origin at once.
             try eventually("all the others fetch for themselves") { origin.count("/me") == 50 }

@@ -41,7 +41,7 @@ import Testing
             }
             let crowd = crowd(proxy, "/v", each: 10)
             try proxy.joined(30)
-            #expect(origin.count("/v") == 1)
+            try eventually("the leader has asked") { origin.count("/v") == 1 }
             head.open()
             try eventually("all three variants are fetched at once") { origin.count("/v") == 3 }
             body.open()

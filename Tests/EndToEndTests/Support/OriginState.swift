@@ -9,6 +9,8 @@ extension ScriptedOrigin {
         var connections: [Int: OriginConnection] = [:]
         var accepted = 0
         var isStopped = false
+        /// How often the thread has come back from waiting.
+        var round = 0
         private var listener: Int32?
         private var listenerSlot: Int
         private var waiting: Set<Int> = []
@@ -21,6 +23,7 @@ extension ScriptedOrigin {
         var nextDeadline: Instant? { waiting.compactMap { connections[$0]?.wakeAt }.min() }
 
         mutating func work(_ slots: [Int], scratch: inout [UInt8], wake: @escaping @Sendable () -> Void) {
+            round += 1
             for slot in slots {
                 if slot == listenerSlot, listener != nil {
                     accept()
@@ -65,7 +68,6 @@ extension ScriptedOrigin {
                 Socket.reset(connection.descriptor)
                 forget(slot)
             }
-            table.waker.wake()
         }
 
         mutating func closeIdle() {
@@ -73,7 +75,6 @@ extension ScriptedOrigin {
                 Socket.close(connection.descriptor)
                 forget(slot)
             }
-            table.waker.wake()
         }
     }
 }

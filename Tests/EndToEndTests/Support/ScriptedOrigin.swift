@@ -31,10 +31,23 @@ final class ScriptedOrigin: Peer, Sendable {
     }
 
     /// No longer listens and resets what is open: the origin is down.
-    func goDown() { state.withLock { $0.goDown() } }
+    func goDown() {
+        state.withLock { $0.goDown() }
+        settle()
+    }
 
     /// Ends every connection on which no request is under way.
-    func closeIdleConnections() { state.withLock { $0.closeIdle() } }
+    func closeIdleConnections() {
+        state.withLock { $0.closeIdle() }
+        settle()
+    }
+
+    /// A socket that is being polled is closed when the poll ends: waits for that.
+    private func settle() {
+        let round = state.withLock { $0.round }
+        waker.wake()
+        while state.withLock({ $0.round == round && !$0.isStopped }) { System.nap(.microseconds(100)) }
+    }
 
     /// Ends the thread. The origin is of no use afterwards.
     func stop() {
