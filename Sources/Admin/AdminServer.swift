@@ -144,7 +144,7 @@ final class AdminConnection: Socket {
         guard !isClosed, output.isEmpty else { return }
         output.appendStatusLine(page.status)
         output.append("Content-Type: ")
-        output.append(page.contentType)
+        output.append(string: page.contentType)
         output.append("\r\n")
         output.appendField("Content-Length", UInt64(page.content.count))
         output.append("Cache-Control: no-store\r\nConnection: close\r\n")

@@ -1,11 +1,14 @@
 /// A growable stretch of bytes with one owner: appended at the end, consumed at the front.
 ///
+/// Nothing of it is inlined into other modules: its fields stay private to this one, so that the compiler can prove that accesses
+/// do not overlap and leaves out the checks that would otherwise be made at run time.
+///
 /// Used for what is being read from a socket and for heads being built. Not `Sendable`: it lives on one loop.
 /// Capacity is kept when it is emptied, so that a buffer in use does not allocate.
 @safe public final class ByteBuffer {
-    @usableFromInline var base: UnsafeMutablePointer<UInt8>
-    @usableFromInline var lower = 0
-    @usableFromInline var upper = 0
+    private var base: UnsafeMutablePointer<UInt8>
+    private var lower = 0
+    private var upper = 0
     public private(set) var capacity: Int
 
     public init(capacity: Int) {
@@ -15,11 +18,10 @@
 
     deinit { unsafe base.deallocate() }
 
-    @inlinable public var count: Int { upper &- lower }
-    @inlinable public var isEmpty: Bool { upper == lower }
+    public var count: Int { upper &- lower }
+    public var isEmpty: Bool { upper == lower }
 
     /// The unconsumed bytes, until the next change of the buffer.
-    @inlinable
     public var span: Span<UInt8> {
         @_lifetime(borrow self)
         get {
@@ -30,30 +32,26 @@
     }
 
     /// Gives up the first `count` bytes.
-    @inlinable
     public func consume(_ count: Int) {
         precondition(count >= 0 && count <= self.count, "more consumed than there is")
         lower &+= count
         if lower == upper { lower = 0; upper = 0 }
     }
 
-    @inlinable public func removeAll() { lower = 0; upper = 0 }
+    public func removeAll() { lower = 0; upper = 0 }
 
     /// Drops everything behind the first `count` bytes.
-    @inlinable
     public func truncate(to count: Int) {
         precondition(count >= 0 && count <= self.count, "truncated to more than there is")
         upper = lower &+ count
     }
 
     /// Makes room for `count` more bytes.
-    @inlinable
     public func reserve(_ count: Int) {
         if capacity &- upper < count { makeRoom(count) }
     }
 
-    @usableFromInline
-    func makeRoom(_ count: Int) {
+    private func makeRoom(_ count: Int) {
         let held = self.count
         if capacity - held >= count {
             unsafe base.update(from: base + lower, count: held)
@@ -70,7 +68,7 @@
     }
 
     /// Lets `fill` write into at least `minimum` free bytes; it returns how many it wrote.
-    @unsafe @inlinable
+    @unsafe
     public func withFreeSpace<E: Error>(
         minimum: Int, _ fill: (UnsafeMutableRawBufferPointer) throws(E) -> Int
     ) throws(E) -> Int {
@@ -82,14 +80,12 @@
         return written
     }
 
-    @inlinable
     public func append(_ byte: UInt8) {
         reserve(1)
         unsafe base[upper] = byte
         upper &+= 1
     }
 
-    @inlinable
     public func append(_ source: Span<UInt8>) {
         reserve(source.count)
         unsafe source.withUnsafeBufferPointer { bytes in
@@ -99,7 +95,6 @@
         upper &+= source.count
     }
 
-    @inlinable
     public func append(_ text: StaticString) {
         let length = text.utf8CodeUnitCount
         reserve(length)
@@ -107,14 +102,12 @@
         upper &+= length
     }
 
-    @inlinable
     public func append(_ slice: ByteSlice) { append(slice.span) }
 
     /// The UTF-8 bytes of `text`. Not for the hot path.
-    public func append(_ text: String) { append(Array(text.utf8).span) }
+    public func append(string text: String) { append(Array(text.utf8).span) }
 
     /// Appends `number` in decimal digits.
-    @inlinable
     public func append(decimal number: UInt64) {
         reserve(20)
         var digits = 1
@@ -131,14 +124,12 @@
         upper &+= digits
     }
 
-    @inlinable
     public func append(decimal number: Int) {
         if number < 0 { append(0x2d) }
         append(decimal: UInt64(number.magnitude))
     }
 
     /// Appends `number` in lower-case hexadecimal digits, without leading zeroes.
-    @inlinable
     public func append(hexadecimal number: UInt64) {
         var shift = max(0, (63 - number.leadingZeroBitCount) / 4 * 4)
         while shift >= 0 {

@@ -11,9 +11,9 @@ internal import Glibc
     public let handle: LoopHandle
     let base: OpaquePointer
 
-    @usableFromInline var clockIsFresh = false
-    @usableFromInline var monotonic: Int64 = 0
-    @usableFromInline var wallClock: Int64 = 0
+    private var clockIsFresh = false
+    private var monotonic: Int64 = 0
+    private var wallClock: Int64 = 0
 
     private var wakeUp: Watch?
     private var batch: [LoopHandle.Job] = []
@@ -154,21 +154,18 @@ extension EventLoop {
 
 extension EventLoop {
     /// Nanoseconds on the monotonic clock (`CLOCK_MONOTONIC`), read at most once an iteration, when first asked for.
-    @inlinable
     public var now: Int64 {
         if !clockIsFresh { readClocks() }
         return monotonic
     }
 
     /// Seconds since 1970 as the wall clock has it, read together with `now`.
-    @inlinable
     public var wallClockSeconds: Int64 {
         if !clockIsFresh { readClocks() }
         return wallClock
     }
 
-    @usableFromInline
-    func readClocks() {
+    private func readClocks() {
         var time = timespec()
         unsafe clock_gettime(CLOCK_MONOTONIC, &time)
         monotonic = Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)

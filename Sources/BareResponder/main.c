@@ -1,0 +1,131 @@
+// The barest possible server, the unit of docs/benchmarks.md: one thread, epoll, read, writev. It parses nothing and answers
+// whatever it reads with one fixed response, so what it costs is the kernel's part of a request.
+//
+//     BareResponder PORT BODY-BYTES [counting]
+//
+// With `counting` it looks for the ends of request heads, as pipelining needs it. `Connection: close` is not its business: who asks
+// for it closes the connection.
+
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum { MOST_DESCRIPTORS = 65536, MOST_EVENTS = 256, BUFFER = 16384 };
+
+// Responses owed and how much of the first is written, by descriptor.
+static struct { int owed; size_t written; } connections[MOST_DESCRIPTORS];
+static char buffer[BUFFER];
+static char head[256];
+static char *body;
+static size_t head_length, body_length;
+static int poll_set;
+
+static void arm(int descriptor, unsigned events, int operation) {
+    struct epoll_event event = { .events = events, .data.fd = descriptor };
+    epoll_ctl(poll_set, operation, descriptor, &event);
+}
+
+// 1 when all is written, 0 when the kernel takes no more, -1 when the connection is gone.
+static int answer(int descriptor) {
+    size_t total = head_length + body_length;
+    while (connections[descriptor].owed > 0) {
+        size_t written = connections[descriptor].written;
+        size_t from_head = written < head_length ? written : head_length;
+        struct iovec parts[2] = {
+            { head + from_head, head_length - from_head },
+            { body + (written - from_head), body_length - (written - from_head) },
+        };
+        ssize_t count = writev(descriptor, parts, 2);
+        if (count < 0) return errno == EAGAIN ? 0 : -1;
+        connections[descriptor].written += (size_t)count;
+        if (connections[descriptor].written == total) {
+            connections[descriptor].owed--;
+            connections[descriptor].written = 0;
+        }
+    }
+    return 1;
+}
+
+static int requests(ssize_t length, int counting) {
+    if (!counting) return 1;
+    int found = 0;
+    for (char *at = buffer; (at = memmem(at, (size_t)(buffer + length - at), "\r\n\r\n", 4)); at += 4) found++;
+    return found;
+}
+
+static void serve(struct epoll_event event, int counting) {
+    int descriptor = event.data.fd;
+    int outcome;
+    if (event.events & EPOLLOUT) {
+        outcome = answer(descriptor);
+        if (outcome == 1) arm(descriptor, EPOLLIN, EPOLL_CTL_MOD);
+    } else {
+        ssize_t length = read(descriptor, buffer, sizeof buffer);
+        if (length < 0 && errno == EAGAIN) return;
+        if (length > 0) connections[descriptor].owed += requests(length, counting);
+        outcome = length > 0 ? answer(descriptor) : -1;
+        if (outcome == 0) arm(descriptor, EPOLLOUT, EPOLL_CTL_MOD);
+    }
+    if (outcome < 0) close(descriptor);
+}
+
+static void accept_all(int listener) {
+    int descriptor, one = 1;
+    while ((descriptor = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+        if (descriptor >= MOST_DESCRIPTORS) { close(descriptor); continue; }
+        connections[descriptor].owed = 0;
+        connections[descriptor].written = 0;
+        setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        arm(descriptor, EPOLLIN, EPOLL_CTL_ADD);
+    }
+}
+
+int main(int count, char **arguments) {
+    if (count < 3) {
+        fprintf(stderr, "usage: BareResponder PORT BODY-BYTES [counting]\n");
+        return 64;
+    }
+    int counting = count > 3;
+    signal(SIGPIPE, SIG_IGN);
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+    body_length = strtoul(arguments[2], NULL, 10);
+    body = malloc(body_length + 1);
+    memset(body, 'x', body_length);
+    head_length = (size_t)snprintf(head, sizeof head,
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nCache-Control: max-age=3600\r\nContent-Length: %zu\r\n\r\n", body_length);
+
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), one = 1;
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(arguments[1])), .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+    };
+    if (bind(listener, (struct sockaddr *)&address, sizeof address) != 0 || listen(listener, 4096) != 0) {
+        perror("listen");
+        return 69;
+    }
+    poll_set = epoll_create1(EPOLL_CLOEXEC);
+    arm(listener, EPOLLIN, EPOLL_CTL_ADD);
+    struct epoll_event events[MOST_EVENTS];
+    for (;;) {
+        int ready = epoll_wait(poll_set, events, MOST_EVENTS, -1);
+        for (int index = 0; index < ready; index++) {
+            if (events[index].data.fd == listener) accept_all(listener);
+            else serve(events[index], counting);
+        }
+    }
+}
