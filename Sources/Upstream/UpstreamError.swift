@@ -1,3 +1,4 @@
+public import HTTPSemantics
 public import Telemetry
 
 /// How an exchange with an origin failed: where, why, and what may be done about it.
@@ -27,18 +28,17 @@ public struct UpstreamError: Error, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The error type of `Proxy-Status` (RFC 9209 §2.3).
-    public var proxyStatusType: StaticString {
+    /// The same in the words of `Proxy-Status` (RFC 9209 §2.3).
+    public var proxyError: ProxyError {
         switch failure {
-        case .unavailable: "destination_unavailable"
-        case .resolve: "dns_error"
-        case .connect: "connection_refused"
-        case .connectTimeout: "connection_timeout"
-        case .send, .closed: "connection_terminated"
-        case .headTimeout: "http_response_timeout"
-        case .head: "http_protocol_error"
-        case .body: "http_response_incomplete"
-        case .bodyTimeout: "http_response_timeout"
+        case .unavailable: .connectionLimitReached
+        case .resolve: .dnsError
+        case .connect: .connectionRefused
+        case .connectTimeout: .connectionTimeout
+        case .send, .closed: .connectionTerminated
+        case .headTimeout, .bodyTimeout: .httpResponseTimeout
+        case .head: .httpProtocolError
+        case .body: .httpResponseIncomplete
         }
     }
 }

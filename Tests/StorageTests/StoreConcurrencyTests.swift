@@ -5,8 +5,8 @@ import Storage
 import Synchronization
 import Testing
 
-/// Run it with the thread sanitizer too: `swift test --sanitize=thread --filter StorageTests`.
-@Suite struct StoreConcurrencyTests {
+/// Run it with the thread sanitizer too: see `GrowingBodyConcurrencyTests`.
+@Suite(.serialized) struct StoreConcurrencyTests {
     private static func keyBytes(_ number: Int) -> [UInt8] { Array("http://origin/\(number)".utf8) }
 
     @Test func `threads that look up, store and purge never get another key's response`() {

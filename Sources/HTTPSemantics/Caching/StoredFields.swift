@@ -15,15 +15,16 @@ public enum StoredFields {
     /// - Parameters:
     ///   - facts: of the same response.
     ///   - dropping: fields left out besides. `Age` always is: each reuse states its own (§4).
+    ///   - isForLeader: for the client that led, which gets what qualified directives keep from all others.
     public static func head(
-        keeping fields: FieldView, facts: ResponseFacts, policy: CachingPolicy, dropping: FieldSet = []
+        keeping fields: FieldView, facts: ResponseFacts, policy: CachingPolicy, dropping: FieldSet = [], isForLeader: Bool = false
     ) -> HeadBlock {
         var builder = HeadBlockBuilder(capacity: fields.bytes.count + 64)
         let dropped = connectionFields.union(dropping).union(FieldSet(.age))
         let excluded = ExcludedFields(fields, facts: facts, policy: policy)
         for index in 0..<fields.lines.count {
             guard !dropped.contains(fields.lines[index].field), !isNominated(index, fields),
-                  !excluded.contains(fields.name(at: index)) else { continue }
+                  isForLeader || !excluded.contains(fields.name(at: index)) else { continue }
             builder.append(fields, index)
         }
         // RFC 9110 §6.6.1: a recipient with a clock adds the date it lacks.

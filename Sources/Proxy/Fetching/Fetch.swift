@@ -96,17 +96,29 @@ final class Fetch {
         operation = nil
     }
 
+    private func askUnconditionally() {
+        isConditional = false
+        exchange?.cancel()
+        let exchange = Exchange(upstreamRequest(), pool: worker.pool(of: request.route.origin), handler: self)
+        self.exchange = exchange
+        exchange.start()
+    }
+
+    /// Whether the validators of what is stored are offered.
+    private var isConditional = true
+
     private func upstreamRequest() -> UpstreamRequest {
         var dropping: FieldSet = []
         var conditions = ValidationRequest()
         if !plan.isTransparent {
             // What one client wants of the answer is decided here, so that the answer fits all who wait.
             dropping = FieldSet(.ifNoneMatch, .ifModifiedSince, .range, .ifRange, .expect)
-            for stored in plan.resource?.responses ?? [] {
+            for stored in isConditional ? plan.resource?.responses ?? [] : [] {
                 let head = stored.head
                 conditions.add(head.view, facts: stored.facts)
             }
         }
+        if request.maxForwards != nil { dropping.insert(.maxForwards) }
         let isUpgrading = plan.isTransparent && request.head.asksForUpgrade
         let content = UpstreamRequest.Content(request.head.framing)
         let fields = request.fields
@@ -117,7 +129,11 @@ final class Fetch {
             RequestForwarding.Exchange(
                 framing: request.head.framing, dropping: dropping, isUpgrading: isUpgrading, acceptsTrailers: true),
             clientAddress: client.span, scheme: "http", to: head
-        ) { conditions.write(to: $0) }
+        ) { [worker, request] buffer in
+            conditions.write(to: buffer)
+            worker.runtime.loops.writeLoop(to: buffer)
+            if let hops = request.maxForwards { buffer.appendField("Max-Forwards", UInt64(hops - 1)) }
+        }
         return UpstreamRequest(
             method: request.method, head: head.copied(), content: content, asksForUpgrade: isUpgrading,
             expectsContinue: request.head.expectation == .continue)
@@ -181,8 +197,8 @@ final class Fetch {
         let sharing = stored.facts.sharing(
             method: request.method, request: request.directives, hasAuthorization: request.hasAuthorization,
             policy: request.route.policy)
-        // RFC 9111 §5.2.2.4: after `no-cache`, each request needs a validation of its own.
-        let forWaiters: Sharing = if case .nobody(.noCache) = sharing { sharing } else { .waitersOnly(varies: true) }
+        // RFC 9111 §5.2.2.4: after `no-cache`, each request needs a validation of its own; and the 304 may have made it private.
+        let forWaiters: Sharing = if case .nobody = sharing, source == .validated { sharing } else { .waitersOnly(varies: true) }
         operation?.close()
         operation?.deliver(FetchedResponse(
             leader: request, response: stored, source: source, sharing: forWaiters, originStatus: status, length: stored.body.length,
@@ -213,8 +229,10 @@ extension Fetch: ExchangeHandler {
         let now = worker.moment
         lastProgress = worker.loop.now
         let status = head.head.status
-        if status == .notModified, !plan.isTransparent, let validated = freshened(by: head, at: now) {
-            return serve(validated, source: .validated, status: status.code)
+        if status == .notModified, !plan.isTransparent {
+            if let validated = freshened(by: head, at: now) { return serve(validated, source: .validated, status: status.code) }
+            // It is about nothing that is stored here (RFC 9111 §4.3.4): ask for the whole.
+            if isConditional { return askUnconditionally() }
         }
         if status.isServerError, let stale = usableStale(on: .status(status)) {
             return serve(stale, source: .staleOnError, status: status.code)
@@ -223,6 +241,7 @@ extension Fetch: ExchangeHandler {
         if Invalidation.applies(method: request.method, status: status) { worker.invalidate(request, answeredBy: head.fields) }
         let policy = request.route.policy
         let facts = ResponseFacts(status: status, fields: head.fields, requested: sentAt, received: now, policy: policy)
+        if request.method == .head { freshenFromHead(head, facts) }
         let sharing = facts.sharing(
             method: request.method, request: request.directives, hasAuthorization: request.hasAuthorization, policy: policy)
         let length = request.method == .head ? head.head.contentLength.map { Int(clamping: $0) } : head.head.framing.announcedLength
@@ -231,9 +250,11 @@ extension Fetch: ExchangeHandler {
         self.response = response
         operation.interims.end()
         announce(response, sharing)
-        operation.deliver(FetchedResponse(
+        var fetched = FetchedResponse(
             leader: request, response: response, source: .origin, sharing: sharing, originStatus: status.code, length: length,
-            willBeStored: willBeStored, server: server))
+            willBeStored: willBeStored, server: server)
+        if facts.contains(.excludesFields) { fetched.leaderResponse = response.withHead(keptHead(head, facts, isForLeader: true)) }
+        operation.deliver(fetched)
         operation.lastLeavePolicy = willBeStored && worker.settings.coalescing.whenLastLeaves == .finish ? .goOn : .cancel
         if operation.lastLeavePolicy == .cancel { operation.cancelIfUnattended() }
     }
@@ -280,12 +301,44 @@ extension Fetch: ExchangeHandler {
             window: keepsWhole ? nil : worker.storage.streamingWindow
         ) { handle.post { bound.value.bodyHasRoom() } }
         let rule = facts.contains(.varies) ? VaryRule(head.fields) ?? .none : .none
-        let kept = StoredFields.head(
-            keeping: head.fields, facts: facts, policy: request.route.policy, dropping: FieldSet(.contentLength))
+        let kept = keptHead(head, facts, isForLeader: plan.isTransparent && !willBeStored)
         let fields = request.fields
         return StoredResponse(
             readyHead: kept.bytes, head: kept, facts: facts, body: body, varyRule: rule,
             variantKey: VariantKey(fields.view, under: rule))
+    }
+
+    private func keptHead(_ head: borrowing ReceivedHead, _ facts: ResponseFacts, isForLeader: Bool) -> HeadBlock {
+        // The length is written anew with each response.
+        StoredFields.head(
+            keeping: head.fields, facts: facts, policy: request.route.policy, dropping: FieldSet(.contentLength),
+            isForLeader: isForLeader)
+    }
+
+    /// RFC 9111 §4.3.5: what a response to HEAD says of the stored responses to GET.
+    private func freshenFromHead(_ head: borrowing ReceivedHead, _ facts: ResponseFacts) {
+        let policy = request.route.policy
+        let fields = request.fields
+        for stored in plan.resource?.responses ?? [] where stored.answers(fields.view) {
+            let old = stored.head
+            let verdict = HeadFreshening(
+                head: head.fields, headFacts: facts, stored: old.view, storedFacts: stored.facts, storedLength: stored.body.length)
+            let new: StoredResponse
+            switch verdict {
+            case .none:
+                continue
+            case .expire:
+                var expired = stored.facts
+                expired.expire(at: worker.moment)
+                new = stored.with(head: old, facts: expired)
+            case .update:
+                let newHead = Freshening.head(old, updatedWith: head.fields, facts: facts, policy: policy)
+                new = stored.with(head: newHead, facts: ResponseFacts(
+                    freshened: stored.facts, head: newHead.view, by: head.fields, requested: sentAt, received: facts.received,
+                    policy: policy))
+            }
+            _ = worker.shared.store.freshen(stored, by: new, under: request.key, generation: generation)
+        }
     }
 
     /// RFC 9111 §4.3.4: the stored response that the 304 is about, with its new fields.
@@ -305,9 +358,14 @@ extension Fetch: ExchangeHandler {
             let newHead = Freshening.head(old.head, updatedWith: head.fields, facts: notModified, policy: policy)
             let facts = ResponseFacts(
                 freshened: old.facts, head: newHead.view, by: head.fields, requested: sentAt, received: now, policy: policy)
-            let new = StoredResponse(
-                readyHead: newHead.bytes, head: newHead, facts: facts, body: old.body, varyRule: old.varyRule, variantKey: old.variantKey)
-            _ = worker.shared.store.freshen(old, by: new, under: request.key, generation: generation)
+            let new = old.with(head: newHead, facts: facts)
+            let mayStay = facts.storability(
+                method: .get, request: request.directives, hasAuthorization: request.hasAuthorization, policy: policy)
+            if mayStay == .store {
+                _ = worker.shared.store.freshen(old, by: new, under: request.key, generation: generation)
+            } else {
+                worker.shared.store.invalidate(request.key)
+            }
             let fields = request.fields
             if new.answers(fields.view) { chosen = new }
         }

@@ -15,6 +15,8 @@ struct FetchedResponse: Sendable {
     /// The request the fetch was made for: the response is its own, whoever else may have it.
     let leader: ClientRequest
     let response: StoredResponse
+    /// The same with the fields that only the leader may see (RFC 9111 §5.2.2.4, §5.2.2.7), where there are any.
+    var leaderResponse: StoredResponse?
     let source: Source
     let sharing: Sharing
     /// The origin's status, 304 after a validation; 0 when there was none.
@@ -25,6 +27,11 @@ struct FetchedResponse: Sendable {
     let willBeStored: Bool
     /// The address of the server that answered, as text.
     let server: String
+
+    /// What `request` gets of it.
+    func response(for request: ClientRequest) -> StoredResponse {
+        request === leader ? leaderResponse ?? response : response
+    }
 
     /// Whether it may answer `request`, the one the fetch was made for or one that joined.
     ///

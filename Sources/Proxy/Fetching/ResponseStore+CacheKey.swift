@@ -18,11 +18,19 @@ extension ResponseStore {
         markUnshareable(UnshareableMarker(until: until, reason: reason), hash: key.hash, key: key.bytes.span)
     }
 
+    func invalidate(_ key: CacheKey) { invalidate(hash: key.hash, key: key.bytes.span) }
     func clearMarker(_ key: CacheKey) { clearMarker(hash: key.hash, key: key.bytes.span) }
     func learn(_ rule: VaryRule, for key: CacheKey) { _ = learnVary(rule, hash: key.hash, key: key.bytes.span) }
 }
 
 extension StoredResponse {
+    /// The same body under another head.
+    func with(head: HeadBlock, facts: ResponseFacts) -> StoredResponse {
+        StoredResponse(readyHead: head.bytes, head: head, facts: facts, body: body, varyRule: varyRule, variantKey: variantKey)
+    }
+
+    func withHead(_ head: HeadBlock) -> StoredResponse { with(head: head, facts: facts) }
+
     /// Whether the request with `fields` gets this variant (RFC 9111 §4.1).
     func answers(_ fields: FieldView) -> Bool {
         varyRule.isEmpty || variantKey.matches(fields, under: varyRule)

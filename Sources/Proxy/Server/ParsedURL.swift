@@ -19,5 +19,5 @@ struct ParsedURL {
         fields = HeadBlock(copying: parser.view(in: text.span))
     }
 
-    func write(to writer: KeyWriter, _ settings: KeySettings) { writer.write(head, fields.view, settings) }
+    func write(to writer: KeyWriter, _ policy: KeyPolicy) { writer.write(head, fields.view, policy) }
 }

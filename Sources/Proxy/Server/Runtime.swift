@@ -10,7 +10,8 @@ final class Runtime: Sendable {
     let routes: [Route]
     let requestForwarding: RequestForwarding
     let responseForwarding: ResponseForwarding
-    let proxyStatus: ByteSlice?
+    /// `nil` where none is wanted.
+    let proxyStatus: ProxyStatusWriter?
     let loops: LoopDetection
     private let hosts: [ByteSlice]
 
@@ -33,7 +34,7 @@ final class Runtime: Sendable {
         responseForwarding = ResponseForwarding(
             via: via ?? ByteSlice(""), cacheStatus: settings.forwarding.sendsCacheStatus ? CacheStatusWriter(name: name) : nil)
         loops = LoopDetection(name: name)
-        proxyStatus = settings.forwarding.sendsProxyStatus ? name : nil
+        proxyStatus = settings.forwarding.sendsProxyStatus ? ProxyStatusWriter(name: name) : nil
         var routes = settings.routes.compactMap { route in
             origins.first { $0.settings.name == route.upstream }.map { Route(route, origin: $0, settings.caching) }
         }
@@ -77,7 +78,7 @@ extension Route {
         self.init(
             host: settings.host.map { ByteSlice($0) }, path: ByteSlice(settings.path == "/" ? "" : settings.path), origin: origin,
             isCached: settings.isCached ?? caching.isEnabled,
-            policy: CachingPolicy(caching, directives: settings.requestDirectives ?? caching.requestDirectives), key: settings.key)
+            policy: CachingPolicy(caching, directives: settings.requestDirectives ?? caching.requestDirectives), key: KeyPolicy(settings.key))
     }
 }
 
@@ -98,6 +99,21 @@ extension CachingPolicy {
         case .honour: .honoursAll
         case .ignore: .protectsOrigin
         }
+    }
+}
+
+extension KeyPolicy {
+    init(_ settings: KeySettings) {
+        self.init()
+        query = switch settings.query {
+        case .all: .asSent
+        case .none: .dropped
+        case .keep(let names): .keeping(names.map { ByteSlice($0) })
+        case .drop(let names): .dropping(names.map { ByteSlice($0) })
+        }
+        sortsQuery = settings.sortsQuery
+        fields = settings.fields.map { ByteSlice($0) }
+        cookies = settings.cookies.map { ByteSlice($0) }
     }
 }
 

@@ -20,6 +20,9 @@ extension Worker {
             // CONNECT is for forward proxies; TRACE would show what we added (RFC 9110 §9.3.8).
             return .refused(
                 .methodNotAllowed, "This method is not served here.", extra: "Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH\r\n")
+        case .options where view.maxForwards == 0:
+            // RFC 9110 §7.6.2: then we are the final recipient.
+            return .refused(Status(200), "This is a proxy.", extra: "Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH\r\n")
         case .get, .head, .post, .put, .delete, .options, .patch, .other:
             break
         }
@@ -41,5 +44,20 @@ extension Worker {
         }
         keys.write(head, view, route.key)
         return .admitted(ClientRequest(head: head, fields: fields, route: route, key: keys.key(), arrived: moment, client: client))
+    }
+}
+
+extension FieldView {
+    /// `Max-Forwards` as a number (RFC 9110 §7.6.2); `nil` if there is none or it is no number.
+    var maxForwards: Int? {
+        guard count(of: .maxForwards) == 1, let index = firstIndex(of: .maxForwards) else { return nil }
+        let digits = value(at: index)
+        guard !digits.isEmpty, digits.count < 10 else { return nil }
+        var number = 0
+        for index in 0..<digits.count {
+            guard digits[index] &- 0x30 < 10 else { return nil }
+            number = number * 10 + Int(digits[index] &- 0x30)
+        }
+        return number
     }
 }

@@ -26,7 +26,7 @@ extension Worker {
     }
 
     private func invalidate(_ key: CacheKey, at origin: Origin) {
-        shared.store.invalidate(hash: key.hash, key: key.bytes.span)
+        shared.store.invalidate(key)
         origin.closeFetches(of: key)
     }
 }

@@ -32,6 +32,13 @@ final class ClientRequest: Sendable {
         case .length, .chunked, .untilClose: true
         }
     }
+    /// How many more times the request may be forwarded, where it is OPTIONS and says so (RFC 9110 §7.6.2); at least 1 once admitted.
+    var maxForwards: Int? {
+        guard method == .options else { return nil }
+        let fields = fields
+        return fields.view.maxForwards
+    }
+
     /// Whether the client takes trailers (RFC 9110 §10.1.4).
     var acceptsTrailers: Bool {
         guard head.version == .http11 else { return false }

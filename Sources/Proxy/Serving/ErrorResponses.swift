@@ -5,12 +5,11 @@ import Upstream
 /// Writes the responses the proxy makes itself: plain text that says what was wrong. One a loop.
 struct ErrorResponses: ~Copyable {
     private let forwarding: ResponseForwarding
-    /// Our name in `Proxy-Status` (RFC 9209); `nil` for none.
-    private let proxyStatus: ByteSlice?
+    private let proxyStatus: ProxyStatusWriter?
     /// Seconds after which a client turned away may come again.
     static let retryAfter: UInt64 = 1
 
-    init(forwarding: ResponseForwarding, proxyStatus: ByteSlice?) {
+    init(forwarding: ResponseForwarding, proxyStatus: ProxyStatusWriter?) {
         self.forwarding = forwarding
         self.proxyStatus = proxyStatus
     }
@@ -38,13 +37,7 @@ struct ErrorResponses: ~Copyable {
         buffer.appendField("Content-Length", UInt64(content.count))
         if status == .serviceUnavailable { buffer.appendField("Retry-After", Self.retryAfter) }
         buffer.append(extra)
-        if let upstream, let proxyStatus {
-            buffer.append("Proxy-Status: ")
-            buffer.append(proxyStatus)
-            buffer.append("; error=")
-            buffer.append(upstream.proxyStatusType)
-            buffer.append("\r\n")
-        }
+        if let upstream { proxyStatus?.write(upstream.proxyError, to: buffer) }
         if let provenance {
             forwarding.append(to: buffer, provenance, persists: persists, version: version)
         } else {

@@ -10,9 +10,9 @@ final class Route: Sendable {
     let origin: Origin
     let isCached: Bool
     let policy: CachingPolicy
-    let key: KeySettings
+    let key: KeyPolicy
 
-    init(host: ByteSlice?, path: ByteSlice, origin: Origin, isCached: Bool, policy: CachingPolicy, key: KeySettings) {
+    init(host: ByteSlice?, path: ByteSlice, origin: Origin, isCached: Bool, policy: CachingPolicy, key: KeyPolicy) {
         self.host = host
         self.path = path
         self.origin = origin

@@ -259,7 +259,7 @@ final class Transaction: DeadlineTarget {
             provenance.timeToLive = facts.timeToLive(at: worker.moment)
             provenance.detail = "stale-if-error"
         }
-        respond(fetched.response, length: fetched.length ?? fetched.response.body.completeLength)
+        respond(fetched.response(for: request), length: fetched.length ?? fetched.response.body.completeLength)
     }
 
     private func isPass(_ fetched: FetchedResponse) -> Bool {
