@@ -33,16 +33,18 @@ final class ClientConnection: Socket {
     /// When the first byte of the current request was seen (nanoseconds of the loop's clock).
     var requestBegan: Int64 = 0
 
-    private var transaction: Transaction?
-    private var delivery: Delivery?
-    private var interims: ByteBuffer?
-    private var content: ContentReader?
-    private var tunnelRelay: Tunnel?
-    private var keepsAlive = true
-    private var inputEnded = false
-    private var isServing = false
+    var transaction: Transaction?
+    var delivery: Delivery?
+    var interims: ByteBuffer?
+    var content: ContentReader?
+    var tunnelRelay: Tunnel?
+    var keepsAlive = true
+    var inputEnded = false
+    var isServing = false
+    /// What was answered without a transaction, for the log.
+    var refusal: (status: UInt16, head: RequestHead?, fields: HeadBlock?)?
     /// First byte of the response, in nanoseconds of the loop's clock; 0 before.
-    private var firstByteSent: Int64 = 0
+    var firstByteSent: Int64 = 0
 
     init(adopting descriptor: consuming Descriptor, peer: SocketAddress, worker: Worker) {
         self.worker = worker
@@ -73,7 +75,7 @@ final class ClientConnection: Socket {
         }
     }
 
-    private func receive() {
+    func receive() {
         let context = context ?? worker.lendContext()
         self.context = context
         // A client that sends ahead of its responses is read no further than one buffer.
@@ -94,19 +96,19 @@ final class ClientConnection: Socket {
 
     /// The client will send nothing more. A client that only closed its half looks like one that has gone; as most servers do, we take
     /// it to have gone while its response is still to come, and go on with what is complete here.
-    private func endOfStream() {
+    func endOfStream() {
         inputEnded = true
         stopReading()
         guard phase == .serving, content == nil, let delivery, delivery.followed == nil else { return end() }
     }
 
-    private func proceed() {
+    func proceed() {
         if phase == .serving { readContent() }
         if phase == .reading { serve() }
     }
 
     /// Takes requests out of the buffer until it needs more bytes or one must be waited for.
-    private func serve() {
+    func serve() {
         guard !isServing else { return }
         isServing = true
         defer { isServing = false }
@@ -136,7 +138,7 @@ final class ClientConnection: Socket {
         giveBackContextIfUnused()
     }
 
-    private func beginTransaction(_ context: ReadContext) {
+    func beginTransaction(_ context: ReadContext) {
         let head = context.parser.head
         let (parser, buffer) = (context.parser, context.buffer)
         let fields = HeadBlock(copying: parser.view(in: buffer.span))
@@ -155,132 +157,6 @@ final class ClientConnection: Socket {
             self.transaction = transaction
             transaction.start()
         }
-    }
-
-    // MARK: The request's content
-
-    private func readContent() {
-        while phase == .serving, let context, let reader = content {
-            let buffer = context.buffer
-            let event: ContentReader.Event
-            do throws(MessageSyntaxError) {
-                event = try reader.next(in: buffer.span)
-            } catch {
-                // Its head may have been answered; what follows cannot be trusted.
-                if firstByteSent == 0, delivery == nil { transaction?.leave(); return refuse(error) }
-                return end()
-            }
-            switch event {
-            case .needMore(let consumed):
-                context.buffer.consume(consumed)
-                if deadline.waitsFor == nil { due(.content, worker.timeouts.content) }
-                return
-            case .piece(let range, let consumed):
-                let goesOn = transaction?.receive(content: buffer.span.extracting(range)) ?? true
-                context.buffer.consume(consumed)
-                due(.content, worker.timeouts.content)
-                if !goesOn {
-                    stopReading()
-                    deadline.clear()
-                    return
-                }
-            case .end(let trailers, let consumed):
-                context.buffer.consume(consumed)
-                content = nil
-                if deadline.waitsFor == .content { deadline.clear() }
-                transaction?.endContent(trailers: trailers)
-                finishIfDone()
-            case .tooLarge:
-                content = nil
-                keepsAlive = false
-                if delivery == nil, let transaction {
-                    let request = transaction.request
-                    transaction.leave()
-                    self.transaction = nil
-                    respondWithoutTransaction(
-                        .contentTooLarge, "The request's content is larger than is taken here.", extra: "", head: request.head, fields: request.fields)
-                }
-                return
-            }
-        }
-    }
-
-    // MARK: Ending
-
-    private func refuse(_ error: MessageSyntaxError) {
-        worker.metrics.add(.malformedRequests)
-        worker.noteMalformed(error, from: peer)
-        keepsAlive = false
-        phase = .serving
-        content = nil
-        transaction = nil
-        respondWithoutTransaction(error.status, error.explanation, extra: "", head: nil, fields: nil)
-    }
-
-    /// An answer of our own to what never became a transaction.
-    private func respondWithoutTransaction(
-        _ status: Status, _ explanation: StaticString, extra: StaticString, head: RequestHead?, fields: HeadBlock?
-    ) {
-        let buffer = ByteBuffer(capacity: 512)
-        worker.errors.write(
-            status, explanation, provenance: nil, persists: keepsAlive, version: head?.version ?? .http11,
-            date: worker.loop.wallClockSeconds, isHead: head?.method == .head, extra: extra, to: buffer)
-        refusal = (status.code, head, fields)
-        send(buffer, .none, .sized, passesTrailers: false)
-    }
-
-    /// What was answered without a transaction, for the log.
-    private var refusal: (status: UInt16, head: RequestHead?, fields: HeadBlock?)?
-
-    /// Closes with what was sent on its way: waits for the peer to read it, for a bounded time (RFC 9112 §9.6).
-    private func linger() {
-        phase = .lingering
-        try? shutdownWrite()
-        if inputEnded { return end() }
-        due(.linger, worker.timeouts.linger)
-        startReading()
-    }
-
-    private func discard() {
-        let context = context ?? worker.lendContext()
-        self.context = context
-        context.buffer.removeAll()
-        switch read(into: context.buffer, minimum: 4096) {
-        case .bytes, .wouldBlock: giveBackContext()
-        case .endOfStream, .failed: end()
-        }
-    }
-
-    /// Closes now. Whatever is under way is left.
-    func end(abruptly: Bool = false) {
-        guard phase != .closed else { return }
-        if phase == .serving { record(isAborted: true) }
-        phase = .closed
-        transaction?.leave()
-        transaction = nil
-        delivery?.detach()
-        delivery = nil
-        tunnelRelay?.clientEnded()
-        tunnelRelay = nil
-        deadline.cancel(on: worker.loop.deadlines)
-        giveBackContext()
-        if abruptly { abort() } else { close() }
-        worker.ended(self)
-    }
-
-    private func giveBackContextIfUnused() {
-        if let context, context.buffer.isEmpty { giveBackContext() }
-    }
-
-    private func giveBackContext() {
-        if let context { worker.takeBack(context) }
-        context = nil
-    }
-
-    /// The program ends: no request after the one under way.
-    func drain() {
-        keepsAlive = false
-        if phase == .reading { end() }
     }
 
     // MARK: Time
@@ -303,7 +179,7 @@ final class ClientConnection: Socket {
         return nil
     }
 
-    private func timeOut(_ explanation: StaticString) {
+    func timeOut(_ explanation: StaticString) {
         worker.noteTimeout(peer)
         keepsAlive = false
         phase = .serving
@@ -311,147 +187,5 @@ final class ClientConnection: Socket {
         transaction?.leave()
         transaction = nil
         respondWithoutTransaction(.requestTimeout, explanation, extra: "", head: nil, fields: nil)
-    }
-}
-
-// MARK: - Sending
-
-extension ClientConnection: TransactionClient {
-    var persists: Bool { keepsAlive && !worker.isDraining && (content == nil || transaction?.wantsContent == true) }
-
-    func send(_ head: ByteBuffer, _ source: Delivery.Source, _ framing: Delivery.Framing, passesTrailers: Bool) {
-        if framing == .untilClose { keepsAlive = false }
-        if let pending = interims {
-            // They come first.
-            pending.append(head.span)
-            interims = nil
-            delivery = Delivery(head: pending, source: source, framing: framing, passesTrailers: passesTrailers)
-        } else {
-            delivery = Delivery(head: head, source: source, framing: framing, passesTrailers: passesTrailers)
-        }
-        pump()
-    }
-
-    /// A hit went out as a whole.
-    func hitSent() {
-        requestBegan = 0
-        guard keepsAlive else { return linger() }
-        due(.request, worker.timeouts.idle)
-    }
-
-    /// A hit went out in part; it is in the log already.
-    func sendRest(_ head: ByteBuffer, _ body: CompleteBodyReader) {
-        phase = .serving
-        delivery = Delivery(head: head, source: .complete(body), framing: .sized)
-        armWrite()
-        due(.send, worker.timeouts.send)
-    }
-
-    func send(interim: ByteSlice) {
-        guard phase == .serving, delivery == nil else { return }
-        let buffer = interims ?? ByteBuffer(capacity: 256)
-        buffer.append(interim)
-        interims = buffer
-        flushInterims()
-    }
-
-    func flushInterims() {
-        guard let buffer = interims else { return }
-        switch write(buffer.span) {
-        case .wrote(let count):
-            worker.metrics.add(.clientBytesOut, UInt64(count))
-            buffer.consume(count)
-            if buffer.isEmpty { interims = nil } else { armWrite() }
-        case .wouldBlock: armWrite()
-        case .failed: end()
-        }
-    }
-
-    func resumeContent() {
-        guard phase == .serving, content != nil else { return }
-        startReading()
-        readContent()
-    }
-
-    func pump() {
-        guard let delivery else { return }
-        let outcome = delivery.pump(on: self, worker.gather) { count in
-            worker.metrics.add(.clientBytesOut, UInt64(count))
-            if firstByteSent == 0 { firstByteSent = worker.loop.now }
-        }
-        switch outcome {
-        case .done:
-            responseSent()
-        case .blocked:
-            armWrite()
-            due(.send, worker.timeouts.send)
-        case .starved:
-            disarmWrite()
-            if deadline.waitsFor == .send { deadline.clear() }
-            if let body = delivery.followed { worker.followers.wait(self, for: body) }
-        case .cutOff:
-            // Without an announced end a plain close would look like one.
-            end(abruptly: delivery.framing == .untilClose)
-        case .peerGone:
-            end()
-        }
-    }
-
-    private func responseSent() {
-        disarmWrite()
-        if deadline.waitsFor == .send { deadline.clear() }
-        record(isAborted: false)
-        delivery?.detach()
-        delivery = nil
-        transaction?.responseSent()
-        transaction = nil
-        refusal = nil
-        finishIfDone()
-    }
-
-    /// The next request may come once the response is out and the content is in.
-    private func finishIfDone() {
-        guard phase == .serving, transaction == nil, delivery == nil else { return }
-        guard keepsAlive, content == nil, !worker.isDraining else {
-            content = nil
-            return linger()
-        }
-        phase = .reading
-        requestBegan = 0
-        due(.request, worker.timeouts.idle)
-        if !inputEnded { startReading() }
-        // From inside `serve` its loop goes on; else there may be a request in the buffer already.
-        if !isServing { serve() }
-    }
-
-    func tunnel(to upstream: UpstreamConnection, head: ByteBuffer) {
-        record(isAborted: false)
-        phase = .tunnelling
-        deadline.clear()
-        let early = context?.buffer.copied()
-        giveBackContext()
-        let relay = Tunnel(client: self, upstream: upstream, toClient: head, toUpstream: early, worker: worker)
-        tunnelRelay = relay
-        transaction?.responseSent()
-        transaction = nil
-        relay.start()
-    }
-
-    /// One line in the access log, and the counts that go with it.
-    private func record(isAborted: Bool) {
-        let delivered = delivery?.bodyBytesSent ?? 0
-        if let transaction {
-            worker.record(
-                transaction.request, transaction.provenance, status: firstByteSent == 0 && isAborted ? 0 : transaction.status,
-                began: requestBegan, firstByte: firstByteSent, bodyBytes: delivered, isAborted: isAborted, client: peerText)
-        } else if let refusal {
-            worker.record(refused: refusal.status, refusal.head, refusal.fields, began: requestBegan, client: peerText)
-        }
-    }
-}
-
-extension ClientConnection: BodyFollowers.Follower {
-    func bodyGrew() {
-        if phase == .serving { pump() }
     }
 }

@@ -1,0 +1,52 @@
+import Bytes
+import HTTPSemantics
+import Libevent
+
+/// The content of the request under way, on to its transaction.
+extension ClientConnection {
+    func readContent() {
+        while phase == .serving, let context, let reader = content {
+            let buffer = context.buffer
+            let event: ContentReader.Event
+            do throws(MessageSyntaxError) {
+                event = try reader.next(in: buffer.span)
+            } catch {
+                // Its head may have been answered; what follows cannot be trusted.
+                if firstByteSent == 0, delivery == nil { transaction?.leave(); return refuse(error) }
+                return end()
+            }
+            switch event {
+            case .needMore(let consumed):
+                context.buffer.consume(consumed)
+                if deadline.waitsFor == nil { due(.content, worker.timeouts.content) }
+                return
+            case .piece(let range, let consumed):
+                let goesOn = transaction?.receive(content: buffer.span.extracting(range)) ?? true
+                context.buffer.consume(consumed)
+                due(.content, worker.timeouts.content)
+                if !goesOn {
+                    stopReading()
+                    deadline.clear()
+                    return
+                }
+            case .end(let trailers, let consumed):
+                context.buffer.consume(consumed)
+                content = nil
+                if deadline.waitsFor == .content { deadline.clear() }
+                transaction?.endContent(trailers: trailers)
+                finishIfDone()
+            case .tooLarge:
+                content = nil
+                keepsAlive = false
+                if delivery == nil, let transaction {
+                    let request = transaction.request
+                    transaction.leave()
+                    self.transaction = nil
+                    respondWithoutTransaction(
+                        .contentTooLarge, "The request's content is larger than is taken here.", extra: "", head: request.head, fields: request.fields)
+                }
+                return
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+import Bytes
+import HTTPSemantics
+import Libevent
+import Telemetry
+import Upstream
+
+/// Refusing requests, and ending the connection.
+extension ClientConnection {
+    func refuse(_ error: MessageSyntaxError) {
+        worker.metrics.add(.malformedRequests)
+        worker.noteMalformed(error, from: peer)
+        keepsAlive = false
+        phase = .serving
+        content = nil
+        transaction = nil
+        respondWithoutTransaction(error.status, error.explanation, extra: "", head: nil, fields: nil)
+    }
+
+    /// An answer of our own to what never became a transaction.
+    func respondWithoutTransaction(
+        _ status: Status, _ explanation: StaticString, extra: StaticString, head: RequestHead?, fields: HeadBlock?
+    ) {
+        let buffer = ByteBuffer(capacity: 512)
+        worker.errors.write(
+            status, explanation, provenance: nil, persists: keepsAlive, version: head?.version ?? .http11,
+            date: worker.loop.wallClockSeconds, isHead: head?.method == .head, extra: extra, to: buffer)
+        refusal = (status.code, head, fields)
+        send(buffer, .none, .sized, passesTrailers: false)
+    }
+
+    /// Closes with what was sent on its way: waits for the peer to read it, for a bounded time (RFC 9112 §9.6).
+    func linger() {
+        phase = .lingering
+        try? shutdownWrite()
+        if inputEnded { return end() }
+        due(.linger, worker.timeouts.linger)
+        startReading()
+    }
+
+    func discard() {
+        let context = context ?? worker.lendContext()
+        self.context = context
+        context.buffer.removeAll()
+        switch read(into: context.buffer, minimum: 4096) {
+        case .bytes, .wouldBlock: giveBackContext()
+        case .endOfStream, .failed: end()
+        }
+    }
+
+    /// Closes now. Whatever is under way is left.
+    func end(abruptly: Bool = false) {
+        guard phase != .closed else { return }
+        if phase == .serving { record(isAborted: true) }
+        phase = .closed
+        transaction?.leave()
+        transaction = nil
+        delivery?.detach()
+        delivery = nil
+        tunnelRelay?.clientEnded()
+        tunnelRelay = nil
+        deadline.cancel(on: worker.loop.deadlines)
+        giveBackContext()
+        if abruptly { abort() } else { close() }
+        worker.ended(self)
+    }
+
+    func giveBackContextIfUnused() {
+        if let context, context.buffer.isEmpty { giveBackContext() }
+    }
+
+    func giveBackContext() {
+        if let context { worker.takeBack(context) }
+        context = nil
+    }
+
+    /// The program ends: no request after the one under way.
+    func drain() {
+        keepsAlive = false
+        if phase == .reading { end() }
+    }
+}

@@ -1,0 +1,145 @@
+import Bytes
+import HTTPSemantics
+import Libevent
+import Telemetry
+import Upstream
+
+extension ClientConnection: TransactionClient {
+    var persists: Bool { keepsAlive && !worker.isDraining && (content == nil || transaction?.wantsContent == true) }
+
+    func send(_ head: ByteBuffer, _ source: Delivery.Source, _ framing: Delivery.Framing, passesTrailers: Bool) {
+        if framing == .untilClose { keepsAlive = false }
+        if let pending = interims {
+            // They come first.
+            pending.append(head.span)
+            interims = nil
+            delivery = Delivery(head: pending, source: source, framing: framing, passesTrailers: passesTrailers)
+        } else {
+            delivery = Delivery(head: head, source: source, framing: framing, passesTrailers: passesTrailers)
+        }
+        pump()
+    }
+
+    /// A hit went out as a whole.
+    func hitSent() {
+        requestBegan = 0
+        guard keepsAlive else { return linger() }
+        due(.request, worker.timeouts.idle)
+    }
+
+    /// A hit went out in part; it is in the log already.
+    func sendRest(_ head: ByteBuffer, _ body: CompleteBodyReader) {
+        phase = .serving
+        delivery = Delivery(head: head, source: .complete(body), framing: .sized)
+        armWrite()
+        due(.send, worker.timeouts.send)
+    }
+
+    func send(interim: ByteSlice) {
+        guard phase == .serving, delivery == nil else { return }
+        let buffer = interims ?? ByteBuffer(capacity: 256)
+        buffer.append(interim)
+        interims = buffer
+        flushInterims()
+    }
+
+    func flushInterims() {
+        guard let buffer = interims else { return }
+        switch write(buffer.span) {
+        case .wrote(let count):
+            worker.metrics.add(.clientBytesOut, UInt64(count))
+            buffer.consume(count)
+            if buffer.isEmpty { interims = nil } else { armWrite() }
+        case .wouldBlock: armWrite()
+        case .failed: end()
+        }
+    }
+
+    func resumeContent() {
+        guard phase == .serving, content != nil else { return }
+        startReading()
+        readContent()
+    }
+
+    func pump() {
+        guard let delivery else { return }
+        let outcome = delivery.pump(on: self, worker.gather) { count in
+            worker.metrics.add(.clientBytesOut, UInt64(count))
+            if firstByteSent == 0 { firstByteSent = worker.loop.now }
+        }
+        switch outcome {
+        case .done:
+            responseSent()
+        case .blocked:
+            armWrite()
+            due(.send, worker.timeouts.send)
+        case .starved:
+            disarmWrite()
+            if deadline.waitsFor == .send { deadline.clear() }
+            if let body = delivery.followed { worker.followers.wait(self, for: body) }
+        case .cutOff:
+            // Without an announced end a plain close would look like one.
+            end(abruptly: delivery.framing == .untilClose)
+        case .peerGone:
+            end()
+        }
+    }
+
+    func responseSent() {
+        disarmWrite()
+        if deadline.waitsFor == .send { deadline.clear() }
+        record(isAborted: false)
+        delivery?.detach()
+        delivery = nil
+        transaction?.responseSent()
+        transaction = nil
+        refusal = nil
+        finishIfDone()
+    }
+
+    /// The next request may come once the response is out and the content is in.
+    func finishIfDone() {
+        guard phase == .serving, transaction == nil, delivery == nil else { return }
+        guard keepsAlive, content == nil, !worker.isDraining else {
+            content = nil
+            return linger()
+        }
+        phase = .reading
+        requestBegan = 0
+        due(.request, worker.timeouts.idle)
+        if !inputEnded { startReading() }
+        // From inside `serve` its loop goes on; else there may be a request in the buffer already.
+        if !isServing { serve() }
+    }
+
+    func tunnel(to upstream: UpstreamConnection, head: ByteBuffer) {
+        record(isAborted: false)
+        phase = .tunnelling
+        deadline.clear()
+        let early = context?.buffer.copied()
+        giveBackContext()
+        let relay = Tunnel(client: self, upstream: upstream, toClient: head, toUpstream: early, worker: worker)
+        tunnelRelay = relay
+        transaction?.responseSent()
+        transaction = nil
+        relay.start()
+    }
+
+    /// One line in the access log, and the counts that go with it.
+    func record(isAborted: Bool) {
+        let delivered = delivery?.bodyBytesSent ?? 0
+        if let transaction {
+            worker.record(
+                transaction.request, transaction.provenance, status: firstByteSent == 0 && isAborted ? 0 : transaction.status,
+                began: requestBegan, firstByte: firstByteSent, bodyBytes: delivered, isAborted: isAborted, client: peerText)
+        } else if let refusal {
+            worker.record(refused: refusal.status, refusal.head, refusal.fields, began: requestBegan, client: peerText)
+        }
+    }
+}
+
+extension ClientConnection: BodyFollowers.Follower {
+    func bodyGrew() {
+        if phase == .serving { pump() }
+    }
+}

@@ -1,0 +1,240 @@
+import Bytes
+import Coalescing
+import HTTPSemantics
+import Libevent
+import Storage
+import Telemetry
+import Upstream
+
+/// From the origin's response to those who wait, and into the store.
+extension Fetch: ExchangeHandler {
+    func exchange(_ exchange: Exchange, interim head: borrowing ReceivedHead) {
+        lastProgress = worker.loop.now
+        // A 100 answers our own `Expect`, which only a fetch of the client's own forwards.
+        if head.head.status == .continue, !request.hasContent { return }
+        let buffer = ByteBuffer(capacity: 256)
+        buffer.appendStatusLine(head.head.status)
+        buffer.appendFields(head.fields, connection: head.head.connection)
+        buffer.appendLineEnd()
+        operation?.interims.append(buffer.copied())
+    }
+
+    func exchange(_ exchange: Exchange, received head: borrowing ReceivedHead) {
+        guard state == .asking, let operation else { return }
+        let now = worker.moment
+        lastProgress = worker.loop.now
+        let status = head.head.status
+        if status == .notModified, !plan.isTransparent {
+            if let validated = freshened(by: head, at: now) { return serve(validated, source: .validated, status: status.code) }
+            // It is about nothing that is stored here (RFC 9111 §4.3.4): ask for the whole.
+            if isConditional { return askUnconditionally() }
+        }
+        if status.isServerError, let stale = usableStale(on: .status(status)) {
+            return serve(stale, source: .staleOnError, status: status.code)
+        }
+        state = .streaming
+        if Invalidation.applies(method: request.method, status: status) { worker.invalidate(request, answeredBy: head.fields) }
+        let policy = request.route.policy
+        let facts = ResponseFacts(status: status, fields: head.fields, requested: sentAt, received: now, policy: policy)
+        if request.method == .head { freshenFromHead(head, facts) }
+        let sharing = facts.sharing(
+            method: request.method, request: request.directives, hasAuthorization: request.hasAuthorization, policy: policy)
+        let length = request.method == .head ? head.head.contentLength.map { Int(clamping: $0) } : head.head.framing.announcedLength
+        willBeStored = isStorable(facts) && (length ?? 0) <= worker.storage.maxObjectSize
+        let response = makeResponse(head, facts, length: length, keepsWhole: willBeStored || sharing.isForSeveral)
+        self.response = response
+        operation.interims.end()
+        announce(response, sharing)
+        var fetched = FetchedResponse(
+            leader: request, response: response, source: .origin, sharing: sharing, originStatus: status.code, length: length,
+            willBeStored: willBeStored, server: server)
+        if facts.contains(.excludesFields) { fetched.leaderResponse = response.withHead(keptHead(head, facts, isForLeader: true)) }
+        operation.deliver(fetched)
+        operation.lastLeavePolicy = willBeStored && worker.settings.coalescing.whenLastLeaves == .finish ? .goOn : .cancel
+        if operation.lastLeavePolicy == .cancel { operation.cancelIfUnattended() }
+    }
+
+    /// Before anybody gets the response: who may come later must find it where they look, or find that they may not have it.
+    func announce(_ response: StoredResponse, _ sharing: Sharing) {
+        guard plan.isShared || sharing.isForSeveral, let operation else { return }
+        let store = worker.shared.store
+        if response.facts.contains(.varies), plan.isShared {
+            var key = plan.key
+            key.variant = response.variantKey
+            if key != plan.key { worker.fetches(of: request).addAlias(operation, for: key) }
+            store.learn(response.varyRule, for: request.key)
+        }
+        switch sharing {
+        case .nobody(let reason):
+            operation.close()
+            guard plan.isShared || reason != .method else { return }
+            guard worker.settings.coalescing.isEnabled, reason.isRemembered else { return }
+            let until = worker.loop.now + worker.settings.coalescing.unshareableTTL.nanoseconds
+            store.markUnshareable(request.key, until: until, reason: reason)
+        case .waitersOnly:
+            operation.close()
+        case .everyone, .whileArriving:
+            store.clearMarker(request.key)
+        }
+    }
+
+    func isStorable(_ facts: ResponseFacts) -> Bool {
+        guard request.route.isCached, !request.hasContent else { return false }
+        return facts.storability(
+            method: request.method, request: request.directives, hasAuthorization: request.hasAuthorization,
+            policy: request.route.policy) == .store
+    }
+
+    func makeResponse(
+        _ head: borrowing ReceivedHead, _ facts: ResponseFacts, length: Int?, keepsWhole: Bool
+    ) -> StoredResponse {
+        let loop = worker.loop
+        let bound = LoopBound(self, on: loop)
+        let handle = loop.handle
+        let body = GrowingBody(
+            budget: worker.shared.budget, expectedLength: length,
+            window: keepsWhole ? nil : worker.storage.streamingWindow
+        ) { handle.post { bound.value.bodyHasRoom() } }
+        let rule = facts.contains(.varies) ? VaryRule(head.fields) ?? .none : .none
+        let kept = keptHead(head, facts, isForLeader: plan.isTransparent && !willBeStored)
+        let fields = request.fields
+        return StoredResponse(
+            readyHead: kept.bytes, head: kept, facts: facts, body: body, varyRule: rule,
+            variantKey: VariantKey(fields.view, under: rule))
+    }
+
+    func keptHead(_ head: borrowing ReceivedHead, _ facts: ResponseFacts, isForLeader: Bool) -> HeadBlock {
+        // The length is written anew with each response.
+        StoredFields.head(
+            keeping: head.fields, facts: facts, policy: request.route.policy, dropping: FieldSet(.contentLength),
+            isForLeader: isForLeader)
+    }
+
+    func exchange(_ exchange: Exchange, received body: Span<UInt8>) -> BodyIntake {
+        lastProgress = worker.loop.now
+        guard state == .streaming, let response else { return .taken }
+        var result = response.body.append(body)
+        if result == .noMemory, worker.shared.store.makeRoom(bytes: max(body.count, GrowingBody.laterPieceSize)) {
+            result = response.body.append(body)
+        }
+        switch result {
+        case .accepted:
+            if willBeStored, response.body.length > worker.storage.maxObjectSize { stopKeepingWhole(response) }
+            return .taken
+        case .acceptedAndFull:
+            isPaused = true
+            return .takenAndFull
+        case .noMemory:
+            stopKeepingWhole(response)
+            waitForMemory()
+            return .refused
+        }
+    }
+
+    /// Too large, or no memory: from now on only what its readers still need is kept.
+    func stopKeepingWhole(_ response: StoredResponse) {
+        willBeStored = false
+        operation?.close()
+        operation?.lastLeavePolicy = .cancel
+        response.body.limit(toWindow: worker.storage.streamingWindow)
+        operation?.cancelIfUnattended()
+    }
+
+    func waitForMemory() {
+        isPaused = true
+        worker.loop.schedule(after: Worker.memoryRetryInterval) { [weak self] in self?.bodyHasRoom() }
+    }
+
+    func bodyHasRoom() {
+        guard state == .streaming else { return }
+        isPaused = false
+        lastProgress = worker.loop.now
+        exchange?.resume()
+    }
+
+    func exchange(_ exchange: Exchange, endedWith trailers: ByteSlice?) {
+        guard state == .streaming, let response else { return }
+        response.body.complete(trailers: trailers)
+        // Into the store first, out of the in-flight table afterwards: nobody may find it in neither.
+        if willBeStored {
+            _ = worker.shared.store.store(
+                response, under: request.key, generation: generation, popularity: max(0, (operation?.waiterCount ?? 0) - 1))
+        }
+        finish(nil)
+    }
+
+    func exchange(_ exchange: Exchange, upgradedTo connection: UpstreamConnection, head: borrowing ReceivedHead) {
+        let buffer = ByteBuffer(capacity: 512)
+        buffer.appendStatusLine(head.head.status, reason: head.fields.bytes.extracting(head.head.reason.range))
+        buffer.appendFields(head.fields, connection: head.head.connection)
+        buffer.append("Connection: Upgrade\r\n")
+        var line = head.fields.firstIndex(of: .upgrade)
+        while let index = line {
+            buffer.appendField("Upgrade", head.fields.value(at: index))
+            line = head.fields.firstIndex(of: .upgrade, from: index + 1)
+        }
+        buffer.appendLineEnd()
+        let client = client
+        // The place among the origin's fetches is free again: a tunnel is bounded by the client connections.
+        finish(.failure(OperationError.cancelled))
+        if let client { client.fetch(self, upgradedTo: connection, head: buffer) } else { connection.closeTunnel() }
+    }
+
+    func exchange(_ exchange: Exchange, failedWith error: UpstreamError) {
+        worker.noteUpstreamFailure(error, of: request)
+        switch state {
+        case .asking:
+            originFailed(error)
+        case .streaming:
+            // What was handed out ends short; nothing is stored (RFC 9111 §3.3).
+            response?.body.fail()
+            finish(nil)
+        case .new, .over:
+            break
+        }
+    }
+
+    func exchangeTakesContent(_ exchange: Exchange) { client?.fetchTakesContent(self) }
+}
+
+extension UpstreamError {
+    /// What this means to a stored response that might stand in (RFC 9111 §4.2.4).
+    var originFailure: OriginFailure {
+        switch failure {
+        case .connectTimeout, .headTimeout, .bodyTimeout: .timeout
+        case .unavailable: .overloaded
+        case .resolve, .connect, .send, .closed, .head, .body: .unreachable
+        }
+    }
+}
+
+extension MessageFraming {
+    /// The body's length where the message announces it.
+    var announcedLength: Int? {
+        switch self {
+        case .none: 0
+        case .length(let length): Int(clamping: length)
+        case .chunked, .untilClose: nil
+        }
+    }
+}
+
+extension Sharing {
+    /// Whether more than the client that asked may have the response.
+    var isForSeveral: Bool {
+        switch self {
+        case .everyone, .whileArriving, .waitersOnly: true
+        case .nobody: false
+        }
+    }
+}
+
+extension NotSharedReason {
+    /// Whether the next response for the key will likely be no more shareable: worth remembering.
+    var isRemembered: Bool {
+        switch self {
+        case .noStore, .noCache, .private, .authorization, .setCookie, .varyStar, .notCacheable: true
+        case .method, .status, .requestNoStore, .range, .serverError: false
+        }
+    }
+}

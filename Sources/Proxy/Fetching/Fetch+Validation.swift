@@ -1,0 +1,65 @@
+import Bytes
+import HTTPSemantics
+import Libevent
+import Storage
+import Upstream
+
+/// Updating what is stored by what the origin says of it (RFC 9111 §4.3).
+extension Fetch {
+    /// RFC 9111 §4.3.5: what a response to HEAD says of the stored responses to GET.
+    func freshenFromHead(_ head: borrowing ReceivedHead, _ facts: ResponseFacts) {
+        let policy = request.route.policy
+        let fields = request.fields
+        for stored in plan.resource?.responses ?? [] where stored.answers(fields.view) {
+            let old = stored.head
+            let verdict = HeadFreshening(
+                head: head.fields, headFacts: facts, stored: old.view, storedFacts: stored.facts, storedLength: stored.body.length)
+            let new: StoredResponse
+            switch verdict {
+            case .none:
+                continue
+            case .expire:
+                var expired = stored.facts
+                expired.expire(at: worker.moment)
+                new = stored.with(head: old, facts: expired)
+            case .update:
+                let newHead = Freshening.head(old, updatedWith: head.fields, facts: facts, policy: policy)
+                new = stored.with(head: newHead, facts: ResponseFacts(
+                    freshened: stored.facts, head: newHead.view, by: head.fields, requested: sentAt, received: facts.received,
+                    policy: policy))
+            }
+            _ = worker.shared.store.freshen(stored, by: new, under: request.key, generation: generation)
+        }
+    }
+
+    /// RFC 9111 §4.3.4: the stored response that the 304 is about, with its new fields.
+    func freshened(by head: borrowing ReceivedHead, at now: Moment) -> StoredResponse? {
+        let policy = request.route.policy
+        let notModified = ResponseFacts(
+            status: head.head.status, fields: head.fields, requested: sentAt, received: now, policy: policy)
+        var selection = FresheningSelection(notModified: notModified)
+        let candidates = plan.resource?.responses ?? []
+        for stored in candidates {
+            let storedHead = stored.head
+            selection.add(storedHead.view, facts: stored.facts, notModified: head.fields)
+        }
+        var chosen: StoredResponse?
+        for index in selection.selected {
+            let old = candidates[index]
+            let newHead = Freshening.head(old.head, updatedWith: head.fields, facts: notModified, policy: policy)
+            let facts = ResponseFacts(
+                freshened: old.facts, head: newHead.view, by: head.fields, requested: sentAt, received: now, policy: policy)
+            let new = old.with(head: newHead, facts: facts)
+            let mayStay = facts.storability(
+                method: .get, request: request.directives, hasAuthorization: request.hasAuthorization, policy: policy)
+            if mayStay == .store {
+                _ = worker.shared.store.freshen(old, by: new, under: request.key, generation: generation)
+            } else {
+                worker.shared.store.invalidate(request.key)
+            }
+            let fields = request.fields
+            if new.answers(fields.view) { chosen = new }
+        }
+        return chosen
+    }
+}
