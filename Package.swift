@@ -48,7 +48,7 @@ let package = Package(
         .target(name: "Libevent", dependencies: ["Bytes", "CLibevent"], swiftSettings: lending),
         .target(
             name: "Telemetry",
-            dependencies: [.product(name: "Histogram", package: "hdrhistogram-swift")],
+            dependencies: ["Bytes", .product(name: "Histogram", package: "hdrhistogram-swift")],
             swiftSettings: strict
         ),
         .target(name: "Storage", dependencies: ["Bytes", "HTTPSemantics", collections], swiftSettings: strict),

@@ -1,4 +1,4 @@
-public import Synchronization
+internal import Synchronization
 
 /// A message body that may still be arriving: one writer appends, any number of readers on any thread follow, each with a
 /// cursor of its own. Bytes are kept once, however many read them; a slow reader costs a cursor, not a copy.
@@ -72,7 +72,7 @@ public final class GrowingBody: Sendable {
         var startIsGone = false
     }
 
-    let state: Mutex<State>
+    let state: Guarded<State>
     let budget: MemoryBudget
     /// Set once, after `sealedPieces`, when the body is complete and whole. `State.pieces` is empty from then on.
     @usableFromInline let sealed = Atomic<Bool>(false)
@@ -101,7 +101,7 @@ public final class GrowingBody: Sendable {
         var state = State()
         state.window = window.map { max($0, Self.smallestWindow) }
         state.writerWake = writerWake
-        self.state = Mutex(state)
+        self.state = Guarded(state)
     }
 
     deinit {

@@ -28,11 +28,11 @@ public enum StoreOutcome: String, Sendable, CaseIterable {
 public final class ResponseStore: Sendable {
     /// A shard in an allocation of its own, so that two locks never share a cache line with each other's data.
     private final class Part: Sendable {
-        let shard: Mutex<Shard>
+        let shard: Guarded<Shard>
         /// What it holds, for choosing whom to evict from without its lock.
         let bytes = Atomic<Int>(0)
 
-        init(smallPercent: Int) { shard = Mutex(Shard(smallPercent: smallPercent)) }
+        init(smallPercent: Int) { shard = Guarded(Shard(smallPercent: smallPercent)) }
     }
 
     private let parts: [Part]

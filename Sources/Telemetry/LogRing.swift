@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import Bytes
 
 /// One loop's way to the access log: two batches that take turns, one being filled by the loop, one being written.
 ///
@@ -19,7 +19,7 @@ public final class LogRing: Sendable {
         var isPastMark = false
     }
 
-    private let state: Mutex<State>
+    private let state: Guarded<State>
     private let mark: Int
     private let capacity: Int
 
@@ -27,7 +27,7 @@ public final class LogRing: Sendable {
     public init(capacity: Int = LogSettings.ringCapacity) {
         self.capacity = capacity
         mark = capacity / 2
-        state = Mutex(State(filling: LogBatch(capacity: capacity)))
+        state = Guarded(State(filling: LogBatch(capacity: capacity)))
     }
 
     /// Takes one finished request. On the owning loop. The spans are copied, each up to its `TransactionText.limit`;

@@ -1,6 +1,6 @@
 public import Coalescing
 public import Libevent
-import Synchronization
+import Bytes
 import Telemetry
 
 /// A loop is a callback queue: whoever waits is called back on the loop where it lives.
@@ -18,7 +18,7 @@ public final class NameResolution: Sendable {
 
     private let inFlight: OperationQueueManager<UpstreamServer>
     /// Bounded by the number of servers in the configuration.
-    private let known = Mutex<[UpstreamServer: Known]>([:])
+    private let known = Guarded<[UpstreamServer: Known]>([:])
 
     public init() {
         inFlight = OperationQueueManager()

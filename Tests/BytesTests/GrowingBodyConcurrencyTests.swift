@@ -19,7 +19,7 @@ import Testing
         init(seed: UInt64) {
             var random = SeededGenerator(seed: seed)
             self.seed = seed
-            length = Int.random(in: 0...600_000, using: &random)
+            length = Int.random(in: 0...400_000, using: &random)
             window = Int.random(in: 0..<3, using: &random) == 0 ? Int.random(in: 1...300_000, using: &random) : nil
             limitAt = Int.random(in: 0..<3, using: &random) == 0 ? Int.random(in: 0...length, using: &random) : nil
             announced = Bool.random(using: &random)
@@ -32,7 +32,7 @@ import Testing
     /// How one reader ended.
     enum Ending: Equatable { case complete(Int), failed(Int), left, tooLate, wrongByte(at: Int) }
 
-    @Test(arguments: 0..<60)
+    @Test(arguments: 0..<24)
     func `every reader sees every byte in order and the true end, or leaves, whatever the others do`(_ seed: Int) {
         let plan = Plan(seed: UInt64(seed))
         let budget = MemoryBudget(limit: 64 << 20)

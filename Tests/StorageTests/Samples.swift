@@ -12,12 +12,12 @@ enum Sample {
         var present: FieldSet = []
         for (name, value) in fields {
             let start = buffer.count
-            buffer.append(name)
+            buffer.append(string: name)
             let field = KnownField.recognise(Array(name.utf8).span)
             let nameRange = start..<buffer.count
             buffer.append(": ")
             let valueStart = buffer.count
-            buffer.append(value)
+            buffer.append(string: value)
             lines.append(FieldLine(name: ByteRange(nameRange), value: ByteRange(valueStart..<buffer.count), field: field))
             if field != .other { present.insert(field) }
             buffer.append("\r\n")

@@ -43,9 +43,7 @@ extension ClientConnection {
         out.append(stored.head.bytes)
         if !stored.facts.status.forbidsContent { out.appendField("Content-Length", UInt64(length)) }
         out.appendField("Age", UInt64(age))
-        let forwarding = worker.runtime.responseForwarding
-        out.append(forwarding.via)
-        forwarding.cacheStatus?.writeHit(timeToLive: Int64(ttl), to: out)
+        worker.runtime.responseForwarding.appendHit(timeToLive: Int64(ttl), to: out)
         if !persists { out.append("Connection: close\r\n") }
         out.appendLineEnd()
         if length <= Self.copiedBody {

@@ -1,6 +1,5 @@
 import Bytes
 import Coalescing
-import Synchronization
 
 /// The 1xx responses of one fetch, for everybody who waits for it, in order; who joins later gets those that came before
 /// (RFC 9110 §15.2, RFC 8297).
@@ -15,7 +14,7 @@ final class InterimResponses: Sendable {
         var observers: [Observer] = []
     }
 
-    private let state = Mutex(State())
+    private let state = Guarded(State())
 
     /// `tell` is called on `queue` with each response as it is to be sent, those already there first.
     func observe(on queue: any CallbackQueue, _ tell: @escaping @Sendable (ByteSlice) -> Void) {

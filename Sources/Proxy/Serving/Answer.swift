@@ -181,6 +181,12 @@ struct ResponseForwarding: Sendable {
         appendConnection(to: buffer, persists: persists, version: version)
     }
 
+    /// The same for a hit.
+    func appendHit(timeToLive: Int64, to buffer: ByteBuffer) {
+        buffer.append(via)
+        cacheStatus?.writeHit(timeToLive: timeToLive, to: buffer)
+    }
+
     /// Says what the version does not imply (RFC 9112 §9.3).
     func appendConnection(to buffer: ByteBuffer, persists: Bool, version: HTTPVersion) {
         switch version {

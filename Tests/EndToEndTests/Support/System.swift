@@ -61,6 +61,9 @@ enum System {
         return String(decoding: text.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
+    /// The wall clock, in seconds since 1970.
+    static var secondsNow: Int { time(nil) }
+
     static func environment(_ name: String) -> String? {
         unsafe getenv(name).map { unsafe String(cString: $0) }
     }
