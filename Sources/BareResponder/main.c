@@ -1,10 +1,9 @@
 // The barest possible server, the unit of docs/benchmarks.md: one thread, epoll, read, writev. It parses nothing and answers
 // whatever it reads with one fixed response, so what it costs is the kernel's part of a request.
 //
-//     BareResponder PORT BODY-BYTES [counting]
+//     BareResponder PORT BODY-BYTES [counting | closing]
 //
-// With `counting` it looks for the ends of request heads, as pipelining needs it. `Connection: close` is not its business: who asks
-// for it closes the connection.
+// With `counting` it looks for the ends of request heads, as pipelining needs it. With `closing` it says so and closes after each answer.
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -64,7 +63,7 @@ static int requests(ssize_t length, int counting) {
     return found;
 }
 
-static void serve(struct epoll_event event, int counting) {
+static void serve(struct epoll_event event, int counting, int closing) {
     int descriptor = event.data.fd;
     int outcome;
     if (event.events & EPOLLOUT) {
@@ -77,7 +76,7 @@ static void serve(struct epoll_event event, int counting) {
         outcome = length > 0 ? answer(descriptor) : -1;
         if (outcome == 0) arm(descriptor, EPOLLOUT, EPOLL_CTL_MOD);
     }
-    if (outcome < 0) close(descriptor);
+    if (outcome < 0 || (outcome == 1 && closing)) close(descriptor);
 }
 
 static void accept_all(int listener) {
@@ -93,10 +92,11 @@ static void accept_all(int listener) {
 
 int main(int count, char **arguments) {
     if (count < 3) {
-        fprintf(stderr, "usage: BareResponder PORT BODY-BYTES [counting]\n");
+        fprintf(stderr, "usage: BareResponder PORT BODY-BYTES [counting | closing]\n");
         return 64;
     }
-    int counting = count > 3;
+    int counting = count > 3 && strcmp(arguments[3], "counting") == 0;
+    int closing = count > 3 && strcmp(arguments[3], "closing") == 0;
     signal(SIGPIPE, SIG_IGN);
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
@@ -107,7 +107,8 @@ int main(int count, char **arguments) {
     body = malloc(body_length + 1);
     memset(body, 'x', body_length);
     head_length = (size_t)snprintf(head, sizeof head,
-        "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nCache-Control: max-age=3600\r\nContent-Length: %zu\r\n\r\n", body_length);
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nCache-Control: max-age=3600\r\nContent-Length: %zu\r\n%s\r\n",
+        body_length, closing ? "Connection: close\r\n" : "");
 
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), one = 1;
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
@@ -125,7 +126,7 @@ int main(int count, char **arguments) {
         int ready = epoll_wait(poll_set, events, MOST_EVENTS, -1);
         for (int index = 0; index < ready; index++) {
             if (events[index].data.fd == listener) accept_all(listener);
-            else serve(events[index], counting);
+            else serve(events[index], counting, closing);
         }
     }
 }

@@ -1,4 +1,4 @@
-internal import Synchronization
+public import Synchronization
 
 /// A message body that may still be arriving: one writer appends, any number of readers on any thread follow, each with a
 /// cursor of its own. Bytes are kept once, however many read them; a slow reader costs a cursor, not a copy.
