@@ -50,7 +50,8 @@ extension Fetch: ExchangeHandler {
             willBeStored: willBeStored, server: server)
         if facts.contains(.excludesFields) { fetched.leaderResponse = response.withHead(keptHead(head, facts, isForLeader: true)) }
         operation.deliver(fetched)
-        operation.lastLeavePolicy = willBeStored && worker.settings.coalescing.whenLastLeaves == .finish ? .goOn : .cancel
+        let goesOn = plan.isRefresh || worker.settings.coalescing.whenLastLeaves == .finish
+        operation.lastLeavePolicy = willBeStored && goesOn ? .goOn : .cancel
         if operation.lastLeavePolicy == .cancel { operation.cancelIfUnattended() }
     }
 

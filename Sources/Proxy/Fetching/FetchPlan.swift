@@ -15,6 +15,9 @@ struct FetchPlan: Sendable {
     /// whole response is asked for, with the validators of what is stored, and the client's wishes are met from that.
     let isTransparent: Bool
 
+    /// A refresh in the background: it belongs to no client, so it is not cut when nobody waits (RFC 5861 §3).
+    var isRefresh = false
+
     /// Whether the fetch may serve others than the request it was made for.
     var isShared: Bool {
         switch key.kind {

@@ -182,7 +182,8 @@ final class Worker {
         let fetch = Fetch(request, plan: plan, worker: self)
         let operation = FetchOperation(number: shared.nextOperation(), key: plan.key, fetch: LoopBound(fetch, on: loop))
         operation.waiterLimit = settings.coalescing.maxWaiters
-        operation.lastLeavePolicy = plan.isShared && settings.coalescing.whenLastLeaves == .finish ? .goOn : .cancel
+        let goesOn = plan.isRefresh || (plan.isShared && settings.coalescing.whenLastLeaves == .finish)
+        operation.lastLeavePolicy = goesOn ? .goOn : .cancel
         return operation
     }
 

@@ -155,7 +155,7 @@ final class Transaction: DeadlineTarget {
         let variant = resource?.knownVary.first.map { VariantKey(fields.view, under: $0) }
         let plan = FetchPlan(
             key: FetchKey(kind: request.hasAuthorization ? .authorizedGet : .get, primary: request.key, variant: variant),
-            reason: .stale, stored: stored, resource: resource, isTransparent: false)
+            reason: .stale, stored: stored, resource: resource, isTransparent: false, isRefresh: true)
         let store = worker.shared.store
         let refreshed = request
         _ = worker.fetches(of: request).enqueue(
