@@ -14,8 +14,6 @@ let strict: [SwiftSetting] = [
 /// `Lifetimes` lets our own types hand out a `Span` of what they hold.
 let lending = strict + [.enableExperimentalFeature("Lifetimes")]
 
-let collections = Target.Dependency.product(name: "Collections", package: "swift-collections")
-
 let package = Package(
     name: "coalesced",
     products: [
@@ -24,7 +22,6 @@ let package = Package(
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
-        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-http-structured-headers", from: "1.7.0"),
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
@@ -51,16 +48,16 @@ let package = Package(
             dependencies: ["Bytes", .product(name: "Histogram", package: "hdrhistogram-swift")],
             swiftSettings: strict
         ),
-        .target(name: "Storage", dependencies: ["Bytes", "HTTPSemantics", collections], swiftSettings: strict),
+        .target(name: "Storage", dependencies: ["Bytes", "HTTPSemantics"], swiftSettings: strict),
         .target(
             name: "Upstream",
-            dependencies: ["Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Telemetry", collections],
+            dependencies: ["Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Telemetry"],
             swiftSettings: lending
         ),
         .target(
             name: "Proxy",
             dependencies: [
-                "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Storage", "Telemetry", "Upstream", collections,
+                "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Storage", "Telemetry", "Upstream",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: lending

@@ -34,12 +34,12 @@ func head(_ text: String) -> HeadBlock {
     for line in text.split(separator: "\n") {
         guard let colon = line.firstIndex(of: ":") else { continue }
         let start = buffer.count
-        buffer.append(String(line[..<colon]))
+        buffer.append(string: String(line[..<colon]))
         let nameEnd = buffer.count
         buffer.append(": ")
         let valueStart = buffer.count
         let value = line[line.index(after: colon)...].drop { $0 == " " }
-        buffer.append(withDates(value))
+        buffer.append(string: withDates(value))
         let field = KnownField.recognise(Array(line[..<colon].utf8).span)
         lines.append(FieldLine(name: ByteRange(start..<nameEnd), value: ByteRange(valueStart..<buffer.count), field: field))
         present.insert(field)
