@@ -17,11 +17,13 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     /// What its `Vary` nominates, and what the request that caused it said there (RFC 9111 §4.1).
     public let varyRule: VaryRule
     public let variantKey: VariantKey
+    /// The cache groups it belongs to (RFC 9875); mostly none.
+    public let groups: [String]
     private let uses: Atomic<UInt8>
 
     public init(
         readyHead: ByteSlice, head: HeadBlock, facts: ResponseFacts, body: GrowingBody,
-        varyRule: VaryRule = .none, variantKey: VariantKey = .none
+        varyRule: VaryRule = .none, variantKey: VariantKey = .none, groups: [String] = []
     ) {
         self.readyHead = readyHead
         self.head = head
@@ -29,6 +31,7 @@ public final class StoredResponse: Sendable, EvictionCandidate {
         self.body = body
         self.varyRule = varyRule
         self.variantKey = variantKey
+        self.groups = groups
         uses = Atomic(0)
     }
 

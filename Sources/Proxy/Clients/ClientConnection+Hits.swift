@@ -27,7 +27,7 @@ extension ClientConnection {
         keys.write(head, fields, route.key)
         let key = keys.bytes
         guard let resource = worker.shared.store.resource(hash: keys.hashed(), key: key.span),
-              let stored = resource.response(matching: fields),
+              let stored = resource.response(matching: fields), stored.groups.isEmpty,
               case .fresh(let age, let ttl) = stored.facts.reuse(for: .none, at: worker.moment),
               let length = stored.body.completeLength, let pieces = stored.body.completePieces else { return false }
         stored.noteUse()

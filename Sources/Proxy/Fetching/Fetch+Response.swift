@@ -33,7 +33,7 @@ extension Fetch: ExchangeHandler {
             return serve(stale, source: .staleOnError, status: status.code)
         }
         state = .streaming
-        if Invalidation.applies(method: request.method, status: status) { worker.invalidate(request, answeredBy: head.fields) }
+        if Invalidation.applies(method: request.method, status: status) { worker.invalidate(request, answeredBy: head.fields, status: status) }
         let policy = request.route.policy
         let facts = ResponseFacts(status: status, fields: head.fields, requested: sentAt, received: now, policy: policy)
         if request.method == .head { freshenFromHead(head, facts) }
@@ -101,7 +101,7 @@ extension Fetch: ExchangeHandler {
         let fields = request.fields
         return StoredResponse(
             readyHead: kept.bytes, head: kept, facts: facts, body: body, varyRule: rule,
-            variantKey: VariantKey(fields.view, under: rule))
+            variantKey: VariantKey(fields.view, under: rule), groups: CacheGroups.groups(of: head.fields))
     }
 
     func keptHead(_ head: borrowing ReceivedHead, _ facts: ResponseFacts, isForLeader: Bool) -> HeadBlock {

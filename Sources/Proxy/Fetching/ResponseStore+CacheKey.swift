@@ -26,7 +26,16 @@ extension ResponseStore {
 extension StoredResponse {
     /// The same body under another head.
     func with(head: HeadBlock, facts: ResponseFacts) -> StoredResponse {
-        StoredResponse(readyHead: head.bytes, head: head, facts: facts, body: body, varyRule: varyRule, variantKey: variantKey)
+        StoredResponse(
+            readyHead: head.bytes, head: head, facts: facts, body: body, varyRule: varyRule, variantKey: variantKey,
+            groups: CacheGroups.groups(of: head.view))
+    }
+
+    /// The same, to be validated before it is used again.
+    var invalidated: StoredResponse {
+        var facts = facts
+        facts.invalidate()
+        return with(head: head, facts: facts)
     }
 
     func withHead(_ head: HeadBlock) -> StoredResponse { with(head: head, facts: facts) }

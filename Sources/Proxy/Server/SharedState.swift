@@ -12,6 +12,7 @@ public final class SharedState: Sendable {
     let storage: StorageSettings
     let keyHash = KeyedHash.random()
     let names = NameResolution()
+    let groups = GroupInvalidations()
     /// Open client connections over all loops.
     let connections = Atomic<Int>(0)
     private let operations = Atomic<UInt64>(0)

@@ -1,12 +1,15 @@
 import Bytes
 import Coalescing
 import HTTPSemantics
+import Libevent
 import Storage
 
 extension Worker {
     /// An unsafe request succeeded (RFC 9111 §4.4): what is stored for its target, and for the targets of the same origin that its
     /// response names, is used no more; nor is what is on its way for them shared or stored as if it came afterwards.
-    func invalidate(_ request: ClientRequest, answeredBy response: FieldView) {
+    func invalidate(_ request: ClientRequest, answeredBy response: FieldView, status: Status) {
+        let groups = CacheGroups.invalidated(by: response, method: request.method, status: status)
+        if !groups.isEmpty { shared.groups.invalidate(groups, of: request.authority, at: loop.now) }
         invalidate(request.key, at: request.route.origin)
         let (fields, target) = (request.fields, request.head.target)
         let pathAndQuery = ByteBuffer(capacity: 128)

@@ -32,6 +32,14 @@ final class ClientRequest: Sendable {
         case .length, .chunked, .untilClose: true
         }
     }
+    /// The host and port that were asked for, as the key has them. Not for the hot path.
+    var authority: String {
+        let fields = fields
+        let buffer = ByteBuffer(capacity: 64)
+        buffer.appendKeyHost(fields.bytes.span.extracting(head.authority.range), defaultPort: 80)
+        return String(buffer.span)
+    }
+
     /// How many more times the request may be forwarded, where it is OPTIONS and says so (RFC 9110 §7.6.2); at least 1 once admitted.
     var maxForwards: Int? {
         guard method == .options else { return nil }

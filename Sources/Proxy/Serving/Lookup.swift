@@ -1,7 +1,7 @@
 import HTTPSemantics
 import Storage
 
-/// What is to be done for one request, told from what is stored. Pure: no lock, no clock.
+/// What is to be done for one request, told from what is stored. No clock.
 enum Lookup: Sendable {
     /// Answer with the stored response. `refreshes`: and fetch it anew in the background, if nobody does so yet.
     case serve(StoredResponse, Reuse, refreshes: Bool)
@@ -13,14 +13,21 @@ enum Lookup: Sendable {
     /// - Parameters:
     ///   - resource: what is known under the request's primary key.
     ///   - alone: the number of a fetch for this request alone, should it need one.
-    init(_ request: ClientRequest, resource: CachedResource?, at now: Moment, isCoalescing: Bool, alone: @autoclosure () -> UInt64) {
+    ///   - groups: which cache groups were invalidated.
+    init(
+        _ request: ClientRequest, resource: CachedResource?, groups: GroupInvalidations, at now: Moment, isCoalescing: Bool,
+        alone: @autoclosure () -> UInt64
+    ) {
         let fields = request.fields
         let scope = RequestScope(fields.view, method: request.method, hasContent: request.hasContent)
         if case .own(let reason) = scope {
             self = .fetch(Self.own(request, alone(), reason == .method ? .method : .bypass))
             return
         }
-        let selected = resource?.response(matching: fields.view)
+        var selected = resource?.response(matching: fields.view)
+        if let stored = selected, !stored.groups.isEmpty, groups.hold(against: stored, of: request.authority) {
+            selected = stored.invalidated
+        }
         if let selected, request.route.isCached {
             switch selected.facts.reuse(for: request.directives, at: now) {
             case .fresh(let age, let ttl):

@@ -85,7 +85,7 @@ final class Transaction: DeadlineTarget {
         let resource = worker.shared.store.resource(request.key)
         let isCoalescing = worker.settings.coalescing.isEnabled && !mustGoAlone
         switch Lookup(
-            request, resource: resource, at: worker.moment, isCoalescing: isCoalescing, alone: worker.shared.nextOperation()) {
+            request, resource: resource, groups: worker.shared.groups, at: worker.moment, isCoalescing: isCoalescing, alone: worker.shared.nextOperation()) {
         case .serve(let stored, let reuse, let refreshes):
             if refreshes { refresh(stored, resource) }
             serve(stored, reuse)
