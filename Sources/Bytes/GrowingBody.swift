@@ -85,7 +85,7 @@ public final class GrowingBody: Sendable {
     package static let laterPieceSize = 64 * 1024
     /// Only full pieces are given up, so up to one piece stays when all is read. The mark at which a paused writer
     /// goes on, half of the window, must not be below that, or it would wait for ever.
-    static let smallestWindow = 2 * laterPieceSize
+    package static let smallestWindow = 2 * laterPieceSize
     private let expectedLength: Int?
 
     /// - Parameters:

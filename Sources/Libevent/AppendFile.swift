@@ -35,15 +35,26 @@ public struct AppendFile: ~Copyable {
         unsafe bytes.withUnsafeBytes { bytes in
             var written = 0
             while written < bytes.count {
+                // A pipe that nobody reads must not hold its writer for ever: it may want to end.
+                guard isReady() else { return (written, SystemError(.write, code: EAGAIN)) }
                 // In bounds by the loop's condition.
                 let count = retryingInterrupted {
-                    unsafe Glibc.write(descriptor.rawValue, bytes.baseAddress.map { unsafe $0 + written }, bytes.count - written)
+                    unsafe Glibc.write(descriptor.rawValue, bytes.baseAddress.map { unsafe $0 + written }, min(bytes.count - written, atOnce))
                 }
                 guard count >= 0 else { return (written, .last(.write)) }
                 written += count
             }
             return (written, nil)
         }
+    }
+
+    /// What a pipe takes without waiting once it is ready; files take anything.
+    private var atOnce: Int { path == nil ? Int(PIPE_BUF) : .max }
+
+    private func isReady() -> Bool {
+        guard path == nil else { return true }
+        var target = pollfd(fd: descriptor.rawValue, events: Int16(POLLOUT), revents: 0)
+        return unsafe poll(&target, 1, 1000) > 0
     }
 
     private static func open(_ path: String) throws(SystemError) -> Descriptor {

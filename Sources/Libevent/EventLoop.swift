@@ -14,6 +14,7 @@ internal import Glibc
     private var clockIsFresh = false
     private var monotonic: Int64 = 0
     private var wallClock: Int64 = 0
+    private var wallClockMillis: Int64 = 0
 
     private var wakeUp: Watch?
     private var batch: [LoopHandle.Job] = []
@@ -159,6 +160,12 @@ extension EventLoop {
         return monotonic
     }
 
+    /// The same in milliseconds.
+    public var wallClockMilliseconds: Int64 {
+        if !clockIsFresh { readClocks() }
+        return wallClockMillis
+    }
+
     /// Seconds since 1970 as the wall clock has it, read together with `now`.
     public var wallClockSeconds: Int64 {
         if !clockIsFresh { readClocks() }
@@ -171,6 +178,7 @@ extension EventLoop {
         monotonic = Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
         unsafe clock_gettime(CLOCK_REALTIME, &time)
         wallClock = Int64(time.tv_sec)
+        wallClockMillis = wallClock * 1000 + Int64(time.tv_nsec) / 1_000_000
         // Outside of `run` there is no iteration whose beginning would make the reading stale.
         clockIsFresh = isRunning
     }

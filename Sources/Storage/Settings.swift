@@ -15,7 +15,7 @@ public struct StorageSettings: Sendable, Equatable {
     /// that two loops seldom meet.
     public var shards = 64
     /// Bytes of a response that is not stored which may wait for its slowest reader.
-    public var streamingWindow = 1 << 20
+    public var streamingWindow = 256 << 10
     /// Share of the S3-FIFO probation queue, in percent: the ten of the paper (Yang et al., SOSP 2023).
     public var smallQueuePercent = 10
 

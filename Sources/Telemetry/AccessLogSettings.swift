@@ -9,6 +9,15 @@ public struct AccessLogSettings: Sendable, Equatable {
     public var ringCapacity = LogSettings.ringCapacity
 
     public init() {}
+
+    /// Where it goes, for messages.
+    public var path: String {
+        switch target {
+        case .off: "off"
+        case .standardOutput: "stdout"
+        case .file(let path): path
+        }
+    }
 }
 
 /// Where the access log goes.

@@ -18,7 +18,7 @@ public final class UpstreamConnection: Socket {
     /// Request content held for a slow origin before the client is made to wait, in bytes: a few socket buffers.
     static let contentHighWater = 256 << 10
 
-    private enum Waiting { case connect, firstByte, progress, idle }
+    private enum Waiting { case connect, head, progress, idle }
 
     let server: Int
     public let address: SocketAddress
@@ -186,8 +186,9 @@ public final class UpstreamConnection: Socket {
             }
         }
         disarmWrite()
-        if requestIsSent {
-            if !hasReceivedBytes { due(.firstByte, after: pool.settings.firstByteTimeout) }
+        if reader?.isInBody != true {
+            // While the client still sends its content, nothing can be asked of the origin.
+            if requestIsSent { due(.head, after: pool.settings.firstByteTimeout) } else { deadline.clear() }
         }
         if contentIsHeldBack, (outgoing?.count ?? 0) < Self.contentHighWater / 2 {
             contentIsHeldBack = false
@@ -288,6 +289,12 @@ public final class UpstreamConnection: Socket {
         guard phase == .leased else { return }
         input?.consume(length)
         reader?.headTaken()
+        if reader?.isInBody == true {
+            due(.progress, after: pool.settings.noProgressTimeout)
+        } else {
+            // An interim response: the origin is at work.
+            due(.head, after: pool.settings.firstByteTimeout)
+        }
     }
 
     private func switchProtocols(_ exchange: Exchange, _ input: ByteBuffer, _ length: Int) {
@@ -340,11 +347,12 @@ public final class UpstreamConnection: Socket {
 
     // MARK: Time
 
+    /// Bytes went either way. The time to the end of the head is not prolonged by them: a head that drips is as bad as none.
     private func progressed() {
         switch deadline.waitsFor {
-        case .connect, .idle: break
+        case .connect, .idle, .head: break
         case .progress: due(.progress, after: pool.settings.noProgressTimeout)
-        case .firstByte, nil: if hasReceivedBytes, !readingIsPaused { due(.progress, after: pool.settings.noProgressTimeout) }
+        case nil: if reader?.isInBody == true, !readingIsPaused { due(.progress, after: pool.settings.noProgressTimeout) }
         }
     }
 
@@ -360,7 +368,7 @@ public final class UpstreamConnection: Socket {
             let exchange = exchange
             end()
             exchange?.connected(UpstreamError(.connectTimeout, detail: "\(address): no connection in time"))
-        case .due(.firstByte): fail(.headTimeout, "no response in time")
+        case .due(.head): fail(.headTimeout, "no response head in time")
         case .due(.progress): fail(hasReceivedBytes ? .bodyTimeout : .headTimeout, "no progress in time")
         case .due(.idle): end()
         }

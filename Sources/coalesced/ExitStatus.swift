@@ -19,7 +19,7 @@ extension ProxyServer.StartError {
             case .noPermission: ExitStatus.noPermission
             }
         case .system: ExitStatus.unavailable
-        case .accessLog(let error):
+        case .accessLog(let error, _):
             error.code == EACCES || error.code == EPERM ? ExitStatus.noPermission : ExitStatus.configuration
         }
     }

@@ -31,8 +31,10 @@ enum System {
     }
 
     /// Writes `text` to standard error at once, so that lines of several threads do not mix. Nobody is left to tell if it
-    /// fails.
+    /// fails. A pipe that nobody reads loses the line: an event loop may be writing, which must not wait.
     static func writeError(_ text: String) {
+        var target = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
+        guard unsafe poll(&target, 1, 0) > 0 else { return }
         var text = text
         // The kernel reads as many bytes as there are.
         _ = text.withUTF8 { unsafe write(STDERR_FILENO, $0.baseAddress, $0.count) }

@@ -21,11 +21,11 @@ extension ClientConnection {
         _ status: Status, _ explanation: StaticString, extra: StaticString, head: RequestHead?, fields: HeadBlock?
     ) {
         let buffer = ByteBuffer(capacity: 512)
-        worker.errors.write(
+        let content = worker.errors.write(
             status, explanation, provenance: nil, persists: keepsAlive, version: head?.version ?? .http11,
             date: worker.loop.wallClockSeconds, isHead: head?.method == .head, extra: extra, to: buffer)
         refusal = (status.code, head, fields)
-        send(buffer, .none, .sized, passesTrailers: false)
+        send(buffer, content, .sized, passesTrailers: false)
     }
 
     /// Closes with what was sent on its way: waits for the peer to read it, for a bounded time (RFC 9112 §9.6).

@@ -133,7 +133,8 @@ extension ClientConnection: TransactionClient {
                 transaction.request, transaction.provenance, status: firstByteSent == 0 && isAborted ? 0 : transaction.status,
                 began: requestBegan, firstByte: firstByteSent, bodyBytes: delivered, isAborted: isAborted, client: peerText)
         } else if let refusal {
-            worker.record(refused: refusal.status, refusal.head, refusal.fields, began: requestBegan, client: peerText)
+            worker.record(
+                refused: refusal.status, refusal.head, refusal.fields, began: requestBegan, bodyBytes: delivered, client: peerText)
         }
     }
 }

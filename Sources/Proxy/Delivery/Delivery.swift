@@ -30,7 +30,8 @@ final class Delivery {
     enum Source {
         case none
         case complete(CompleteBodyReader)
-        case arriving(GrowingBody, GrowingBody.Cursor)
+        /// `part`: only this part of the body, which then has a known length.
+        case arriving(GrowingBody, GrowingBody.Cursor, part: Range<Int>?)
         /// The body cannot be had any more: the response ends short.
         case lost
     }
@@ -60,13 +61,13 @@ final class Delivery {
 
     /// The body that is still arriving, if this follows one.
     var followed: GrowingBody? {
-        if case .arriving(let body, _) = source { return body }
+        if case .arriving(let body, _, _) = source { return body }
         return nil
     }
 
     /// Leaves the body: what only this client still needed is freed.
     func detach() {
-        if case .arriving(let body, let cursor) = source { body.detach(cursor) }
+        if case .arriving(let body, let cursor, _) = source { body.detach(cursor) }
         source = .none
     }
 
@@ -113,13 +114,38 @@ final class Delivery {
             // Its length is known, so it is never sent in chunks.
             reader.gather(into: list)
             return .complete
-        case .arriving(let body, let cursor):
+        case .arriving(let body, var cursor, let part?):
+            return preparePart(part, of: body, &cursor, list)
+        case .arriving(let body, let cursor, nil):
             slices.removeAll(keepingCapacity: true)
             let (phase, reachesEnd) = body.read(at: cursor, into: &slices, limit: GatherList.capacity / 2)
             if framing == .chunked {
                 return prepareChunk(list, phase, reachesEnd, body)
             }
             for slice in slices { list.append(slice) }
+            return Self.end(phase, reachesEnd)
+        }
+    }
+
+    /// Steps over what stands before the part, then offers the part as far as it is there.
+    private func preparePart(_ part: Range<Int>, of body: GrowingBody, _ cursor: inout GrowingBody.Cursor, _ list: GatherList) -> End {
+        while true {
+            slices.removeAll(keepingCapacity: true)
+            let (phase, reachesEnd) = body.read(at: cursor, into: &slices, limit: GatherList.capacity / 2)
+            let available = slices.reduce(0) { $0 + $1.count }
+            let ahead = min(available, part.lowerBound - cursor.offset)
+            if ahead > 0 {
+                body.advance(&cursor, by: ahead)
+                source = .arriving(body, cursor, part: part)
+                continue
+            }
+            var left = cursor.offset >= part.lowerBound ? part.upperBound - cursor.offset : 0
+            if cursor.offset >= part.upperBound { return .complete }
+            for slice in slices where left > 0 {
+                let piece = min(left, slice.count)
+                list.append(slice[0..<piece])
+                left -= piece
+            }
             return Self.end(phase, reachesEnd)
         }
     }
@@ -175,9 +201,9 @@ final class Delivery {
         case .complete(var reader):
             reader.advance(by: ofBody)
             source = .complete(reader)
-        case .arriving(let body, var cursor):
+        case .arriving(let body, var cursor, let part):
             body.advance(&cursor, by: ofBody)
-            source = .arriving(body, cursor)
+            source = .arriving(body, cursor, part: part)
             if framing == .chunked { chunkRemaining -= ofBody }
         }
     }

@@ -41,6 +41,10 @@ extension Fetch: ExchangeHandler {
             method: request.method, request: request.directives, hasAuthorization: request.hasAuthorization, policy: policy)
         let length = request.method == .head ? head.head.contentLength.map { Int(clamping: $0) } : head.head.framing.announcedLength
         willBeStored = isStorable(facts) && (length ?? 0) <= worker.storage.maxObjectSize
+        if plan.isShared, !willBeStored, status == .ok, request.fields.present.contains(.range),
+           length ?? 0 > worker.storage.maxObjectSize || !sharing.isForSeveral {
+            return letEveryoneAskAlone(because: sharing)
+        }
         let response = makeResponse(head, facts, length: length, keepsWhole: willBeStored || sharing.isForSeveral)
         self.response = response
         operation.interims.end()
@@ -48,11 +52,23 @@ extension Fetch: ExchangeHandler {
         var fetched = FetchedResponse(
             leader: request, response: response, source: .origin, sharing: sharing, originStatus: status.code, length: length,
             willBeStored: willBeStored, server: server)
+        fetched.hasAge = head.fields.contains(.age)
         if facts.contains(.excludesFields) { fetched.leaderResponse = response.withHead(keptHead(head, facts, isForLeader: true)) }
         operation.deliver(fetched)
         let goesOn = plan.isRefresh || worker.settings.coalescing.whenLastLeaves == .finish
         operation.lastLeavePolicy = willBeStored && goesOn ? .goOn : .cancel
         if operation.lastLeavePolicy == .cancel { operation.cancelIfUnattended() }
+    }
+
+    /// The whole was asked for so that all could have their parts of it; but it will not be kept, and a part of it may be little. Those
+    /// who wait ask for what they want themselves, and so does whoever comes soon.
+    private func letEveryoneAskAlone(because sharing: Sharing) {
+        let reason: NotSharedReason = if case .nobody(let reason) = sharing { reason } else { .range }
+        let until = worker.loop.now + worker.settings.coalescing.unshareableTTL.nanoseconds
+        worker.shared.store.markUnshareable(request.key, until: until, reason: reason)
+        let exchange = exchange
+        finish(.failure(OperationError.released))
+        exchange?.cancel()
     }
 
     /// Before anybody gets the response: who may come later must find it where they look, or find that they may not have it.
@@ -94,7 +110,7 @@ extension Fetch: ExchangeHandler {
         let handle = loop.handle
         let body = GrowingBody(
             budget: worker.shared.budget, expectedLength: length,
-            window: keepsWhole ? nil : worker.storage.streamingWindow
+            window: keepsWhole ? nil : worker.shared.streamingWindow
         ) { handle.post { bound.value.bodyHasRoom() } }
         let rule = facts.contains(.varies) ? VaryRule(head.fields) ?? .none : .none
         let kept = keptHead(head, facts, isForLeader: plan.isTransparent && !willBeStored)
@@ -137,7 +153,7 @@ extension Fetch: ExchangeHandler {
         willBeStored = false
         operation?.close()
         operation?.lastLeavePolicy = .cancel
-        response.body.limit(toWindow: worker.storage.streamingWindow)
+        response.body.limit(toWindow: worker.shared.streamingWindow)
         operation?.cancelIfUnattended()
     }
 

@@ -25,6 +25,8 @@ struct FetchedResponse: Sendable {
     let length: Int?
     /// Whether it will be stored once complete.
     let willBeStored: Bool
+    /// Whether it came with an `Age`: then it was not made for this request, and its age is told (RFC 9111 §5.1).
+    var hasAge = false
     /// The address of the server that answered, as text.
     let server: String
 

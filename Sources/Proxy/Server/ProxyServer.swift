@@ -21,13 +21,13 @@ public final class ProxyServer {
     public enum StartError: Error, CustomStringConvertible {
         case listen(ListenError)
         case system(SystemError)
-        case accessLog(SystemError)
+        case accessLog(SystemError, path: String)
 
         public var description: String {
             switch self {
             case .listen(let error): "\(error)"
             case .system(let error): "\(error)"
-            case .accessLog(let error): "the access log cannot be opened: \(error)"
+            case .accessLog(let error, let path): "the access log \(path) cannot be opened: \(error.message)"
             }
         }
     }
@@ -99,7 +99,7 @@ public final class ProxyServer {
         do throws(SystemError) {
             accessLog = try AccessLog(accessLogSettings, rings: rings, log: log)
         } catch {
-            throw .accessLog(error)
+            throw .accessLog(error, path: accessLogSettings.path)
         }
     }
 

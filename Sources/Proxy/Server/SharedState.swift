@@ -30,6 +30,15 @@ public final class SharedState: Sendable {
     /// Bytes of bodies that are on their way, or evicted while somebody reads them.
     public var inFlightBytes: Int { max(0, budget.used - store.bytes) }
 
-    /// Whether bodies on their way take as much as they may: nothing new is fetched until some are done.
-    var isOverloaded: Bool { inFlightBytes >= storage.inFlightLimit }
+    /// Whether bodies on their way take their share and there is nothing left to borrow: nothing new is fetched until some are done.
+    var isOverloaded: Bool { inFlightBytes >= storage.inFlightLimit && budget.limit - budget.used < Self.smallestLoan }
+
+    /// Bytes: a body of a few pieces.
+    private static let smallestLoan = 256 << 10
+
+    /// What a body that is not kept whole may retain for its slowest reader: less when memory runs short, so that many slow readers
+    /// of large responses cannot take all of it.
+    var streamingWindow: Int {
+        inFlightBytes > storage.inFlightLimit / 2 ? min(storage.streamingWindow, GrowingBody.smallestWindow) : storage.streamingWindow
+    }
 }

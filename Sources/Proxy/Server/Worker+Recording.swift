@@ -21,8 +21,10 @@ extension Worker {
         append(record, request.head, fields.view, client: client, server: provenance.server)
     }
 
-    func record(refused status: UInt16, _ head: RequestHead?, _ fields: HeadBlock?, began: Int64, client: ByteSlice) {
-        var record = makeRecord(status: status, began: began, firstByte: loop.now, bodyBytes: 0)
+    func record(
+        refused status: UInt16, _ head: RequestHead?, _ fields: HeadBlock?, began: Int64, bodyBytes: UInt64, client: ByteSlice
+    ) {
+        var record = makeRecord(status: status, began: began, firstByte: loop.now, bodyBytes: bodyBytes)
         record.verdict = .refused
         guard let head, let fields else {
             count(.other, record)
@@ -46,7 +48,7 @@ extension Worker {
         let now = loop.now
         let began = began == 0 ? now : began
         var record = TransactionRecord(
-            started: loop.wallClockSeconds * 1000 - (now - began) / 1_000_000, duration: UInt64(max(0, now - began)),
+            started: loop.wallClockMilliseconds - (now - began) / 1_000_000, duration: UInt64(max(0, now - began)),
             firstByte: firstByte == 0 ? nil : UInt64(max(0, firstByte - began)))
         record.status = status
         record.bodyBytesSent = bodyBytes

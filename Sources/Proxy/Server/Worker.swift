@@ -47,7 +47,7 @@ final class Worker {
     private var onIdle: (() -> Void)?
     private let logMark: @Sendable () -> Void
 
-    enum NoticeKind: Hashable, Sendable { case malformed, timeout, upstream, accept, capacity }
+    enum NoticeKind: Hashable, Sendable { case malformed, timeout, upstream, accept, capacity, memory }
 
     /// - Parameter logMark: called when the access log should be written soon.
     init(
@@ -141,10 +141,10 @@ final class Worker {
     private func turnAway(_ descriptor: consuming Descriptor) {
         let socket = Socket(adopting: descriptor, on: loop)
         let buffer = ByteBuffer(capacity: 512)
-        errors.write(
+        let content = errors.write(
             .serviceUnavailable, "There are too many connections.", provenance: nil, persists: false,
             date: loop.wallClockSeconds, to: buffer)
-        _ = socket.write(buffer.span)
+        _ = Delivery(head: buffer, source: content, framing: .sized).pump(on: socket, gather) { _ in }
         socket.close()
     }
 
@@ -206,7 +206,11 @@ final class Worker {
     func noteTimeout(_ peer: SocketAddress) { notice(.timeout, "request from \(peer) did not arrive in time, answered 408") }
 
     func noteUpstreamFailure(_ error: UpstreamError, of request: ClientRequest) {
-        notice(.upstream, "upstream \(request.route.origin.settings.name) failed: \(error)")
+        notice(.upstream, "upstream \(request.route.origin.settings.name) failed for \(request.summary): \(error)")
+    }
+
+    func noteOverload() {
+        notice(.memory, "bodies on their way take \(shared.inFlightBytes) of \(shared.budget.limit) bytes: requests get 503 until some are done")
     }
 
     /// The access log should be written soon.

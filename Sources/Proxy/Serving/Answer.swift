@@ -34,10 +34,13 @@ struct Answer {
             (status, content, self.length) = (.notModified, .none, nil)
             return
         }
-        if !isOwn, stored == .ok, let length, response.body.completeLength != nil, let range = RangeRequest(asked.view, method: request.method),
+        if !isOwn, stored == .ok, let length, let range = RangeRequest(asked.view, method: request.method),
            range.specs.count <= maxRanges, RangeCondition.holds(asked.view, stored: own.view, facts: response.facts) {
             switch range.resolve(length: length) {
             case .whole:
+                break
+            case .multiple where response.body.completeLength == nil:
+                // Several parts in the order they were asked for cannot be sent as the bytes come.
                 break
             case .single(let part):
                 (status, content, self.length) = (.partialContent, .part(part), part.count)
@@ -72,10 +75,15 @@ struct Answer {
     /// What a delivery reads from.
     func source() -> Delivery.Source {
         guard let pieces = response.body.completePieces, let bodyLength = response.body.completeLength, length != nil else {
-            guard case .whole = content else { return .none }
+            let part: Range<Int>?
+            switch content {
+            case .none, .parts: return .none
+            case .whole: part = nil
+            case .part(let range): part = range
+            }
             // The beginning is gone only when the body was cut to a window before this reader came, which closes the fetch to it.
             guard let cursor = response.body.attach() else { return .lost }
-            return .arriving(response.body, cursor)
+            return .arriving(response.body, cursor, part: part)
         }
         switch content {
         case .none: return .none
@@ -121,8 +129,7 @@ struct Answer {
         case .chunked: buffer.appendFraming(.chunked)
         case .untilClose: break
         }
-        // RFC 9111 §5.1: what was not made for this request tells its age; what came with one keeps it, grown.
-        if provenance.forwarded == nil || provenance.verdict == .revalidated || response.facts.age(at: response.facts.received) > 0 {
+        if provenance.tellsAge {
             buffer.appendField("Age", UInt64(response.facts.age(at: now)))
         }
         forwarding.append(to: buffer, provenance, persists: persists && framing != .untilClose, version: version)

@@ -32,6 +32,12 @@ final class ClientRequest: Sendable {
         case .length, .chunked, .untilClose: true
         }
     }
+    /// Method, host and target, for the diagnostics log.
+    var summary: String {
+        let bytes = fields.bytes
+        return "\(String(bytes[head.methodRange.range])) \(authority) \(String(bytes[head.target.whole.range]))"
+    }
+
     /// The host and port that were asked for, as the key has them. Not for the hot path.
     var authority: String {
         let fields = fields

@@ -14,13 +14,14 @@ struct ErrorResponses: ~Copyable {
         self.proxyStatus = proxyStatus
     }
 
+    /// Writes the head; gives the content that goes with it.
     /// - Parameters:
     ///   - explanation: one sentence; the content is the status and this.
     ///   - provenance: `nil` for what was refused before any look-up: it says nothing of the cache.
     func write(
         _ status: Status, _ explanation: StaticString, provenance: Provenance?, upstream: UpstreamError? = nil,
         persists: Bool, version: HTTPVersion = .http11, date: Int64, isHead: Bool = false, extra: StaticString = "", to buffer: ByteBuffer
-    ) {
+    ) -> Delivery.Source {
         let content = ByteBuffer(capacity: 160)
         content.append(decimal: UInt64(status.code))
         content.append(" ")
@@ -44,6 +45,6 @@ struct ErrorResponses: ~Copyable {
             forwarding.appendConnection(to: buffer, persists: persists, version: version)
         }
         buffer.appendLineEnd()
-        if !isHead { buffer.append(content.span) }
+        return isHead ? .none : .complete(CompleteBodyReader([content.copied()], part: 0..<content.count))
     }
 }

@@ -61,8 +61,6 @@ enum Lookup: Sendable {
         _ request: ClientRequest, _ resource: CachedResource?, _ selected: StoredResponse?, at now: Moment,
         isCoalescing: Bool, alone: @autoclosure () -> UInt64
     ) -> FetchPlan {
-        // The whole may be much more than the part that is wanted: a part that is not here is the origin's to give.
-        if request.fields.present.contains(.range), selected == nil { return own(request, alone(), .partial) }
         if request.directives.noStore { return own(request, alone(), .request) }
         let marker = resource?.unshareable(at: now, hasAuthorization: request.hasAuthorization)
         if let marker, selected == nil || marker != .noCache { return own(request, alone(), .bypass) }

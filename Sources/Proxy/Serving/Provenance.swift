@@ -19,6 +19,8 @@ struct Provenance {
     var timeToLive: Int64?
     /// Why it was not shared or stored, or what else was special (RFC 9211 §2.8).
     var detail: StaticString?
+    /// Whether the response was not made for this request, so that its age is told (RFC 9111 §5.1).
+    var tellsAge = false
     /// The address of the server that answered, as text.
     var server = ""
 
@@ -82,6 +84,20 @@ extension Refusal {
 }
 
 extension UpstreamError {
+    /// What a client is told.
+    var explanation: StaticString {
+        switch failure {
+        case .unavailable: "No server of the origin can be asked at the moment."
+        case .resolve: "The origin's name could not be resolved."
+        case .connect: "The origin refused the connection or could not be reached."
+        case .connectTimeout: "The origin did not accept a connection in time."
+        case .send, .closed: "The origin closed the connection before it answered."
+        case .headTimeout: "The origin did not answer in time."
+        case .head: "The origin's answer is not valid HTTP."
+        case .body, .bodyTimeout: "The origin's answer broke off."
+        }
+    }
+
     /// The failure's public name, for `detail`.
     var token: StaticString {
         switch failure {

@@ -102,7 +102,10 @@ final class Transaction: DeadlineTarget {
 
     private func fetch(_ plan: FetchPlan, seen: CachedResource?) {
         stale = plan.stored
-        guard !worker.shared.isOverloaded else { return boundExceeded("memory") }
+        guard !worker.shared.isOverloaded else {
+            worker.noteOverload()
+            return boundExceeded("memory-full")
+        }
         let waiter = waiter(for: plan)
         let store = worker.shared.store
         let result = worker.fetches(of: request).enqueue(
@@ -122,6 +125,7 @@ final class Transaction: DeadlineTarget {
             provenance.role = plan.isShared ? .led : .alone
             worker.metrics.add(.coalescing(.led))
             wait(for: operation, token)
+            limitWait()
             if !plan.isShared {
                 ownFetch = operation.work
                 operation.work.client = self
@@ -130,7 +134,7 @@ final class Transaction: DeadlineTarget {
             provenance.role = late ? .joinedLate : .joined
             worker.metrics.add(.coalescing(late ? .joinedLate : .joined))
             wait(for: operation, token)
-            deadline.set((), at: worker.loop.now + worker.settings.coalescing.waitTimeout.nanoseconds, for: self, on: worker.loop.deadlines)
+            limitWait()
         case .refused(let reason, let operation):
             worker.metrics.add(.coalescing(.refused))
             boundExceeded(reason.token, by: operation)
@@ -147,6 +151,11 @@ final class Transaction: DeadlineTarget {
         provenance.operation = operation.number
         let bound = LoopBound(self, on: worker.loop)
         operation.interims.observe(on: worker.loop.handle) { bound.value.received(interim: $0) }
+    }
+
+    private func limitWait() {
+        let patience = worker.settings.coalescing.waitTimeout.nanoseconds
+        deadline.set((), at: worker.loop.now + patience, for: self, on: worker.loop.deadlines)
     }
 
     /// Fetches anew what is served stale, for nobody in particular (RFC 5861 §3): it neither delays nor dies with this request.
@@ -205,11 +214,21 @@ final class Transaction: DeadlineTarget {
         case .nothing: return nil
         case .later(let time): return time
         case .due:
-            if case .waiting(let operation, let token) = state, operation.leave(token) {
+            guard case .waiting(let operation, let token) = state else { return nil }
+            // Who leads waits as long as the origin is given; but not for ever for its place.
+            if isLeading, operation.phase == .executing { return nil }
+            if operation.leave(token) {
                 state = .new
-                boundExceeded("wait-timeout", by: operation)
+                boundExceeded("wait-timeout", by: isLeading ? nil : operation)
             }
             return nil
+        }
+    }
+
+    private var isLeading: Bool {
+        switch provenance.role {
+        case .led, .alone: true
+        case .none, .joined, .joinedLate: false
         }
     }
 
@@ -221,12 +240,12 @@ final class Transaction: DeadlineTarget {
             return serve(stale, .staleAccepted(age: stale.facts.age(at: worker.moment)), detail: what)
         }
         if action == .pass, operation != nil, !mustGoAlone { return lookAgain(alone: true) }
-        fail(.serviceUnavailable, "Too many requests wait for this resource.", detail: what)
+        fail(.serviceUnavailable, "The proxy is at one of its limits; try again in a moment.", detail: what)
     }
 
     private func upstreamFailed(_ error: UpstreamError) {
         provenance.originStatus = 0
-        fail(Status(error.status), "The origin could not be reached or gave no usable answer.", detail: error.token, upstream: error)
+        fail(Status(error.status), error.explanation, detail: error.token, upstream: error)
     }
 
     // MARK: Responding
@@ -236,6 +255,7 @@ final class Transaction: DeadlineTarget {
         provenance.detail = detail
         provenance.verdict = if case .fresh = reuse { .hit } else { .stale }
         provenance.timeToLive = stored.facts.timeToLive(at: worker.moment)
+        provenance.tellsAge = true
         state = .responding(nil, .none)
         stored.noteUse()
         respond(stored, length: stored.body.completeLength)
@@ -246,15 +266,19 @@ final class Transaction: DeadlineTarget {
         provenance.server = fetched.server
         provenance.originStatus = fetched.originStatus
         provenance.isStored = fetched.willBeStored
+        // Who joined late gets what was made for somebody before.
+        provenance.tellsAge = fetched.hasAge || provenance.role == .joinedLate
         switch fetched.source {
         case .origin:
             provenance.verdict = isPass(fetched) ? .pass : .miss
             if facts.lifetimeSource != .none { provenance.timeToLive = facts.timeToLive(at: worker.moment) }
             if case .nobody(let reason) = fetched.sharing { provenance.detail = reason.token }
         case .validated:
+            provenance.tellsAge = true
             provenance.verdict = .revalidated
             provenance.timeToLive = facts.timeToLive(at: worker.moment)
         case .staleOnError:
+            provenance.tellsAge = true
             provenance.verdict = .stale
             provenance.timeToLive = facts.timeToLive(at: worker.moment)
             provenance.detail = "stale-if-error"
@@ -289,10 +313,10 @@ final class Transaction: DeadlineTarget {
         provenance.verdict = .synthetic
         provenance.detail = detail
         let head = ByteBuffer(capacity: 512)
-        worker.errors.write(
+        let content = worker.errors.write(
             status, explanation, provenance: provenance, upstream: upstream, persists: client.persists,
             version: request.head.version, date: worker.loop.wallClockSeconds, isHead: request.method == .head, to: head)
-        client.send(head, .none, .sized, passesTrailers: false)
+        client.send(head, content, .sized, passesTrailers: false)
     }
 }
 
