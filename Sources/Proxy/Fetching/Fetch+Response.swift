@@ -91,12 +91,14 @@ extension Fetch: ExchangeHandler {
         case .waitersOnly:
             operation.close()
         case .everyone, .whileArriving:
-            store.clearMarker(request.key)
+            if plan.isShared || willBeStored { store.clearMarker(request.key) }
         }
     }
 
     func isStorable(_ facts: ResponseFacts) -> Bool {
         guard request.route.isCached, !request.hasContent else { return false }
+        // What went through with one client's conditions and range may be an answer to those, as 412 and 416 are.
+        if plan.isTransparent, request.isConditional, facts.status != .ok { return false }
         return facts.storability(
             method: request.method, request: request.directives, hasAuthorization: request.hasAuthorization,
             policy: request.route.policy) == .store

@@ -63,5 +63,9 @@ final class ClientRequest: Sendable {
         }
         return false
     }
+    /// Whether it asks for something only under conditions, or for a part.
+    var isConditional: Bool {
+        !fields.present.isDisjoint(with: FieldSet(.ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .range, .ifRange))
+    }
     var hasAuthorization: Bool { fields.present.contains(.authorization) }
 }
