@@ -2,6 +2,8 @@
 # make test   runs every test against the built program
 # make build  leaves the program at .build/release/coalesced
 # make install  puts program, unit and configuration into the system (as root)
+# make bench        compares with nginx, HAProxy and Varnish and writes docs/benchmarks.md: a quarter of an hour
+# make bench-quick  the most telling rows, in less than two minutes
 #
 # Each installs what is missing (libevent-dev, pkg-config) by itself.
 
@@ -11,7 +13,7 @@ PACKAGES = libevent-dev pkg-config
 DESTDIR ?=
 prefix ?= /usr
 
-.PHONY: run test build install dependencies
+.PHONY: run test build install dependencies bench bench-quick benchmark peers
 
 run: build
 	@exec "$(PROGRAM)" demo
@@ -38,4 +40,42 @@ dependencies:
 	  if [ "$$(id -u)" -eq 0 ]; then sudo=; else sudo=sudo; fi; \
 	  echo "installing $(PACKAGES)"; \
 	  $$sudo apt-get update && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(PACKAGES); \
+	fi
+
+# Servers run on core 0, load and origin on core 1.
+BENCHMARK = taskset -c 1 "$(CURDIR)/.build/release/Benchmark"
+
+bench: benchmark
+	$(BENCHMARK) compare --write docs/benchmarks.md
+	$(BENCHMARK) micro --write docs/benchmarks.md
+	$(BENCHMARK) simulate --write docs/benchmarks.md
+
+bench-quick: benchmark
+	$(BENCHMARK) compare --quick
+
+benchmark: build peers
+	$(SWIFT) build -c release --product BareResponder
+	$(SWIFT) build -c release --product Benchmark
+
+# What coalesced is compared with. Installing must start no service, now or at the next boot.
+peers:
+	@missing=; \
+	for pair in wrk:wrk nginx:nginx varnishd:varnish haproxy:haproxy valgrind:valgrind objcopy:binutils; do \
+	  PATH="$$PATH:/usr/sbin" command -v "$${pair%%:*}" >/dev/null || missing="$$missing $${pair##*:}"; \
+	done; \
+	if [ -n "$$missing" ]; then \
+	  command -v apt-get >/dev/null || { echo "install these and try again:$$missing" >&2; exit 1; }; \
+	  if [ "$$(id -u)" -eq 0 ]; then sudo=; else sudo=sudo; fi; \
+	  echo "installing$$missing"; \
+	  policy=/usr/sbin/policy-rc.d; made=; \
+	  if [ ! -e $$policy ]; then \
+	    printf '#!/bin/sh\nexit 101\n' | $$sudo tee $$policy >/dev/null; $$sudo chmod 755 $$policy; made=yes; \
+	  fi; \
+	  $$sudo apt-get update && \
+	    $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $$missing; status=$$?; \
+	  if [ -n "$$made" ]; then $$sudo rm -f $$policy; fi; \
+	  for service in nginx varnish varnishncsa haproxy; do \
+	    case "$$missing " in *" $${service%ncsa} "*) $$sudo systemctl disable $$service >/dev/null 2>&1 || true ;; esac; \
+	  done; \
+	  exit $$status; \
 	fi

@@ -77,6 +77,12 @@ let package = Package(
             ],
             swiftSettings: strict
         ),
+        // What `make bench` runs; CEpoll is for its clients and its origin.
+        .systemLibrary(name: "CEpoll"),
+        .executableTarget(name: "BareResponder"),
+        .executableTarget(
+            name: "Benchmark", dependencies: ["Bytes", "CEpoll", "Coalescing", "HTTPSemantics", "Storage"], swiftSettings: strict
+        ),
         .testTarget(name: "BytesTests", dependencies: ["Bytes"], swiftSettings: strict),
         .testTarget(name: "CoalescingTests", dependencies: ["Coalescing"], swiftSettings: strict),
         .testTarget(name: "HTTPSemanticsTests", dependencies: ["HTTPSemantics", "Bytes"], swiftSettings: strict),

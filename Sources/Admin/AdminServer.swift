@@ -91,6 +91,8 @@ final class AdminConnection: Socket {
         ended(self)
     }
 
+    override func cannotWatch(_ error: SystemError) { end() }
+
     override func deadlineReached(_ kind: UInt8) -> Int64? {
         deadline = .none
         end()

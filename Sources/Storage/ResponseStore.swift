@@ -74,16 +74,20 @@ public final class ResponseStore: Sendable {
     /// unshareable marker away.
     /// - Parameters:
     ///   - generation: of the moment the fetch began.
+    ///   - requested: when its request was sent, in nanoseconds of the monotonic clock. What arrived since, from an overtaking fetch,
+    ///     and is more recent stays (RFC 9111 §4).
     ///   - popularity: how many more clients than one waited for it; counts like hits.
     public func store(
-        _ response: StoredResponse, hash: UInt64, key: Span<UInt8>, generation: Generation, popularity: Int = 0
+        _ response: StoredResponse, hash: UInt64, key: Span<UInt8>, generation: Generation, requested: Int64 = .max,
+        popularity: Int = 0
     ) -> StoreOutcome {
         guard response.body.completeLength != nil else { return .incomplete }
         guard response.size <= settings.objectLimit else { return .tooLarge }
         let cost = response.overhead + CachedResource.charge(of: response.varyRule) + Charge.variant
         response.setFrequency(UInt8(clamping: min(3, popularity)))
         return change(hash, key, reserving: cost) { shard, dropped in
-            guard generation == self.currentGeneration(hash, shard) else { return .outdated }
+            guard generation == self.currentGeneration(hash, shard),
+                  !shard.holdsNewer(than: response, since: requested, hash: hash, key: key) else { return .outdated }
             shard.store(response, hash: hash, key: key, dropped: &dropped)
             return .stored
         } ?? .noRoom

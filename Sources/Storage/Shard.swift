@@ -62,6 +62,15 @@ struct Shard {
 
     func invalidations(of hash: UInt64) -> UInt32 { invalidations[stripe(hash)] }
 
+    /// Whether the same variant arrived after `since` and is more recent.
+    func holdsNewer(than response: StoredResponse, since: Int64, hash: UInt64, key: Span<UInt8>) -> Bool {
+        guard let resource = table.resource(hash: hash, key: key) else { return false }
+        return resource.variants.contains { variant in
+            let held = variant.response
+            return held.isSameVariant(as: response) && held.facts.received.monotonic > since && held.facts.isMoreRecent(than: response.facts)
+        }
+    }
+
     // MARK: - Changes
 
     mutating func store(_ response: StoredResponse, hash: UInt64, key: Span<UInt8>, dropped: inout Dropped) {

@@ -23,7 +23,8 @@ public final class UpstreamConnection: Socket {
     let server: Int
     public let address: SocketAddress
     private let pool: UpstreamPool
-    private weak var exchange: Exchange?
+    /// While leased; they hold each other until one of them ends it.
+    private var exchange: Exchange?
     private var phase = Phase.connecting
     private var isReused = false
     /// Among the open connections of the metrics: from the moment it stood.
@@ -33,6 +34,8 @@ public final class UpstreamConnection: Socket {
     private var headRest = ByteSlice("")
     private var outgoing: OutgoingContent?
     private var contentIsHeldBack = false
+    /// Why sending stopped before its end; the connection is not used again.
+    private var sendFailure: SystemError?
 
     // Receiving
     private var reader: ResponseReader?
@@ -81,9 +84,11 @@ public final class UpstreamConnection: Socket {
         self.isReused = isReused
         headRest = exchange.request.head
         outgoing = early ?? (exchange.request.content == .none ? nil : OutgoingContent())
+        contentIsHeldBack = (early?.count ?? 0) >= Self.contentHighWater
         reader = ResponseReader(method: exchange.request.method, maxHeadSize: pool.settings.maxHeadSize)
         hasReceivedBytes = false
         readingIsPaused = false
+        sendFailure = nil
         pool.metrics.add(.upstreamFetches)
         if isReused { pool.metrics.add(.upstreamReuses) }
         startReading()
@@ -152,6 +157,8 @@ public final class UpstreamConnection: Socket {
         flush()
     }
 
+    public override func cannotWatch(_ error: SystemError) { fail(.connect, "\(error)") }
+
     public override func writable() {
         if phase == .handedOver { tunnel?.tunnelWritable(self); return }
         flush()
@@ -179,9 +186,11 @@ public final class UpstreamConnection: Socket {
                 armWrite()
                 return
             case .failed(let error):
-                // The origin may have answered before it closed (RFC 9112 §9.5): read that first.
+                // The origin may have answered before it closed (RFC 9112 §9.5): send no more, and read what there is.
                 disarmWrite()
-                if !hasReceivedBytes { fail(.send, "\(error)") }
+                sendFailure = error
+                headRest = ByteSlice("")
+                outgoing = nil
                 return
             }
         }
@@ -245,7 +254,7 @@ public final class UpstreamConnection: Socket {
     private func endOfStream() {
         switch reader?.endOfStream() {
         case .complete: complete(trailers: nil)
-        case .beforeHead: fail(.closed, "closed before a response")
+        case .beforeHead: fail(sendFailure == nil ? .closed : .send, sendFailure.map { "\($0)" } ?? "closed before a response")
         case .truncated: fail(.body, "closed in the middle of the body")
         case nil: end()
         }
@@ -333,7 +342,7 @@ public final class UpstreamConnection: Socket {
         let exchange = exchange
         self.exchange = nil
         // Anything behind the response was not asked for: the connection's framing cannot be trusted (RFC 9112 §9.3).
-        let isReusable = reader?.keepsAlive == true && requestIsSent && (input?.isEmpty ?? true)
+        let isReusable = reader?.keepsAlive == true && requestIsSent && sendFailure == nil && (input?.isEmpty ?? true)
         reader = nil
         giveBackInput()
         if isReusable, pool.keep(idle: self) {

@@ -32,11 +32,15 @@ public final class UpstreamPool {
         idle = Array(repeating: [], count: settings.servers.count)
     }
 
+    /// Keeps no connection any more: those in use are closed after their exchange.
+    private var isDropped = false
+
     /// Idle connections of all servers.
     public var idleCount: Int { idle.reduce(0) { $0 + $1.count } }
 
     /// Closes every idle connection: the pool is going away.
     public func closeIdle() {
+        isDropped = true
         for connections in idle { for connection in connections { connection.abandonExchange() } }
     }
 
@@ -44,7 +48,7 @@ public final class UpstreamPool {
 
     /// Keeps a connection for the next exchange, when there is room.
     func keep(idle connection: UpstreamConnection) -> Bool {
-        guard idle.reduce(0, { $0 + $1.count }) < settings.maxIdleConnections else { return false }
+        guard !isDropped, idle.reduce(0, { $0 + $1.count }) < settings.maxIdleConnections else { return false }
         idle[connection.server].append(connection)
         return true
     }

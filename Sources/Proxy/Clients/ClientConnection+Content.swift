@@ -23,10 +23,11 @@ extension ClientConnection {
             case .piece(let range, let consumed):
                 let goesOn = transaction?.receive(content: buffer.span.extracting(range)) ?? true
                 context.buffer.consume(consumed)
-                due(.content, worker.timeouts.content)
+                // A client that does not take its response is cut for that, however much it sends.
+                if deadline.waitsFor != .send { due(.content, worker.timeouts.content) }
                 if !goesOn {
                     stopReading()
-                    deadline.clear()
+                    if deadline.waitsFor == .content { deadline.clear() }
                     return
                 }
             case .end(let trailers, let consumed):

@@ -63,7 +63,9 @@ extension ClientConnection: TransactionClient {
 
     func pump() {
         guard let delivery else { return }
+        var isMoving = false
         let outcome = delivery.pump(on: self, worker.gather) { count in
+            isMoving = true
             worker.metrics.add(.clientBytesOut, UInt64(count))
             if firstByteSent == 0 { firstByteSent = worker.loop.now }
         }
@@ -72,10 +74,11 @@ extension ClientConnection: TransactionClient {
             responseSent()
         case .blocked:
             armWrite()
-            due(.send, worker.timeouts.send)
+            // Pumped because the body grew, a client that takes nothing has not moved.
+            if isMoving || deadline.waitsFor != .send { due(.send, worker.timeouts.send) }
         case .starved:
             disarmWrite()
-            if deadline.waitsFor == .send { deadline.clear() }
+            if deadline.waitsFor == .send { awaitContent() }
             if let body = delivery.followed { worker.followers.wait(self, for: body) }
         case .cutOff:
             // Without an announced end a plain close would look like one.
@@ -85,9 +88,15 @@ extension ClientConnection: TransactionClient {
         }
     }
 
+    /// Sending no longer waits: what is left to wait for is the request's content, if it is being read.
+    func awaitContent() {
+        deadline.clear()
+        if content != nil, isReading { due(.content, worker.timeouts.content) }
+    }
+
     func responseSent() {
         disarmWrite()
-        if deadline.waitsFor == .send { deadline.clear() }
+        if deadline.waitsFor == .send { awaitContent() }
         record(isAborted: false)
         delivery?.detach()
         delivery = nil

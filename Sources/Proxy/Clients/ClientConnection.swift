@@ -54,6 +54,8 @@ final class ClientConnection: Socket {
         startReading()
     }
 
+    override func cannotWatch(_ error: SystemError) { end() }
+
     // MARK: Reading
 
     override func readable() {

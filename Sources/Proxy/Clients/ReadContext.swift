@@ -5,9 +5,12 @@ import HTTPSemantics
 final class ReadContext {
     let buffer: ByteBuffer
     var parser: RequestHeadParser
+    /// What the parser was made with.
+    let limits: HeadLimits
 
     init(bufferCapacity: Int, limits: HeadLimits) {
         buffer = ByteBuffer(capacity: bufferCapacity)
+        self.limits = limits
         parser = RequestHeadParser(limits: limits)
     }
 

@@ -33,7 +33,7 @@ extension Fetch {
         worker.runtime.requestForwarding.write(
             request.head, fields.view,
             RequestForwarding.Exchange(
-                framing: request.head.framing, dropping: dropping, isUpgrading: isUpgrading, acceptsTrailers: true),
+                method: method, framing: request.head.framing, dropping: dropping, isUpgrading: isUpgrading, acceptsTrailers: true),
             clientAddress: client.span, scheme: "http", to: head
         ) { [worker, request] buffer in
             conditions.write(to: buffer)
@@ -41,7 +41,7 @@ extension Fetch {
             if let hops = request.maxForwards { buffer.appendField("Max-Forwards", UInt64(hops - 1)) }
         }
         return UpstreamRequest(
-            method: request.method, head: head.copied(), content: content, asksForUpgrade: isUpgrading,
+            method: method, head: head.copied(), content: content, asksForUpgrade: isUpgrading,
             expectsContinue: request.head.expectation == .continue)
     }
 }

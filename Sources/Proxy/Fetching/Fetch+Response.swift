@@ -16,7 +16,7 @@ extension Fetch: ExchangeHandler {
         buffer.appendStatusLine(head.head.status)
         buffer.appendFields(head.fields, connection: head.head.connection)
         buffer.appendLineEnd()
-        operation?.interims.append(buffer.copied())
+        operation?.interims.append(buffer.copied(), isForLeader: head.fields.contains(.setCookie))
     }
 
     func exchange(_ exchange: Exchange, received head: borrowing ReceivedHead) {
@@ -33,22 +33,26 @@ extension Fetch: ExchangeHandler {
             return serve(stale, source: .staleOnError, status: status.code)
         }
         state = .streaming
-        if Invalidation.applies(method: request.method, status: status) { worker.invalidate(request, answeredBy: head.fields, status: status) }
+        if Invalidation.applies(method: method, status: status) { worker.invalidate(request, answeredBy: head.fields, status: status) }
         let policy = request.route.policy
         let facts = ResponseFacts(status: status, fields: head.fields, requested: sentAt, received: now, policy: policy)
-        if request.method == .head { freshenFromHead(head, facts) }
+        if method == .head { freshenFromHead(head, facts) }
         let sharing = facts.sharing(
-            method: request.method, request: request.directives, hasAuthorization: request.hasAuthorization, policy: policy)
-        let length = request.method == .head ? head.head.contentLength.map { Int(clamping: $0) } : head.head.framing.announcedLength
-        willBeStored = isStorable(facts) && (length ?? 0) <= worker.storage.maxObjectSize
+            method: method, request: request.directives, hasAuthorization: request.hasAuthorization, policy: policy)
+        let length = method == .head ? head.head.contentLength.map { Int(clamping: $0) } : head.head.framing.announcedLength
+        willBeStored = isStorable(facts) && (length ?? 0) <= worker.storage.objectLimit
         if plan.isShared, !willBeStored, status == .ok, request.fields.present.contains(.range),
-           length ?? 0 > worker.storage.maxObjectSize || !sharing.isForSeveral {
+           length ?? 0 > worker.storage.objectLimit || !sharing.isForSeveral {
             return letEveryoneAskAlone(because: sharing)
         }
-        let response = makeResponse(head, facts, length: length, keepsWhole: willBeStored || sharing.isForSeveral)
+        announcedLength = length
+        // Kept whole, for storing or for who comes late, is only what may be as large.
+        keepsWhole = willBeStored || (sharing.isForSeveral && (length ?? 0) <= worker.storage.objectLimit)
+        let response = makeResponse(head, facts, length: length, keepsWhole: keepsWhole)
         self.response = response
         operation.interims.end()
         announce(response, sharing)
+        if !keepsWhole { operation.close() }
         var fetched = FetchedResponse(
             leader: request, response: response, source: .origin, sharing: sharing, originStatus: status.code, length: length,
             willBeStored: willBeStored, server: server)
@@ -100,7 +104,7 @@ extension Fetch: ExchangeHandler {
         // What went through with one client's conditions and range may be an answer to those, as 412 and 416 are.
         if plan.isTransparent, request.isConditional, facts.status != .ok { return false }
         return facts.storability(
-            method: request.method, request: request.directives, hasAuthorization: request.hasAuthorization,
+            method: method, request: request.directives, hasAuthorization: request.hasAuthorization,
             policy: request.route.policy) == .store
     }
 
@@ -138,7 +142,7 @@ extension Fetch: ExchangeHandler {
         }
         switch result {
         case .accepted:
-            if willBeStored, response.body.length > worker.storage.maxObjectSize { stopKeepingWhole(response) }
+            if keepsWhole, response.body.length > worker.storage.objectLimit { stopKeepingWhole(response) }
             return .taken
         case .acceptedAndFull:
             isPaused = true
@@ -153,6 +157,7 @@ extension Fetch: ExchangeHandler {
     /// Too large, or no memory: from now on only what its readers still need is kept.
     func stopKeepingWhole(_ response: StoredResponse) {
         willBeStored = false
+        keepsWhole = false
         operation?.close()
         operation?.lastLeavePolicy = .cancel
         response.body.limit(toWindow: worker.shared.streamingWindow)
@@ -173,11 +178,16 @@ extension Fetch: ExchangeHandler {
 
     func exchange(_ exchange: Exchange, endedWith trailers: ByteSlice?) {
         guard state == .streaming, let response else { return }
+        guard announcedLength == nil || method == .head || announcedLength == response.body.length else {
+            // Never a clean end for less, or more, than was announced.
+            response.body.fail()
+            return finish(nil)
+        }
         response.body.complete(trailers: trailers)
         // Into the store first, out of the in-flight table afterwards: nobody may find it in neither.
         if willBeStored {
             _ = worker.shared.store.store(
-                response, under: request.key, generation: generation, popularity: max(0, (operation?.waiterCount ?? 0) - 1))
+                response, under: request.key, generation: generation, requested: sentAt, popularity: max(0, (operation?.waiterCount ?? 0) - 1))
         }
         finish(nil)
     }

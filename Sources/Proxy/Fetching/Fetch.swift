@@ -40,11 +40,24 @@ final class Fetch {
     var generation: Generation
     var response: StoredResponse?
     var willBeStored = false
+    /// Whether the body is held from its beginning, rather than in a window.
+    var keepsWhole = false
+    var announcedLength: Int?
     /// Content that came before the operation got its place.
     var lastProgress: Int64 = 0
     var isPaused = false
     /// Whether the validators of what is stored are offered.
     var isConditional = true
+
+    /// What the origin is asked: it follows from the key, since all who share the key get the answer. A HEAD that finds something
+    /// stale has it refreshed by a GET.
+    var method: Method {
+        switch plan.key.kind {
+        case .get, .authorizedGet: .get
+        case .head: .head
+        case .alone: request.method
+        }
+    }
 
     init(_ request: ClientRequest, plan: FetchPlan, worker: Worker) {
         self.request = request
@@ -106,6 +119,8 @@ final class Fetch {
     /// - Returns: false when enough is held: wait for `fetchTakesContent`.
     func send(_ content: Span<UInt8>) -> Bool {
         if let exchange { return exchange.send(content) }
+        // The answer is there already: what still comes is read and dropped.
+        guard state != .over else { return true }
         // Waiting for a place among the origin's fetches: one piece is held, the client waits with the rest.
         early.append(ByteSlice(copying: content))
         return false
@@ -152,9 +167,10 @@ final class Fetch {
 
     /// Ends with a response that is complete already.
     func serve(_ stored: StoredResponse, source: FetchedResponse.Source, status: UInt16) {
-        let exchange = exchange
+        // A 304 has no content: its exchange ends by itself, and the connection is used again.
+        let exchange = source == .validated ? nil : exchange
         let sharing = stored.facts.sharing(
-            method: request.method, request: request.directives, hasAuthorization: request.hasAuthorization,
+            method: method, request: request.directives, hasAuthorization: request.hasAuthorization,
             policy: request.route.policy)
         // RFC 9111 §5.2.2.4: after `no-cache`, each request needs a validation of its own; and the 304 may have made it private.
         let forWaiters: Sharing = if case .nobody = sharing, source == .validated { sharing } else { .waitersOnly(varies: true) }

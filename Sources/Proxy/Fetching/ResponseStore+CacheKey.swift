@@ -6,8 +6,9 @@ import Storage
 extension ResponseStore {
     func resource(_ key: CacheKey) -> CachedResource? { resource(hash: key.hash, key: key.bytes.span) }
 
-    func store(_ response: StoredResponse, under key: CacheKey, generation: Generation, popularity: Int) -> StoreOutcome {
-        store(response, hash: key.hash, key: key.bytes.span, generation: generation, popularity: popularity)
+    func store(_ response: StoredResponse, under key: CacheKey, generation: Generation, requested: Moment, popularity: Int) -> StoreOutcome {
+        store(
+            response, hash: key.hash, key: key.bytes.span, generation: generation, requested: requested.monotonic, popularity: popularity)
     }
 
     func freshen(_ former: StoredResponse, by response: StoredResponse, under key: CacheKey, generation: Generation) -> StoreOutcome {

@@ -35,11 +35,13 @@ final class Worker {
     let buffers = BufferStock(bufferCapacity: Worker.upstreamBufferSize, most: Worker.keptBuffers)
     private(set) var runtime: Runtime
     private(set) var timeouts: ClientTimeouts
+    private var limits: HeadLimits
     private(set) var errors: ErrorResponses
     private(set) var isDraining = false
 
     private let resolver: Resolver
-    private var pools: [ObjectIdentifier: UpstreamPool] = [:]
+    /// With its origin, so that no other can come to have the same identity.
+    private var pools: [ObjectIdentifier: (origin: Origin, pool: UpstreamPool)] = [:]
     private var contexts: [ReadContext] = []
     private var connections: [ObjectIdentifier: ClientConnection] = [:]
     private var listeners: [Listener] = []
@@ -64,6 +66,7 @@ final class Worker {
         followers = BodyFollowers(loop: loop, index: index)
         keys = KeyWriter(hash: shared.keyHash)
         timeouts = ClientTimeouts(runtime.settings.clients)
+        limits = HeadLimits(runtime.settings.clients)
         errors = ErrorResponses(forwarding: runtime.responseForwarding, proxyStatus: runtime.proxyStatus)
         resolver = try Resolver(on: loop)
     }
@@ -90,10 +93,11 @@ final class Worker {
     func apply(_ new: Runtime) {
         runtime = new
         timeouts = ClientTimeouts(new.settings.clients)
+        limits = HeadLimits(new.settings.clients)
         errors = ErrorResponses(forwarding: new.responseForwarding, proxyStatus: new.proxyStatus)
         let kept = Set(new.origins.map { ObjectIdentifier($0) })
-        for (id, pool) in pools where !kept.contains(id) {
-            pool.closeIdle()
+        for (id, entry) in pools where !kept.contains(id) {
+            entry.pool.closeIdle()
             pools[id] = nil
         }
         // Their parsers have the old limits.
@@ -112,7 +116,7 @@ final class Worker {
     /// Ends every connection now.
     func cut() {
         for connection in Array(connections.values) { connection.end() }
-        for pool in pools.values { pool.closeIdle() }
+        for entry in pools.values { entry.pool.closeIdle() }
     }
 
     private func reportIdle() {
@@ -156,11 +160,11 @@ final class Worker {
     }
 
     func lendContext() -> ReadContext {
-        contexts.popLast() ?? ReadContext(bufferCapacity: Self.readBufferSize, limits: HeadLimits(settings.clients))
+        contexts.popLast() ?? ReadContext(bufferCapacity: Self.readBufferSize, limits: limits)
     }
 
     func takeBack(_ context: ReadContext) {
-        guard contexts.count < Self.keptBuffers, context.buffer.capacity <= Self.readBufferSize else { return }
+        guard contexts.count < Self.keptBuffers, context.buffer.capacity <= Self.readBufferSize, context.limits == limits else { return }
         context.reset()
         contexts.append(context)
     }
@@ -169,10 +173,15 @@ final class Worker {
 
     func pool(of origin: Origin) -> UpstreamPool {
         let id = ObjectIdentifier(origin)
-        if let pool = pools[id] { return pool }
+        if let entry = pools[id] { return entry.pool }
         let pool = UpstreamPool(
             origin.settings, on: loop, resolver: resolver, names: shared.names, buffers: buffers, metrics: metrics)
-        pools[id] = pool
+        if runtime.origins.contains(where: { $0 === origin }) {
+            pools[id] = (origin, pool)
+        } else {
+            // For a request that is still on its way by a route that was dropped.
+            pool.closeIdle()
+        }
         return pool
     }
 

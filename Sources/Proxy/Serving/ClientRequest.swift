@@ -65,7 +65,7 @@ final class ClientRequest: Sendable {
     }
     /// Whether it asks for something only under conditions, or for a part.
     var isConditional: Bool {
-        !fields.present.isDisjoint(with: FieldSet(.ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .range, .ifRange))
+        !fields.present.isDisjoint(with: FieldSet(.ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .range, .ifRange, .upgrade, .expect))
     }
     var hasAuthorization: Bool { fields.present.contains(.authorization) }
 }

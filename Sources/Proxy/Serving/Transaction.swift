@@ -53,6 +53,7 @@ final class Transaction: DeadlineTarget {
     private var stale: StoredResponse?
     private var ownFetch: Fetch?
     private var contentIsHeldBack = false
+    private var interimObserver: UInt64 = 0
     private var deadline = LazyDeadline<Void>()
 
     init(_ request: ClientRequest, client: any TransactionClient, worker: Worker) {
@@ -68,7 +69,9 @@ final class Transaction: DeadlineTarget {
     func leave() {
         deadline.cancel(on: worker.loop.deadlines)
         switch state {
-        case .waiting(let operation, let token), .responding(let operation?, let token): operation.leave(token)
+        case .waiting(let operation, let token), .responding(let operation?, let token):
+            operation.interims.leave(interimObserver)
+            operation.leave(token)
         case .new, .responding(nil, _), .over: break
         }
         state = .over
@@ -102,7 +105,8 @@ final class Transaction: DeadlineTarget {
 
     private func fetch(_ plan: FetchPlan, seen: CachedResource?) {
         stale = plan.stored
-        guard !worker.shared.isOverloaded else {
+        // To join costs a cursor; only a new fetch needs memory.
+        if worker.shared.isOverloaded, worker.fetches(of: request).operation(for: plan.key, as: FetchOperation.self) == nil {
             worker.noteOverload()
             return boundExceeded("memory-full")
         }
@@ -150,7 +154,7 @@ final class Transaction: DeadlineTarget {
         state = .waiting(operation, token)
         provenance.operation = operation.number
         let bound = LoopBound(self, on: worker.loop)
-        operation.interims.observe(on: worker.loop.handle) { bound.value.received(interim: $0) }
+        interimObserver = operation.interims.observe(on: worker.loop.handle, leads: isLeading) { bound.value.received(interim: $0) }
     }
 
     private func limitWait() {
