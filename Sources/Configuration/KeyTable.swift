@@ -129,7 +129,7 @@ enum KeyTable {
             "All bodies together, stored or on their way: a hard ceiling."),
         Key(
             "in-flight-share", \.storage.inFlightPercent, .percent(1...100),
-            "How much of it bodies on their way may take."),
+            "How much of it bodies on their way may take from what is stored; what is free they may borrow."),
         Key("max-object-size", \.storage.maxObjectSize, .size(0...1 << 40), "The largest response that is stored."),
         Key(
             "streaming-window", \.storage.streamingWindow, .size(16 << 10...1 << 30),

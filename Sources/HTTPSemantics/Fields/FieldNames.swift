@@ -105,7 +105,8 @@ extension KnownField {
             switch name[8].lowercasedASCII {
             case UInt8(ascii: "d"): (.xForwardedHost, "x-forwarded-host")
             case UInt8(ascii: "e"): (.contentEncoding, "content-encoding")
-            case UInt8(ascii: "l"): (.contentLocation, "content-location")
+            case UInt8(ascii: "l"):
+                name[9].lowercasedASCII == UInt8(ascii: "o") ? (.contentLocation, "content-location") : (.contentLanguage, "content-language")
             case UInt8(ascii: "n"): (.proxyConnection, "proxy-connection")
             default: (.other, "")
             }
@@ -168,6 +169,7 @@ extension KnownField {
         case .contentRange: "Content-Range"
         case .contentType: "Content-Type"
         case .contentEncoding: "Content-Encoding"
+        case .contentLanguage: "Content-Language"
         case .contentLocation: "Content-Location"
         case .location: "Location"
         case .authorization: "Authorization"

@@ -11,7 +11,7 @@ public enum KnownField: UInt8, Sendable, CaseIterable, BitwiseCopyable {
     // Validation (RFC 9110 §8.8, §13)
     case etag, lastModified, ifMatch, ifNoneMatch, ifModifiedSince, ifUnmodifiedSince, ifRange
     // Ranges and representation
-    case range, acceptRanges, contentRange, contentType, contentEncoding, contentLocation, location
+    case range, acceptRanges, contentRange, contentType, contentEncoding, contentLanguage, contentLocation, location
     // Who may see it
     case authorization, proxyAuthorization, proxyAuthenticate, proxyAuthenticationInfo, setCookie, cookie
     // Path of the message

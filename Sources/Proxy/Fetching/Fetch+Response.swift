@@ -103,6 +103,8 @@ extension Fetch: ExchangeHandler {
         guard request.route.isCached, !request.hasContent else { return false }
         // What went through with one client's conditions and range may be an answer to those, as 412 and 416 are.
         if plan.isTransparent, request.isConditional, facts.status != .ok { return false }
+        // These answer one client's condition or range, whoever was asked without it (RFC 9110 §15.5.13, §15.5.17).
+        if facts.status == .preconditionFailed || facts.status == .rangeNotSatisfiable { return false }
         return facts.storability(
             method: method, request: request.directives, hasAuthorization: request.hasAuthorization,
             policy: request.route.policy) == .store

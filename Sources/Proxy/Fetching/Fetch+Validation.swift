@@ -28,7 +28,7 @@ extension Fetch {
                     freshened: stored.facts, head: newHead.view, by: head.fields, requested: sentAt, received: facts.received,
                     policy: policy))
             }
-            _ = worker.shared.store.freshen(stored, by: new, under: request.key, generation: generation)
+            replace(stored, by: new)
         }
     }
 
@@ -50,16 +50,22 @@ extension Fetch {
             let facts = ResponseFacts(
                 freshened: old.facts, head: newHead.view, by: head.fields, requested: sentAt, received: now, policy: policy)
             let new = old.with(head: newHead, facts: facts)
-            let mayStay = facts.storability(
-                method: .get, request: request.directives, hasAuthorization: request.hasAuthorization, policy: policy)
-            if mayStay == .store {
-                _ = worker.shared.store.freshen(old, by: new, under: request.key, generation: generation)
-            } else {
-                worker.shared.store.invalidate(request.key)
-            }
+            replace(old, by: new)
             let fields = request.fields
-            if new.answers(fields.view) { chosen = new }
+            // The origin chose it for this request, even where it was stored for one with other fields (§4.1).
+            if chosen == nil || new.answers(fields.view) { chosen = new.answering(fields.view) }
         }
         return chosen
+    }
+
+    /// Puts an updated response in its place, unless the update says that it may not be stored (any more).
+    private func replace(_ old: StoredResponse, by new: StoredResponse) {
+        let mayStay = new.facts.storability(
+            method: .get, request: request.directives, hasAuthorization: request.hasAuthorization, policy: request.route.policy)
+        if mayStay == .store {
+            _ = worker.shared.store.freshen(old, by: new, under: request.key, generation: generation)
+        } else {
+            worker.shared.store.invalidate(request.key)
+        }
     }
 }

@@ -39,6 +39,14 @@ extension StoredResponse {
         return with(head: head, facts: facts)
     }
 
+    /// The same as the variant for a request with `fields`.
+    func answering(_ fields: FieldView) -> StoredResponse {
+        guard !answers(fields) else { return self }
+        return StoredResponse(
+            readyHead: readyHead, head: head, facts: facts, body: body, varyRule: varyRule,
+            variantKey: VariantKey(fields, under: varyRule), groups: groups)
+    }
+
     func withHead(_ head: HeadBlock) -> StoredResponse { with(head: head, facts: facts) }
 
     /// Whether the request with `fields` gets this variant (RFC 9111 §4.1).

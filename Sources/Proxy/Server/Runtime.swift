@@ -38,8 +38,9 @@ final class Runtime: Sendable {
         var routes = settings.routes.compactMap { route in
             origins.first { $0.settings.name == route.upstream }.map { Route(route, origin: $0, settings.caching) }
         }
-        if routes.isEmpty, let first = origins.first {
-            routes = [Route(RouteSettings(upstream: first.settings.name), origin: first, settings.caching)]
+        // What no route claims goes to the first upstream.
+        if let first = origins.first {
+            routes.append(Route(RouteSettings(upstream: first.settings.name), origin: first, settings.caching))
         }
         self.routes = routes
     }
