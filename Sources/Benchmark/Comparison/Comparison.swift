@@ -1,0 +1,75 @@
+import Foundation
+
+/// `make bench`: every row, one table from one run.
+struct Comparison {
+    let plan: Plan
+    let origin: Origin
+    let report = Report()
+    /// The long-running instances that most rows use.
+    private(set) var programs: [Kind: Program] = [:]
+    let missing: [Kind]
+
+    init(_ plan: Plan) throws {
+        self.plan = plan
+        System.raiseDescriptorLimit()
+        origin = try Origin(port: 19_000 + Int(getpid()) % 1000)
+        missing = Kind.peers.filter { !Shell.has($0 == .varnish ? "varnishd" : $0.rawValue) }
+        for kind in Kind.allCases where kind != .bare && !missing.contains(kind) {
+            programs[kind] = try Program(kind, plan: plan, origin: origin.port)
+        }
+    }
+
+    /// Kinds that can be started, ours first.
+    var kinds: [Kind] { Kind.allCases.filter { !missing.contains($0) } }
+
+    func start(_ kind: Kind, _ options: Program.Options = Program.Options()) throws -> Program {
+        try Program(kind, options, plan: plan, origin: origin.port)
+    }
+
+    /// Runs `load` against `contenders`, in an order that turns around with every repeat, and adds the usual lines.
+    func measure(_ row: String, _ load: Load, _ contenders: [Kind: Program], unable: [Kind: String] = [:], latencies: Bool = true) {
+        var results: [Kind: [Load.Result]] = [:]
+        for turn in 0..<plan.repeats {
+            let order = Kind.allCases.filter { contenders[$0] != nil && unable[$0] == nil }
+            for kind in turn % 2 == 0 ? order : order.reversed() {
+                guard let program = contenders[kind] else { continue }
+                if let result = load.run(against: program, seconds: plan.seconds, plan: plan) {
+                    results[kind, default: []].append(result)
+                }
+            }
+        }
+        func add(_ figure: String, note: ([Load.Result]) -> String = { _ in "" }, _ value: (Load.Result) -> Double) {
+            var line = Line(row: row, figure: figure, cells: unable.mapValues { .unable($0) })
+            for kind in missing { line.cells[kind] = .unable("not installed") }
+            for (kind, all) in results { line.cells[kind] = .number(all.map(value).median, note: note(all)) }
+            report.add(line)
+        }
+        add("CPU µs/request", note: { all in
+            let wrong = all.reduce(0) { $0 + $1.errors + $1.wrongStatus }
+            let parts = " (\(all.map(\.cpu.user).median.short)+\(all.map(\.cpu.system).median.short))"
+            return wrong > 0 ? "\(parts), \(Int(wrong)) failed" : parts
+        }, \.cpu.total)
+        add("requests/s", \.perSecond)
+        guard latencies else { return }
+        add("p50 µs", \.p50)
+        add("p99 µs", \.p99)
+        add("p99.9 µs", \.p999)
+    }
+
+    /// A bare responder with bodies of `bytes`, beside the long-running programs.
+    func withBare(_ bytes: Int, _ words: [String] = [], _ body: ([Kind: Program]) -> Void) throws {
+        let bare = try start(.bare, Program.Options(memoryMiB: 1, bodyBytes: bytes, words: words))
+        var all = programs
+        all[.bare] = bare
+        body(all)
+        bare.stop()
+    }
+
+    func fetch(_ path: String, size: Int) {
+        for program in programs.values { Caller.fetch([path, path], size: size, port: program.port) }
+    }
+
+    func stop() {
+        for program in programs.values { program.stop() }
+    }
+}

@@ -1,0 +1,136 @@
+import Foundation
+
+/// How each program is configured and started: every one the way its manual calls fast, storing in memory, without an access log
+/// except ours.
+enum Peer {
+    /// The words that start it in the foreground, after writing its configuration into `folder`.
+    static func command(
+        _ kind: Kind, _ options: Program.Options, port: Int, origin: Int, folder: String, plan: Plan
+    ) throws -> [String] {
+        func write(_ name: String, _ text: String) throws -> String {
+            try text.write(toFile: "\(folder)/\(name)", atomically: false, encoding: .utf8)
+            return "\(folder)/\(name)"
+        }
+        switch kind {
+        case .bare:
+            return [plan.bare, "\(port)", "\(options.bodyBytes)"] + options.words
+        case .coalesced:
+            let file = try write("settings.yaml", coalesced(options, port: port, origin: origin, folder: folder))
+            return [plan.coalesced, "serve", "--config", file]
+        case .haproxy:
+            return ["/usr/sbin/haproxy", "-db", "-f", try write("haproxy.cfg", haproxy(options, port: port, origin: origin))]
+        case .nginx:
+            let file = try write("nginx.conf", nginx(options, port: port, origin: origin, folder: folder))
+            return ["/usr/sbin/nginx", "-p", folder, "-c", file]
+        case .varnish:
+            let file = try write("default.vcl", """
+                vcl 4.1;
+                backend default { .host = "127.0.0.1"; .port = "\(origin)"; }
+
+                """)
+            return [
+                "/usr/sbin/varnishd", "-F", "-j", "none", "-n", "\(folder)/work", "-a", "127.0.0.1:\(port)", "-f", file,
+                "-s", "malloc,\(options.memoryMiB)m", "-T", "none", "-p", "thread_pools=\(options.workers)",
+            ]
+        }
+    }
+
+    private static func coalesced(_ options: Program.Options, port: Int, origin: Int, folder: String) -> String {
+        """
+        workers: \(options.workers)
+        listen: [127.0.0.1:\(port)]
+        clients: {max-connections: 19000}
+        coalescing: {max-waiters: 20000}
+        storage: {memory: \(options.memoryMiB)MiB}
+        admin: {address: "unix:\(folder)/admin.sock"}
+        access-log: {target: \(folder)/access.log}
+        upstreams:
+          - name: origin
+            servers: [http://127.0.0.1:\(origin)]
+
+        """
+    }
+
+    private static func haproxy(_ options: Program.Options, port: Int, origin: Int) -> String {
+        """
+        global
+          nbthread \(options.workers)
+          maxconn 9900
+        defaults
+          mode http
+          timeout client 60s
+          timeout server 60s
+          timeout connect 5s
+          option http-keep-alive
+          http-reuse always
+        cache memory
+          total-max-size \(options.memoryMiB)
+          max-object-size 2000000
+          max-age 3600
+        frontend clients
+          bind 127.0.0.1:\(port) backlog 16384
+          default_backend origin
+        backend origin
+          http-request cache-use memory
+          http-response cache-store memory
+          server origin 127.0.0.1:\(origin)
+
+        """
+    }
+
+    private static func nginx(_ options: Program.Options, port: Int, origin: Int, folder: String) -> String {
+        let cache = "/dev/shm/proxy-bench-\(port)"
+        try? FileManager.default.removeItem(atPath: cache)
+        return """
+        daemon off;
+        worker_processes \(options.workers);
+        worker_rlimit_nofile 20000;
+        pid \(folder)/nginx.pid;
+        error_log \(folder)/error.log crit;
+        events { worker_connections 19000; }
+        http {
+          access_log off;
+          sendfile on;
+          tcp_nopush on;
+          keepalive_requests 1000000000;
+          client_max_body_size 0;
+          open_file_cache max=5000 inactive=60s;
+          open_file_cache_valid 60s;
+          client_body_temp_path \(folder)/body;
+          proxy_temp_path \(folder)/temp;
+          proxy_cache_path \(cache) levels=1:2 keys_zone=memory:64m max_size=\(options.memoryMiB)m use_temp_path=off;
+          upstream origin { server 127.0.0.1:\(origin); keepalive 256; keepalive_requests 1000000000; }
+          server {
+            listen 127.0.0.1:\(port) backlog=16384;
+            proxy_http_version 1.1;
+            proxy_set_header Connection "";
+            proxy_request_buffering off;
+            proxy_cache memory;
+            location / { proxy_pass http://origin; }
+            location /s/ { proxy_pass http://origin; proxy_cache_lock on; proxy_cache_lock_timeout 60s; proxy_cache_lock_age 60s; }
+          }
+        }
+
+        """
+    }
+
+    /// What `make bench` leaves behind in memory, apart from the folder.
+    static func cleanUp() {
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: "/dev/shm")) ?? []
+        where name.hasPrefix("proxy-bench-") {
+            try? FileManager.default.removeItem(atPath: "/dev/shm/\(name)")
+        }
+    }
+
+    static func version(_ kind: Kind, _ plan: Plan) -> String {
+        let words: [String] = switch kind {
+        case .coalesced: [plan.coalesced, "--version"]
+        case .bare: ["uname", "-r"]
+        case .haproxy: ["/usr/sbin/haproxy", "-v"]
+        case .nginx: ["/usr/sbin/nginx", "-v"]
+        case .varnish: ["/usr/sbin/varnishd", "-V"]
+        }
+        let told = Shell.output(words)?.split(separator: "\n").first.map(String.init) ?? "not installed"
+        return kind == .bare ? "Linux \(told)" : told
+    }
+}

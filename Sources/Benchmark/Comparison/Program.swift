@@ -1,0 +1,61 @@
+import Foundation
+import Glibc
+
+/// One running program in front of the origin, pinned to the server's core, with its files in the plan's folder.
+final class Program {
+    struct Options {
+        var memoryMiB = 256
+        var workers = 1
+        /// The bare responder's body.
+        var bodyBytes = 1024
+        /// Further words for the bare responder.
+        var words: [String] = []
+    }
+
+    struct Failure: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    let kind: Kind
+    let port: Int
+    let tree: ProcessTree
+    /// From the start to the first answer; seconds.
+    let startTime: Double
+    private let child: Child
+
+    private nonisolated(unsafe) static var number = 0
+
+    /// Starts it and waits until it answers.
+    init(_ kind: Kind, _ options: Options = Options(), plan: Plan, origin: Int) throws {
+        unsafe Program.number += 1
+        let number = unsafe Program.number
+        self.kind = kind
+        port = 20_000 + (Int(getpid()) * 37 + number) % 10_000
+        let folder = "\(plan.folder)/\(number)"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        let words = try Peer.command(kind, options, port: port, origin: origin, folder: folder, plan: plan)
+        let size = kind == .bare ? options.bodyBytes : 1
+        let began = System.now
+        // Should this process be killed, they end too.
+        let pinned = ["setpriv", "--pdeathsig", "TERM", "taskset", "-c", options.workers == 1 ? "0" : "0,1"]
+        child = try Child(pinned + words, output: "\(folder)/output")
+        tree = ProcessTree(root: child.identifier)
+        while System.now - began < 20_000_000_000 {
+            if let caller = Caller(port: port) {
+                caller.ask("/c/1/start")
+                if caller.answer(size: size) == 200, child.isRunning {
+                    startTime = Double(System.now - began) / 1e9
+                    return
+                }
+            }
+            guard child.isRunning else { break }
+            usleep(200)
+        }
+        child.stop()
+        let told = (try? String(contentsOfFile: "\(folder)/output", encoding: .utf8)) ?? ""
+        throw Failure(description: "\(kind.name) does not answer: \(told.suffix(400))")
+    }
+
+    func signal(_ number: Int32) { child.signal(number) }
+    func stop() { child.stop() }
+}

@@ -1,0 +1,62 @@
+import Foundation
+
+/// One line of the table: one figure of one row, for every program.
+struct Line {
+    enum Cell {
+        case number(Double, note: String = "")
+        /// Why there is no number.
+        case unable(String)
+    }
+
+    let row: String
+    let figure: String
+    var cells: [Kind: Cell] = [:]
+
+    func value(_ kind: Kind) -> Double? {
+        if case .number(let value, _)? = cells[kind], value.isFinite { value } else { nil }
+    }
+
+    func text(_ kind: Kind) -> String {
+        switch cells[kind] {
+        case .number(let value, let note)?: value.isFinite ? value.short + note : "—"
+        case .unable(let why)?: why
+        case nil: "—"
+        }
+    }
+
+    /// Ours divided by theirs.
+    func ratio(to kind: Kind) -> Double? {
+        guard let ours = value(.coalesced), let theirs = value(kind), theirs != 0 else { return nil }
+        return ours / theirs
+    }
+}
+
+/// All lines of one run, printed as they come and written as Markdown at the end.
+final class Report {
+    private(set) var lines: [Line] = []
+
+    func add(_ line: Line) {
+        lines.append(line)
+        let cells = Kind.allCases.map { "\($0.rawValue) \(line.text($0))" }.joined(separator: "  ")
+        let ratios = [Kind.bare, .haproxy, .nginx, .varnish].compactMap { kind in
+            line.ratio(to: kind).map { "÷\(kind.rawValue) \($0.short)" }
+        }
+        say("\(line.row) | \(line.figure): \(cells)  \(ratios.joined(separator: " "))")
+    }
+
+    func line(_ row: String, _ figure: String) -> Line? { lines.first { $0.row == row && $0.figure == figure } }
+
+    var table: String {
+        let others: [Kind] = [.bare] + Kind.peers
+        var text = "| row | figure | " + Kind.allCases.map(\.name).joined(separator: " | ")
+            + " | " + others.map { "÷ \($0 == .bare ? "bare" : $0.name)" }.joined(separator: " | ") + " |\n"
+        text += "| --- | --- |" + String(repeating: " ---: |", count: Kind.allCases.count + others.count) + "\n"
+        var last = ""
+        for line in lines {
+            let cells = Kind.allCases.map(line.text) + others.map { line.ratio(to: $0)?.short ?? "" }
+            text += "| \(line.row == last ? "" : line.row) | \(line.figure) | \(cells.joined(separator: " | ")) |\n"
+            last = line.row
+        }
+        return text
+    }
+}

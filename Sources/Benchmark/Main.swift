@@ -1,0 +1,97 @@
+import Foundation
+
+/// What the project measures itself with:
+///
+///     Benchmark compare [--quick] [--rows NAME,…] [--write FILE] [--coalesced PATH] [--bare PATH]
+///     Benchmark micro NAME COUNT        one piece of the hot path, COUNT times
+///     Benchmark micro [--write FILE]    a table of all pieces, counted by callgrind
+///     Benchmark origin PORT             the origin alone, for profiles
+///     Benchmark simulate [--quick | --write FILE]
+///                                       hit ratios of the eviction code against other policies
+@main
+struct Main {
+    static func main() throws {
+        var words = Array(CommandLine.arguments.dropFirst())
+        guard !words.isEmpty else { usage() }
+        switch words.removeFirst() {
+        case "compare": try compare(words)
+        case "micro": try micro(words)
+        case "origin":
+            guard let port = words.first.flatMap({ Int($0) }) else { usage() }
+            let origin = try Origin(port: port)
+            while true { withExtendedLifetime(origin) { System.nap(milliseconds: 1000) } }
+        case "simulate":
+            let table = Simulation.report(isQuick: words.contains("--quick"))
+            say(table)
+            if words.first == "--write", words.count == 2 { try Document.put(table, between: "simulation", in: words[1]) }
+        default: usage()
+        }
+    }
+
+    private static func usage() -> Never {
+        say("usage: Benchmark compare|micro|simulate; see Sources/Benchmark/Main.swift")
+        exit(64)
+    }
+
+    private static func compare(_ words: [String]) throws {
+        var plan = Plan()
+        var file: String?
+        var wanted: Set<Substring> = []
+        var rest = words[...]
+        while let word = rest.popFirst() {
+            switch word {
+            case "--quick": plan.isQuick = true
+            case "--write": file = rest.popFirst()
+            case "--coalesced": plan.coalesced = rest.popFirst() ?? plan.coalesced
+            case "--bare": plan.bare = rest.popFirst() ?? plan.bare
+            case "--rows": wanted = Set((rest.popFirst() ?? "").split(separator: ","))
+            default: usage()
+            }
+        }
+        plan.folder = NSTemporaryDirectory() + "proxy-bench-\(getpid())"
+        try FileManager.default.createDirectory(atPath: plan.folder, withIntermediateDirectories: true)
+        defer {
+            try? FileManager.default.removeItem(atPath: plan.folder)
+            Peer.cleanUp()
+        }
+        let comparison = try Comparison(plan)
+        defer { comparison.stop() }
+        // Name, whether the quick run has it, and what measures it.
+        let rows: [(Substring, Bool, () throws -> Void)] = [
+            ("hits", true, comparison.hits),
+            ("storms", true, comparison.storms),
+            ("other", false, comparison.otherURLInStorm),
+            ("misses", true, comparison.misses),
+            ("passes", true, comparison.passes),
+            ("zipf", false, comparison.zipfHits),
+            ("pipelined", true, comparison.pipelinedHits),
+            ("connections", true, comparison.newConnections),
+            ("304", false, comparison.notModified),
+            ("ranges", false, comparison.ranges),
+            ("posts", false, comparison.posts),
+            ("idle", true, comparison.idleConnections),
+            ("objects", false, comparison.storedObjects),
+            ("start", true, comparison.starts),
+            ("reload", false, comparison.reloads),
+            ("workers", false, comparison.twoWorkers),
+            ("churn", false, comparison.churn),
+        ]
+        for (name, isQuick, measure) in rows where wanted.isEmpty ? (isQuick || !plan.isQuick) : wanted.contains(name) {
+            do { try measure() } catch { say("\(name): \(error)") }
+        }
+        let text = Machine.description(plan) + "\n" + comparison.report.table + "\n" + Goals.table(comparison.report)
+        say(text)
+        if let file { try Document.put(text, between: "comparison", in: file) }
+    }
+
+    private static func micro(_ words: [String]) throws {
+        if words.count == 2, let count = Int(words[1]) {
+            guard let piece = Micro.pieces.first(where: { $0.name == words[0] }) else { usage() }
+            piece.run(count)
+        } else {
+            let table = Micro.table()
+            say(table)
+            if words.first == "--write", words.count == 2 { try Document.put(table, between: "micro", in: words[1]) }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+import Bytes
+import HTTPSemantics
+import Storage
+
+/// The steps of a hit, one by one, on the product's own code.
+struct Hit {
+    private let now = Moment(monotonic: 5_000_000_000, wall: 1_000_005)
+    private let hasher = KeyedHash(k0: 1, k1: 2)
+
+    private static let large = Array(
+        """
+        GET /articles/2026/11/21/how-a-cache-works?page=2 HTTP/1.1\r
+        Host: www.example.com\r
+        User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0\r
+        Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r
+        Accept-Language: en-GB,en;q=0.7,de;q=0.3\r
+        Accept-Encoding: gzip, deflate, br, zstd\r
+        Referer: https://www.example.com/articles/2026/11/21/\r
+        Cookie: theme=dark; visits=17\r
+        Connection: keep-alive\r
+        Upgrade-Insecure-Requests: 1\r
+        Sec-Fetch-Dest: document\r
+        Sec-Fetch-Mode: navigate\r
+        Sec-Fetch-Site: same-origin\r
+        \r
+
+        """.utf8)
+
+    private static let small = Array("GET /c/1024/hit HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n".utf8)
+
+    func parse(_ count: Int) { parse(Self.large, count) }
+    func parseSmall(_ count: Int) { parse(Self.small, count) }
+
+    private func parse(_ bytes: [UInt8], _ count: Int) {
+        var parser = RequestHeadParser()
+        var lengths = 0
+        for _ in 0..<count {
+            parser.reset()
+            if case .complete(let length) = try? parser.parse(bytes.span) { lengths += length }
+        }
+        precondition(lengths == count * bytes.count)
+    }
+
+    func key(_ count: Int) {
+        var parser = RequestHeadParser()
+        _ = try? parser.parse(Self.large.span)
+        let (head, bytes) = (parser.head, Self.large.span)
+        let fields = parser.view(in: bytes)
+        let buffer = ByteBuffer(capacity: 512)
+        let policy = KeyPolicy()
+        var hashes: UInt64 = 0
+        for _ in 0..<count {
+            buffer.removeAll()
+            buffer.append("http ")
+            buffer.appendKeyHost(bytes.extracting(head.authority.range), defaultPort: 80)
+            buffer.append(UInt8(ascii: " "))
+            policy.append(
+                pathAndQuery: bytes.extracting(Int(head.target.path.lower)..<Int(head.target.query.upper)), of: fields, to: buffer)
+            hashes ^= hasher.hash(buffer.span)
+        }
+        precondition(count == 0 || count % 2 == 0 || hashes != 0)
+    }
+
+    func lookUp(_ count: Int) {
+        let budget = MemoryBudget(limit: 64 << 20)
+        var settings = StorageSettings()
+        settings.memory = 64 << 20
+        let store = ResponseStore(settings: settings, budget: budget)
+        let keys = (0..<10_000).map { Array("http www.example.com /articles/\($0)".utf8) }
+        let hashes = keys.map { hasher.hash($0.span) }
+        for (key, hash) in zip(keys, hashes) {
+            guard let response = Self.response(budget, now) else { return }
+            let outcome = store.store(response, hash: hash, key: key.span, generation: store.generation(hash: hash))
+            precondition(outcome == .stored)
+        }
+        var parser = RequestHeadParser()
+        _ = try? parser.parse(Self.large.span)
+        let fields = parser.view(in: Self.large.span)
+        var found = 0
+        for number in 0..<count {
+            let place = number * 7919 % keys.count
+            let key = keys[place]
+            guard let resource = store.resource(hash: hashes[place], key: key.span) else { continue }
+            if resource.response(matching: fields) != nil { found += 1 }
+        }
+        precondition(found == count)
+    }
+
+    func freshness(_ count: Int) {
+        guard let response = Self.response(MemoryBudget(limit: 1 << 20), now) else { return }
+        var fresh = 0
+        for number in 0..<count {
+            let later = Moment(monotonic: now.monotonic + Int64(number), wall: now.wall)
+            if case .fresh = response.facts.reuse(for: .none, at: later) { fresh += 1 }
+        }
+        precondition(fresh == count)
+    }
+
+    func writeHead(_ count: Int) {
+        guard let response = Self.response(MemoryBudget(limit: 1 << 20), now) else { return }
+        let status = CacheStatusWriter(name: ByteSlice("coalesced"))
+        let via = ByteSlice("Via: 1.1 coalesced\r\n")
+        let out = ByteBuffer(capacity: 4096)
+        var written = 0
+        for number in 0..<count {
+            out.removeAll()
+            out.appendStatusLine(response.status)
+            out.append(response.head.bytes)
+            out.appendField("Content-Length", UInt64(1024))
+            out.appendField("Age", UInt64(number & 1023))
+            out.append(via)
+            status.writeHit(timeToLive: 3600 - Int64(number & 1023), to: out)
+            out.appendLineEnd()
+            written += out.count
+        }
+        precondition(count == 0 || written > 0)
+    }
+
+    /// As the origin of the benchmarks sends it: 1 KiB, fresh for an hour.
+    private static func response(_ budget: MemoryBudget, _ now: Moment) -> StoredResponse? {
+        let body = GrowingBody(budget: budget, expectedLength: 1024)
+        guard body.append([UInt8](repeating: 0x78, count: 1024).span) == .accepted else { return nil }
+        body.complete()
+        let buffer = ByteBuffer(capacity: 256)
+        var lines: [FieldLine] = []
+        var present: FieldSet = []
+        let fields = [
+            ("Date", "Sat, 21 Nov 2026 06:47:35 GMT"), ("Content-Type", "text/plain"), ("Cache-Control", "max-age=3600"),
+            ("ETag", "\"v1\""), ("Last-Modified", "Sat, 01 Nov 2025 00:00:00 GMT"),
+        ]
+        for (name, value) in fields {
+            let field = KnownField.recognise(Array(name.utf8).span)
+            let start = buffer.count
+            buffer.append(string: "\(name): \(value)\r\n")
+            let valueStart = start + name.utf8.count + 2
+            lines.append(
+                FieldLine(
+                    name: ByteRange(start..<start + name.utf8.count),
+                    value: ByteRange(valueStart..<valueStart + value.utf8.count), field: field))
+            present.insert(field)
+        }
+        let head = HeadBlock(bytes: buffer.copied(), lines: lines, present: present)
+        let facts = ResponseFacts(status: .ok, fields: head.view, requested: now, received: now, policy: CachingPolicy())
+        return StoredResponse(readyHead: head.bytes, head: head, facts: facts, body: body)
+    }
+}

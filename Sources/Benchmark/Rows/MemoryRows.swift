@@ -1,0 +1,45 @@
+/// What connections and stored responses take, by the resident memory of a fresh process.
+extension Comparison {
+    func idleConnections() throws {
+        // HAProxy counts its own descriptors and the limit of open files is 20,000 on many machines.
+        let count = plan.isQuick ? 2000 : 9_800
+        var line = Line(row: "idle connections", figure: "bytes each", cells: [:])
+        for kind in missing { line.cells[kind] = .unable("not installed") }
+        for kind in kinds {
+            let program = try start(kind)
+            Caller.fetch(["/c/1024/hit"], size: 1024, port: program.port)
+            // One round before, so that pools and tables of the first clients are not counted.
+            let first = Crowd(port: program.port, count: 64)
+            first.ask("/c/1024/hit")
+            _ = first.answers(within: 5)
+            System.nap(milliseconds: 200)
+            let before = program.tree.resident
+            let crowd = Crowd(port: program.port, count: count)
+            crowd.ask("/c/1024/hit")
+            let answered = crowd.answers(within: 10).count { $0.last > 0 }
+            System.nap(milliseconds: 700)
+            let taken = Double(program.tree.resident - before) / Double(max(1, answered))
+            line.cells[kind] = .number(taken, note: answered < count ? " (of \(answered))" : "")
+            withExtendedLifetime((first, crowd)) {}
+            program.stop()
+        }
+        report.add(line)
+    }
+
+    func storedObjects() throws {
+        let count = plan.isQuick ? 20_000 : 100_000
+        var line = Line(row: "stored objects", figure: "bytes over head and payload", cells: [.bare: .unable("cannot: stores nothing")])
+        for kind in missing { line.cells[kind] = .unable("not installed") }
+        for kind in kinds where kind != .bare {
+            if kind == .nginx { line.cells[kind] = .unable("cannot: a file each"); continue }
+            if kind == .haproxy { line.cells[kind] = .unable("cannot: takes all at its start"); continue }
+            let program = try start(kind)
+            Caller.fetch((0..<1000).map { "/c/1024/warm\($0)" }, size: 1024, port: program.port)
+            let before = program.tree.resident
+            Caller.fetch((0..<count).map { "/c/1024/object\($0)" }, size: 1024, port: program.port)
+            line.cells[kind] = .number(Double(program.tree.resident - before) / Double(count) - Double(Origin.cacheable(1024).count))
+            program.stop()
+        }
+        report.add(line)
+    }
+}

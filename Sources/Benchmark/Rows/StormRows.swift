@@ -1,0 +1,128 @@
+import Synchronization
+
+/// Many clients that wait for one fetch.
+extension Comparison {
+    private struct Outcome {
+        var first = 0.0, last = 0.0, cpu = 0.0, peak = 0.0, fetches = 0.0, failed = 0
+    }
+
+    private func storm(_ program: Program, waiters: Int, name: String) -> Outcome? {
+        let crowd = Crowd(port: program.port, count: waiters)
+        guard crowd.count == waiters else { return nil }
+        System.nap(milliseconds: 100)
+        origin.expectStorm()
+        program.tree.forgetPeak()
+        let resident = program.tree.resident
+        let before = program.tree.cpu
+        crowd.ask("/s/2048/\(name)")
+        System.nap(milliseconds: 300)
+        origin.release()
+        let times = crowd.answers(within: 20)
+        let spent = program.tree.cpu - before
+        let seen = origin.stormSeen
+        let answered = times.filter { $0.last > 0 }
+        return Outcome(
+            first: Double((answered.map(\.first).max() ?? 0) - seen.firstByte) / 1e6,
+            last: Double((answered.map(\.last).max() ?? 0) - seen.lastByte) / 1e6,
+            cpu: spent.total / Double(waiters), peak: Double(max(0, program.tree.peak - resident)) / Double(waiters),
+            fetches: Double(seen.fetches), failed: waiters - answered.count)
+    }
+
+    func storms() throws {
+        for waiters in plan.isQuick ? [1000] : [1000, 10_000] {
+            let row = waiters == 1000 ? "1,000 waiters" : "10,000 waiters"
+            var all: [Kind: [Outcome]] = [:]
+            var unable: [Kind: String] = [.bare: "cannot: no fetch"]
+            if waiters > 1000 { unable[.haproxy] = "cannot: a fetch each" }
+            for kind in missing { unable[kind] = "not installed" }
+            for turn in 0..<min(3, plan.repeats) {
+                let order = turn % 2 == 0 ? kinds : kinds.reversed()
+                for kind in order where unable[kind] == nil {
+                    guard let program = programs[kind] else { continue }
+                    let outcome = storm(program, waiters: waiters, name: "\(waiters)-\(turn)")
+                    if let outcome { all[kind, default: []].append(outcome) } else { unable[kind] = "takes fewer connections" }
+                }
+            }
+            func add(_ figure: String, _ value: (Outcome) -> Double, note: ([Outcome]) -> String = { _ in "" }) {
+                var line = Line(row: row, figure: figure, cells: unable.mapValues { .unable($0) })
+                for (kind, outcomes) in all where unable[kind] == nil {
+                    line.cells[kind] = .number(outcomes.map(value).median, note: note(outcomes))
+                }
+                report.add(line)
+            }
+            add("first byte, ms after origin", \.first)
+            add("last byte, ms after origin", \.last) { outcomes in
+                let failed = outcomes.reduce(0) { $0 + $1.failed }
+                return failed > 0 ? ", \(failed) never" : ""
+            }
+            add("CPU µs/waiter", \.cpu)
+            add("peak bytes/waiter", \.peak)
+            add("fetches", \.fetches)
+        }
+    }
+
+    /// One client asks for a stored response every millisecond while the storm goes on. It has the load's core for itself whenever it
+    /// wants: else it would measure the storm's own clients.
+    func otherURLInStorm() throws {
+        let waiters = plan.isQuick ? 1000 : 10_000
+        var calm = Line(row: "another URL in a storm", figure: "p99 µs, unloaded", cells: [.bare: .unable("cannot: no fetch")])
+        var stormy = Line(row: "another URL in a storm", figure: "p99 µs, \(waiters) waiters", cells: calm.cells)
+        var ratio = Line(row: "another URL in a storm", figure: "p99 ÷ unloaded", cells: calm.cells)
+        for kind in [Kind.coalesced, .nginx, .varnish] {
+            guard let program = programs[kind] else { continue }
+            Caller.fetch(["/c/1024/hit"], size: 1024, port: program.port)
+            let quiet = Prober(port: program.port)
+            System.nap(milliseconds: 1500)
+            let unloaded = quiet.finish().percentile(99)
+            let loud = Prober(port: program.port)
+            _ = storm(program, waiters: waiters, name: "other")
+            let loaded = loud.finish().percentile(99)
+            calm.cells[kind] = .number(unloaded)
+            stormy.cells[kind] = .number(loaded)
+            ratio.cells[kind] = .number(loaded / unloaded)
+        }
+        for line in [calm, stormy, ratio] { report.add(line) }
+    }
+}
+
+/// Asks for one stored response every millisecond, on a thread that goes before others.
+final class Prober: Sendable {
+    private struct State {
+        var latencies: [Double] = []
+        var isStopping = false
+        var hasStopped = false
+    }
+
+    private let state = Mutex(State())
+
+    init(port: Int) {
+        System.startThread { [state = Reference(self)] in
+            System.prefersThisThread()
+            guard let caller = Caller(port: port) else { return state.prober.stopped() }
+            while !state.prober.isStopping {
+                let began = System.now
+                caller.ask("/c/1024/hit")
+                guard caller.answer(size: 1024) != nil else { break }
+                state.prober.add(Double(System.now - began) / 1000)
+                System.nap(milliseconds: 1)
+            }
+            state.prober.stopped()
+        }
+    }
+
+    private struct Reference: Sendable {
+        let prober: Prober
+        init(_ prober: Prober) { self.prober = prober }
+    }
+
+    private var isStopping: Bool { state.withLock { $0.isStopping } }
+    private func add(_ latency: Double) { state.withLock { $0.latencies.append(latency) } }
+    private func stopped() { state.withLock { $0.hasStopped = true } }
+
+    /// Microseconds of every answer.
+    func finish() -> [Double] {
+        state.withLock { $0.isStopping = true }
+        while !state.withLock({ $0.hasStopped }) { System.nap(milliseconds: 1) }
+        return state.withLock { $0.latencies }
+    }
+}

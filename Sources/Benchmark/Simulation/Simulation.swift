@@ -1,0 +1,67 @@
+import Foundation
+
+/// Hit ratios of the product's eviction code and others on generated traces. The same on every machine.
+enum Simulation {
+    struct Ratio {
+        var requests = 0.0
+        var bytes = 0.0
+    }
+
+    static func run(_ trace: Trace, _ policy: some Policy, sizes: [Int]) -> Ratio {
+        var policy = policy
+        var (hits, hitBytes, bytes) = (0, 0, 0)
+        for (number, object) in trace.requests.enumerated() {
+            let size = sizes[number]
+            bytes += size
+            if policy.request(object, size: size, waiters: trace.waiters[number] ?? 0, at: number) {
+                hits += 1
+                hitBytes += size
+            }
+        }
+        return Ratio(requests: Double(hits) / Double(trace.requests.count), bytes: Double(hitBytes) / Double(max(1, bytes)))
+    }
+
+    static let smallPercents = [1, 5, 10, 20, 40]
+
+    static func report(isQuick: Bool) -> String {
+        let count = isQuick ? 200_000 : 500_000
+        let objects = count / 10
+        let traces = [
+            Trace.zipf(count, objects: objects, exponent: 0.7, seed: 1),
+            Trace.zipf(count, objects: objects, exponent: 0.9, seed: 2),
+            Trace.zipf(count, objects: objects, exponent: 1.1, seed: 3),
+            Trace.scans(count, objects: objects, seed: 4),
+            Trace.loop(count, objects: objects),
+            Trace.mixed(count, objects: objects, seed: 5),
+            Trace.news(count, seed: 6),
+        ]
+        var text = "\(count) requests each. The cache holds 1, 10 and 50 % of the bytes of all objects of a trace. Hit ratio in % by requests "
+            + "/ by bytes. `S3-FIFO n` is the product's code with n % for the small queue.\n\n"
+        text += "| trace | cache | FIFO | LRU | " + smallPercents.map { "S3-FIFO \($0)" }.joined(separator: " | ")
+            + " | 10, waiters not counted | offline, by requests | offline, by bytes |\n"
+        text += "| --- |" + String(repeating: " ---: |", count: smallPercents.count + 6) + "\n"
+        for trace in traces {
+            let sizes = trace.requests.map(Trace.size)
+            var known: [Int: Int] = [:]
+            for (object, size) in zip(trace.requests, sizes) { known[object] = size }
+            let total = known.values.reduce(0, +)
+            for percent in [1, 10, 50] {
+                let capacity = total / 100 * percent
+                var ratios = [
+                    run(trace, Recency(capacity: capacity, movesOnUse: false), sizes: sizes),
+                    run(trace, Recency(capacity: capacity, movesOnUse: true), sizes: sizes),
+                ]
+                for small in smallPercents {
+                    ratios.append(run(trace, RealS3FIFO(capacity: capacity, smallPercent: small), sizes: sizes))
+                }
+                ratios.append(run(trace, RealS3FIFO(capacity: capacity, smallPercent: 10, countsWaiters: false), sizes: sizes))
+                for bySize in [true, false] {
+                    ratios.append(run(trace, Offline(capacity: capacity, trace: trace.requests, bySize: bySize), sizes: sizes))
+                }
+                let cells = ratios.map { String(format: "%.1f / %.1f", $0.requests * 100, $0.bytes * 100) }
+                text += "| \(trace.name) | \(percent) % | \(cells.joined(separator: " | ")) |\n"
+            }
+        }
+        return text
+    }
+}

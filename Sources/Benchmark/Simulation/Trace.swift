@@ -1,0 +1,119 @@
+import Foundation
+
+/// SplitMix64: the same seed gives the same trace everywhere.
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var z = state
+        z = (z ^ z >> 30) &* 0xbf58_476d_1ce4_e5b9
+        z = (z ^ z >> 27) &* 0x94d0_49bb_1331_11eb
+        return z ^ z >> 31
+    }
+}
+
+/// What clients ask for, in order. An object's size follows from its name.
+struct Trace {
+    let name: String
+    let requests: [Int]
+    /// Clients that wait with each request, as `popularity` in the store; 0 where none do.
+    var waiters: [Int: Int] = [:]
+
+    /// 256 bytes to 1 MiB, most of them some KiB, as on the web.
+    static func size(of object: Int) -> Int {
+        var generator = SeededGenerator(seed: UInt64(truncatingIfNeeded: object) &* 2_654_435_761)
+        let octave = (0..<4).reduce(0) { sum, _ in sum + Int(generator.next() % 4) }
+        return (256 << octave) + Int(generator.next() % UInt64(256 << octave))
+    }
+
+    /// Independent draws from `objects` by Zipf's law.
+    static func zipf(_ count: Int, objects: Int, exponent: Double, seed: UInt64) -> Trace {
+        var generator = SeededGenerator(seed: seed)
+        var draw = ZipfDraw(objects: objects, exponent: exponent)
+        return Trace(name: "zipf \(exponent)", requests: (0..<count).map { _ in draw.next(&generator) })
+    }
+
+    /// Zipf requests, and every so often somebody who reads through thousands of things nobody else asks for.
+    static func scans(_ count: Int, objects: Int, seed: UInt64) -> Trace {
+        var generator = SeededGenerator(seed: seed)
+        var draw = ZipfDraw(objects: objects, exponent: 0.9)
+        var requests: [Int] = []
+        var fresh = objects
+        while requests.count < count {
+            for _ in 0..<20_000 { requests.append(draw.next(&generator)) }
+            for _ in 0..<10_000 { requests.append(fresh); fresh += 1 }
+        }
+        return Trace(name: "zipf 0.9 with scans", requests: Array(requests.prefix(count)))
+    }
+
+    /// The same objects over and over: the worst there is for LRU.
+    static func loop(_ count: Int, objects: Int) -> Trace {
+        Trace(name: "loop", requests: (0..<count).map { $0 % objects })
+    }
+
+    /// Zipf whose ranking drifts, a loop and scans together.
+    static func mixed(_ count: Int, objects: Int, seed: UInt64) -> Trace {
+        var generator = SeededGenerator(seed: seed)
+        var draw = ZipfDraw(objects: objects, exponent: 0.8)
+        var fresh = 10 * objects
+        var looped = 0
+        let requests = (0..<count).map { number -> Int in
+            switch generator.next() % 10 {
+            case 0: fresh += 1; return fresh
+            case 1: looped = (looped + 1) % (objects / 10); return 5 * objects + looped
+            // A tenth of the ranking is new after every tenth of the trace.
+            default: return draw.next(&generator) + (number * 10 / count) * (objects / 100)
+            }
+        }
+        return Trace(name: "mixed, drifting", requests: requests)
+    }
+
+    /// News: each item is asked for by a crowd the moment it appears, so that many wait for its one fetch, and by a few later. All
+    /// else is read once. Only the waiters tell the two apart before the first hit.
+    static func news(_ count: Int, seed: UInt64) -> Trace {
+        var generator = SeededGenerator(seed: seed)
+        var requests: [Int] = []
+        var waiters: [Int: Int] = [:]
+        var recent: [Int] = []
+        var fresh = 0
+        while requests.count < count {
+            fresh += 1
+            switch generator.next() % 10 {
+            case 0:
+                waiters[requests.count] = 3
+                recent.append(fresh)
+                if recent.count > 400 { recent.removeFirst() }
+                requests.append(fresh)
+            case 1..<4 where !recent.isEmpty:
+                requests.append(recent[Int(generator.next() % UInt64(recent.count))])
+            default: requests.append(fresh)
+            }
+        }
+        return Trace(name: "news with waiters", requests: requests, waiters: waiters)
+    }
+}
+
+/// Draws ranks by Zipf's law.
+struct ZipfDraw {
+    private let cumulative: [Double]
+
+    init(objects: Int, exponent: Double) {
+        var sum = 0.0
+        cumulative = (1...objects).map { rank in
+            sum += 1 / pow(Double(rank), exponent)
+            return sum
+        }
+    }
+
+    mutating func next(_ generator: inout SeededGenerator) -> Int {
+        let point = Double(generator.next() >> 11) / Double(1 << 53) * (cumulative.last ?? 0)
+        var (low, high) = (0, cumulative.count - 1)
+        while low < high {
+            let middle = (low + high) / 2
+            if cumulative[middle] < point { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+}

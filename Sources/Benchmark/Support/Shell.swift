@@ -1,0 +1,44 @@
+import Foundation
+
+/// Other programs, run to their end.
+enum Shell {
+    /// Standard output and standard error of `words`, or nil when there is no such program.
+    static func output(_ words: [String]) -> String? {
+        let file = NSTemporaryDirectory() + "coalesced-bench-\(getpid()).output"
+        defer { try? FileManager.default.removeItem(atPath: file) }
+        guard let child = try? Child(words, output: file), child.wait(seconds: 120) else { return nil }
+        return try? String(contentsOfFile: file, encoding: .utf8)
+    }
+
+    static func has(_ program: String) -> Bool {
+        ["/usr/sbin", "/usr/bin", "/usr/local/bin", "/usr/local/sbin"].contains {
+            FileManager.default.isExecutableFile(atPath: "\($0)/\(program)")
+        }
+    }
+}
+
+extension Double {
+    /// With three significant digits, and no more than are needed.
+    var short: String {
+        let size = abs(self)
+        if size >= 100 || self == 0 { return String(format: "%.0f", self) }
+        return String(format: size >= 10 ? "%.1f" : "%.2f", self)
+    }
+}
+
+extension [Double] {
+    /// The middle one; of an even number the mean of the middle two. NaN when empty.
+    var median: Double {
+        guard !isEmpty else { return .nan }
+        let sorted = sorted()
+        return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2
+    }
+
+    func percentile(_ percent: Double) -> Double {
+        guard !isEmpty else { return .nan }
+        return sorted()[Swift.min(count - 1, Int(Double(count) * percent / 100))]
+    }
+}
+
+/// Prints a line at once, wherever the output goes.
+func say(_ text: String) { FileHandle.standardOutput.write(Data((text + "\n").utf8)) }
