@@ -216,7 +216,7 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
     }
 
     private nonisolated final func wakeUps(for callbacks: [Callback<Value>]) -> WakeUps {
-        let released = callbacks.count(where: \.isReleased)
+        let released = callbacks.count { $0.isReleased }
         if released > 0 { state.withLock { $0.custodian }?.waitersReleased(released) }
         return WakeUps(callbacks)
     }

@@ -16,6 +16,9 @@ final class BodyFollowers {
         var waiting: [any Follower]
     }
 
+    /// Followers served before the loop's other work: a few milliseconds of it.
+    private static let turn = 256
+
     private var groups: [ObjectIdentifier: Group] = [:]
     private let loop: EventLoop
     /// Names this loop among a body's followers.
@@ -51,6 +54,18 @@ final class BodyFollowers {
             swap(&due, &group.waiting)
             groups[id] = hasEnded ? nil : group
         }
-        for follower in due { follower.bodyGrew() }
+        serve(due[...])
+    }
+
+    /// A crowd is served in turns, so that other clients of the loop get theirs in between.
+    private func serve(_ due: ArraySlice<any Follower>) {
+        for follower in due.prefix(Self.turn) { follower.bodyGrew() }
+        let rest = due.dropFirst(Self.turn)
+        guard !rest.isEmpty else { return }
+        let bound = LoopBound((self, rest), on: loop)
+        bound.handle.post {
+            let (followers, rest) = bound.value
+            followers.serve(rest)
+        }
     }
 }

@@ -1,0 +1,97 @@
+import Testing
+
+/// What one client's request must not do to the fetch that others share, or to what is stored.
+@Suite(.scenario) struct SharedFetchTests {
+    @Test func `a HEAD that finds something stale has it refreshed by a GET`() throws {
+        try scenario { origin, proxy in
+            let refresh = Gate()
+            origin.on("/x") { request in
+                request.number == 1
+                    ? [.answer(200, "Cache-Control: max-age=10, stale-while-revalidate=100", "Age: 20", body: "old")]
+                    : [.gate(refresh), .answer(200, "Cache-Control: max-age=100", body: "newer")]
+            }
+            try proxy.get("/x")
+            #expect(try proxy.send("HEAD", "/x").status == 200)
+            try eventually("the refresh runs") { origin.count("/x") == 2 }
+            #expect(origin.requests("/x")[1].method == "GET")
+            let joiner = proxy.crowd(1, get: "/x", "Cache-Control: no-cache")
+            try proxy.joined(2)
+            refresh.open()
+            #expect(joiner.finished().allSatisfy { $0.text == "newer" && $0.isClean })
+        }
+    }
+
+    @Test func `a validation leaves the connection to be used again`() throws {
+        try scenario(.workers(1)) { origin, proxy in
+            origin.on("/x") { request in
+                request["if-none-match"] == nil
+                    ? [.answer(200, "Cache-Control: max-age=0", "ETag: \"a\"", body: "x")]
+                    : [.head(304, "Cache-Control: max-age=0", "ETag: \"a\"")]
+            }
+            try proxy.get("/x")
+            for _ in 0..<9 { #expect(try proxy.get("/x").text == "x") }
+            #expect(origin.count("/x") == 10)
+            #expect(origin.acceptedConnections == 1)
+        }
+    }
+
+    @Test func `a cookie in an interim answer is the leader's alone`() throws {
+        try scenario { origin, proxy in
+            let head = Gate()
+            origin.on("/x") { request in
+                request.number == 1
+                    ? [.interim(103, "Set-Cookie: sid=leader"), .gate(head), .answer(200, "Cache-Control: private", body: "own")]
+                    : [.answer(200, "Cache-Control: private", body: "own")]
+            }
+            let leader = try proxy.connect()
+            try leader.send(proxy.request("GET", "/x"))
+            _ = try leader.progress { !$0.interim.isEmpty }
+            let joiner = proxy.crowd(1, get: "/x")
+            try proxy.joined(2)
+            head.open()
+            #expect(try leader.answer().text == "own")
+            #expect(joiner.finished().allSatisfy { $0.interim.isEmpty && $0.text == "own" })
+        }
+    }
+
+    @Test func `an overtaken fetch does not replace what came after it`() throws {
+        try scenario(.overtakeAfter(.milliseconds(300)), .noProgressTimeout(.seconds(20))) { origin, proxy in
+            let rest = Gate()
+            origin.on("/x") { request in
+                request.number == 1
+                    ? [.head(200, "Cache-Control: max-age=60", "Content-Length: 3", "Date: \(System.httpDate(-5))"), .text("o"), .gate(rest), .text("ld")]
+                    : [.answer(200, "Cache-Control: max-age=60", body: "new")]
+            }
+            let stuck = proxy.crowd(1, get: "/x")
+            try eventually("it was overtaken") { try proxy.metric(.overtaken) == 1 }
+            #expect(try proxy.get("/x").text == "new")
+            rest.open()
+            #expect(stuck.finished().allSatisfy { $0.text == "old" })
+            #expect(try proxy.get("/x").text == "new")
+        }
+    }
+
+    @Test func `what one client's precondition brought is not for others`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { request in
+                request["if-match"] == nil
+                    ? [.answer(200, "Cache-Control: max-age=60", body: "whole")]
+                    : [.answer(412, "Cache-Control: max-age=60", body: "no")]
+            }
+            let own = try proxy.get("/x", "If-Match: \"z\"")
+            #expect(own.status == 412)
+            #expect(try proxy.get("/x").text == "whole")
+        }
+    }
+
+    @Test func `a large response that is not stored leaves memory for others`() throws {
+        try scenario(.memory(mebibytes: 16)) { origin, proxy in
+            origin.on("/big") { _ in [.answer(200, "Cache-Control: max-age=0", pattern: 40_000_000)] }
+            origin.on("/small") { _ in [.answer(200, "Cache-Control: no-store", body: "fits")] }
+            let slow = proxy.crowd(1, get: "/big", pace: .stuck)
+            try eventually("it has begun") { origin.count("/big") == 1 }
+            for _ in 0..<10 { #expect(try proxy.get("/small").text == "fits") }
+            slow.close()
+        }
+    }
+}
