@@ -31,9 +31,9 @@ public final class GrowingBody: Sendable {
     /// How far a reader has come. Made by `attach`, given back by `detach`.
     public struct Cursor: Sendable {
         /// Bytes read so far, counted from the start of the body.
-        public fileprivate(set) var offset: Int
+        public internal(set) var offset: Int
         /// The piece that holds the next byte, counted from the first piece the body ever had.
-        fileprivate var piece: Int
+        var piece: Int
     }
 
     struct Piece: Sendable {
@@ -86,7 +86,7 @@ public final class GrowingBody: Sendable {
     /// Only full pieces are given up, so up to one piece stays when all is read. The mark at which a paused writer
     /// goes on, half of the window, must not be below that, or it would wait for ever.
     package static let smallestWindow = 2 * laterPieceSize
-    private let expectedLength: Int?
+    let expectedLength: Int?
 
     /// - Parameters:
     ///   - expectedLength: the length the message announced, so that a small body takes exactly its bytes.
@@ -185,127 +185,6 @@ public final class GrowingBody: Sendable {
         }
     }
 
-    // MARK: - Readers
-
-    /// A cursor at the first byte, or `nil` when the beginning is gone.
-    public func attach() -> Cursor? {
-        if sealed.load(ordering: .acquiring) { return Cursor(offset: 0, piece: 0) }
-        return state.withLock { state in
-            guard !state.startIsGone else { return nil }
-            state.readers += 1
-            if state.pieces.isEmpty { state.readersBeyond += 1 } else { state.pieces[0].readers += 1 }
-            return Cursor(offset: 0, piece: 0)
-        }
-    }
-
-    /// Gives the cursor back; what only it still needed is freed.
-    public func detach(_ cursor: consuming Cursor) {
-        if sealed.load(ordering: .acquiring) { return }
-        let wake = state.withLock { state in
-            state.readers -= 1
-            Self.leave(cursor.piece, &state)
-            return Self.trimForWriter(&state, budget)
-        }
-        wake?()
-    }
-
-    /// Appends up to `limit` slices at the cursor to `slices` and tells how the body stands behind them.
-    ///
-    /// - Returns: the phase and whether the slices reach the end of what has arrived.
-    public func read(
-        at cursor: Cursor, into slices: inout [ByteSlice], limit: Int
-    ) -> (phase: Phase, reachesEnd: Bool) {
-        if sealed.load(ordering: .acquiring) {
-            // Complete and immutable: no lock.
-            let reached = unsafe Self.read(sealedPieces, cursor, into: &slices, limit: limit)
-            return (.complete, reached)
-        }
-        return state.withLock { state in
-            // Sealed while this waited for the lock: the pieces are not in `state` any more.
-            if sealed.load(ordering: .relaxed) {
-                let reached = unsafe Self.read(sealedPieces, cursor, into: &slices, limit: limit)
-                return (.complete, reached)
-            }
-            var index = cursor.piece - state.firstPiece
-            var taken = 0
-            while index < state.pieces.count, taken < limit {
-                let piece = state.pieces[index]
-                let from = max(0, cursor.offset - piece.start)
-                if from < piece.filled {
-                    slices.append(ByteSlice(piece.chunk, from..<piece.filled))
-                    taken += 1
-                }
-                index += 1
-            }
-            return (state.phase, index >= state.pieces.count)
-        }
-    }
-
-    private static func read(
-        _ pieces: [ByteSlice], _ cursor: Cursor, into slices: inout [ByteSlice], limit: Int
-    ) -> Bool {
-        var start = 0
-        var taken = 0
-        for (index, piece) in pieces.enumerated() {
-            let end = start + piece.count
-            if end > cursor.offset {
-                guard taken < limit else { return false }
-                slices.append(piece[max(0, cursor.offset - start)..<piece.count])
-                taken += 1
-            }
-            start = end
-            if index == pieces.count - 1 { return true }
-        }
-        return true
-    }
-
-    /// Moves the cursor over `count` bytes that were read.
-    public func advance(_ cursor: inout Cursor, by count: Int) {
-        if sealed.load(ordering: .acquiring) {
-            cursor.offset += count
-            return
-        }
-        let wake = state.withLock { state -> (@Sendable () -> Void)? in
-            cursor.offset += count
-            var piece = cursor.piece
-            while piece - state.firstPiece < state.pieces.count {
-                let current = state.pieces[piece - state.firstPiece]
-                guard cursor.offset >= current.start + current.filled, current.filled == current.chunk.capacity else { break }
-                piece += 1
-            }
-            if piece != cursor.piece {
-                Self.leave(cursor.piece, &state)
-                Self.enter(piece, &state)
-                cursor.piece = piece
-            }
-            return Self.trimForWriter(&state, budget)
-        }
-        wake?()
-    }
-
-    /// Asks that `notify` be called, on the writer's thread, when there is more or the end; once per `rearm`.
-    /// The call comes at once when the body has already ended.
-    public func follow(id: Int, notify: @escaping @Sendable () -> Void) {
-        let ended = state.withLock { state -> Bool in
-            guard state.phase == .open else { return true }
-            state.followers.append(Follower(id: id, notify: notify, pending: false))
-            return false
-        }
-        if ended { notify() }
-    }
-
-    /// A notice that is just being sent may still come after this.
-    public func unfollow(id: Int) {
-        state.withLock { state in state.followers.removeAll { $0.id == id } }
-    }
-
-    /// The follower is about to look: the next append notifies it again. Call before reading.
-    public func rearm(id: Int) {
-        state.withLock { state in
-            if let index = state.followers.firstIndex(where: { $0.id == id }) { state.followers[index].pending = false }
-        }
-    }
-
     // MARK: - How it stands
 
     public var phase: Phase { sealed.load(ordering: .acquiring) ? .complete : state.withLock { $0.phase } }
@@ -330,101 +209,5 @@ public final class GrowingBody: Sendable {
     @inlinable
     public var completeLength: Int? {
         sealed.load(ordering: .acquiring) ? unsafe sealedLength : nil
-    }
-
-    // MARK: - Under the lock
-
-    private func makeRoom(for count: Int, _ state: inout State) -> Bool {
-        var free = 0
-        if let last = state.pieces.last { free = last.chunk.capacity - last.filled }
-        // With no piece at hand all before are full and given up, or there were none.
-        var start = state.pieces.last.map { $0.start + $0.chunk.capacity } ?? state.length
-        var missing = count - free
-        var added: [Piece] = []
-        while missing > 0 {
-            let size = nextPieceSize(start: start, missing: missing)
-            guard budget.reserve(size) else {
-                for piece in added { budget.release(piece.chunk.capacity) }
-                return false
-            }
-            added.append(Piece(chunk: Chunk(capacity: size), start: start, filled: 0, readers: 0))
-            start += size
-            missing -= size
-        }
-        for piece in added {
-            state.retained += piece.chunk.capacity
-            state.pieces.append(piece)
-            if state.readersBeyond > 0, piece.start == added[0].start {
-                state.pieces[state.pieces.count - 1].readers += state.readersBeyond
-                state.readersBeyond = 0
-            }
-        }
-        return true
-    }
-
-    private func nextPieceSize(start: Int, missing: Int) -> Int {
-        if let expectedLength, expectedLength > start { return max(1, min(expectedLength - start, Self.laterPieceSize)) }
-        return start == 0 ? max(Self.firstPieceSize, min(missing, Self.laterPieceSize)) : Self.laterPieceSize
-    }
-
-    /// A body of unknown length ends somewhere in a piece: what is complete may be kept for long, so it gets no slack.
-    private static func compactLastPiece(_ state: inout State, _ budget: MemoryBudget) {
-        guard let last = state.pieces.last, last.filled < last.chunk.capacity else { return }
-        let exact = Chunk(capacity: last.filled)
-        exact.write(last.chunk.span(0..<last.filled), at: 0)
-        let freed = last.chunk.capacity - last.filled
-        state.pieces[state.pieces.count - 1] = Piece(chunk: exact, start: last.start, filled: last.filled, readers: last.readers)
-        state.retained -= freed
-        budget.release(freed)
-    }
-
-    private static func takeNotices(_ state: inout State) -> [@Sendable () -> Void] {
-        var notices: [@Sendable () -> Void] = []
-        for index in state.followers.indices where !state.followers[index].pending {
-            state.followers[index].pending = true
-            notices.append(state.followers[index].notify)
-        }
-        return notices
-    }
-
-    private static func enter(_ piece: Int, _ state: inout State) {
-        let index = piece - state.firstPiece
-        if index < state.pieces.count { state.pieces[index].readers += 1 } else { state.readersBeyond += 1 }
-    }
-
-    private static func leave(_ piece: Int, _ state: inout State) {
-        let index = piece - state.firstPiece
-        if index < state.pieces.count { state.pieces[index].readers -= 1 } else { state.readersBeyond -= 1 }
-    }
-
-    /// Bytes from the first retained piece to the end.
-    private static func unread(_ state: State) -> Int {
-        state.length - (state.pieces.first?.start ?? state.length)
-    }
-
-    /// In a window: gives up full pieces in front that no reader needs.
-    private static func trim(_ state: inout State, _ budget: MemoryBudget) {
-        guard state.window != nil, state.readers > 0 else { return }
-        var passed = 0
-        while passed < state.pieces.count, state.pieces[passed].readers == 0,
-              state.pieces[passed].filled == state.pieces[passed].chunk.capacity {
-            passed += 1
-        }
-        guard passed > 0 else { return }
-        let freed = state.pieces[..<passed].reduce(0) { $0 + $1.chunk.capacity }
-        state.pieces.removeFirst(passed)
-        state.firstPiece += passed
-        state.retained -= freed
-        state.startIsGone = true
-        budget.release(freed)
-    }
-
-    /// Trims, and hands out the wake of a paused writer that may go on: at half of the window.
-    private static func trimForWriter(_ state: inout State, _ budget: MemoryBudget) -> (@Sendable () -> Void)? {
-        guard let window = state.window else { return nil }
-        trim(&state, budget)
-        guard state.writerPaused, state.readers == 0 || unread(state) <= window / 2 else { return nil }
-        state.writerPaused = false
-        return state.writerWake
     }
 }

@@ -8,7 +8,7 @@ enum UpstreamKeys {
         Key("name", \.name, .token, isRequired: true, "What routes, metrics and the log call it."),
         Key(
             "servers", \.servers, .list(of: .server, atLeast: 1), isRequired: true,
-            "Its servers, used in turn; plain HTTP for now."),
+            "Its servers, used in turn; plain HTTP."),
         Key("connect-timeout", \.connectTimeout, .patience, "Until a connection stands; then 502."),
         Key("first-byte-timeout", \.firstByteTimeout, .patience, "From the request's last byte to the response's first; then 504."),
         Key("no-progress-timeout", \.noProgressTimeout, .patience, "Without a byte while a response arrives; then it is cut."),

@@ -18,34 +18,34 @@ public final class UpstreamConnection: Socket {
     /// Request content held for a slow origin before the client is made to wait, in bytes: a few socket buffers.
     static let contentHighWater = 256 << 10
 
-    private enum Waiting { case connect, head, progress, idle }
+    enum Waiting { case connect, head, progress, idle }
 
     let server: Int
     public let address: SocketAddress
-    private let pool: UpstreamPool
+    let pool: UpstreamPool
     /// While leased; they hold each other until one of them ends it.
-    private var exchange: Exchange?
-    private var phase = Phase.connecting
-    private var isReused = false
+    var exchange: Exchange?
+    var phase = Phase.connecting
+    var isReused = false
     /// Among the open connections of the metrics: from the moment it stood.
-    private var isCounted = false
+    var isCounted = false
 
     // Sending
-    private var headRest = ByteSlice("")
-    private var outgoing: OutgoingContent?
-    private var contentIsHeldBack = false
+    var headRest = ByteSlice("")
+    var outgoing: OutgoingContent?
+    var contentIsHeldBack = false
     /// Why sending stopped before its end; the connection is not used again.
-    private var sendFailure: SystemError?
+    var sendFailure: SystemError?
 
     // Receiving
-    private var reader: ResponseReader?
-    private var input: ByteBuffer?
+    var reader: ResponseReader?
+    var input: ByteBuffer?
     /// A piece of body that was refused, to be offered again.
-    private var refused: ByteSlice?
-    private var readingIsPaused = false
-    private var hasReceivedBytes = false
+    var refused: ByteSlice?
+    var readingIsPaused = false
+    var hasReceivedBytes = false
 
-    private var deadline = LazyDeadline<Waiting>()
+    var deadline = LazyDeadline<Waiting>()
 
     init(connectingTo address: SocketAddress, server: Int, pool: UpstreamPool, for exchange: Exchange) throws(SystemError) {
         self.server = server
@@ -111,14 +111,14 @@ public final class UpstreamConnection: Socket {
         return leftover
     }
 
-    private var handedOverHeadLength = 0
+    var handedOverHeadLength = 0
 
     /// Set by the tunnel that took the connection over.
     public weak var tunnel: (any TunnelEnd)?
 
     public func closeTunnel() { end() }
 
-    private func end() {
+    func end() {
         guard phase != .closed else { return }
         if phase == .idle { pool.forget(idle: self) }
         phase = .closed
@@ -128,7 +128,7 @@ public final class UpstreamConnection: Socket {
         close()
     }
 
-    private func fail(_ failure: UpstreamFailure, _ detail: String) {
+    func fail(_ failure: UpstreamFailure, _ detail: String) {
         let exchange = exchange
         let isDead = isReused && !hasReceivedBytes && (failure == .closed || failure == .send)
         self.exchange = nil
@@ -136,7 +136,7 @@ public final class UpstreamConnection: Socket {
         exchange?.failed(UpstreamError(failure, detail: "\(address): \(detail)", closedBeforeResponse: isDead))
     }
 
-    private func giveBackInput() {
+    func giveBackInput() {
         if let input { pool.buffers.takeBack(input) }
         input = nil
     }
@@ -164,9 +164,9 @@ public final class UpstreamConnection: Socket {
         flush()
     }
 
-    private var requestIsSent: Bool { headRest.isEmpty && (outgoing.map { $0.isEnded && $0.count == 0 } ?? true) }
+    var requestIsSent: Bool { headRest.isEmpty && (outgoing.map { $0.isEnded && $0.count == 0 } ?? true) }
 
-    private func flush() {
+    func flush() {
         guard phase == .leased else { return }
         while !headRest.isEmpty || (outgoing?.count ?? 0) > 0 {
             let content = outgoing?.pieces
@@ -205,20 +205,6 @@ public final class UpstreamConnection: Socket {
         }
     }
 
-    // MARK: Receiving
-
-    func resumeReading() {
-        guard phase == .leased, readingIsPaused else { return }
-        readingIsPaused = false
-        if let piece = refused {
-            refused = nil
-            guard offer(piece.span) else { return }
-        }
-        startReading()
-        progressed()
-        process()
-    }
-
     public override func readable() {
         switch phase {
         case .handedOver:
@@ -233,131 +219,10 @@ public final class UpstreamConnection: Socket {
         }
     }
 
-    private func receive() {
-        let buffer = input ?? pool.buffers.lend()
-        input = buffer
-        switch read(into: buffer, minimum: 16 << 10) {
-        case .bytes(let count):
-            pool.metrics.add(.upstreamBytesIn, UInt64(count))
-            hasReceivedBytes = true
-            progressed()
-            process()
-        case .wouldBlock:
-            break
-        case .endOfStream:
-            endOfStream()
-        case .failed(let error):
-            fail(hasReceivedBytes ? .body : .closed, "\(error)")
-        }
-    }
-
-    private func endOfStream() {
-        switch reader?.endOfStream() {
-        case .complete: complete(trailers: nil)
-        case .beforeHead: fail(sendFailure == nil ? .closed : .send, sendFailure.map { "\($0)" } ?? "closed before a response")
-        case .truncated: fail(.body, "closed in the middle of the body")
-        case nil: end()
-        }
-    }
-
-    /// Takes what the buffer holds, message part by message part, until it needs more or must stop.
-    private func process() {
-        while phase == .leased, !readingIsPaused, let input, let exchange, reader != nil {
-            let event: ResponseReader.Event
-            do throws(MessageSyntaxError) {
-                event = try reader?.next(in: input.span) ?? .needMore
-            } catch {
-                return fail(reader?.isInBody == true ? .body : .head, "\(error.explanation)")
-            }
-            switch event {
-            case .needMore:
-                if input.isEmpty, reader?.isInBody == true { giveBackInput() }
-                return
-            case .interim(let length):
-                guard let reader, !reader.hasTooManyInterim else { return fail(.head, "too many interim responses") }
-                exchange.received(interim: reader.head(in: input.span))
-                headTaken(length)
-            case .switched(let length):
-                return switchProtocols(exchange, input, length)
-            case .head(let length):
-                guard let reader else { return }
-                exchange.received(final: reader.head(in: input.span))
-                headTaken(length)
-            case .body(let range, let consumed):
-                if !range.isEmpty { _ = offer(input.span.extracting(range)) }
-                if phase == .leased { input.consume(consumed) }
-            case .end(let trailers, let consumed):
-                input.consume(consumed)
-                complete(trailers: trailers)
-            }
-        }
-    }
-
-    private func headTaken(_ length: Int) {
-        // The handler may have ended the exchange.
-        guard phase == .leased else { return }
-        input?.consume(length)
-        reader?.headTaken()
-        if reader?.isInBody == true {
-            due(.progress, after: pool.settings.noProgressTimeout)
-        } else {
-            // An interim response: the origin is at work.
-            due(.head, after: pool.settings.firstByteTimeout)
-        }
-    }
-
-    private func switchProtocols(_ exchange: Exchange, _ input: ByteBuffer, _ length: Int) {
-        guard exchange.request.asksForUpgrade, let reader else { return fail(.head, "101 without having been asked") }
-        phase = .handedOver
-        stopReading()
-        deadline.clear()
-        self.exchange = nil
-        handedOverHeadLength = length
-        exchange.upgraded(self, head: reader.head(in: input.span))
-    }
-
-    /// False when the exchange wants no more at the moment.
-    private func offer(_ body: Span<UInt8>) -> Bool {
-        switch exchange?.received(body: body) {
-        case .taken:
-            return true
-        case .takenAndFull:
-            pause()
-        case .refused:
-            refused = ByteSlice(copying: body)
-            pause()
-        case nil:
-            return false
-        }
-        return false
-    }
-
-    private func pause() {
-        readingIsPaused = true
-        stopReading()
-        deadline.clear()
-    }
-
-    private func complete(trailers: ByteSlice?) {
-        let exchange = exchange
-        self.exchange = nil
-        // Anything behind the response was not asked for: the connection's framing cannot be trusted (RFC 9112 §9.3).
-        let isReusable = reader?.keepsAlive == true && requestIsSent && sendFailure == nil && (input?.isEmpty ?? true)
-        reader = nil
-        giveBackInput()
-        if isReusable, pool.keep(idle: self) {
-            phase = .idle
-            due(.idle, after: pool.settings.idleTimeout)
-        } else {
-            end()
-        }
-        exchange?.completed(trailers: trailers)
-    }
-
     // MARK: Time
 
     /// Bytes went either way. The time to the end of the head is not prolonged by them: a head that drips is as bad as none.
-    private func progressed() {
+    func progressed() {
         switch deadline.waitsFor {
         case .connect, .idle, .head: break
         case .progress: due(.progress, after: pool.settings.noProgressTimeout)
@@ -365,7 +230,7 @@ public final class UpstreamConnection: Socket {
         }
     }
 
-    private func due(_ waiting: Waiting, after duration: Duration) {
+    func due(_ waiting: Waiting, after duration: Duration) {
         deadline.set(waiting, at: pool.loop.now + duration.nanoseconds, for: self, on: pool.loop.deadlines)
     }
 
