@@ -55,12 +55,16 @@ final class AdminPages {
 
     private func purge(_ content: String) -> AdminPage {
         let wanted = content.filter { !$0.isNewline }
-        if wanted == "all" { return AdminPage(status: .ok, text: "purged \(server.purgeAll()) responses\n") }
+        if wanted == "all" { return AdminPage(status: .ok, text: Self.purged(server.purgeAll())) }
         guard let count = server.purge(url: wanted) else {
             return AdminPage(
                 status: .badRequest, text: "Send a URL such as http://www.example.com/page, or 'all'; this is neither.\n")
         }
-        return AdminPage(status: .ok, text: "purged \(count) responses\n")
+        return AdminPage(status: .ok, text: Self.purged(count))
+    }
+
+    private static func purged(_ count: Int) -> String {
+        "purged \(count) stored response\(count == 1 ? "" : "s"); what is on its way will not be stored\n"
     }
 
     private func metrics(_ completion: @escaping (AdminPage) -> Void) {

@@ -23,5 +23,15 @@ public struct ListenError: Error, Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    public var description: String { "cannot listen on \(address): \(cause.message)" }
+    public var description: String { "cannot listen on \(address): \(cause.message)\(advice)" }
+
+    /// What to do about it.
+    private var advice: String {
+        switch reason {
+        case .addressInUse: "; end the program that listens there, or choose another address"
+        case .noPermission: "; ports below 1024 need CAP_NET_BIND_SERVICE, a socket's folder must be writable"
+        case .addressUnavailable: "; choose an address that this machine has"
+        case .other: ""
+        }
+    }
 }

@@ -4,6 +4,7 @@ internal import Glibc
 internal import Libevent
 internal import Logging
 internal import Proxy
+internal import Upstream
 
 /// The running program: the proxy and its admin listener, signals, and what the service manager is told.
 ///
@@ -102,6 +103,9 @@ final class Daemon {
         isOpen = true
         for address in addresses { DiagnosticsLog.announce("listening on \(address)") }
         if let admin { DiagnosticsLog.announce("listening on \(admin.address) (admin)") }
+        for upstream in settings.upstreams {
+            log.info("forwarding to \(upstream.servers.map(\.description).joined(separator: ", ")) (upstream \(upstream.name))")
+        }
         serviceManager.ready()
         isReady(Addresses(listeners: addresses, admin: admin?.address))
     }
