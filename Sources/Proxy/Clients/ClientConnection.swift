@@ -42,7 +42,20 @@ final class ClientConnection: Socket {
     var inputEnded = false
     var isServing = false
     /// What was answered without a transaction, for the log.
-    var refusal: (status: UInt16, head: RequestHead?, fields: HeadBlock?)?
+    var refusal: Refusal?
+
+    /// A class, so that a connection that waits does not hold room for a head.
+    final class Refusal {
+        let status: UInt16
+        let head: RequestHead?
+        let fields: HeadBlock?
+
+        init(status: UInt16, head: RequestHead?, fields: HeadBlock?) {
+            self.status = status
+            self.head = head
+            self.fields = fields
+        }
+    }
     /// First byte of the response, in nanoseconds of the loop's clock; 0 before.
     var firstByteSent: Int64 = 0
 
