@@ -16,17 +16,16 @@ final class BodyFollowers {
         var waiting: [any Follower]
     }
 
-    /// Followers served before the loop's other work: a few milliseconds of it.
-    private static let turn = 256
-
     private var groups: [ObjectIdentifier: Group] = [:]
     private let loop: EventLoop
     /// Names this loop among a body's followers.
     private let index: Int
+    private let turns: Turns
 
-    init(loop: EventLoop, index: Int) {
+    init(loop: EventLoop, index: Int, turns: Turns) {
         self.loop = loop
         self.index = index
+        self.turns = turns
     }
 
     /// `follower` has read all there is: it is called once when there is more, or the end.
@@ -54,18 +53,6 @@ final class BodyFollowers {
             swap(&due, &group.waiting)
             groups[id] = hasEnded ? nil : group
         }
-        serve(due[...])
-    }
-
-    /// A crowd is served in turns, so that other clients of the loop get theirs in between.
-    private func serve(_ due: ArraySlice<any Follower>) {
-        for follower in due.prefix(Self.turn) { follower.bodyGrew() }
-        let rest = due.dropFirst(Self.turn)
-        guard !rest.isEmpty else { return }
-        let bound = LoopBound((self, rest), on: loop)
-        bound.handle.post {
-            let (followers, rest) = bound.value
-            followers.serve(rest)
-        }
+        for follower in due { turns.take { follower.bodyGrew() } }
     }
 }

@@ -28,6 +28,7 @@ final class Worker {
     let latency = LatencyRecorder()
     let ring: LogRing?
     let followers: BodyFollowers
+    let turns: Turns
     let gather = GatherList()
     /// Where hits are put together.
     let scratch = ByteBuffer(capacity: 32 << 10)
@@ -63,7 +64,8 @@ final class Worker {
         self.metrics = metrics
         self.ring = ring
         self.logMark = logMark
-        followers = BodyFollowers(loop: loop, index: index)
+        turns = Turns(loop: loop)
+        followers = BodyFollowers(loop: loop, index: index, turns: turns)
         keys = KeyWriter(hash: shared.keyHash)
         timeouts = ClientTimeouts(runtime.settings.clients)
         limits = HeadLimits(runtime.settings.clients)

@@ -147,7 +147,10 @@ final class Transaction: DeadlineTarget {
 
     private func waiter(for plan: FetchPlan) -> Waiter<FetchedResponse> {
         let bound = LoopBound(self, on: worker.loop)
-        return Waiter(on: worker.loop.handle, accepts: { [request] in $0.mayServe(request) }) { bound.value.received($0) }
+        return Waiter(on: worker.loop.handle, accepts: { [request] in $0.mayServe(request) }) { result in
+            let transaction = bound.value
+            transaction.worker.turns.take { transaction.received(result) }
+        }
     }
 
     private func wait(for operation: FetchOperation, _ token: WaiterToken) {
