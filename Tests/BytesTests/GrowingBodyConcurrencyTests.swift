@@ -3,9 +3,8 @@ import Dispatch
 import Synchronization
 import Testing
 
-/// Writer and readers on threads of their own, in random steps. Run it with the thread sanitizer too:
-/// `swift test --sanitize=thread --filter Concurrency`, with `Synchronization.Mutex` shadowed by one on `pthread_mutex_t`, since the
-/// sanitizer does not see its futex. One test at a time: blocked readers would use up the pool of threads.
+/// Writer and readers on threads of their own, in random steps; with the thread sanitizer too. `Guarded`, not `Mutex`, whose order the
+/// sanitizer does not see. One test at a time: blocked readers would use up the pool of threads.
 @Suite(.serialized) struct GrowingBodyConcurrencyTests {
     struct Plan: Sendable {
         let seed: UInt64
@@ -36,7 +35,7 @@ import Testing
     func `every reader sees every byte in order and the true end, or leaves, whatever the others do`(_ seed: Int) {
         let plan = Plan(seed: UInt64(seed))
         let budget = MemoryBudget(limit: 64 << 20)
-        let endings = Mutex<[Ending]>([])
+        let endings = Guarded<[Ending]>([])
         do {
             let room = DispatchSemaphore(value: 0)
             let body = GrowingBody(
@@ -74,7 +73,7 @@ import Testing
         let body = GrowingBody(budget: MemoryBudget(limit: 1 << 20))
         let cursors = try (0..<3).map { _ in try #require(body.attach()) }
         let threads = DispatchGroup()
-        let endings = Mutex<[Ending]>([])
+        let endings = Guarded<[Ending]>([])
         for (id, cursor) in cursors.enumerated() {
             DispatchQueue.global().async(group: threads) {
                 var random = SeededGenerator(seed: UInt64(seed * 8 + id))

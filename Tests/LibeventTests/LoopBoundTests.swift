@@ -1,3 +1,4 @@
+import Bytes
 import Libevent
 import Synchronization
 import Testing
@@ -20,7 +21,7 @@ import Testing
     @Test func `a value dropped elsewhere is released on its loop`() throws {
         let released = Gate(100)
         let handedOver = Gate(1)
-        let parcels = Mutex<[LoopBound<Resident>]>([])
+        let parcels = Guarded<[LoopBound<Resident>]>([])
         let worker = try LoopThread(name: "home") { loop in
             let handle = loop.handle
             parcels.withLock { parcels in
@@ -45,7 +46,7 @@ import Testing
         for _ in 0..<50 {
             let released = Gate(1)
             let handedOver = Gate(1)
-            let parcel = Mutex<LoopBound<Counted>?>(nil)
+            let parcel = Guarded<LoopBound<Counted>?>(nil)
             let worker = try LoopThread(name: "home") { loop in
                 parcel.withLock { $0 = LoopBound(Counted(released), on: loop) }
                 handedOver.arrive()
@@ -72,7 +73,7 @@ import Testing
 
     @Test func `a value touched elsewhere stops the program`() async {
         await #expect(processExitsWith: .failure) {
-            let holder = Mutex<LoopBound<Int>?>(nil)
+            let holder = Guarded<LoopBound<Int>?>(nil)
             let worker = try LoopThread(name: "home") { loop in holder.withLock { $0 = LoopBound(1, on: loop) } }
             worker.join()
             _ = holder.withLock { $0?.value }

@@ -1,3 +1,4 @@
+import Bytes
 import Libevent
 import Synchronization
 import Testing
@@ -6,7 +7,7 @@ import Testing
     @Test func `every job posted from several threads runs exactly once and in its poster's order`() throws {
         let posters = 4
         let jobsEach = 5000
-        let seen = Mutex(Array(repeating: [Int](), count: posters))
+        let seen = Guarded(Array(repeating: [Int](), count: posters))
         let left = Atomic(posters * jobsEach)
         let worker = try LoopThread(name: "worker") { $0.run() }
         let threads = try (0..<posters).map { poster in
@@ -42,7 +43,7 @@ import Testing
     @Test func `a job posted by a job runs in the next batch`() throws {
         try onLoop { loop in
             let handle = loop.handle
-            let events = Mutex<[String]>([])
+            let events = Guarded<[String]>([])
             let bound = LoopBound(loop, on: loop)
             handle.post {
                 events.withLock { $0.append("outer") }

@@ -12,7 +12,7 @@ import Testing
     @Test func `threads that look up, store and purge never get another key's response`() {
         let cache = Cache(memory: 300_000, shards: 4)
         let store = cache.store
-        let mistakes = Mutex<[String]>([])
+        let mistakes = Guarded<[String]>([])
         DispatchQueue.concurrentPerform(iterations: 6) { thread in
             var random = SeededGenerator(seed: UInt64(thread))
             for _ in 0..<1500 {
