@@ -55,7 +55,7 @@ final class Stage: Sendable {
           - name: impatient
             servers: ["\(url)"]
             max-failures: 1000000
-            first-byte-timeout: 300ms
+            first-byte-timeout: 2s
         routes:
           - {path: /impatient/, upstream: impatient}
           - {path: /ignore/, upstream: origin, request-directives: ignore}
