@@ -61,6 +61,9 @@ enum KeyTable {
         Key(
             "send-timeout", \.proxy.clients.sendTimeout, .patience,
             "Without a byte taken by a client that reads slowly; then the connection is cut."),
+        Key(
+            "tunnel-timeout", \.proxy.clients.tunnelTimeout, .patience,
+            "Without a byte either way through an upgraded connection, such as a WebSocket; then it is cut."),
     ]
 
     private static let forwarding: [Key<Settings>] = [

@@ -50,6 +50,9 @@ public struct ClientSettings: Sendable, Equatable {
     public var bodyTimeout: Duration = .seconds(30)
     /// Without a byte taken by a client that reads slowly; then the connection is cut.
     public var sendTimeout: Duration = .seconds(60)
+    /// Without a byte either way through an upgraded connection; then it is cut. Longer than WebSocket peers are silent who
+    /// still mean it, and what proxies customarily give a tunnel.
+    public var tunnelTimeout: Duration = .seconds(3600)
 
     public init() {}
 }

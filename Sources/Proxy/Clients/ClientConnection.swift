@@ -19,7 +19,7 @@ import Upstream
 /// ```
 final class ClientConnection: Socket {
     enum Phase { case reading, serving, tunnelling, lingering, closed }
-    enum Waiting { case request, head, content, send, linger }
+    enum Waiting { case request, head, content, send, tunnel, linger }
 
     let worker: Worker
     let peer: SocketAddress
@@ -185,7 +185,7 @@ final class ClientConnection: Socket {
         switch deadline.reached(at: worker.loop.now) {
         case .nothing: return nil
         case .later(let time): return time
-        case .due(.request), .due(.linger): end()
+        case .due(.request), .due(.tunnel), .due(.linger): end()
         case .due(.send): end(abruptly: true)
         case .due(.head): timeOut("The request's head took too long.")
         case .due(.content):

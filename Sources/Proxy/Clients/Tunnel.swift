@@ -8,7 +8,7 @@ import Upstream
 /// Owned by the client connection, confined to its loop. Each side is read only while less than `highWater` waits for the other.
 ///
 /// ```
-/// open ─one side has sent its end→ half (the other may go on) ─the other's end→ over;   any ─error→ over
+/// open ─one side has sent its end→ half (the other may go on) ─the other's end→ over;   any ─error, silence→ over
 /// ```
 final class Tunnel: TunnelEnd {
     /// Bytes that may wait for the slower side.
@@ -38,6 +38,12 @@ final class Tunnel: TunnelEnd {
         client.startReading()
         flushToClient()
         flushToUpstream()
+        awaitBytes()
+    }
+
+    /// A byte either way: both sides have the whole time again.
+    private func awaitBytes() {
+        if client.phase == .tunnelling { client.due(.tunnel, worker.timeouts.tunnel) }
     }
 
     // MARK: From the client
@@ -110,6 +116,7 @@ final class Tunnel: TunnelEnd {
             case .wrote(let count):
                 worker.metrics.add(counter, UInt64(count))
                 buffer.consume(count)
+                awaitBytes()
             case .wouldBlock:
                 socket.armWrite()
                 return true

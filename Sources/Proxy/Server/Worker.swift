@@ -234,6 +234,7 @@ struct ClientTimeouts {
     let idle: Int64
     let content: Int64
     let send: Int64
+    let tunnel: Int64
     /// How long a closed connection waits for the peer to read the last response: a few round trips.
     let linger: Int64 = 2_000_000_000
 
@@ -242,6 +243,7 @@ struct ClientTimeouts {
         idle = settings.idleTimeout.nanoseconds
         content = settings.bodyTimeout.nanoseconds
         send = settings.sendTimeout.nanoseconds
+        tunnel = settings.tunnelTimeout.nanoseconds
     }
 }
 

@@ -10,6 +10,7 @@ enum Setting: Sendable {
     case maxBodySize(Int)
     case headTimeout(Duration)
     case idleTimeout(Duration)
+    case tunnelTimeout(Duration)
 
     case maxWaiters(Int)
     case waitTimeout(Duration)
@@ -42,6 +43,7 @@ enum Setting: Sendable {
         case .maxBodySize(let bytes): ("clients", "max-body-size", "\(bytes)")
         case .headTimeout(let time): ("clients", "head-timeout", time.inFile)
         case .idleTimeout(let time): ("clients", "idle-timeout", time.inFile)
+        case .tunnelTimeout(let time): ("clients", "tunnel-timeout", time.inFile)
         case .maxWaiters(let count): ("coalescing", "max-waiters", "\(count)")
         case .waitTimeout(let time): ("coalescing", "wait-timeout", time.inFile)
         case .overtakeAfter(let time): ("coalescing", "overtake-after", time.inFile)
