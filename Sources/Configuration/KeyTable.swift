@@ -120,6 +120,13 @@ enum KeyTable {
         Key(
             "stale-if-error", \.proxy.caching.staleIfError, .duration(.zero ... .seconds(365 * 86_400)),
             "Serve stale while the origin fails for so long, where a response does not say."),
+        Key(
+            "stale-if-unreachable", \.proxy.caching.staleIfUnreachable, .duration(.zero ... .seconds(365 * 86_400)),
+            "Serve stale for so long while no origin answers at all, unless the response forbids it."),
+        Key(
+            "s-maxage-forbids-stale", \.proxy.caching.sharedMaxAgeForbidsStale, .flag,
+            "A response with s-maxage is never served stale (RFC 9111 5.2.2.10), whatever else it says."),
+        Key("trust-date", \.proxy.caching.trustsDate, .flag, "Count the time since Date as age. Off: the origin's clock is wrong."),
         Key("max-ranges", \.proxy.caching.maxRanges, .integer(0...1000), "Ranges served in one response; more gets the whole."),
         Key(
             "request-directives", \.proxy.caching.requestDirectives, .word,

@@ -100,7 +100,7 @@ public struct CoalescingSettings: Sendable, Equatable {
 public enum BoundAction: String, Sendable, CaseIterable {
     /// A stale response when one is stored (RFC 9111 §4.2.4 permitting), else 503.
     case stale
-    /// A fetch of its own, under the origin's limit.
+    /// A fetch of its own, under the origin's limit; where that is no way round the bound, as `stale`.
     case pass
     /// 503 with `Retry-After`.
     case unavailable = "503"
@@ -130,6 +130,14 @@ public struct CachingSettings: Sendable, Equatable {
     public var staleWhileRevalidate: Duration = .zero
     /// `stale-if-error` (RFC 5861 §4) for responses that do not say. 0: none.
     public var staleIfError: Duration = .zero
+    /// How stale a response may be when no origin answers at all and nothing forbids it (RFC 9111 §4.2.4, 'disconnected'): an hour gives
+    /// somebody the time to mend the origin. 0: never.
+    public var staleIfUnreachable: Duration = .seconds(3600)
+    /// `s-maxage` means `proxy-revalidate` (RFC 9111 §5.2.2.10): what carries it is never served stale. Many origins send it together with
+    /// `stale-while-revalidate`, and mean both: then `false`.
+    public var sharedMaxAgeForbidsStale = true
+    /// The time since `Date` counts as age (RFC 9111 §4.2.3). Off for origins whose clock is wrong.
+    public var trustsDate = true
     /// Ranges served in one response; a request for more gets the whole (RFC 9110 §14.2 on many small ranges).
     public var maxRanges = 16
     /// Whether clients' `Cache-Control` counts (RFC 9111 §5.2.1). A route may differ.

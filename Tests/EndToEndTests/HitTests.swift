@@ -2,6 +2,17 @@ import Testing
 
 /// What is stored is served, and says so.
 @Suite(.scenario) struct HitTests {
+    @Test func `an old Date makes a response old, unless the operator distrusts it`() throws {
+        for (setting, fetches) in [("true", 2), ("false", 1)] {
+            try scenario(.other(section: "caching", key: "trust-date", value: setting)) { origin, proxy in
+                origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", "Date: Sun, 06 Nov 1994 08:49:37 GMT", body: "x")] }
+                try proxy.get("/x")
+                try proxy.get("/x")
+                #expect(origin.count("/x") == fetches)
+            }
+        }
+    }
+
     @Test func `a hit carries Age and says hit, a miss says why and that it was stored`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=600", body: "x")] }

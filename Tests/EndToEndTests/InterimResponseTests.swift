@@ -16,6 +16,27 @@ import Testing
         }
     }
 
+    @Test func `who gave up waiting hears no more of that fetch`() throws {
+        try scenario(.waitTimeout(.milliseconds(300)), .whenExceeded("pass")) { origin, proxy in
+            let (first, second) = (Gate(), Gate())
+            origin.on("/x") { request in
+                request.number == 1
+                    ? [.gate(first), .interim(103, "Link: </first.css>; rel=preload"), .answer(200, "Cache-Control: max-age=60", body: "1")]
+                    : [.gate(second), .answer(200, "Cache-Control: max-age=60", body: "2")]
+            }
+            let leader = proxy.crowd(1, get: "/x")
+            try eventually("the fetch is under way") { origin.count("/x") == 1 }
+            let client = try proxy.connect()
+            try client.send(proxy.request("GET", "/x"))
+            try eventually("the other has a fetch of its own") { origin.count("/x") == 2 }
+            first.open()
+            #expect(leader.finished()[0].interim.count == 1)
+            second.open()
+            let answer = try client.answer()
+            #expect(answer.text == "2" && answer.interim.isEmpty)
+        }
+    }
+
     @Test func `a client of HTTP 1 point 0 gets no interim answer`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.interim(103, "Link: </a.css>; rel=preload"), .answer(200, body: "x")] }

@@ -15,17 +15,43 @@ import Testing
         }
     }
 
-    @Test func `over the limit of waiters, as the operator wants`() throws {
-        try scenario(.maxWaiters(10), .whenExceeded("503")) { origin, proxy in
+    struct Bound: Sendable {
+        let whenExceeded: String
+        let isStored: Bool
+        /// What those get who find ten waiting: a stale page, a page of their own, or 503.
+        let status: Int
+        let body: String
+        let fetches: Int
+    }
+
+    @Test(arguments: [
+        Bound(whenExceeded: "503", isStored: false, status: 503, body: "", fetches: 1),
+        Bound(whenExceeded: "503", isStored: true, status: 503, body: "", fetches: 2),
+        Bound(whenExceeded: "stale", isStored: false, status: 503, body: "", fetches: 1),
+        Bound(whenExceeded: "stale", isStored: true, status: 200, body: "old", fetches: 2),
+        Bound(whenExceeded: "pass", isStored: false, status: 200, body: "own", fetches: 31),
+        Bound(whenExceeded: "pass", isStored: true, status: 200, body: "own", fetches: 32),
+    ])
+    func `over the limit of waiters, what the operator wants`(_ bound: Bound) throws {
+        try scenario(.maxWaiters(10), .whenExceeded(bound.whenExceeded)) { origin, proxy in
             let gate = Gate()
-            origin.on("/x") { _ in [.gate(gate), .answer(200, "Cache-Control: max-age=60", body: "x")] }
+            let first = bound.isStored ? 2 : 1
+            origin.on("/x") { request in
+                if request.number < first { return [.answer(200, "Cache-Control: max-age=10", "Age: 20", "ETag: \"old\"", body: "old")] }
+                if request.number == first { return [.gate(gate), .answer(200, "Cache-Control: max-age=0", body: "shared")] }
+                return [.answer(200, "Cache-Control: max-age=0", body: "own")]
+            }
+            if bound.isStored { try proxy.get("/x") }
             let crowd = proxy.crowd(40, get: "/x")
-            try eventually("the rest is refused") { crowd.pending <= 11 }
+            try eventually("who finds the fetch full has an answer") { crowd.pending == 10 }
             gate.open()
             let answers = crowd.finished()
-            #expect(answers.count { $0.status == 200 } >= 10)
-            #expect(answers.count { $0.status == 503 && $0["retry-after"] != nil } >= 29)
-            #expect(origin.count("/x") == 1)
+            #expect(answers.count { $0.status == 200 && $0.text == "shared" } == 10)
+            let others = answers.count {
+                $0.status == bound.status && (bound.status == 503 ? $0["retry-after"] != nil : $0.text == bound.body)
+            }
+            #expect(others == 30)
+            #expect(origin.count("/x") == bound.fetches)
         }
     }
 }

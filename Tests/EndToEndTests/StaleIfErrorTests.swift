@@ -32,6 +32,28 @@ import Testing
         }
     }
 
+    @Test func `an origin that does not answer is covered for an hour, or as long as the operator says`() throws {
+        for (setting, status) in [("1h", 200), ("0s", 502)] {
+            try scenario(.other(section: "caching", key: "stale-if-unreachable", value: setting)) { origin, proxy in
+                origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=10", "Age: 20", "ETag: \"a\"", body: "stored")] }
+                try proxy.get("/x")
+                origin.goDown()
+                #expect(try proxy.get("/x").status == status)
+            }
+        }
+    }
+
+    @Test func `s-maxage forbids stale answers, unless the operator knows better`() throws {
+        for (setting, body) in [("true", ""), ("false", "stored")] {
+            try scenario(.other(section: "caching", key: "s-maxage-forbids-stale", value: setting)) { origin, proxy in
+                origin.on("/x", page("s-maxage=10, stale-if-error=600"))
+                try proxy.get("/x")
+                let answer = try proxy.get("/x")
+                #expect(body.isEmpty ? answer.status == 503 : answer.text == body)
+            }
+        }
+    }
+
     @Test(arguments: ["max-age=10", "max-age=10, stale-if-error=5", "max-age=10, stale-if-error=600, must-revalidate"])
     func `where it is not allowed the error shows`(_ cacheControl: String) throws {
         try scenario { origin, proxy in

@@ -26,6 +26,21 @@ import Testing
         }
     }
 
+    @Test(arguments: [true, false])
+    func `where errors are not shared everybody tries, and all at the same time`(_ answers: Bool) throws {
+        try scenario(.other(section: "coalescing", key: "share-errors", value: "false")) { origin, proxy in
+            let (first, others) = (Gate(), Gate())
+            origin.on("/x") { request in [.gate(request.number == 1 ? first : others)] + (answers ? [.answer(503, body: "busy")] : [.close]) }
+            let crowd = proxy.crowd(5, get: "/x")
+            try proxy.joined(5)
+            first.open()
+            try eventually("the four others ask at the same time") { origin.count("/x") == 5 }
+            others.open()
+            #expect(crowd.finished().allSatisfy { $0.status == (answers ? 503 : 502) })
+            #expect(origin.count("/x") == 5)
+        }
+    }
+
     @Test func `an error is not stored`() throws {
         try scenario { origin, proxy in
             origin.on("/once") { $0.number == 1 ? [.answer(500, body: "oops")] : [.answer(200, body: "fine")] }

@@ -90,14 +90,18 @@ extension Fetch: ExchangeHandler {
             operation.close()
             guard plan.isShared || reason != .method else { return }
             guard worker.settings.coalescing.isEnabled, reason.isRemembered else { return }
-            let until = worker.loop.now + worker.settings.coalescing.unshareableTTL.nanoseconds
-            store.markUnshareable(request.key, until: until, reason: reason)
+            let memory = reason == .serverError ? Self.errorMemory : worker.settings.coalescing.unshareableTTL.nanoseconds
+            store.markUnshareable(request.key, until: worker.loop.now + memory, reason: reason)
         case .waitersOnly:
             operation.close()
         case .everyone, .whileArriving:
             if plan.isShared || willBeStored { store.clearMarker(request.key) }
         }
     }
+
+    /// Where errors are not shared (`sharesErrors`): so long everybody tries for himself, and all at the same time. In nanoseconds; the
+    /// next moment may find the origin well.
+    static let errorMemory: Int64 = 1_000_000_000
 
     func isStorable(_ facts: ResponseFacts) -> Bool {
         guard request.route.isCached, !request.hasContent else { return false }
@@ -264,8 +268,8 @@ extension NotSharedReason {
     /// Whether the next response for the key will likely be no more shareable: worth remembering.
     var isRemembered: Bool {
         switch self {
-        case .noStore, .noCache, .private, .authorization, .setCookie, .varyStar, .notCacheable: true
-        case .method, .status, .requestNoStore, .range, .serverError: false
+        case .noStore, .noCache, .private, .authorization, .setCookie, .varyStar, .notCacheable, .serverError: true
+        case .method, .status, .requestNoStore, .range: false
         }
     }
 }

@@ -36,11 +36,11 @@ final class Runtime: Sendable {
         loops = LoopDetection(name: name)
         proxyStatus = settings.forwarding.sendsProxyStatus ? ProxyStatusWriter(name: name) : nil
         var routes = settings.routes.compactMap { route in
-            origins.first { $0.settings.name == route.upstream }.map { Route(route, origin: $0, settings.caching) }
+            origins.first { $0.settings.name == route.upstream }.map { Route(route, origin: $0, settings) }
         }
         // What no route claims goes to the first upstream.
         if let first = origins.first {
-            routes.append(Route(RouteSettings(upstream: first.settings.name), origin: first, settings.caching))
+            routes.append(Route(RouteSettings(upstream: first.settings.name), origin: first, settings))
         }
         self.routes = routes
     }
@@ -75,11 +75,13 @@ extension Span where Element == UInt8 {
 }
 
 extension Route {
-    convenience init(_ settings: RouteSettings, origin: Origin, _ caching: CachingSettings) {
+    convenience init(_ settings: RouteSettings, origin: Origin, _ proxy: ProxySettings) {
+        let caching = proxy.caching
+        var policy = CachingPolicy(caching, directives: settings.requestDirectives ?? caching.requestDirectives)
+        policy.sharesServerErrors = proxy.coalescing.sharesErrors
         self.init(
             host: settings.host.map { ByteSlice($0) }, path: ByteSlice(settings.path == "/" ? "" : settings.path), origin: origin,
-            isCached: settings.isCached ?? caching.isEnabled,
-            policy: CachingPolicy(caching, directives: settings.requestDirectives ?? caching.requestDirectives), key: KeyPolicy(settings.key))
+            isCached: settings.isCached ?? caching.isEnabled, policy: policy, key: KeyPolicy(settings.key))
     }
 }
 
@@ -90,6 +92,9 @@ extension CachingPolicy {
         heuristicLimit = settings.heuristicLimit.wholeSeconds
         staleWhileRevalidate = settings.staleWhileRevalidate.wholeSeconds
         staleIfError = settings.staleIfError.wholeSeconds
+        staleIfUnreachable = settings.staleIfUnreachable.wholeSeconds
+        sharedMaxAgeForbidsStale = settings.sharedMaxAgeForbidsStale
+        trustsDate = settings.trustsDate
         targetedFields = settings.targetedFields.map { ByteSlice($0.lowercased()) }
         setCookie = switch settings.setCookie {
         case .publicOnly: .whenPublic

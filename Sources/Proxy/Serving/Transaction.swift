@@ -100,7 +100,8 @@ final class Transaction: DeadlineTarget {
         }
     }
 
-    /// Looks up again when something was learnt between the look-up and the step under the table's lock.
+    /// Looks up again when something was learnt between the look-up and the step under the table's lock: a resource is a snapshot, so
+    /// another identity means that somebody stored, marked or forgot since. This makes look-up, join and lead one step.
     private enum Changed: Sendable { case lookAgain }
 
     private func fetch(_ plan: FetchPlan, seen: CachedResource?) {
@@ -225,6 +226,7 @@ final class Transaction: DeadlineTarget {
             // Who leads waits as long as the origin is given; but not for ever for its place.
             if isLeading, operation.phase == .executing { return nil }
             if operation.leave(token) {
+                operation.interims.leave(interimObserver)
                 state = .new
                 boundExceeded("wait-timeout", by: isLeading ? nil : operation)
             }
@@ -239,15 +241,29 @@ final class Transaction: DeadlineTarget {
         }
     }
 
-    /// A bound of coalescing was hit: what the operator wants then.
+    /// A bound was hit: what the operator wants then.
+    /// - Parameter operation: whose waiter the request was, or would have been: a fetch of its own is a way round that. There is none
+    ///   round full memory or a full queue at the origin.
     private func boundExceeded(_ what: StaticString, by operation: FetchOperation? = nil) {
-        let action = worker.settings.coalescing.whenExceeded
-        if let stale, stale.facts.mayServeStale(
-            on: .overloaded, for: request.directives, at: worker.moment, policy: request.route.policy) {
-            return serve(stale, .staleAccepted(age: stale.facts.age(at: worker.moment)), detail: what)
+        switch worker.settings.coalescing.whenExceeded {
+        case .pass:
+            if operation != nil, !mustGoAlone { return lookAgain(alone: true) }
+            if serveStale(because: what) { return }
+        case .stale:
+            if serveStale(because: what) { return }
+        case .unavailable:
+            break
         }
-        if action == .pass, operation != nil, !mustGoAlone { return lookAgain(alone: true) }
         fail(.serviceUnavailable, "The proxy is at one of its limits; try again in a moment.", detail: what)
+    }
+
+    /// - Returns: false when nothing is stored that may stand in (RFC 9111 §4.2.4).
+    private func serveStale(because detail: StaticString) -> Bool {
+        guard let stale, stale.facts.mayServeStale(
+            on: .overloaded, for: request.directives, at: worker.moment, policy: request.route.policy)
+        else { return false }
+        serve(stale, .staleAccepted(age: stale.facts.age(at: worker.moment)), detail: detail)
+        return true
     }
 
     private func upstreamFailed(_ error: UpstreamError) {

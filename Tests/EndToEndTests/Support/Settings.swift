@@ -29,6 +29,9 @@ enum Setting: Sendable {
     case noProgressTimeout(Duration)
     case maxConcurrentFetches(Int)
 
+    /// Any other key, as it stands in the file.
+    case other(section: String, key: String, value: String)
+
     /// JSON lines to `access.log` in the program's folder, soon written.
     case accessLog
 
@@ -56,6 +59,7 @@ enum Setting: Sendable {
         case .firstByteTimeout(let time): ("upstream", "first-byte-timeout", time.inFile)
         case .noProgressTimeout(let time): ("upstream", "no-progress-timeout", time.inFile)
         case .maxConcurrentFetches(let count): ("upstream", "max-concurrent-fetches", "\(count)")
+        case .other(let section, let key, let value): (section, key, value)
         case .accessLog: ("access-log", "target", "@/access.log")
         }
     }
