@@ -65,7 +65,7 @@ let package = Package(
         .target(name: "Admin", dependencies: ["Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Proxy", "Storage", "Telemetry", "Upstream"], swiftSettings: strict),
         .target(
             name: "Configuration",
-            dependencies: ["Libevent", "Proxy", "Admin", "Storage", "Upstream", "Telemetry", "HTTPSemantics", .product(name: "Yams", package: "Yams")],
+            dependencies: ["Bytes", "Libevent", "Proxy", "Admin", "Storage", "Upstream", "Telemetry", "HTTPSemantics", .product(name: "Yams", package: "Yams")],
             swiftSettings: strict
         ),
         .executableTarget(

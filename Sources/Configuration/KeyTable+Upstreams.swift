@@ -9,8 +9,10 @@ enum UpstreamKeys {
         Key(
             "servers", \.servers, .list(of: .server, atLeast: 1), isRequired: true,
             "Its servers, used in turn; plain HTTP."),
-        Key("connect-timeout", \.connectTimeout, .patience, "Until a connection stands; then 502."),
-        Key("first-byte-timeout", \.firstByteTimeout, .patience, "From the request's last byte to the response's first; then 504."),
+        Key("connect-timeout", \.connectTimeout, .patience, "Until the connection is established; then the next address or server, in the end 504."),
+        Key(
+            "first-byte-timeout", \.firstByteTimeout, .patience,
+            "From the request's last byte, or the latest 1xx, to the end of the response's head; then 504."),
         Key("no-progress-timeout", \.noProgressTimeout, .patience, "Without a byte while a response arrives; then it is cut."),
         Key("idle-timeout", \.idleTimeout, .patience, "How long an unused connection is kept."),
         Key("max-idle-connections", \.maxIdleConnections, .integer(0...100_000), "Unused connections kept per worker."),

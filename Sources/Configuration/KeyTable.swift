@@ -1,4 +1,6 @@
 internal import Admin
+internal import Bytes
+internal import HTTPSemantics
 internal import Proxy
 internal import Storage
 internal import Telemetry
@@ -82,7 +84,9 @@ enum KeyTable {
     private static let coalescing: [Key<Settings>] = [
         Key("enabled", \.proxy.coalescing.isEnabled, .flag, "Off: every miss fetches for itself."),
         Key("max-waiters", \.proxy.coalescing.maxWaiters, .integer(1...10_000_000), "Requests that wait for one fetch."),
-        Key("wait-timeout", \.proxy.coalescing.waitTimeout, .patience, "How long a request waits for a fetch that it joined."),
+        Key(
+            "wait-timeout", \.proxy.coalescing.waitTimeout, .patience,
+            "How long a request waits for a fetch that it joined, or for its own fetch to get a place."),
         Key(
             "overtake-after", \.proxy.coalescing.overtakeAfter, .patience,
             "A fetch without a byte from the origin for so long is overtaken: the next request starts another."),
@@ -110,10 +114,10 @@ enum KeyTable {
             "The longest such freshness."),
         Key(
             "set-cookie", \.proxy.caching.setCookie, .word,
-            "When a response with Set-Cookie is stored and shared: if it says public, never, or like any other."),
+            "public-only: a response with Set-Cookie is stored and shared if it says Cache-Control: public. never: it is not. always: it is like any other."),
         Key(
             "targeted-fields", \.proxy.caching.targetedFields, .list(of: .token),
-            "Fields that stand in for Cache-Control (RFC 9213), the most telling first."),
+            "Fields that stand in for Cache-Control (RFC 9213), in order of precedence."),
         Key(
             "stale-while-revalidate", \.proxy.caching.staleWhileRevalidate, .duration(.zero ... .seconds(365 * 86_400)),
             "Serve stale while refreshing for so long, where a response does not say."),
@@ -127,10 +131,12 @@ enum KeyTable {
             "s-maxage-forbids-stale", \.proxy.caching.sharedMaxAgeForbidsStale, .flag,
             "A response with s-maxage is never served stale (RFC 9111 5.2.2.10), whatever else it says."),
         Key("trust-date", \.proxy.caching.trustsDate, .flag, "Count the time since Date as age. Off: the origin's clock is wrong."),
-        Key("max-ranges", \.proxy.caching.maxRanges, .integer(0...1000), "Ranges served in one response; more gets the whole."),
+        Key(
+            "max-ranges", \.proxy.caching.maxRanges, .integer(0...RangeRequest.maxSpecs),
+            "Ranges served in one response; more gets the whole."),
         Key(
             "request-directives", \.proxy.caching.requestDirectives, .word,
-            "Whether Cache-Control of clients counts: a reload may then ask the origin."),
+            "Whether Cache-Control of clients counts. honour: a browser's reload reaches the origin."),
     ]
 
     private static let storage: [Key<Settings>] = [
@@ -142,7 +148,7 @@ enum KeyTable {
             "How much of it bodies on their way may take from what is stored; what is free they may borrow."),
         Key("max-object-size", \.storage.maxObjectSize, .size(0...1 << 40), "The largest response that is stored."),
         Key(
-            "streaming-window", \.storage.streamingWindow, .size(16 << 10...1 << 30),
+            "streaming-window", \.storage.streamingWindow, .size(GrowingBody.smallestWindow...1 << 30),
             "How much of a response that is not stored may wait for its slowest reader."),
         Key("shards", \.storage.shards, .shards, "Parts of the index, each under its own lock."),
         Key("small-queue-share", \.storage.smallQueuePercent, .percent(1...90), "Share of the S3-FIFO queue for what was seen once."),

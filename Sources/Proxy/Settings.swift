@@ -44,7 +44,7 @@ public struct ClientSettings: Sendable, Equatable {
     public var maxRequestsPerConnection: Int?
     /// From a request's first byte to the end of its head; then 408. Kept short: slow heads are an attack (slowloris).
     public var headTimeout: Duration = .seconds(10)
-    /// Between two requests of a connection: longer than browsers' bursts, and what costs nothing.
+    /// Between two requests of a connection: outlasts a page's burst of requests; an idle connection is cheap.
     public var idleTimeout: Duration = .seconds(60)
     /// Without a byte of a request's content while it is awaited; then 408.
     public var bodyTimeout: Duration = .seconds(30)
@@ -78,7 +78,8 @@ public struct CoalescingSettings: Sendable, Equatable {
     public var isEnabled = true
     /// Requests that wait for one operation: a whole crowd, but not every connection there is.
     public var maxWaiters = 10_000
-    /// How long a request waits for the head of a fetch it joined.
+    /// How long a request waits for the head of a fetch it joined, or for its own fetch to begin. Who leads a fetch that has begun waits
+    /// as long as the origin is given.
     public var waitTimeout: Duration = .seconds(30)
     /// Without a byte from the origin for so long, a fetch is overtaken: the next request starts another. Shorter than the
     /// time after which the upstream is given up (`UpstreamSettings.noProgressTimeout`), so that nobody queues behind it.

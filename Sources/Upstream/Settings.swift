@@ -7,9 +7,10 @@ public struct UpstreamSettings: Sendable, Equatable {
     public var name: String
     /// Its servers, used in turn. At least one.
     public var servers: [UpstreamServer]
-    /// Until a connection stands: one lost SYN (1 s) and one more (3 s) are forgiven.
+    /// Until the connection is established: one lost SYN (1 s) and one more (3 s) are forgiven.
     public var connectTimeout: Duration = .seconds(5)
-    /// From the request's last byte to the response's first: slow origins are what we are for.
+    /// From the request's last byte, or the latest interim response, to the end of the response's head: slow origins are what we are
+    /// for.
     public var firstByteTimeout: Duration = .seconds(60)
     /// Without a byte while a response arrives or a request is sent.
     public var noProgressTimeout: Duration = .seconds(30)

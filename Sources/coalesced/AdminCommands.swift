@@ -51,8 +51,8 @@ struct Purge: ParsableCommand {
     func validate() throws {
         guard all == (url == nil) else { throw ValidationError("Give either a URL or --all.") }
         guard let url else { return }
-        guard url.hasPrefix("http://") || url.hasPrefix("https://"), !url.contains(where: \.isWhitespace) else {
-            throw ValidationError("'\(url)' is not a URL such as http://www.example.com/page.")
+        guard url.lowercased().hasPrefix("http://"), !url.contains(where: \.isWhitespace) else {
+            throw ValidationError("'\(url)' is not a URL such as http://www.example.com/page. What is stored is stored under http.")
         }
     }
 
