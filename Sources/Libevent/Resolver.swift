@@ -40,8 +40,8 @@ internal import Glibc
     @discardableResult
     public func resolve(
         _ host: String, port: UInt16, family: Family = .any, completion: @escaping (Answer) -> Void
-    ) -> Lookup {
-        let lookup = Lookup(servers, port, family, completion)
+    ) -> NameLookup {
+        let lookup = NameLookup(servers, port, family, completion)
         if let answer = Self.answerWithoutAsking(host, port, family) {
             lookup.answerLater(answer)
         } else {

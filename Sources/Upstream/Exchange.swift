@@ -87,7 +87,7 @@ public final class Exchange {
 
     // MARK: The response
 
-    /// Goes on after `takenAndFull` or `refused`.
+    /// Goes on after `takenAndFull` or `refused`. What was refused is offered again before this returns.
     public func resume() { connection?.resumeReading() }
 
     // MARK: Finding a connection
@@ -101,7 +101,7 @@ public final class Exchange {
             // Not on the caller's stack, who may still be setting itself up.
             state = .connecting
             connection = idle
-            idle.isReserved(for: self)
+            idle.reserve(for: self)
             pool.loop.handle.post { [bound = LoopBound(self, on: pool.loop)] in bound.value.begin(isReused: true) }
             return
         }
@@ -132,7 +132,7 @@ public final class Exchange {
         }
     }
 
-    /// From the connection: it stands, or not.
+    /// From the connection: it is established, or could not be.
     func connected(_ error: UpstreamError?) {
         guard state == .connecting else { return }
         if let error {

@@ -27,7 +27,7 @@ public final class UpstreamConnection: Socket {
     var exchange: Exchange?
     var phase = Phase.connecting
     var isReused = false
-    /// Among the open connections of the metrics: from the moment it stood.
+    /// Counted in the open-connections metric; true once connected.
     var isCounted = false
 
     // Sending
@@ -72,7 +72,7 @@ public final class UpstreamConnection: Socket {
         }
     }
 
-    func isReserved(for exchange: Exchange) {
+    func reserve(for exchange: Exchange) {
         phase = .leased
         self.exchange = exchange
         deadline.clear()
@@ -254,13 +254,4 @@ public final class UpstreamConnection: Socket {
 public protocol TunnelEnd: AnyObject {
     func tunnelReadable(_ socket: Socket)
     func tunnelWritable(_ socket: Socket)
-}
-
-extension Duration {
-    /// Whole nanoseconds, saturating.
-    package var nanoseconds: Int64 {
-        let (seconds, attoseconds) = components
-        let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        return overflow ? .max : whole &+ attoseconds / 1_000_000_000
-    }
 }

@@ -96,7 +96,7 @@ import Testing
             let resolver = try Resolver(on: loop, settings: settings)
             let held = Canary()
             canary = held
-            var lookups: [Lookup] = []
+            var lookups: [NameLookup] = []
             for host in ["silent.test", "origin.test", "127.0.0.1"] {
                 lookups.append(resolver.resolve(host, port: 80) { _ in Issue.record("\(held) was answered") })
             }

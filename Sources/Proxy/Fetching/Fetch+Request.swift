@@ -37,7 +37,7 @@ extension Fetch {
             clientAddress: client.span, scheme: "http", to: head
         ) { [worker, request] buffer in
             conditions.write(to: buffer)
-            worker.runtime.loops.writeLoop(to: buffer)
+            worker.runtime.loopDetection.writeLoop(to: buffer)
             if let hops = request.maxForwards { buffer.appendField("Max-Forwards", UInt64(hops - 1)) }
         }
         return UpstreamRequest(

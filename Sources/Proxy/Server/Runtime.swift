@@ -12,7 +12,7 @@ final class Runtime: Sendable {
     let responseForwarding: ResponseForwarding
     /// `nil` where none is wanted.
     let proxyStatus: ProxyStatusWriter?
-    let loops: LoopDetection
+    let loopDetection: LoopDetection
     private let hosts: [ByteSlice]
 
     /// - Parameters:
@@ -33,7 +33,7 @@ final class Runtime: Sendable {
             defaultHost: ByteSlice(upstreams.first?.servers.first?.host ?? "localhost"))
         responseForwarding = ResponseForwarding(
             via: via ?? ByteSlice(""), cacheStatus: settings.forwarding.sendsCacheStatus ? CacheStatusWriter(name: name) : nil)
-        loops = LoopDetection(name: name)
+        loopDetection = LoopDetection(name: name)
         proxyStatus = settings.forwarding.sendsProxyStatus ? ProxyStatusWriter(name: name) : nil
         var routes = settings.routes.compactMap { route in
             origins.first { $0.settings.name == route.upstream }.map { Route(route, origin: $0, settings) }

@@ -13,7 +13,8 @@ final class Turns {
 
     init(loop: EventLoop) { self.loop = loop }
 
-    func take(_ job: @escaping () -> Void) {
+    /// Runs `job` now, or in its turn when many came before it in this iteration.
+    func run(_ job: @escaping () -> Void) {
         guard waiting.isEmpty, served < Self.turn else {
             if waiting.isEmpty { goOnLater() }
             waiting.append(job)

@@ -29,7 +29,7 @@ extension Worker {
         if head.expectation == .unknown {
             return .refused(.expectationFailed, "The only expectation that is met here is 100-continue.", extra: "")
         }
-        if runtime.loops.passes(view) >= Self.maxPasses {
+        if runtime.loopDetection.passes(view) >= Self.maxPasses {
             return .refused(Status(508), "The request has come through here before: the upstream leads back to this proxy.", extra: "")
         }
         let authority = view.bytes.extracting(head.authority.range)

@@ -30,7 +30,7 @@ final class GroupInvalidations: Sendable {
     }
 
     /// Whether a response that is stored for `authority` has lost its validity with one of its groups.
-    func hold(against response: StoredResponse, of authority: String) -> Bool {
+    func haveInvalidated(_ response: StoredResponse, of authority: String) -> Bool {
         let received = response.facts.received.monotonic
         return state.withLock { state in
             state.everythingBefore >= received

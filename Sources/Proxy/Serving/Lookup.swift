@@ -25,7 +25,7 @@ enum Lookup: Sendable {
             return
         }
         var selected = resource?.response(matching: fields.view)
-        if let stored = selected, !stored.groups.isEmpty, groups.hold(against: stored, of: request.authority) {
+        if let stored = selected, !stored.groups.isEmpty, groups.haveInvalidated(stored, of: request.authority) {
             selected = stored.invalidated
         }
         if let selected, request.route.isCached {

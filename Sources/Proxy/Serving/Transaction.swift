@@ -150,7 +150,7 @@ final class Transaction: DeadlineTarget {
         let bound = LoopBound(self, on: worker.loop)
         return Waiter(on: worker.loop.handle, accepts: { [request] in $0.mayServe(request) }) { result in
             let transaction = bound.value
-            transaction.worker.turns.take { transaction.received(result) }
+            transaction.worker.turns.run { transaction.received(result) }
         }
     }
 

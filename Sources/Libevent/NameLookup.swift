@@ -4,7 +4,7 @@ internal import Glibc
 /// One question to a `Resolver`, until it is answered or cancelled.
 ///
 /// asking ─callback, timeout→ answering ─end of iteration→ over; ─cancel→ over from both
-@safe public final class Lookup {
+@safe public final class NameLookup {
     private let servers: NameServers
     private let port: UInt16
     private let family: Resolver.Family
@@ -50,7 +50,7 @@ internal import Glibc
         let request = unsafe evdns_getaddrinfo(servers.base, host, nil, &hints, { code, found, parcel in
             defer { if let found = unsafe found { unsafe evutil_freeaddrinfo(found) } }
             guard let parcel = unsafe parcel else { return }
-            unsafe Unmanaged<Lookup>.fromOpaque(parcel).takeRetainedValue().receive(code, found)
+            unsafe Unmanaged<NameLookup>.fromOpaque(parcel).takeRetainedValue().receive(code, found)
         }, parcel)
         guard let request = unsafe request else { return }
         unsafe self.request = request
