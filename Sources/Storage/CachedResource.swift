@@ -1,8 +1,8 @@
 public import Bytes
 public import HTTPSemantics
 
-/// That what comes from here may not be shared, remembered for a while so that nobody queues behind a fetch in vain
-/// ('hit for pass').
+/// Remembers for a while that this key's responses may not be shared, so that nobody queues behind a fetch in vain
+/// (hit-for-pass).
 public struct UnshareableMarker: Sendable, Equatable {
     /// Nanosecond of the monotonic clock from which on it no longer counts.
     public let until: Int64
@@ -31,7 +31,7 @@ public final class CachedResource: Sendable {
     /// Almost every resource has one variant: it stands here, and no array is made.
     private let newest: Variant?
     private let older: [Variant]
-    /// By what its responses vary, the latest first; also while none is stored yet.
+    /// The `Vary` rules seen, latest first; also while no response is stored yet.
     public let knownVary: [VaryRule]
     /// Not shareable, as far as is known. Gone once a response is stored.
     public let marker: UnshareableMarker?

@@ -118,7 +118,7 @@ public final class ResponseStore: Sendable {
         removing(hash) { shard, dropped in shard.mark(nil, hash: hash, key: key, dropped: &dropped) }
     }
 
-    /// Remembers by what the responses to `key` vary, so that requests can be told apart while the first of them is still
+    /// Remembers the `Vary` rule of the responses to `key`, so that requests can be told apart while the first of them is still
     /// on its way. `false` when there is no room for it.
     @discardableResult
     public func learnVary(_ rule: VaryRule, hash: UInt64, key: Span<UInt8>) -> Bool {
@@ -129,8 +129,8 @@ public final class ResponseStore: Sendable {
 
     // MARK: - Removing
 
-    /// An unsafe request went over `key` (RFC 9111 §4.4): its responses are dropped and no fetch that has begun is stored.
-    /// By what it varies and whether it may be shared is still known.
+    /// An unsafe request invalidated `key` (RFC 9111 §4.4): its responses are dropped and no fetch that has begun is stored.
+    /// Its `Vary` rules and its marker are kept.
     /// - Returns: the number of responses dropped.
     @discardableResult
     public func invalidate(hash: UInt64, key: Span<UInt8>) -> Int {

@@ -142,9 +142,9 @@ public enum UpstreamFailure: UInt8, PublicName {
     case unavailable
     /// The name did not resolve.
     case resolve
-    /// The connection was refused, reset or unreachable before it stood.
+    /// The connection was refused or reset, or the server unreachable.
     case connect
-    /// The connection did not stand in time.
+    /// The connection was not established in time.
     case connectTimeout
     /// The request could not be written.
     case send

@@ -10,18 +10,21 @@ public enum BodyIntake: Sendable {
     case refused
 }
 
-/// Who runs an exchange. Called on the exchange's loop, in the order of the message, never from inside a call made to the exchange.
-/// The last call is one of `ended`, `upgraded` and `failed`; after `Exchange.cancel()` there is none.
+/// Who runs an exchange. Called on the exchange's loop, in the order of the message; not from inside `Exchange.start()` or `cancel()`,
+/// while `resume()`, `send(_:)` and `endContent(trailers:)` may call back before they return.
+/// The last call is one of `endedWith`, `upgradedTo` and `failedWith`; after `Exchange.cancel()` there is none.
 public protocol ExchangeHandler: AnyObject {
     /// An interim response (RFC 9110 §15.2), 100 included.
     func exchange(_ exchange: Exchange, interim head: borrowing ReceivedHead)
     /// The final response's head; its framing says what body follows.
     func exchange(_ exchange: Exchange, received head: borrowing ReceivedHead)
+    /// The next piece of the body, as it arrived: never empty, gone after the call. The answer tells whether to go on reading.
     func exchange(_ exchange: Exchange, received body: Span<UInt8>) -> BodyIntake
     /// The response is complete. `trailers` is the trailer section in the syntax of field lines, without the last CRLF.
     func exchange(_ exchange: Exchange, endedWith trailers: ByteSlice?)
     /// A 101: the connection is no longer HTTP. `head` is the response's.
     func exchange(_ exchange: Exchange, upgradedTo connection: UpstreamConnection, head: borrowing ReceivedHead)
+    /// There is no response, or no more of it: whatever came of it is not the whole.
     func exchange(_ exchange: Exchange, failedWith error: UpstreamError)
     /// Content that was held back went out: send more.
     func exchangeTakesContent(_ exchange: Exchange)

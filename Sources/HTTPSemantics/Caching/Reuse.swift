@@ -7,7 +7,7 @@ public enum ValidationReason: String, Sendable, CaseIterable {
     case requestNoCache = "request-no-cache"
     /// `max-age` or `min-fresh` of the request.
     case requestAge = "request-age"
-    /// An unsafe request or a purge went over it.
+    /// Since it came, an unsafe request (§4.4) or its cache group (RFC 9875) invalidated it.
     case invalidated
 }
 
