@@ -69,24 +69,24 @@ final class AdminPages {
 
     private func metrics(_ completion: @escaping (AdminPage) -> Void) {
         server.latencies { [server] latencies in
-            let numbers = server.shared.store.numbers
-            let families = server.counters.families() + latencies.families() + server.accessLogFamilies + [
-                .gauge("stored_responses", "Responses stored now, all variants.", UInt64(numbers.responses)),
-                .gauge("stored_bytes", "Bytes of all that is stored.", UInt64(numbers.bytes)),
-                .gauge("in_flight_bytes", "Bytes of bodies on their way.", UInt64(server.shared.inFlightBytes)),
-                .gauge("memory_limit_bytes", "The ceiling for both.", UInt64(server.shared.budget.limit)),
-                .gauge("unshareable_keys", "Keys remembered as not shareable.", UInt64(numbers.markers)),
+            let now = server.snapshot
+            let families = now.counters.families() + latencies.families() + now.accessLog + [
+                .gauge("stored_responses", "Responses stored now, all variants.", UInt64(now.storage.responses)),
+                .gauge("stored_bytes", "Bytes of all that is stored.", UInt64(now.storage.bytes)),
+                .gauge("in_flight_bytes", "Bytes of bodies on their way.", UInt64(now.inFlightBytes)),
+                .gauge("memory_limit_bytes", "The ceiling for both.", UInt64(now.memoryLimit)),
+                .gauge("unshareable_keys", "Keys remembered as not shareable.", UInt64(now.storage.markers)),
                 .counter("evictions", "Responses evicted, by queue.", [
-                    MetricSample([("queue", "small")], .whole(UInt64(numbers.evictedFromSmall))),
-                    MetricSample([("queue", "main")], .whole(UInt64(numbers.evictedFromMain))),
+                    MetricSample([("queue", "small")], .whole(UInt64(now.storage.evictedFromSmall))),
+                    MetricSample([("queue", "main")], .whole(UInt64(now.storage.evictedFromMain))),
                 ]),
-                MetricFamily("fetches_in_flight", "Fetches begun or waiting for a place.", .gauge, server.upstreamSnapshots.map {
+                MetricFamily("fetches_in_flight", "Fetches begun or waiting for a place.", .gauge, now.upstreams.map {
                     MetricSample([("upstream", $0.name)], .whole(UInt64($0.operations.inFlight)))
                 }),
-                MetricFamily("fetches_queued", "Fetches that wait for a place.", .gauge, server.upstreamSnapshots.map {
+                MetricFamily("fetches_queued", "Fetches that wait for a place.", .gauge, now.upstreams.map {
                     MetricSample([("upstream", $0.name)], .whole(UInt64($0.operations.queued)))
                 }),
-                .gauge("workers", "Worker loops.", UInt64(server.workerCount)),
+                .gauge("workers", "Worker loops.", UInt64(now.workers)),
             ]
             var page = AdminPage(status: .ok, text: "")
             page.contentType = PrometheusText.contentType

@@ -10,28 +10,27 @@ struct StatusReport {
     let text: String
 
     init(_ server: ProxyServer) {
-        let numbers = server.shared.store.numbers
-        let counters = server.counters
+        let now = server.snapshot
         var json = JSONText()
         json.object { json in
-            json.member("state", server.isDraining ? "draining" : "running")
-            json.array("listeners", server.listenAddresses) { json, address in json.value("\(address)") }
-            json.member("workers", server.workerCount)
+            json.member("state", now.isDraining ? "draining" : "running")
+            json.array("listeners", now.addresses) { json, address in json.value("\(address)") }
+            json.member("workers", now.workers)
             json.object("clients") { json in
-                json.member("connections", Int(clamping: counters.clientConnectionsOpen))
+                json.member("connections", Int(clamping: now.counters.clientConnectionsOpen))
             }
             json.object("memory") { json in
-                json.member("limit", server.shared.budget.limit)
-                json.member("stored", numbers.bytes)
-                json.member("in_flight", server.shared.inFlightBytes)
+                json.member("limit", now.memoryLimit)
+                json.member("stored", now.storage.bytes)
+                json.member("in_flight", now.inFlightBytes)
             }
             json.object("store") { json in
-                json.member("responses", numbers.responses)
-                json.member("resources", numbers.resources)
-                json.member("unshareable", numbers.markers)
-                json.member("evicted", numbers.evictedFromSmall + numbers.evictedFromMain)
+                json.member("responses", now.storage.responses)
+                json.member("resources", now.storage.resources)
+                json.member("unshareable", now.storage.markers)
+                json.member("evicted", now.storage.evictedFromSmall + now.storage.evictedFromMain)
             }
-            json.array("upstreams", server.upstreamSnapshots) { json, upstream in
+            json.array("upstreams", now.upstreams) { json, upstream in
                 json.object { json in
                     json.member("name", upstream.name)
                     json.member("in_flight", upstream.operations.inFlight)
@@ -55,63 +54,5 @@ struct StatusReport {
             }
         }
         text = json.text + "\n"
-    }
-}
-
-/// Writes JSON (RFC 8259), member by member.
-struct JSONText {
-    private(set) var text = ""
-    private var needsComma = false
-
-    mutating func object(_ name: String? = nil, _ members: (inout JSONText) -> Void) { nest(name, "{", "}", members) }
-
-    mutating func array<Element>(_ name: String, _ elements: [Element], _ each: (inout JSONText, Element) -> Void) {
-        nest(name, "[", "]") { json in for element in elements { each(&json, element) } }
-    }
-
-    mutating func member(_ name: String, _ number: Int) {
-        begin(name)
-        text += "\(number)"
-    }
-
-    mutating func member(_ name: String, _ string: String) {
-        begin(name)
-        append(string)
-    }
-
-    mutating func value(_ string: String) {
-        begin(nil)
-        append(string)
-    }
-
-    private mutating func nest(_ name: String?, _ open: String, _ close: String, _ body: (inout JSONText) -> Void) {
-        begin(name)
-        text += open
-        needsComma = false
-        body(&self)
-        text += close
-        needsComma = true
-    }
-
-    private mutating func begin(_ name: String?) {
-        if needsComma { text += "," }
-        needsComma = true
-        guard let name else { return }
-        append(name)
-        text += ":"
-    }
-
-    private mutating func append(_ string: String) {
-        text += "\""
-        for scalar in string.unicodeScalars {
-            switch scalar {
-            case "\"", "\\": text += "\\\(scalar)"
-            case _ where scalar.value < 0x20 || scalar.value == 0x7f:
-                let digits = String(scalar.value, radix: 16)
-                text += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-            default: text.unicodeScalars.append(scalar)
-            }
-        }
-        text += "\""
     }
 }

@@ -1,14 +1,14 @@
-public import Bytes
-public import Logging
-public import Storage
+import Bytes
+import Logging
+import Storage
 import Synchronization
 import Upstream
 
 /// What all loops share: the store, the budget, the names, and a few counters. Everything in it is either immutable or guards itself.
-public final class SharedState: Sendable {
-    public let store: ResponseStore
-    public let budget: MemoryBudget
-    public let log: Logger
+final class SharedState: Sendable {
+    let store: ResponseStore
+    let budget: MemoryBudget
+    let log: Logger
     let storage: StorageSettings
     let keyHash = KeyedHash.random()
     let names = NameResolution()
@@ -28,7 +28,7 @@ public final class SharedState: Sendable {
     func nextOperation() -> UInt64 { operations.wrappingAdd(1, ordering: .relaxed).newValue }
 
     /// Bytes of bodies that are on their way, or evicted while somebody reads them.
-    public var inFlightBytes: Int { max(0, budget.used - store.bytes) }
+    var inFlightBytes: Int { max(0, budget.used - store.bytes) }
 
     /// Whether bodies on their way take their share and there is nothing left to borrow: nothing new is fetched until some are done.
     var isOverloaded: Bool { inFlightBytes >= storage.inFlightLimit && budget.limit - budget.used < Self.smallestLoan }

@@ -1,5 +1,4 @@
 import Bytes
-import Coalescing
 import HTTPSemantics
 import Libevent
 import Storage
@@ -31,14 +30,5 @@ extension Worker {
     private func invalidate(_ key: CacheKey, at origin: Origin) {
         shared.store.invalidate(key)
         origin.closeFetches(of: key)
-    }
-}
-
-extension Origin {
-    /// Fetches of `key` in flight go on for those who wait, but nobody joins them any more.
-    func closeFetches(of key: CacheKey) {
-        for operation in fetches.operations {
-            if let fetch = operation as? FetchOperation, fetch.key.primary == key { fetch.close() }
-        }
     }
 }

@@ -1,7 +1,5 @@
 import Bytes
 import HTTPSemantics
-import Upstream
-import Coalescing
 
 /// Where requests for some hosts and paths go, and by which rules. Immutable.
 final class Route: Sendable {
@@ -30,19 +28,5 @@ final class Route: Sendable {
         // Only at a segment's end: `/static` is not the beginning of `/statics`.
         return requested.count == prefix.count || prefix.count == 0 || prefix[prefix.count - 1] == UInt8(ascii: "/")
             || requested[prefix.count] == UInt8(ascii: "/")
-    }
-}
-
-/// An origin as all loops share it: its settings, and the fetches from it that are in flight.
-final class Origin: Sendable {
-    let settings: UpstreamSettings
-    let fetches: OperationQueueManager<FetchKey>
-
-    init(_ settings: UpstreamSettings) {
-        self.settings = settings
-        var limits = OperationQueueManager<FetchKey>.Settings()
-        limits.maxConcurrent = settings.maxConcurrentFetches
-        limits.maxQueued = settings.maxQueuedFetches
-        fetches = OperationQueueManager(settings: limits)
     }
 }

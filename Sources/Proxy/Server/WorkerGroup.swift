@@ -1,0 +1,167 @@
+import Libevent
+import Telemetry
+
+/// The workers as the control loop sees them: started one after another, told and asked things together, and ended.
+///
+/// Owned by the server, confined to the control loop.
+///
+/// ```
+/// empty ─start→ starting ─the last one accepts→ running ─stop→ empty
+///                  └─one of them cannot→ failed ─stop→ empty
+/// ```
+final class WorkerGroup {
+    typealias Make = @Sendable (_ index: Int, _ loop: EventLoop, _ metrics: LoopMetrics) throws(SystemError) -> Worker
+
+    private struct Member {
+        let thread: LoopThread
+        let metrics: LoopMetrics
+        /// `nil` until it accepts.
+        var worker: LoopBound<Worker>?
+    }
+
+    private struct Start {
+        let count: Int
+        let make: Make
+        let completion: (Result<[SocketAddress], ProxyServer.StartError>) -> Void
+    }
+
+    private let control: EventLoop
+    private var members: [Member] = []
+    /// Only while starting.
+    private var start: Start?
+    /// Where the workers accept, with the ports that were chosen.
+    private(set) var addresses: [SocketAddress] = []
+
+    init(control: EventLoop) { self.control = control }
+
+    var count: Int { workers.count }
+    /// The counters of all loops together.
+    var counters: CounterValues { CounterValues(sumOf: members.map(\.metrics)) }
+
+    private var workers: [LoopBound<Worker>] { members.compactMap(\.worker) }
+
+    // MARK: - Starting
+
+    /// Starts `count` workers that accept on `addresses`.
+    /// - Parameters:
+    ///   - make: makes one, on its own loop.
+    ///   - completion: called on the control loop with the addresses that accept, or with the reason they do not: then `stop` ends
+    ///     those that had begun.
+    func start(
+        _ count: Int, at addresses: [SocketAddress], make: @escaping Make,
+        completion: @escaping (Result<[SocketAddress], ProxyServer.StartError>) -> Void
+    ) {
+        self.addresses = addresses
+        start = Start(count: count, make: make, completion: completion)
+        startNext()
+    }
+
+    /// One after the other: the first one's choice of ports is everybody's.
+    private func startNext() {
+        guard let start else { return }
+        guard members.count < start.count else { return startEnded(.success(addresses)) }
+        let (index, make, addresses) = (members.count, start.make, addresses)
+        let metrics = LoopMetrics()
+        let report = LoopBound({ [weak self] (result: Accepting) in _ = self?.started(result) }, on: control)
+        do throws(SystemError) {
+            let thread = try LoopThread(name: "worker-\(index)") { loop in
+                let result = Self.makeWorker(on: loop, addresses) { loop throws(SystemError) in try make(index, loop, metrics) }
+                report.handle.post { report.value(result) }
+                guard case .success(let (worker, _)) = result else { return }
+                loop.run()
+                worker.value.cut()
+            }
+            members.append(Member(thread: thread, metrics: metrics))
+        } catch {
+            startEnded(.failure(.system(error)))
+        }
+    }
+
+    private typealias Accepting = Result<(LoopBound<Worker>, [SocketAddress]), ProxyServer.StartError>
+
+    private static func makeWorker(
+        on loop: EventLoop, _ addresses: [SocketAddress], _ make: (EventLoop) throws(SystemError) -> Worker
+    ) -> Accepting {
+        let worker: Worker
+        do throws(SystemError) {
+            worker = try make(loop)
+        } catch {
+            return .failure(.system(error))
+        }
+        do throws(ListenError) {
+            let bound = try addresses.map { address throws(ListenError) in try worker.listen(at: address) }
+            return .success((LoopBound(worker, on: loop), bound))
+        } catch {
+            return .failure(.listen(error))
+        }
+    }
+
+    private func started(_ result: Accepting) {
+        // Perhaps stopped in between.
+        guard start != nil, !members.isEmpty else { return }
+        switch result {
+        case .success(let (worker, bound)):
+            members[members.count - 1].worker = worker
+            addresses = bound
+            startNext()
+        case .failure(let error):
+            startEnded(.failure(error))
+        }
+    }
+
+    private func startEnded(_ result: Result<[SocketAddress], ProxyServer.StartError>) {
+        start.take()?.completion(result)
+    }
+
+    // MARK: - Telling and asking
+
+    /// Runs `job` on the loop of each worker.
+    func post(_ job: @escaping @Sendable (Worker) -> Void) {
+        for worker in workers { worker.handle.post { job(worker.value) } }
+    }
+
+    /// Asks each worker on its loop.
+    /// - Parameters:
+    ///   - patience: how long to wait for their answers; `nil`: until they have come.
+    ///   - completion: called once on the control loop, with the answers that came.
+    func gather<Answer: Sendable>(
+        within patience: Duration? = nil, _ ask: @escaping @Sendable (Worker, _ answer: @escaping @Sendable (Answer) -> Void) -> Void,
+        _ completion: @escaping ([Answer]) -> Void
+    ) {
+        let countdown = LoopBound(Countdown(workers.count, completion), on: control)
+        post { worker in
+            ask(worker) { answer in countdown.handle.post { countdown.value.received(answer) } }
+        }
+        if workers.isEmpty { countdown.value.finish() }
+        if let patience { control.schedule(after: patience.nanoseconds) { countdown.value.finish() } }
+    }
+
+    // MARK: - Ending
+
+    /// Ends every worker now and waits for their threads.
+    func stop() {
+        start = nil
+        for member in members { member.thread.stop() }
+        for member in members { member.thread.join() }
+        members.removeAll()
+    }
+}
+
+/// Calls back once: with so many answers, or with those that came when it is finished before. Confined to its loop.
+private final class Countdown<Answer> {
+    private var answers: [Answer] = []
+    private let expected: Int
+    private var completion: (([Answer]) -> Void)?
+
+    init(_ expected: Int, _ completion: @escaping ([Answer]) -> Void) {
+        self.expected = expected
+        self.completion = completion
+    }
+
+    func received(_ answer: Answer) {
+        answers.append(answer)
+        if answers.count == expected { finish() }
+    }
+
+    func finish() { completion.take()?(answers) }
+}

@@ -1,0 +1,22 @@
+import Coalescing
+import Upstream
+
+/// An origin as all loops share it: its settings, and the fetches from it that are in flight.
+final class Origin: Sendable {
+    let settings: UpstreamSettings
+    let fetches: OperationQueueManager<FetchKey>
+
+    init(_ settings: UpstreamSettings) {
+        self.settings = settings
+        var limits = OperationQueueManager<FetchKey>.Settings()
+        limits.maxConcurrent = settings.maxConcurrentFetches
+        limits.maxQueued = settings.maxQueuedFetches
+        fetches = OperationQueueManager(settings: limits)
+    }
+
+    /// Fetches in flight go on for those who wait, but nobody joins them any more.
+    /// - Parameter key: only its fetches; `nil`: all.
+    func closeFetches(of key: CacheKey? = nil) {
+        for case let fetch as FetchOperation in fetches.operations where key == nil || fetch.key.primary == key { fetch.close() }
+    }
+}
