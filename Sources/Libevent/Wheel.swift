@@ -1,13 +1,3 @@
-/// Names one entry of a `DeadlineWheel`. A stale one names nothing, also when its place has been used again.
-public struct Deadline: Hashable, Sendable {
-    let index: UInt32
-    let generation: UInt32
-
-    /// Names nothing.
-    public static let none = Deadline(index: 0, generation: 0)
-    public var isNone: Bool { generation == 0 }
-}
-
 /// The wheel without a clock: entries in rings by the tick they are due at, in one slab.
 ///
 /// Inserting, moving and removing take constant time. An entry due beyond one turn of the wheel lies in the ring its

@@ -1,0 +1,118 @@
+import Bytes
+import HTTPSemantics
+import Libevent
+
+/// One request to the admin listener and its answer.
+///
+/// ```
+/// reading ─request complete→ waiting ─page→ sending ─all out→ closed;   any ─error, time→ closed
+/// ```
+final class AdminConnection: Socket {
+    /// A head, and a URL to purge.
+    private static let limits = HeadLimits(maxHeadBytes: 16 << 10, maxFieldLines: 64, maxTargetLength: 8 << 10)
+    private static let maxContent = 64 << 10
+
+    private let pages: AdminPages
+    private let ended: (AdminConnection) -> Void
+    private let input = ByteBuffer(capacity: 2048)
+    private let output = ByteBuffer(capacity: 4096)
+    private var parser = RequestHeadParser(limits: AdminConnection.limits)
+    private var decoder: BodyDecoder?
+    private let content = ByteBuffer(capacity: 256)
+    private var path = ""
+    private var deadline = Deadline.none
+
+    init(
+        adopting descriptor: consuming Descriptor, on loop: EventLoop, pages: AdminPages, ended: @escaping (AdminConnection) -> Void
+    ) {
+        self.pages = pages
+        self.ended = ended
+        super.init(adopting: descriptor, on: loop)
+        deadline = loop.deadlines.arm(self, after: AdminServer.requestTimeout)
+        startReading()
+    }
+
+    func end() {
+        guard !isClosed else { return }
+        loop.deadlines.cancel(&deadline)
+        close()
+        ended(self)
+    }
+
+    override func cannotWatch(_ error: SystemError) { end() }
+
+    override func deadlineReached(_ kind: UInt8) -> Int64? {
+        deadline = .none
+        end()
+        return nil
+    }
+
+    override func readable() {
+        let input = input
+        switch read(into: input) {
+        case .bytes:
+            do throws(MessageSyntaxError) {
+                try take(input)
+            } catch {
+                answer(AdminPage(status: error.status, text: "\(error.explanation)\n"))
+            }
+        case .wouldBlock: break
+        case .endOfStream, .failed: end()
+        }
+    }
+
+    private func take(_ input: ByteBuffer) throws(MessageSyntaxError) {
+        if decoder == nil {
+            guard case .complete(let length) = try parser.parse(input.span) else { return }
+            let target = parser.head.target
+            path = String(input.span.extracting(target.path.range))
+            decoder = BodyDecoder(parser.head.framing)
+            input.consume(length)
+        }
+        while let step = try decoder?.decode(input.span) {
+            if case .data(let range) = step.action { content.append(input.span.extracting(range)) }
+            input.consume(step.consumed)
+            switch step.action {
+            case .needMore: return
+            case .end: return ask()
+            case .data:
+                guard content.count <= Self.maxContent else {
+                    return answer(AdminPage(status: .contentTooLarge, text: "The request is too large.\n"))
+                }
+            }
+        }
+    }
+
+    private func ask() {
+        stopReading()
+        let content = content
+        pages.page(for: parser.head.method, path, content: String(content.span)) { [weak self] page in self?.answer(page) }
+    }
+
+    private func answer(_ page: AdminPage) {
+        stopReading()
+        guard !isClosed, output.isEmpty else { return }
+        output.appendStatusLine(page.status)
+        output.append("Content-Type: ")
+        output.append(string: page.contentType)
+        output.append("\r\n")
+        output.appendField("Content-Length", UInt64(page.content.count))
+        output.append("Cache-Control: no-store\r\nConnection: close\r\n")
+        if page.status == .methodNotAllowed { output.append("Allow: GET, HEAD, POST\r\n") }
+        output.appendLineEnd()
+        if parser.head.method != .head { output.append(page.content.span) }
+        writable()
+    }
+
+    override func writable() {
+        let output = output
+        while !output.isEmpty {
+            switch write(output.span) {
+            case .wrote(let count): output.consume(count)
+            case .wouldBlock: return armWrite()
+            case .failed: return end()
+            }
+        }
+        end()
+    }
+}

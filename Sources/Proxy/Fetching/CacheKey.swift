@@ -1,0 +1,10 @@
+import Bytes
+
+/// The primary cache key (RFC 9111 §2): scheme, authority and target as bytes, with their keyed hash.
+struct CacheKey: Hashable, Sendable {
+    let hash: UInt64
+    let bytes: ByteSlice
+
+    static func == (left: CacheKey, right: CacheKey) -> Bool { left.hash == right.hash && left.bytes == right.bytes }
+    func hash(into hasher: inout Hasher) { hasher.combine(hash) }
+}
