@@ -8,8 +8,9 @@ import RawStructuredFieldValues
 public struct NoVarySearch: Sendable, Hashable {
     /// Which parameters count.
     public enum Parameters: Sendable, Hashable {
-        case allBut([String])
-        case only([String])
+        /// Sorted, each once.
+        case allBut([QueryParameterName])
+        case only([QueryParameterName])
     }
 
     public let parameters: Parameters
@@ -50,40 +51,46 @@ public struct NoVarySearch: Sendable, Hashable {
         }
     }
 
-    private static func names(_ value: ItemOrInnerList) -> [String]? {
+    private static func names(_ value: ItemOrInnerList) -> [QueryParameterName]? {
         guard case .innerList(let list) = value else { return nil }
-        var names: [String] = []
+        let parameters = QueryParameters()
+        var names: Set<QueryParameterName> = []
         for item in list.bareInnerList {
             guard case .string(let text) = item.rfc9651BareItem else { return nil }
-            names.append(Self.decoded(Array(text.utf8)))
+            names.insert(parameters.name(Array(text.utf8).span))
         }
         return names.sorted()
     }
 
-    /// A text that is the same for two queries exactly if they are equivalent under this config: the key of the second
-    /// look-up. `query` is what stands behind the `?`; `nil` where there is none.
-    public func canonicalQuery(_ query: ByteSlice?) -> ByteSlice {
-        if isDefault { return query ?? ByteSlice("") }
-        var pairs = Self.pairs(query)
+    /// Bytes that it takes in memory, about.
+    public var size: Int {
+        let names = switch parameters {
+        case .allBut(let names), .only(let names): names
+        }
+        return names.reduce(64) { $0 + $1.bytes.count + 48 }
+    }
+
+    /// Appends a text that is the same for two queries exactly if they are equivalent under this config: what stands in a key. Not
+    /// for the default, under which a query is its own. Allocates nothing but for characters beyond ASCII.
+    /// - Parameters:
+    ///   - query: what stands behind the `?`; empty where there is none.
+    ///   - memory: what it is read into.
+    public func append(canonical query: Span<UInt8>, to buffer: ByteBuffer, using memory: QueryParameters) {
+        memory.read(query)
         switch parameters {
-        case .allBut(let names): pairs.removeAll { names.contains($0.name) }
-        case .only(let names): pairs.removeAll { !names.contains($0.name) }
+        case .allBut(let names): memory.keep(named: names, false)
+        case .only(let names): memory.keep(named: names, true)
         }
-        if !orderMatters {
-            // Stable, so that repeated names keep their order; by UTF-16 code units, as the draft sorts.
-            let order = pairs.enumerated().sorted {
-                let (left, right) = ($0.element.name, $1.element.name)
-                return left == right ? $0.offset < $1.offset : left.utf16.lexicographicallyPrecedes(right.utf16)
-            }
-            pairs = order.map(\.element)
-        }
+        if !orderMatters { memory.sort() }
+        memory.write(to: buffer)
+    }
+
+    /// The same, by itself. `nil`: no query.
+    public func canonicalQuery(_ query: ByteSlice?) -> ByteSlice {
+        let query = query ?? ByteSlice("")
+        if isDefault { return query }
         let buffer = ByteBuffer(capacity: 64)
-        for pair in pairs {
-            Self.append(pair.name, to: buffer)
-            buffer.append("=")
-            Self.append(pair.value, to: buffer)
-            buffer.append("&")
-        }
+        append(canonical: query.span, to: buffer, using: QueryParameters())
         return buffer.copied()
     }
 
@@ -91,70 +98,5 @@ public struct NoVarySearch: Sendable, Hashable {
     public func areEquivalent(_ left: ByteSlice?, _ right: ByteSlice?) -> Bool {
         if isDefault { return left == right }
         return canonicalQuery(left) == canonicalQuery(right)
-    }
-
-    private struct Pair {
-        let name: String
-        let value: String
-    }
-
-    /// The application/x-www-form-urlencoded parser (WHATWG URL §5.1).
-    private static func pairs(_ query: ByteSlice?) -> [Pair] {
-        guard let query else { return [] }
-        var pairs: [Pair] = []
-        let bytes = query.span
-        var start = 0
-        while start < bytes.count {
-            let end = bytes.firstIndex(of: UInt8(ascii: "&"), from: start) ?? bytes.count
-            if end > start {
-                let piece = bytes.extracting(start..<end)
-                let equals = piece.firstIndex(of: UInt8(ascii: "=")) ?? piece.count
-                pairs.append(Pair(
-                    name: decoded(piece.extracting(0..<equals).copied()),
-                    value: decoded(piece.extracting(min(equals + 1, piece.count)...).copied())
-                ))
-            }
-            start = end + 1
-        }
-        return pairs
-    }
-
-    /// `+` is a space, `%XX` a byte, and what is no UTF-8 becomes U+FFFD.
-    private static func decoded(_ bytes: [UInt8]) -> String {
-        var output: [UInt8] = []
-        var index = 0
-        while index < bytes.count {
-            if bytes[index] == UInt8(ascii: "%"), index + 2 < bytes.count,
-               let high = bytes[index + 1].hexadecimalValue, let low = bytes[index + 2].hexadecimalValue {
-                output.append(high << 4 | low)
-                index += 3
-            } else {
-                output.append(bytes[index] == UInt8(ascii: "+") ? 0x20 : bytes[index])
-                index += 1
-            }
-        }
-        return String(decoding: output, as: UTF8.self)
-    }
-
-    /// Percent-encodes all but letters and digits, so that the separators are unmistakable.
-    private static func append(_ text: String, to buffer: ByteBuffer) {
-        for byte in text.utf8 {
-            if byte.lowercasedASCII &- 0x61 < 26 || byte &- 0x30 < 10 {
-                buffer.append(byte)
-            } else {
-                buffer.append("%")
-                if byte < 16 { buffer.append("0") }
-                buffer.append(hexadecimal: UInt64(byte))
-            }
-        }
-    }
-}
-
-extension Span where Element == UInt8 {
-    func copied() -> [UInt8] {
-        var copy: [UInt8] = []
-        copy.reserveCapacity(count)
-        for index in 0..<count { copy.append(self[index]) }
-        return copy
     }
 }
