@@ -1,0 +1,49 @@
+public import Bytes
+public import HTTPSemantics
+
+/// A primary key by its parts: what stands before the query, the query, and what a route adds behind it. None of them can hold the
+/// bytes by which they are told apart (see `KeyPolicy`).
+///
+/// ```
+/// http host /path ? query [0 …]     as sent
+/// http host /path ␠ number ␠ canonical query [0 …]     under a variation
+/// ```
+public struct SearchKey {
+    /// Scheme, authority and path.
+    let path: Range<Int>
+    private let query: Range<Int>
+
+    /// - Parameter key: as sent.
+    public init(_ key: Span<UInt8>) {
+        let end = key.firstIndex(of: 0) ?? key.count
+        let mark = key.extracting(0..<end).firstIndex(of: UInt8(ascii: "?"))
+        path = 0..<(mark ?? end)
+        query = min(path.upperBound + 1, end)..<end
+    }
+
+    /// Appends the key that all requests have that are equivalent under `variation`.
+    /// - Parameters:
+    ///   - key: as sent.
+    ///   - memory: what the query is read into.
+    public static func append(
+        _ key: Span<UInt8>, under variation: SearchVariation, to buffer: ByteBuffer, using memory: QueryParameters
+    ) {
+        let parts = SearchKey(key)
+        buffer.append(key.extracting(parts.path))
+        buffer.append(UInt8(ascii: " "))
+        buffer.append(decimal: variation.number)
+        buffer.append(UInt8(ascii: " "))
+        variation.rule.append(canonical: key.extracting(parts.query), to: buffer, using: memory)
+        buffer.append(key.extracting(parts.query.upperBound...))
+    }
+
+    /// Whether one response that says `rule` may answer requests with both keys. Off the hot path.
+    public static func areEquivalent(_ left: Span<UInt8>, _ right: Span<UInt8>, under rule: NoVarySearch) -> Bool {
+        guard !rule.isDefault else { return left.isEqual(to: right) }
+        let (one, other) = (SearchKey(left), SearchKey(right))
+        guard left.extracting(one.path).isEqual(to: right.extracting(other.path)),
+              left.extracting(one.query.upperBound...).isEqual(to: right.extracting(other.query.upperBound...)) else { return false }
+        return rule.areEquivalent(
+            ByteSlice(copying: left.extracting(one.query)), ByteSlice(copying: right.extracting(other.query)))
+    }
+}

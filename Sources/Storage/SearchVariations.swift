@@ -1,0 +1,138 @@
+public import Bytes
+public import HTTPSemantics
+internal import Synchronization
+
+/// Which differences between queries for one path do not matter, as a response that was stored for it said. Immutable.
+public final class SearchVariation: Sendable {
+    /// Stands in the keys made with it. Never given twice, so that what is stored under a variation that was forgotten is never found
+    /// again: nobody could have invalidated it meanwhile.
+    public let number: UInt64
+    public let rule: NoVarySearch
+
+    init(number: UInt64, rule: NoVarySearch) {
+        self.number = number
+        self.rule = rule
+    }
+}
+
+/// The variations that responses taught, by path (No-Vary-Search draft, 'Caching': `mostRecentNVS`).
+///
+/// A path is named by the primary keys of its requests, up to the query: scheme, authority and path. Any thread may call any method; a
+/// mutex a shard is held for one probe. As long as nothing was taught at all, asking costs one relaxed load.
+///
+/// A path keeps its last few variations. Requests are looked up under the latest; the others are there so that two kinds of responses in
+/// turns do not lose each other's keys, and so that an invalidation reaches both.
+public final class SearchVariations: Sendable {
+    /// Bytes, over all. What has not been asked for the longest is forgotten first, which costs misses and nothing else. Room for
+    /// some ten thousand paths: sites that use the field have it on a few kinds of pages.
+    public static let capacity = 4 << 20
+    /// Bytes of one path, or of one variation. Beyond that it is not learnt: such a field is no use to anyone, and each look-up would pay.
+    public static let largest = 4096
+    /// Of one path. A server that is being updated alternates between two.
+    public static let mostOfPath = 4
+
+    private static let shardCount = 16
+    /// Of an entry, beside its path and its variations.
+    private static let entrySize = 160
+
+    private struct Entry {
+        let path: ByteSlice
+        /// The latest first.
+        var variations: [SearchVariation]
+        /// When it was last asked for, counted in changes of the shard.
+        var used: UInt64
+
+        var size: Int { variations.reduce(SearchVariations.entrySize + path.count) { $0 + $1.rule.size } }
+    }
+
+    private struct Shard {
+        /// By the hash of the path. Of two paths with one hash the later one stays.
+        var entries: [UInt64: Entry] = [:]
+        var size = 0
+        var changes: UInt64 = 0
+    }
+
+    private final class Part: Sendable {
+        let shard = Guarded(Shard())
+    }
+
+    private let parts = (0..<SearchVariations.shardCount).map { _ in Part() }
+    private let hash: KeyedHash
+    private let paths = Atomic<Int>(0)
+    private let numbers = Atomic<UInt64>(0)
+
+    public init(hash: KeyedHash) { self.hash = hash }
+
+    /// Whether anything was taught that is not forgotten.
+    public var isEmpty: Bool { paths.load(ordering: .relaxed) == 0 }
+
+    /// How many paths are known.
+    public var count: Int { paths.load(ordering: .relaxed) }
+
+    /// The one under which a request with the primary key `key` is looked up. Allocates nothing.
+    public func latest(for key: Span<UInt8>) -> SearchVariation? {
+        guard !isEmpty else { return nil }
+        let path = key.extracting(SearchKey(key).path)
+        let hash = hash.hash(path)
+        return part(hash).shard.withLock { shard in
+            guard let index = shard.entries.index(forKey: hash) else { return nil }
+            let known = shard.entries.values[index].path
+            guard known.span.isEqual(to: path) else { return nil }
+            shard.entries.values[index].used = shard.changes
+            return shard.entries.values[index].variations.first
+        }
+    }
+
+    /// All that are known of a path: what is stored for one URL may stand under each of them.
+    public func all(for key: Span<UInt8>) -> [SearchVariation] {
+        guard !isEmpty else { return [] }
+        let path = key.extracting(SearchKey(key).path)
+        let hash = hash.hash(path)
+        return part(hash).shard.withLock { shard in
+            guard let entry = shard.entries[hash], entry.path.span.isEqual(to: path) else { return [] }
+            return entry.variations
+        }
+    }
+
+    /// The one with `rule`, if the path has it.
+    public func known(_ rule: NoVarySearch, for key: Span<UInt8>) -> SearchVariation? {
+        all(for: key).first { $0.rule == rule }
+    }
+
+    /// A response that will be stored said `rule`, which is not the default: it is the latest of its path from now on.
+    /// - Returns: `nil` when it is too large to be learnt.
+    public func learn(_ rule: NoVarySearch, for key: Span<UInt8>) -> SearchVariation? {
+        let path = key.extracting(SearchKey(key).path)
+        guard path.count <= Self.largest, rule.size <= Self.largest else { return nil }
+        let hash = hash.hash(path)
+        let fresh = SearchVariation(number: numbers.wrappingAdd(1, ordering: .relaxed).newValue, rule: rule)
+        // What is forgotten is freed behind the lock.
+        var forgotten: [Entry] = []
+        let (variation, change) = part(hash).shard.withLock { shard in
+            let before = shard.entries.count
+            shard.changes += 1
+            var entry = Entry(path: ByteSlice(copying: path), variations: [], used: shard.changes)
+            if let known = shard.entries.removeValue(forKey: hash) {
+                shard.size -= known.size
+                if known.path.span.isEqual(to: path) { entry.variations = known.variations } else { forgotten.append(known) }
+            }
+            let variation = entry.variations.first { $0.rule == rule } ?? fresh
+            entry.variations.removeAll { $0 === variation }
+            entry.variations.insert(variation, at: 0)
+            if entry.variations.count > Self.mostOfPath { entry.variations.removeLast() }
+            while shard.size + entry.size > Self.capacity / Self.shardCount,
+                  let oldest = shard.entries.min(by: { $0.value.used < $1.value.used }) {
+                shard.entries[oldest.key] = nil
+                shard.size -= oldest.value.size
+                forgotten.append(oldest.value)
+            }
+            shard.size += entry.size
+            shard.entries[hash] = entry
+            return (variation, shard.entries.count - before)
+        }
+        paths.add(change, ordering: .relaxed)
+        return variation
+    }
+
+    private func part(_ hash: UInt64) -> Part { parts[Int(truncatingIfNeeded: hash) & (Self.shardCount - 1)] }
+}

@@ -1,0 +1,104 @@
+import Bytes
+import HTTPSemantics
+import Storage
+import Testing
+
+/// What responses teach about their paths' queries (No-Vary-Search draft).
+@Suite struct SearchVariationTests {
+    let variations = SearchVariations(hash: Sample.hasher)
+
+    static func rule(_ value: String) -> NoVarySearch { NoVarySearch(Sample.head([("No-Vary-Search", value)]).view) }
+
+    private func learn(_ value: String, _ key: String) -> SearchVariation? {
+        variations.learn(Self.rule(value), for: Array(key.utf8).span)
+    }
+
+    private func latest(_ key: String) -> SearchVariation? { variations.latest(for: Array(key.utf8).span) }
+    private func all(_ key: String) -> [UInt64] { variations.all(for: Array(key.utf8).span).map(\.number) }
+
+    private func key(_ key: String, _ variation: SearchVariation) -> String {
+        let buffer = ByteBuffer(capacity: 64)
+        SearchKey.append(Array(key.utf8).span, under: variation, to: buffer, using: QueryParameters())
+        return String(buffer.copied())
+    }
+
+    @Test func `what one URL taught holds for its path, with any query or none, and for no other`() {
+        #expect(variations.isEmpty)
+        let taught = learn("except=()", "http a /p?x=1")
+        #expect(!variations.isEmpty)
+        for key in ["http a /p", "http a /p?", "http a /p?y", "http a /p?x=1\0\u{1}en", "http a /p\0\u{2}"] {
+            #expect(latest(key) === taught, "\(key)")
+        }
+        for key in ["http a /", "http a /pp", "http a /p/", "http b /p?x=1", "http a /P?x=1"] { #expect(latest(key) == nil, "\(key)") }
+    }
+
+    @Test func `the latest counts, and each keeps its number while it is known`() throws {
+        let first = try #require(learn("params=(\"a\")", "http a /p"))
+        let second = try #require(learn("params=(\"b\")", "http a /p"))
+        #expect(latest("http a /p") === second)
+        #expect(learn("params=(\"a\")", "http a /p?q") === first)
+        #expect(latest("http a /p") === first)
+        #expect(all("http a /p") == [first.number, second.number])
+    }
+
+    @Test func `of a path the last few are known; one that was forgotten gets another number`() throws {
+        let first = try #require(learn("params=(\"0\")", "http a /p"))
+        for name in 1...SearchVariations.mostOfPath { _ = learn("params=(\"\(name)\")", "http a /p") }
+        #expect(all("http a /p").count == SearchVariations.mostOfPath)
+        #expect(!all("http a /p").contains(first.number))
+        #expect(try #require(learn("params=(\"0\")", "http a /p")).number != first.number)
+    }
+
+    @Test func `the table is bounded, and what is asked for stays`() {
+        let asked = learn("except=()", "http a /asked")
+        let left = learn("except=()", "http a /left")
+        for number in 0..<40_000 {
+            _ = learn("except=()", "http a /\(number)")
+            if number % 50 == 0 { _ = latest("http a /asked") }
+        }
+        #expect(latest("http a /asked") === asked)
+        #expect(latest("http a /left") == nil)
+        #expect(left != nil)
+        // No entry is smaller than its overhead.
+        #expect(variations.count > 5_000 && variations.count < SearchVariations.capacity / 160)
+    }
+
+    @Test func `what is too large is not learnt`() {
+        let names = (0..<1000).map { "\"parameter\($0)\"" }.joined(separator: " ")
+        #expect(learn("params=(\(names))", "http a /p") == nil)
+        #expect(learn("except=()", "http a /" + String(repeating: "p", count: SearchVariations.largest)) == nil)
+        #expect(variations.isEmpty)
+    }
+
+    @Test func `keys are equal for equivalent URLs of one path, and for no others`() throws {
+        let variation = try #require(learn("key-order, params=(\"utm\")", "http a /p"))
+        let own = key("http a /p?b=2&a=1&utm=7", variation)
+        for same in ["http a /p?a=1&b=2", "http a /p?%61=%31&utm&b=2", "http a /p?&b=2&&a=1&"] { #expect(key(same, variation) == own) }
+        for other in ["http a /p?a=1", "http a /p?a=2&b=2", "http a /q?a=1&b=2", "http a /p?a=1&b=2\0\u{1}x", "http a /p"] {
+            #expect(key(other, variation) != own, "\(other)")
+        }
+        #expect(key("http a /p", variation) == key("http a /p?utm=1", variation))
+        #expect(key("http a /p?utm=1\0\u{1}de", variation) == key("http a /p?\0\u{1}de", variation))
+        // No URL can have it as its own key.
+        #expect(own == "http a /p \(variation.number) a=1&b=2&")
+    }
+
+    @Test func `a key under one variation is never one under another`() throws {
+        let one = try #require(learn("params=(\"a\")", "http a /p"))
+        let other = try #require(learn("params=(\"b\")", "http a /p"))
+        #expect(key("http a /p?c=1", one) != key("http a /p?c=1", other))
+    }
+
+    @Test func `equivalence of keys is that of their URLs`() {
+        func areEquivalent(_ left: String, _ right: String, _ rule: String) -> Bool {
+            SearchKey.areEquivalent(Array(left.utf8).span, Array(right.utf8).span, under: Self.rule(rule))
+        }
+        #expect(areEquivalent("http a /p?a=1", "http a /p?a=2", "except=()"))
+        #expect(areEquivalent("http a /p?a=1", "http a /p", "except=()"))
+        #expect(!areEquivalent("http a /p?a=1", "http a /q?a=1", "except=()"))
+        #expect(!areEquivalent("http a /p?a=1\0\u{1}x", "http a /p?a=1\0\u{1}y", "except=()"))
+        #expect(!areEquivalent("http a /p?a=1", "http a /p?a=2", "params=(\"b\")"))
+        #expect(!areEquivalent("http a /p?a=1", "http a /p?%61=1", ""))
+        #expect(areEquivalent("http a /p?a=1", "http a /p?a=1", ""))
+    }
+}
