@@ -13,6 +13,8 @@ public enum NotSharedReason: String, Sendable, CaseIterable {
     case range
     case notCacheable = "not-cacheable"
     case serverError = "server-error"
+    /// It says otherwise than former ones which queries it is for: those who asked with other queries look under their own.
+    case search = "no-vary-search"
 }
 
 /// Who else may have a response that is only now arriving (RFC 9111 §4, on collapsed requests).

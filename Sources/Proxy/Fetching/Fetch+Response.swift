@@ -41,6 +41,7 @@ extension Fetch: ExchangeHandler {
             method: method, request: request.directives, hasAuthorization: request.hasAuthorization, policy: policy)
         let length = method == .head ? head.head.contentLength.map { Int(clamping: $0) } : head.head.framing.announcedLength
         willBeStored = isStorable(facts) && (length ?? 0) <= worker.storage.objectLimit
+        place(head.fields)
         if plan.isShared, !willBeStored, status == .ok, request.fields.present.contains(.range),
            length ?? 0 > worker.storage.objectLimit || !sharing.isForSeveral {
             return letEveryoneAskAlone(because: sharing)
@@ -55,10 +56,11 @@ extension Fetch: ExchangeHandler {
         if !keepsWhole { operation.close() }
         var fetched = FetchedResponse(
             leader: request, response: response, source: .origin, sharing: sharing, originStatus: status.code, length: length,
-            willBeStored: willBeStored, server: server)
+            willBeStored: willBeStored, key: ownKey, search: search, server: server)
         fetched.hasAge = head.fields.contains(.age)
         if facts.contains(.excludesFields) { fetched.leaderResponse = response.withHead(keptHead(head, facts, isForLeader: true)) }
         operation.deliver(fetched)
+        closeIfInvalidated()
         let goesOn = plan.isRefresh || worker.settings.coalescing.whenLastLeaves == .finish
         operation.lastLeavePolicy = willBeStored && goesOn ? .goOn : .cancel
         if operation.lastLeavePolicy == .cancel { operation.cancelIfUnattended() }
@@ -79,12 +81,13 @@ extension Fetch: ExchangeHandler {
     func announce(_ response: StoredResponse, _ sharing: Sharing) {
         guard plan.isShared || sharing.isForSeveral, let operation else { return }
         let store = worker.shared.store
-        if response.facts.contains(.varies), plan.isShared {
-            var key = plan.key
-            key.variant = response.variantKey
+        let varies = response.facts.contains(.varies)
+        if plan.isShared, varies || isElsewhere {
+            let key = FetchKey(kind: plan.key.kind, primary: ownKey, variant: varies ? response.variantKey : nil)
             if key != plan.key { worker.fetches(of: request).addAlias(operation, for: key) }
-            store.learn(response.varyRule, for: request.key)
+            if varies { store.learn(response.varyRule, for: ownKey) }
         }
+        noteContradiction()
         switch sharing {
         case .nobody(let reason):
             operation.close()
@@ -95,7 +98,7 @@ extension Fetch: ExchangeHandler {
         case .waitersOnly:
             operation.close()
         case .everyone, .whileArriving:
-            if plan.isShared || willBeStored { store.clearMarker(request.key) }
+            if plan.isShared || willBeStored { store.clearMarker(ownKey) }
         }
     }
 
@@ -193,7 +196,8 @@ extension Fetch: ExchangeHandler {
         // Into the store first, out of the in-flight table afterwards: nobody may find it in neither.
         if willBeStored {
             _ = worker.shared.store.store(
-                response, under: request.key, generation: generation, requested: sentAt, popularity: max(0, (operation?.waiterCount ?? 0) - 1))
+                response, under: ownKey, generation: ownGeneration, requested: sentAt, popularity: max(0, (operation?.waiterCount ?? 0) - 1))
+            dropFormer()
         }
         finish(nil)
     }
@@ -269,7 +273,7 @@ extension NotSharedReason {
     var isRemembered: Bool {
         switch self {
         case .noStore, .noCache, .private, .authorization, .setCookie, .varyStar, .notCacheable, .serverError: true
-        case .method, .status, .requestNoStore, .range: false
+        case .method, .status, .requestNoStore, .range, .search: false
         }
     }
 }

@@ -60,6 +60,7 @@ extension Fetch {
 
     /// Puts an updated response in its place, unless the update says that it may not be stored (any more).
     private func replace(_ old: StoredResponse, by new: StoredResponse) {
+        guard staysInPlace(new) else { return worker.shared.store.invalidate(request.key) }
         let mayStay = new.facts.storability(
             method: .get, request: request.directives, hasAuthorization: request.hasAuthorization, policy: request.route.policy)
         if mayStay == .store {

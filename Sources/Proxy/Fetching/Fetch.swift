@@ -38,6 +38,12 @@ final class Fetch {
     var exchange: Exchange?
     var sentAt: Moment
     var generation: Generation
+    /// The key under which the response belongs, and the generation of that.
+    var ownKey: CacheKey
+    var ownGeneration: Generation
+    let sentGeneration: Generation
+    /// What the response says of queries, as far as it counts.
+    var search = NoVarySearch.default
     var response: StoredResponse?
     var willBeStored = false
     /// Whether the body is held from its beginning, rather than in a window.
@@ -64,7 +70,10 @@ final class Fetch {
         self.plan = plan
         self.worker = worker
         sentAt = request.arrived
-        generation = worker.shared.store.generation(hash: request.key.hash)
+        let store = worker.shared.store
+        generation = store.generation(hash: request.key.hash)
+        sentGeneration = request.isUnderVariation ? store.generation(hash: request.sentKey.hash) : generation
+        (ownKey, ownGeneration) = (request.key, generation)
     }
 
     // MARK: Beginning and ending
@@ -169,6 +178,7 @@ final class Fetch {
     func serve(_ stored: StoredResponse, source: FetchedResponse.Source, status: UInt16) {
         // A 304 has no content: its exchange ends by itself, and the connection is used again.
         let exchange = source == .validated ? nil : exchange
+        let storedHead = stored.head
         let sharing = stored.facts.sharing(
             method: method, request: request.directives, hasAuthorization: request.hasAuthorization,
             policy: request.route.policy)
@@ -177,7 +187,7 @@ final class Fetch {
         operation?.close()
         operation?.deliver(FetchedResponse(
             leader: request, response: stored, source: source, sharing: forWaiters, originStatus: status, length: stored.body.length,
-            willBeStored: source == .validated, server: server))
+            willBeStored: source == .validated, key: staysInPlace(stored) ? request.key : request.sentKey, search: Self.said(storedHead.view), server: server))
         finish(nil)
         exchange?.cancel()
     }

@@ -1,3 +1,4 @@
+import Bytes
 import HTTPSemantics
 import Storage
 
@@ -27,6 +28,10 @@ struct FetchedResponse: Sendable {
     let willBeStored: Bool
     /// Whether it came with an `Age`: then it was not made for this request, and its age is told (RFC 9111 §5.1).
     var hasAge = false
+    /// The key under which the response belongs.
+    let key: CacheKey
+    /// Which queries it is for besides its own.
+    let search: NoVarySearch
     /// The address of the server that answered, as text.
     let server: String
 
@@ -40,6 +45,7 @@ struct FetchedResponse: Sendable {
     /// RFC 9111 §4: storable, and matching in what `Vary` nominates; fresh for whoever came when the head had arrived.
     func mayServe(_ request: ClientRequest) -> Bool {
         if request === leader { return true }
+        guard isFor(request) else { return false }
         switch sharing {
         case .nobody:
             return false
@@ -52,5 +58,12 @@ struct FetchedResponse: Sendable {
         }
         let fields = request.fields
         return response.answers(fields.view)
+    }
+
+    /// Whether the URL is the leader's, or one that by the response's own word gets the same (No-Vary-Search).
+    private func isFor(_ request: ClientRequest) -> Bool {
+        if request.key == key || request.sentKey == leader.sentKey { return true }
+        let (own, other) = (leader.sentKey.bytes, request.sentKey.bytes)
+        return SearchKey.areEquivalent(own.span, other.span, under: search)
     }
 }

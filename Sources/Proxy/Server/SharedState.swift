@@ -10,7 +10,9 @@ final class SharedState: Sendable {
     let budget: MemoryBudget
     let log: Logger
     let storage: StorageSettings
-    let keyHash = KeyedHash.random()
+    let keyHash: KeyedHash
+    /// What responses said about their paths' queries (No-Vary-Search).
+    let variations: SearchVariations
     let names = NameResolution()
     let groups = GroupInvalidations()
     /// Open client connections over all loops.
@@ -20,6 +22,8 @@ final class SharedState: Sendable {
     init(_ storage: StorageSettings, log: Logger) {
         self.storage = storage
         self.log = log
+        keyHash = .random()
+        variations = SearchVariations(hash: keyHash)
         budget = MemoryBudget(limit: storage.memory)
         store = ResponseStore(settings: storage, budget: budget)
     }

@@ -43,7 +43,8 @@ extension Worker {
             return .refused(.contentTooLarge, "The request's content is larger than is taken here.", extra: "")
         }
         keys.write(head, view, route.key)
-        return .admitted(ClientRequest(head: head, fields: fields, route: route, key: keys.key(), arrived: moment, client: client))
+        return .admitted(keyed(
+            ClientRequest(head: head, fields: fields, route: route, key: keys.key(), arrived: moment, client: client)))
     }
 }
 

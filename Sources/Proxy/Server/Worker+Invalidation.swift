@@ -9,7 +9,7 @@ extension Worker {
     func invalidate(_ request: ClientRequest, answeredBy response: FieldView, status: Status) {
         let groups = CacheGroups.invalidated(by: response, method: request.method, status: status)
         if !groups.isEmpty { shared.groups.invalidate(groups, of: request.authority, at: loop.now) }
-        invalidate(request.key, at: request.route.origin)
+        invalidate(request.sentKey, at: request.route.origin)
         let (fields, target) = (request.fields, request.head.target)
         let pathAndQuery = ByteBuffer(capacity: 128)
         pathAndQuery.append(fields.bytes.span.extracting(target.path.range))
@@ -27,8 +27,15 @@ extension Worker {
         }
     }
 
+    /// - Parameter key: as sent. First: whoever learns a variation afterwards finds the key invalidated (`Fetch.place`).
     private func invalidate(_ key: CacheKey, at origin: Origin) {
         shared.store.invalidate(key)
         origin.closeFetches(of: key)
+        let sent = key.bytes
+        for variation in shared.variations.all(for: sent.span) {
+            let key = keys.key(key, under: variation)
+            shared.store.invalidate(key)
+            origin.closeFetches(of: key)
+        }
     }
 }

@@ -1,5 +1,6 @@
 import Bytes
 import HTTPSemantics
+import Storage
 
 /// One request, copied out of its connection's buffer: what anything but the hot path works with. Immutable, free to go to any thread.
 final class ClientRequest: Sendable {
@@ -7,7 +8,12 @@ final class ClientRequest: Sendable {
     let fields: HeadBlock
     let directives: RequestDirectives
     let route: Route
+    /// By which it is looked up and its fetch is found: that of its URL, or what that is under a variation (No-Vary-Search).
     let key: CacheKey
+    /// That of its URL as sent.
+    let sentKey: CacheKey
+    /// The variation that was the latest of its path when `key` was chosen.
+    let variation: SearchVariation?
     /// When its head was complete.
     let arrived: Moment
     /// The client's address as text, without the port.
@@ -21,9 +27,27 @@ final class ClientRequest: Sendable {
         directives = RequestDirectives(fields.view, ignoring: route.policy.ignoredRequestDirectives)
         self.route = route
         self.key = key
+        sentKey = key
+        variation = nil
         self.arrived = arrived
         self.client = client
     }
+
+    /// The same request under another key.
+    init(_ other: ClientRequest, key: CacheKey, variation: SearchVariation?) {
+        head = other.head
+        fields = other.fields
+        directives = other.directives
+        route = other.route
+        self.key = key
+        sentKey = other.sentKey
+        self.variation = variation
+        arrived = other.arrived
+        client = other.client
+    }
+
+    /// Whether requests for other URLs have the same key.
+    var isUnderVariation: Bool { key != sentKey }
 
     var method: Method { head.method }
     var hasContent: Bool {

@@ -1,5 +1,6 @@
 import Bytes
 import HTTPSemantics
+import Storage
 
 /// Writes the primary cache key of a request (RFC 9111 §2): scheme, host and target, and what a route adds. One a loop; the
 /// buffer is used again for every request.
@@ -8,7 +9,9 @@ import HTTPSemantics
 final class KeyWriter {
     /// The key written last, until the next call.
     let bytes = ByteBuffer(capacity: 512)
+    private let spare = ByteBuffer(capacity: 512)
     private let hash: KeyedHash
+    private let parameters = QueryParameters()
 
     init(hash: KeyedHash) { self.hash = hash }
 
@@ -24,6 +27,23 @@ final class KeyWriter {
         if target.path.count == 0 { buffer.append(UInt8(ascii: "/")) }
         let end = target.hasQuery ? Int(target.query.upper) : Int(target.path.upper)
         policy.append(pathAndQuery: fields.bytes.extracting(Int(target.path.lower)..<end), of: fields, to: buffer)
+    }
+
+    /// Rewrites the key that was written last, as sent, to what it is under `variation`. Allocates nothing.
+    func rewrite(under variation: SearchVariation) {
+        let (bytes, spare) = (bytes, spare)
+        spare.removeAll()
+        SearchKey.append(bytes.span, under: variation, to: spare, using: parameters)
+        bytes.removeAll()
+        bytes.append(spare.span)
+    }
+
+    /// What `key`, as sent, is under `variation`.
+    func key(_ key: CacheKey, under variation: SearchVariation) -> CacheKey {
+        let (buffer, sent) = (bytes, key.bytes)
+        buffer.removeAll()
+        SearchKey.append(sent.span, under: variation, to: buffer, using: parameters)
+        return self.key()
     }
 
     func hashed() -> UInt64 {

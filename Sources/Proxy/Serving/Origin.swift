@@ -17,6 +17,8 @@ final class Origin: Sendable {
     /// Fetches in flight go on for those who wait, but nobody joins them any more.
     /// - Parameter key: only its fetches; `nil`: all.
     func closeFetches(of key: CacheKey? = nil) {
-        for case let fetch as FetchOperation in fetches.operations where key == nil || fetch.key.primary == key { fetch.close() }
+        for case let fetch as FetchOperation in fetches.operations where key == nil || fetch.key.primary == key || fetch.value?.key == key {
+            fetch.close()
+        }
     }
 }

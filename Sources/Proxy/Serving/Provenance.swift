@@ -65,6 +65,7 @@ extension NotSharedReason {
         case .range: "range"
         case .notCacheable: "not-cacheable"
         case .serverError: "server-error"
+        case .search: "no-vary-search"
         }
     }
 }

@@ -42,7 +42,8 @@ final class Transaction: DeadlineTarget {
     /// Released twice, a request goes alone: the third fetch of a key that nobody may share would teach nothing.
     static let maxLooks = 2
 
-    let request: ClientRequest
+    /// Under another key from look to look, when more is known about its path's queries.
+    private(set) var request: ClientRequest
     private(set) var provenance = Provenance(.synthetic)
     private(set) var status: UInt16 = 0
     private unowned let client: any TransactionClient
@@ -116,7 +117,7 @@ final class Transaction: DeadlineTarget {
         let result = worker.fetches(of: request).enqueue(
             plan.key, waiter: waiter, priority: .normal,
             unless: { () -> Changed? in
-                guard plan.isShared, store.resource(request.key) !== seen else { return nil }
+                guard plan.isShared, store.resource(request.key) !== seen || worker.hasLearnt(about: request) else { return nil }
                 return .lookAgain
             },
             make: { worker.makeFetch(request, plan) })
@@ -125,6 +126,7 @@ final class Transaction: DeadlineTarget {
         case .found:
             // Somebody else's response came in between: that is progress, so this ends.
             looks -= 1
+            request = worker.keyed(request)
             look()
         case .started(let operation, let token):
             provenance.role = plan.isShared ? .led : .alone
@@ -214,6 +216,7 @@ final class Transaction: DeadlineTarget {
     private func lookAgain(alone: Bool = false) {
         mustGoAlone = alone || looks >= Self.maxLooks
         state = .new
+        request = worker.keyed(request)
         look()
     }
 

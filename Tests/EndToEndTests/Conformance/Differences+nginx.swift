@@ -16,9 +16,11 @@ extension Differences {
             a wrong type makes it stale
             an unsafe request invalidates the group of what it invalidates
             an unsafe request invalidates the groups it names
+            equal names keep their order, also where that of different ones does not matter
+            except=("a"): only that one matters
+            except=(): no parameter matters
             key-order: the order of names does not matter
-            params, except=("a"): only that one matters
-            params: no parameter matters
+            no query is like one in which nothing matters
             params=("a"): that one does not matter
             percent-encoding does not hide a name
             unknown parameters and members

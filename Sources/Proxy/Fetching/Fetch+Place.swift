@@ -1,0 +1,69 @@
+import Bytes
+import Coalescing
+import HTTPSemantics
+import Libevent
+import Storage
+import Upstream
+
+/// Where a response belongs that says which queries it is for (No-Vary-Search draft). A request is looked up under what is known of its path;
+/// the response may say otherwise, and then goes where its own word puts it.
+extension Fetch {
+    /// Whether the response belongs under another key than the one it was fetched under.
+    var isElsewhere: Bool { ownKey != request.key }
+
+    /// When the head is there. Only what will be stored teaches: the draft goes by the most recently *stored* response with the field,
+    /// whatever its status; one without the field takes nothing back.
+    func place(_ fields: FieldView) {
+        let variations = worker.shared.variations
+        let sent = request.sentKey.bytes
+        search = Self.said(fields)
+        ownKey = request.sentKey
+        if !search.isDefault,
+           let variation = willBeStored ? variations.learn(search, for: sent.span) : variations.known(search, for: sent.span) {
+            let isAsked = variation === request.variation && request.isUnderVariation
+            ownKey = isAsked ? request.key : worker.keys.key(request.sentKey, under: variation)
+        }
+        guard isElsewhere else { return }
+        let store = worker.shared.store
+        ownGeneration = ownKey == request.sentKey ? sentGeneration : store.generation(hash: ownKey.hash)
+        // In this order: who invalidates begins with the key as sent and asks for variations then. So either it shows here, or the
+        // variation showed there.
+        if store.generation(hash: request.key.hash) != generation || store.generation(hash: request.sentKey.hash) != sentGeneration {
+            willBeStored = false
+        }
+    }
+
+    /// An invalidation of the response's own key between `place` and the delivery did not find the operation.
+    func closeIfInvalidated() {
+        if isElsewhere, worker.shared.store.generation(hash: ownKey.hash) != ownGeneration { operation?.close() }
+    }
+
+    /// The response is not for all who asked under its key: for a while they look under their own URLs, at the same time and not one after
+    /// another. Until something is stored there again.
+    func noteContradiction() {
+        guard plan.isShared, method != .head, isElsewhere, request.isUnderVariation else { return }
+        let sent = request.sentKey.bytes
+        guard worker.shared.variations.latest(for: sent.span) === request.variation else { return }
+        let until = worker.loop.now + worker.settings.coalescing.unshareableTTL.nanoseconds
+        worker.shared.store.markUnshareable(request.key, until: until, reason: .search)
+    }
+
+    /// What was stored for the URL alone is older than what is stored now for it and others; it would be found first.
+    func dropFormer() {
+        guard ownKey != request.sentKey, let former = worker.shared.store.resource(request.sentKey), former.count > 0 else { return }
+        worker.shared.store.invalidate(request.sentKey)
+    }
+
+    /// Whether a stored response still belongs under the key it was found under, once it has been updated.
+    func staysInPlace(_ response: StoredResponse) -> Bool {
+        guard request.isUnderVariation else { return true }
+        let head = response.head
+        return Self.said(head.view) == request.variation?.rule
+    }
+
+    /// What a response says of queries. A field too large to be learnt does not count.
+    static func said(_ fields: FieldView) -> NoVarySearch {
+        let said = NoVarySearch(fields)
+        return said.size <= SearchVariations.largest ? said : .default
+    }
+}
