@@ -23,25 +23,25 @@ extension ClientConnection {
         let fields = parser.view(in: buffer.span)
         guard fields.present.isDisjoint(with: Self.unplain), worker.runtime.serves(fields.bytes.extracting(head.authority.range)),
               let route = worker.runtime.route(head, fields), route.isCached else { return false }
-        worker.keys.write(head, fields, route.key)
-        return answerHit(head, fields) || answerEquivalentHit(head, fields)
+        let keys = worker.keys
+        keys.write(head, fields, route.key)
+        return answerHit(keys, head, fields) || answerEquivalentHit(keys, head, fields)
     }
 
     /// Nothing is there for the URL itself: perhaps for one that differs in what does not matter (No-Vary-Search).
     @inline(never)
-    private func answerEquivalentHit(_ head: RequestHead, _ fields: FieldView) -> Bool {
-        let (keys, variations) = (worker.keys, worker.shared.variations)
+    private func answerEquivalentHit(_ keys: KeyWriter, _ head: RequestHead, _ fields: FieldView) -> Bool {
+        let variations = worker.shared.variations
         guard !variations.isEmpty else { return false }
         let sent = keys.bytes
         guard let variation = variations.latest(for: sent.span) else { return false }
         keys.rewrite(under: variation)
-        return answerHit(head, fields)
+        return answerHit(keys, head, fields)
     }
 
     /// - Returns: false when the key that was written last has no plain hit.
     @inline(__always)
-    private func answerHit(_ head: RequestHead, _ fields: FieldView) -> Bool {
-        let keys = worker.keys
+    private func answerHit(_ keys: KeyWriter, _ head: RequestHead, _ fields: FieldView) -> Bool {
         let key = keys.bytes
         guard let resource = worker.shared.store.resource(hash: keys.hashed(), key: key.span),
               let stored = resource.response(matching: fields), stored.groups.isEmpty,
