@@ -41,6 +41,17 @@ public enum ClientConditions {
         return modified <= since ? .notModified : .send
     }
 
+    /// Whether a 304 confirms what the client has: its tag is weakly equal to one that the client named. A `*` names none
+    /// (RFC 9111 §4.3.2, RFC 9110 §13.1.2).
+    public static func isConfirmed(_ request: FieldView, by notModified: FieldView) -> Bool {
+        guard let confirmed = notModified.entityTag else { return false }
+        var members = ListIterator(request, .ifNoneMatch, quoting: .quotedStrings)
+        while let member = members.next() {
+            if let tag = EntityTag(member), tag.isWeaklyEqual(to: confirmed) { return true }
+        }
+        return false
+    }
+
     /// Whether a member of the list in `field` is weakly equal to the stored response's entity tag, or is `*`.
     static func matches(_ request: FieldView, _ field: KnownField, _ stored: FieldView) -> Bool {
         var members = ListIterator(request, field, quoting: .quotedStrings)

@@ -8,6 +8,12 @@ public struct ValidationRequest {
     private let lastModified = ByteBuffer(capacity: 32)
     private var candidates = 0
 
+    /// More tags than this of one client are left out: it gets the whole where the origin would have confirmed a later one.
+    public static let maxClientTags = 64
+
+    /// Whether tags are asked about that only the client has: a 304 may then be for it alone (`ClientConditions.isConfirmed`).
+    public private(set) var hasClientTags = false
+
     public init() {}
 
     /// Whether there is anything to validate with. Without it, the request goes out unconditionally.
@@ -25,12 +31,16 @@ public struct ValidationRequest {
     }
 
     /// Adds the client's own entity tags, so that a 304 may be for what the client has (§4.3.2). Its `*` is left out:
-    /// with it the origin would confirm what nobody has. Nothing is added where we have no tag ourselves.
+    /// with it the origin would confirm what nobody has. Nothing is added where we have no tag ourselves: our date would
+    /// then no longer count (RFC 9110 §13.1.3). The client's own date is never asked about, since one date cannot stand for two.
     public mutating func merge(client request: FieldView) {
         guard !tags.isEmpty else { return }
         var members = ListIterator(request, .ifNoneMatch, quoting: .quotedStrings)
-        while let member = members.next() {
-            if EntityTag(member) != nil { append(member) }
+        var count = 0
+        while count < Self.maxClientTags, let member = members.next() {
+            guard EntityTag(member) != nil else { continue }
+            count += 1
+            if append(member) { hasClientTags = true }
         }
     }
 
@@ -49,12 +59,15 @@ public struct ValidationRequest {
         }
     }
 
-    private func append(_ tag: Span<UInt8>) {
+    /// - Returns: whether it is new.
+    @discardableResult
+    private func append(_ tag: Span<UInt8>) -> Bool {
         var known = MemberIterator(tags.span, quoting: .quotedStrings)
         while let member = known.next() {
-            if member.isEqual(to: tag) { return }
+            if member.isEqual(to: tag) { return false }
         }
         if !tags.isEmpty { tags.append(", ") }
         tags.append(tag)
+        return true
     }
 }

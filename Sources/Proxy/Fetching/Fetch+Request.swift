@@ -5,9 +5,22 @@ import Upstream
 
 /// The request as the origin gets it.
 extension Fetch {
-    func askUnconditionally() {
-        isConditional = false
-        exchange?.cancel()
+    /// Under which conditions the origin is asked.
+    enum Conditions {
+        /// The validators of what is stored, together with the tags of the client that led (RFC 9111 §4.3.2).
+        case storedAndClients
+        case stored
+        case none
+    }
+
+    /// After a 304 that did not help: it has no content, so its exchange ends by itself and the connection is used again.
+    func askAgain(_ conditions: Conditions) {
+        self.conditions = conditions
+        ask()
+    }
+
+    func ask() {
+        sentAt = worker.moment
         let exchange = Exchange(upstreamRequest(), pool: worker.pool(of: request.route.origin), handler: self)
         self.exchange = exchange
         exchange.start()
@@ -15,28 +28,31 @@ extension Fetch {
 
     func upstreamRequest() -> UpstreamRequest {
         var dropping: FieldSet = []
-        var conditions = ValidationRequest()
+        var validation = ValidationRequest()
+        let fields = request.fields
         if !plan.isTransparent {
             // What one client wants of the answer is decided here, so that the answer fits all who wait.
             dropping = FieldSet(.ifNoneMatch, .ifModifiedSince, .range, .ifRange, .expect)
-            for stored in isConditional ? plan.resource?.responses ?? [] : [] {
+            for stored in conditions == .none ? [] : plan.resource?.responses ?? [] {
                 let head = stored.head
-                conditions.add(head.view, facts: stored.facts)
+                validation.add(head.view, facts: stored.facts)
             }
+            // Only where somebody is there to get the answer to them.
+            if conditions == .storedAndClients, client != nil { validation.merge(client: fields.view) }
         }
+        hasClientTags = validation.hasClientTags
         if request.maxForwards != nil { dropping.insert(.maxForwards) }
         let isUpgrading = plan.isTransparent && request.head.asksForUpgrade
         let content = UpstreamRequest.Content(request.head.framing)
-        let fields = request.fields
-        let client = request.client
+        let address = request.client
         let head = ByteBuffer(capacity: fields.bytes.count + 256)
         worker.runtime.requestForwarding.write(
             request.head, fields.view,
             RequestForwarding.Exchange(
                 method: method, framing: request.head.framing, dropping: dropping, isUpgrading: isUpgrading, acceptsTrailers: true),
-            clientAddress: client.span, scheme: "http", to: head
+            clientAddress: address.span, scheme: "http", to: head
         ) { [worker, request] buffer in
-            conditions.write(to: buffer)
+            validation.write(to: buffer)
             worker.runtime.loopDetection.writeLoop(to: buffer)
             if let hops = request.maxForwards { buffer.appendField("Max-Forwards", UInt64(hops - 1)) }
         }

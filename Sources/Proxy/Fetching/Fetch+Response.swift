@@ -25,9 +25,13 @@ extension Fetch: ExchangeHandler {
         lastProgress = worker.loop.now
         let status = head.head.status
         if status == .notModified, !plan.isTransparent {
+            // It names none of the tags asked about: ask without the client's, so that there is no doubt whose it is.
+            if hasClientTags, head.fields.entityTag == nil { return askAgain(.stored) }
             if let validated = freshened(by: head, at: now) { return serve(validated, source: .validated, status: status.code) }
+            let asked = request.fields
+            if hasClientTags, ClientConditions.isConfirmed(asked.view, by: head.fields) { return answerLeader(with: head, at: now) }
             // It is about nothing that is stored here (RFC 9111 §4.3.4): ask for the whole.
-            if isConditional { return askUnconditionally() }
+            if conditions != .none { return askAgain(.none) }
         }
         if status.isServerError, let stale = usableStale(on: .status(status)) {
             return serve(stale, source: .staleOnError, status: status.code)
@@ -221,6 +225,8 @@ extension Fetch: ExchangeHandler {
 
     func exchange(_ exchange: Exchange, failedWith error: UpstreamError) {
         worker.noteUpstreamFailure(error, of: request)
+        // One whose 304 was taken already, with another asking since.
+        guard exchange === self.exchange else { return }
         switch state {
         case .asking:
             originFailed(error)

@@ -1,4 +1,5 @@
 import Bytes
+import Coalescing
 import HTTPSemantics
 import Libevent
 import Storage
@@ -56,6 +57,26 @@ extension Fetch {
             if chosen == nil || new.answers(fields.view) { chosen = new.answering(fields.view) }
         }
         return chosen
+    }
+
+    /// RFC 9111 §4.3.2: the client that led has what the origin would send, and nobody else does. It gets the 304; those who joined
+    /// go on waiting for the whole, which is asked for without delay and without conditions: once, however many they are.
+    func answerLeader(with head: borrowing ReceivedHead, at now: Moment) {
+        guard let operation else { return }
+        let facts = ResponseFacts(
+            status: head.head.status, fields: head.fields, requested: sentAt, received: now, policy: request.route.policy)
+        let response = makeResponse(head, facts, length: 0, keepsWhole: false).withHead(keptHead(head, facts, isForLeader: true))
+        response.body.complete(trailers: nil)
+        var fetched = FetchedResponse(
+            leader: request, response: response, source: .origin, sharing: .nobody(.status), originStatus: head.head.status.code,
+            length: 0, willBeStored: false, server: server)
+        fetched.hasAge = head.fields.contains(.age)
+        client?.fetch(self, answers: fetched)
+        client = nil
+        // The 304's own exchange ends by itself.
+        exchange = nil
+        if operation.hasEnded || operation.cancelIfUnattended() { return }
+        askAgain(.none)
     }
 
     /// Puts an updated response in its place, unless the update says that it may not be stored (any more).

@@ -6,12 +6,14 @@ import Storage
 import Telemetry
 import Upstream
 
-/// Who made a fetch for itself, on the same loop: the one that content, upgrades and interim responses go through.
+/// Who led a fetch, on the same loop: the one that content, upgrades and what concerns nobody else go through.
 protocol FetchClient: AnyObject {
     /// Content that was held back went out: send more.
     func fetchTakesContent(_ fetch: Fetch)
     /// The origin switched protocols; `head` is the 101 as it goes to the client.
     func fetch(_ fetch: Fetch, upgradedTo connection: UpstreamConnection, head: ByteBuffer)
+    /// The origin confirmed what only this client has: it gets that answer and leaves, the others go on waiting.
+    func fetch(_ fetch: Fetch, answers response: FetchedResponse)
 }
 
 /// One fetch at work: sends the request, decides at the response's head who may have it, fills the body, stores it.
@@ -21,6 +23,7 @@ protocol FetchClient: AnyObject {
 /// ```
 /// new ─begin→ asking ─head→ streaming ─end→ over (stored)
 ///               │ │            └─failure→ over (body failed)
+///               │ ├─304 for the leader alone→ asking, for the others; over if there are none
 ///               │ └─304→ over (validated);  5xx with a usable stale response→ over (stale)
 ///               └─failure→ over (stale, or failed)
 /// any ─cancel→ over
@@ -52,8 +55,9 @@ final class Fetch {
     /// Content that came before the operation got its place.
     var lastProgress: Int64 = 0
     var isPaused = false
-    /// Whether the validators of what is stored are offered.
-    var isConditional = true
+    var conditions = Conditions.storedAndClients
+    /// Whether the origin is being asked about tags that only the client has.
+    var hasClientTags = false
 
     /// What the origin is asked: it follows from the key, since all who share the key get the answer. A HEAD that finds something
     /// stale has it refreshed by a GET.
@@ -82,16 +86,13 @@ final class Fetch {
         guard state == .new, !operation.hasEnded else { return }
         state = .asking
         self.operation = operation
-        sentAt = worker.moment
         lastProgress = worker.loop.now
-        let exchange = Exchange(upstreamRequest(), pool: worker.pool(of: request.route.origin), handler: self)
-        self.exchange = exchange
+        ask()
         if plan.isShared, worker.settings.coalescing.isEnabled {
             lookForProgress(after: worker.settings.coalescing.overtakeAfter.nanoseconds)
         }
-        exchange.start()
-        for piece in early { _ = exchange.send(piece.span) }
-        if let trailers = earlyEnd { exchange.endContent(trailers: trailers) }
+        for piece in early { _ = exchange?.send(piece.span) }
+        if let trailers = earlyEnd { exchange?.endContent(trailers: trailers) }
         early = []
         client?.fetchTakesContent(self)
     }

@@ -27,6 +27,7 @@ protocol TransactionClient: AnyObject {
 /// ```
 /// new ─look→ responding                       (stored)
 ///   │    └→ waiting ─response→ responding     (led, joined, alone)
+///   │          ├─answer for it alone→ responding (304 for a tag that only it has)
 ///   │          ├─released, overtaken→ looking again, at most `maxLooks` times, then alone
 ///   │          └─failure, timeout→ responding (stale, 502, 503, 504)
 ///   └─ responding ─sent→ over;  any ─leave→ over
@@ -133,10 +134,9 @@ final class Transaction: DeadlineTarget {
             worker.metrics.add(.coalescing(.led))
             wait(for: operation, token)
             limitWait()
-            if !plan.isShared {
-                ownFetch = operation.work
-                operation.work.client = self
-            }
+            if !plan.isShared { ownFetch = operation.work }
+            // Who has tags of its own may get an answer of its own.
+            if !plan.isShared || request.fields.present.contains(.ifNoneMatch) { operation.work.client = self }
         case .joined(let operation, let token, let late):
             provenance.role = late ? .joinedLate : .joined
             worker.metrics.add(.coalescing(late ? .joinedLate : .joined))
@@ -366,6 +366,17 @@ extension Transaction: FetchClient {
         guard contentIsHeldBack else { return }
         contentIsHeldBack = false
         client.resumeContent()
+    }
+
+    func fetch(_ fetch: Fetch, answers response: FetchedResponse) {
+        guard case .waiting(let operation, let token) = state, operation.leave(token) else { return }
+        operation.interims.leave(interimObserver)
+        // Before anybody hears of it: who comes then finds a fetch that goes on for others, or none.
+        operation.cancelIfUnattended()
+        deadline.clear()
+        ownFetch = nil
+        state = .responding(nil, .none)
+        respond(response)
     }
 
     func fetch(_ fetch: Fetch, upgradedTo connection: UpstreamConnection, head: ByteBuffer) {

@@ -278,6 +278,15 @@ extension Differences {
             no guess beside max-age=0
             no-cache is validated each time
             the client's tags are asked about too
+            a 304 for a tag that only the client has goes to it as it is, and freshens nothing
+            a weak tag of the client is asked about as it is
+            the client's tag is compared weakly with that of the 304
+            a client's weak tag that is weakly the stored one's is answered by that
+            the client's * is not asked about, and any response is 304 to it
+            the client's tags are not asked about where only a date is stored
+            the client's date is not asked about, and met from what was validated
+            the client's date does not stand in where only a tag is stored
+            HEAD with a tag that only the client has
             variants validate with their own validators
             """),
         Group(

@@ -10,6 +10,5 @@ enum NotYet {
         "two parts under one strong tag combine": "parts are not stored yet",
         "parts that make up the whole serve it": "parts are not stored yet",
         "range misses on one object collapse": "range misses do not collapse yet",
-        "the client's tags are asked about too": "the client's tags are not merged into the validation",
     ]
 }

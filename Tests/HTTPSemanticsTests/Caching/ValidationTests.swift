@@ -49,6 +49,46 @@ struct ValidationTests {
         #expect(validation.hasConditions == !row.expected.isEmpty)
     }
 
+    @Test func `whether the client alone has any of the tags asked about is known`() {
+        let rows: [(stored: String, client: String, expected: Bool)] = [
+            ("ETag: \"a\"", "If-None-Match: \"a\"", false), ("ETag: \"a\"", "If-None-Match: \"a\", \"c\"", true),
+            ("ETag: \"a\"", "If-None-Match: *", false), ("ETag: \"a\"", "If-None-Match: c", false), ("ETag: \"a\"", "", false),
+            ("Last-Modified: {0}", "If-None-Match: \"c\"", false), ("ETag: \"a\"", "If-None-Match: W/\"a\"", true),
+        ]
+        for row in rows {
+            var validation = ValidationRequest()
+            let stored = head(row.stored), client = head(row.client)
+            validation.add(stored.view, facts: facts(row.stored))
+            validation.merge(client: client.view)
+            #expect(validation.hasClientTags == row.expected, "\(row)")
+        }
+    }
+
+    @Test func `a client cannot make the list of tags as long as it likes`() {
+        var validation = ValidationRequest()
+        let stored = head("ETag: \"a\"")
+        let tags = (0..<5000).map { "\"\($0)\"" }
+        let client = head("If-None-Match: \(tags.joined(separator: ", "))")
+        validation.add(stored.view, facts: facts("ETag: \"a\""))
+        validation.merge(client: client.view)
+        let list = (["\"a\""] + tags.prefix(ValidationRequest.maxClientTags)).joined(separator: ", ")
+        #expect(written { validation.write(to: $0) } == "If-None-Match: \(list)\r\n")
+    }
+
+    /// The client's `If-None-Match`, the fields of the 304, and whether it is for what the client has.
+    static let confirmations: [(String, String, Bool)] = [
+        ("\"c\"", "ETag: \"c\"", true), ("\"b\", \"c\"", "ETag: \"c\"", true), ("W/\"c\"", "ETag: \"c\"", true), ("\"c\"", "ETag: W/\"c\"", true),
+        ("\"c\"", "ETag: \"d\"", false), ("*", "ETag: \"c\"", false), ("c", "ETag: \"c\"", false), ("\"c\"", "", false), ("", "ETag: \"c\"", false),
+        ("\"c\"", "ETag: c", false), ("\"b,c\"", "ETag: \"c\"", false),
+    ]
+
+    @Test(arguments: confirmations)
+    func `a 304 is the client's if its tag is one of the client's`(tags: String, answer: String, expected: Bool) {
+        let client = head(tags.isEmpty ? "" : "If-None-Match: \(tags)"), notModified = head(answer)
+        let isConfirmed = ClientConditions.isConfirmed(client.view, by: notModified.view)
+        #expect(isConfirmed == expected)
+    }
+
     static let outcomes: [(UInt16, ValidationOutcome)] = [
         (304, .freshen), (200, .replace), (204, .replace), (206, .replace), (301, .replace), (404, .replace), (410, .replace),
         (412, .replace), (501, .replace), (500, .failed), (502, .failed), (503, .failed), (504, .failed),
