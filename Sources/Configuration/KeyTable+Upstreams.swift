@@ -47,6 +47,9 @@ enum RouteKeys {
             "request-directives", \.requestDirectives, .optional(.word, "default"),
             "Whether Cache-Control of clients counts."),
         Key(
+            "store-post-answers", \.storesPostAnswers, .flag,
+            "Whether an answer to POST that names a lifetime, and the target as its Content-Location, is stored for GET."),
+        Key(
             "key", "What makes two requests the same, beyond method, scheme, host and path.",
             [
                 Key("query", \.key.query, .queryPolicy, "Which query parameters belong to the key; all are sent upstream."),
@@ -75,6 +78,7 @@ enum RouteKeys {
         "    upstream: origin",
         "    cache: false                        # default: as caching.enabled",
         "    request-directives: ignore          # default: as caching.request-directives",
+        "    store-post-answers: true            # default: false; for GET, as RFC 9110 9.3.3 says",
         "    key:",
         "      query: {drop: [utm_source]}       # default: all; also none, {keep: [page]}",
         "      sort-query: true                  # default: false",

@@ -10,6 +10,9 @@ public struct RouteSettings: Sendable, Equatable {
     public var isCached: Bool?
     /// `nil`: as `CachingSettings.requestDirectives`.
     public var requestDirectives: RequestDirectivesRule?
+    /// Whether the answer to a POST is stored for GET and HEAD where it says so itself: explicit lifetime, and `Content-Location` equal
+    /// to the target (RFC 9110 §9.3.3). Off, since then the content of one client's request decides what others see.
+    public var storesPostAnswers = false
     public var key = KeySettings()
 
     public init(upstream: String) { self.upstream = upstream }

@@ -137,6 +137,18 @@ public final class ResponseStore: Sendable {
         removing(hash) { shard, dropped in shard.invalidate(hash: hash, key: key, dropped: &dropped) }
     }
 
+    /// The same for an unsafe request whose own answer is to be stored afterwards (RFC 9110 §9.3.3).
+    /// - Parameter former: of the moment its fetch began.
+    /// - Returns: what its answer is stored under; `nil` when something else went over the key since then: nobody knows whether the
+    ///   answer is of before or after that, so it is not stored.
+    public func invalidate(hash: UInt64, key: Span<UInt8>, after former: Generation) -> Generation? {
+        removing(hash) { shard, dropped in
+            let isAlone = former == self.currentGeneration(hash, shard)
+            _ = shard.invalidate(hash: hash, key: key, dropped: &dropped)
+            return isAlone ? self.currentGeneration(hash, shard) : nil
+        }
+    }
+
     /// Forgets everything about `key`, as a purge does; no fetch that has begun is stored.
     /// - Returns: the number of responses dropped.
     @discardableResult

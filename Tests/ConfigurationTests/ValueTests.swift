@@ -65,6 +65,7 @@ import Upstream
                 upstream: images
                 cache: true
                 request-directives: ignore
+                store-post-answers: true
                 key:
                   query: {drop: [utm_source, utm_medium]}
                   sort-query: true
@@ -81,6 +82,7 @@ import Upstream
         images.path = "/img/"
         images.isCached = true
         images.requestDirectives = .ignore
+        images.storesPostAnswers = true
         images.key.query = .drop(["utm_source", "utm_medium"])
         images.key.sortsQuery = true
         images.key.fields = ["accept-language"]

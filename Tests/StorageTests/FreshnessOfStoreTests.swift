@@ -24,6 +24,24 @@ import Testing
         #expect(cache.budget.used == 0)
     }
 
+    @Test func `what invalidates a key itself is stored afterwards, what was on its way before is not`() throws {
+        let post = cache.generation("a"), get = cache.generation("a")
+        cache.put("a")
+        let next = try #require(cache.invalidate("a", after: post))
+        #expect(cache.resource("a")?.count ?? 0 == 0)
+        #expect(cache.store(try #require(cache.response()), "a", generation: get) == .outdated)
+        #expect(cache.store(try #require(cache.response()), "a", generation: next) == .stored)
+    }
+
+    @Test func `it is not where something else went over the key meanwhile`() {
+        let post = cache.generation("a")
+        _ = cache.invalidate("a")
+        #expect(cache.invalidate("a", after: post) == nil)
+        let second = cache.generation("a")
+        cache.store.removeAll()
+        #expect(cache.invalidate("a", after: second) == nil)
+    }
+
     @Test func `an invalidation of one key leaves fetches of almost all others alone`() throws {
         let keys = (0..<1000).map { "k\($0)" }
         let generations = keys.map { cache.generation($0) }

@@ -120,6 +120,9 @@ struct Cache {
     }
 
     func invalidate(_ key: String) -> Int { store.invalidate(hash: hash(key), key: Array(key.utf8).span) }
+    func invalidate(_ key: String, after former: Generation) -> Generation? {
+        store.invalidate(hash: hash(key), key: Array(key.utf8).span, after: former)
+    }
     func remove(_ key: String) -> Int { store.remove(hash: hash(key), key: Array(key.utf8).span) }
 }
 

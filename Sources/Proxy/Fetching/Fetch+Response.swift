@@ -37,14 +37,18 @@ extension Fetch: ExchangeHandler {
             return serve(stale, source: .staleOnError, status: status.code)
         }
         state = .streaming
-        if Invalidation.applies(method: method, status: status) { worker.invalidate(request, answeredBy: head.fields, status: status) }
+        if Invalidation.applies(method: method, status: status),
+           let next = worker.invalidate(request, answeredBy: head.fields, status: status, after: generation) {
+            generation = next
+            sentGeneration = next
+        }
         let policy = request.route.policy
         let facts = ResponseFacts(status: status, fields: head.fields, requested: sentAt, received: now, policy: policy)
         if method == .head { freshenFromHead(head, facts) }
         let sharing = facts.sharing(
             method: method, request: request.directives, hasAuthorization: request.hasAuthorization, policy: policy)
         let length = method == .head ? head.head.contentLength.map { Int(clamping: $0) } : head.head.framing.announcedLength
-        willBeStored = isStorable(facts) && (length ?? 0) <= worker.storage.objectLimit
+        willBeStored = isStorable(head, facts) && (length ?? 0) <= worker.storage.objectLimit
         place(head.fields)
         if plan.isShared, !willBeStored, status == .ok, request.fields.present.contains(.range),
            length ?? 0 > worker.storage.objectLimit || !sharing.isForSeveral {
@@ -65,7 +69,8 @@ extension Fetch: ExchangeHandler {
         if facts.contains(.excludesFields) { fetched.leaderResponse = response.withHead(keptHead(head, facts, isForLeader: true)) }
         operation.deliver(fetched)
         closeIfInvalidated()
-        let goesOn = plan.isRefresh || worker.settings.coalescing.whenLastLeaves == .finish
+        // With content of its own, it needs its client until that is complete.
+        let goesOn = !request.hasContent && (plan.isRefresh || worker.settings.coalescing.whenLastLeaves == .finish)
         operation.lastLeavePolicy = willBeStored && goesOn ? .goOn : .cancel
         if operation.lastLeavePolicy == .cancel { operation.cancelIfUnattended() }
     }
@@ -110,14 +115,16 @@ extension Fetch: ExchangeHandler {
     /// next moment may find the origin well.
     static let errorMemory: Int64 = 1_000_000_000
 
-    func isStorable(_ facts: ResponseFacts) -> Bool {
-        guard request.route.isCached, !request.hasContent else { return false }
+    func isStorable(_ head: borrowing ReceivedHead, _ facts: ResponseFacts) -> Bool {
+        // Content on GET is nothing that a key could hold; that of a POST has had its effect.
+        guard request.route.isCached, !request.hasContent || method == .post else { return false }
         // What went through with one client's conditions and range may be an answer to those, as 412 and 416 are.
         if plan.isTransparent, request.isConditional, facts.status != .ok { return false }
         // These answer one client's condition or range, whoever was asked without it (RFC 9110 §15.5.13, §15.5.17).
         if facts.status == .preconditionFailed || facts.status == .rangeNotSatisfiable { return false }
         return facts.storability(
             method: method, request: request.directives, hasAuthorization: request.hasAuthorization,
+            answersTarget: method == .post && PostAnswer.isForTarget(head.fields, target: request.targetURI),
             policy: request.route.policy) == .store
     }
 

@@ -20,6 +20,10 @@ extension ResponseStore {
     }
 
     func invalidate(_ key: CacheKey) { invalidate(hash: key.hash, key: key.bytes.span) }
+    func invalidate(_ key: CacheKey, after former: Generation) -> Generation? {
+        invalidate(hash: key.hash, key: key.bytes.span, after: former)
+    }
+
     func clearMarker(_ key: CacheKey) { clearMarker(hash: key.hash, key: key.bytes.span) }
     func learn(_ rule: VaryRule, for key: CacheKey) { _ = learnVary(rule, hash: key.hash, key: key.bytes.span) }
 }

@@ -79,6 +79,7 @@ extension Route {
         let caching = proxy.caching
         var policy = CachingPolicy(caching, directives: settings.requestDirectives ?? caching.requestDirectives)
         policy.sharesServerErrors = proxy.coalescing.sharesErrors
+        policy.storesPostAnswers = settings.storesPostAnswers
         self.init(
             host: settings.host.map { ByteSlice($0) }, path: ByteSlice(settings.path == "/" ? "" : settings.path), origin: origin,
             isCached: settings.isCached ?? caching.isEnabled, policy: policy, key: KeyPolicy(settings.key))

@@ -6,30 +6,38 @@ import Storage
 extension Worker {
     /// An unsafe request succeeded (RFC 9111 §4.4): what is stored for its target, and for the targets of the same origin that its
     /// response names, is used no more; nor is what is on its way for them shared or stored as if it came afterwards.
-    func invalidate(_ request: ClientRequest, answeredBy response: FieldView, status: Status) {
+    /// - Parameter generation: of the request's own fetch.
+    /// - Returns: the generation under which its answer may be stored, if it is one that may (see `ResponseStore`); never under a variation.
+    func invalidate(
+        _ request: ClientRequest, answeredBy response: FieldView, status: Status, after generation: Generation
+    ) -> Generation? {
         let groups = CacheGroups.invalidated(by: response, method: request.method, status: status)
         if !groups.isEmpty { shared.groups.invalidate(groups, of: request.authority, at: loop.now) }
-        invalidate(request.sentKey, at: request.route.origin)
-        let (fields, target) = (request.fields, request.head.target)
-        let pathAndQuery = ByteBuffer(capacity: 128)
-        pathAndQuery.append(fields.bytes.span.extracting(target.path.range))
-        if target.hasQuery {
-            pathAndQuery.append(UInt8(ascii: "?"))
-            pathAndQuery.append(fields.bytes.span.extracting(target.query.range))
+        let next: Generation?
+        if request.isUnderVariation {
+            shared.store.invalidate(request.sentKey)
+            next = nil
+        } else {
+            next = shared.store.invalidate(request.key, after: generation)
         }
-        let authority = ByteSlice(copying: fields.bytes.span.extracting(request.head.authority.range))
-        let base = TargetURI(isSecure: false, authority: authority, pathAndQuery: pathAndQuery.copied())
+        invalidateWhatElse(isUnder: request.sentKey, at: request.route.origin)
+        let base = request.targetURI
         for related in Invalidation.relatedTargets(of: response, base: base) {
-            guard let url = ParsedURL("http://\(String(authority))\(String(related))"), let route = runtime.route(url.head, url.fields.view)
+            guard let url = ParsedURL("http://\(String(base.authority))\(String(related))"), let route = runtime.route(url.head, url.fields.view)
             else { continue }
             url.write(to: keys, route.key)
-            invalidate(keys.key(), at: route.origin)
+            let key = keys.key()
+            // Once is enough, and a second time would keep out the request's own answer.
+            guard key != request.sentKey else { continue }
+            shared.store.invalidate(key)
+            invalidateWhatElse(isUnder: key, at: route.origin)
         }
+        return next
     }
 
-    /// - Parameter key: as sent. First: whoever learns a variation afterwards finds the key invalidated (`Fetch.place`).
-    private func invalidate(_ key: CacheKey, at origin: Origin) {
-        shared.store.invalidate(key)
+    /// - Parameter key: as sent; invalidated in the store before. In this order: whoever learns a variation afterwards finds the key
+    ///   invalidated (`Fetch.place`).
+    private func invalidateWhatElse(isUnder key: CacheKey, at origin: Origin) {
         origin.closeFetches(of: key)
         let sent = key.bytes
         for variation in shared.variations.all(for: sent.span) {
@@ -37,5 +45,20 @@ extension Worker {
             shared.store.invalidate(key)
             origin.closeFetches(of: key)
         }
+    }
+}
+
+extension ClientRequest {
+    /// What was asked for, as a URI. Not for the hot path.
+    var targetURI: TargetURI {
+        let (fields, target) = (fields, head.target)
+        let pathAndQuery = ByteBuffer(capacity: 128)
+        pathAndQuery.append(fields.bytes.span.extracting(target.path.range))
+        if target.hasQuery {
+            pathAndQuery.append(UInt8(ascii: "?"))
+            pathAndQuery.append(fields.bytes.span.extracting(target.query.range))
+        }
+        let authority = ByteSlice(copying: fields.bytes.span.extracting(head.authority.range))
+        return TargetURI(isSecure: false, authority: authority, pathAndQuery: pathAndQuery.copied())
     }
 }

@@ -65,6 +65,7 @@ final class Stage: Sendable {
           - {path: /none/, upstream: origin, key: {query: none}}
           - {path: /sort/, upstream: origin, key: {sort-query: true}}
           - {path: /tenant/, upstream: origin, key: {headers: [x-tenant]}}
+          - {path: /posts/, upstream: origin, store-post-answers: true}
           - {path: /theme/, upstream: origin, key: {cookies: [theme]}}
           - {upstream: origin}
 

@@ -68,6 +68,36 @@ extension Conformance {
             Case("a method override field does not make a key or a POST", .answers(fresh), .get(.fetched), .get(.hit, "X-HTTP-Method-Override: DELETE"))
             Case("a GET with content is for itself", .answers(fresh), .get(.fetched, .content("x")), .get(.fetched), .get(.fetched, .content("x")))
             Case("POST with lifetime and Content-Location is not stored by default", .answers("Cache-Control: max-age=100", "Content-Location: @"), .send("POST", .fetched, .content("q")), .get(.fetched))
+            Case("POST with both is stored where the route says so, for GET and HEAD", by: "posts", .answers(fresh, "Content-Location: @", body: "made"), .send("POST", .fetched, .content("q"), .contains("Cache-Status", "stored")), .get(.hit, .body("made"), .has("Content-Location", "@")), .head(.hit, .has("Content-Length", "4")))
+            Case("POST without content is stored the same way", by: "posts", .answers(fresh, "Content-Location: @"), .send("POST", .fetched), .get(.hit))
+            Case("POST is never answered from the store", by: "posts", .answers(fresh, "Content-Location: @"), .send("POST", .fetched, .content("q")), .send("POST", .fetched, .content("q")), .get(.hit, .body("answer 1")))
+            Case("POST that names its target by an absolute URI", by: "posts", .answers(fresh, "Content-Location: http://{host}@"), .send("POST", .fetched, .content("q")), .get(.hit))
+            Case("POST that names its target with the query", by: "posts", .answers(fresh, "Content-Location: @?a=1"), .send("POST", .fetched, .at("?a=1"), .content("q")), .get(.hit, .at("?a=1")))
+            Case("POST that names another query", by: "posts", .answers(fresh, "Content-Location: @?a=2"), .send("POST", .fetched, .at("?a=1"), .content("q")), .get(.fetched, .at("?a=1")), .get(.fetched, .at("?a=2")))
+            for (what, fields) in [
+                ("without Content-Location", []), ("with another Content-Location", ["Content-Location: @/else"]), ("with another host's Content-Location", ["Content-Location: http://other.example@"]),
+                ("with two Content-Location lines", ["Content-Location: @", "Content-Location: @"]), ("with Set-Cookie", ["Content-Location: @", "Set-Cookie: a=1"]),
+            ] as [(String, [String])] {
+                Case("POST \(what) is not stored", by: "posts", .script(Reply(fields: [fresh] + fields)), .send("POST", .fetched, .content("q")), .get(.fetched))
+            }
+            for control in ["no-store, max-age=100", "private, max-age=100", "public", "no-transform"] {
+                Case("POST with \(control) is not stored", by: "posts", .answers("Cache-Control: \(control)", "Content-Location: @", "Last-Modified: Tue, 01 Jan 2019 00:00:00 GMT"), .send("POST", .fetched, .content("q")), .answers(fresh), .get(.fetched))
+            }
+            for status in [201, 203, 204, 301, 404] {
+                Case("POST answered by \(status) is not stored", by: "posts", .answers(status, fresh, "Content-Location: @"), .send("POST", .fetched, .content("q")), .answers(fresh), .get(.fetched))
+            }
+            for method in ["PUT", "PATCH", "DELETE", "REPORT"] {
+                Case("\(method) with both is not stored", by: "posts", .answers(fresh, "Content-Location: @"), .send(method, .fetched, .content("q")), .get(.fetched))
+            }
+            Case("POST with no-store in the request is not stored", by: "posts", .answers(fresh, "Content-Location: @"), .send("POST", .fetched, "Cache-Control: no-store", .content("q")), .get(.fetched))
+            Case("POST with Authorization is not stored", by: "posts", .answers(fresh, "Content-Location: @"), .send("POST", .fetched, "Authorization: x", .content("q")), .get(.fetched))
+            Case("POST with Authorization and public is stored", by: "posts", .answers("Cache-Control: public, max-age=100", "Content-Location: @"), .send("POST", .fetched, "Authorization: x", .content("q")), .get(.hit))
+            Case("POST's answer takes the place of GET's", by: "posts", .answers(fresh, body: "old"), .get(.fetched), .answers(fresh, "Content-Location: @", body: "new"), .send("POST", .fetched, .content("q")), .get(.hit, .body("new")))
+            Case("POST that fails leaves GET's answer", by: "posts", .answers(fresh, body: "old"), .get(.fetched), .answers(400, fresh, "Content-Location: @"), .send("POST", .fetched, .content("q"), .body("answer 2")), .get(.hit, .body("old")))
+            Case("POST's answer is for its variant", by: "posts", .answers(fresh, "Content-Location: @", "Vary: X-V"), .send("POST", .fetched, "X-V: 1", .content("q")), .get(.hit, "X-V: 1"), .get(.fetched, "X-V: 2"))
+            Case("POST's answer that is stale is validated", by: "posts", .answers("Cache-Control: max-age=0", "Content-Location: @", "ETag: \"a\"", body: "made"), .send("POST", .fetched, .content("q")), .answers(304, fresh, "ETag: \"a\""), .get(.validated, .asked("If-None-Match", "\"a\""), .body("made")), .get(.hit, .body("made")))
+            Case("POST's answer goes with the next POST", by: "posts", .answers(fresh, "Content-Location: @"), .send("POST", .fetched, .content("q")), .answers(200, body: "no lifetime"), .send("POST", .fetched, .content("r")), .get(.fetched))
+            Case("a GET in flight does not overwrite POST's answer", by: "posts", .answersSlowly(0.5, 200, fresh, body: "old"), .begin(), .answers(fresh, "Content-Location: @", body: "new"), .send("POST", .fetched, .content("q")), .end(.body("old")), .get(.hit, .body("new")))
             Case("CONNECT is refused", .answers(fresh), .send("CONNECT", .refused, .target("example.com:443"), "Host: example.com:443", .status(405)))
             Case("TRACE is refused, with Max-Forwards or without", .answers(fresh), .send("TRACE", .refused, .status(405)), .send("TRACE", .refused, "Max-Forwards: 3", .status(405)))
             Case("OPTIONS with Max-Forwards: 0 is not forwarded", .answers(fresh), .send("OPTIONS", .refused, "Max-Forwards: 0", .status(200), .contains("Allow", "GET")))

@@ -31,6 +31,8 @@ enum Setting: Sendable {
 
     /// Any other key, as it stands in the file.
     case other(section: String, key: String, value: String)
+    /// One route, which stores answers to POST.
+    case storesPostAnswers
 
     /// JSON lines to `access.log` in the program's folder, soon written.
     case accessLog
@@ -60,6 +62,7 @@ enum Setting: Sendable {
         case .noProgressTimeout(let time): ("upstream", "no-progress-timeout", time.inFile)
         case .maxConcurrentFetches(let count): ("upstream", "max-concurrent-fetches", "\(count)")
         case .other(let section, let key, let value): (section, key, value)
+        case .storesPostAnswers: ("route", "store-post-answers", "true")
         case .accessLog: ("access-log", "target", "@/access.log")
         }
     }
@@ -78,6 +81,8 @@ enum Setting: Sendable {
         let log = lines("access-log", "  ")
         if !log.isEmpty { text += ["access-log:", "  format: json", "  flush-wait: 20ms"] + log }
         text += ["upstreams:", "  - name: origin", "    servers: [\"\(url)\"]"] + lines("upstream", "    ")
+        let route = lines("route", "    ")
+        if !route.isEmpty { text += ["routes:", "  - upstream: origin"] + route }
         return (text + [""]).joined(separator: "\n")
     }
 
