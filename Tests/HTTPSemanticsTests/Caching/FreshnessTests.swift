@@ -95,6 +95,9 @@ struct FreshnessTests {
         #expect(facts("Last-Modified: {-1000}", policy: policy).lifetime == 500)
         policy.heuristicLimit = 20
         #expect(facts("Last-Modified: {-1000}", policy: policy).lifetime == 20)
+        policy.heuristicLimit = .max
+        policy.heuristicPercent = 250
+        #expect(facts("Last-Modified: {-1000}", policy: policy).lifetime == 1000, "no more than the time itself")
         policy.heuristicPercent = 0
         #expect(facts("Last-Modified: {-1000}", policy: policy).lifetime == 0)
     }

@@ -49,6 +49,7 @@ struct InvalidationTests {
         Row("§4.4 Content-Location", "Content-Location: /b", ["/b"]),
         Row("§4.4 both", "Location: /b\nContent-Location: /c", ["/b", "/c"]),
         Row("§4.4 both the same", "Location: /b\nContent-Location: /b", ["/b"]),
+        Row("§4.4 over several lines", "Content-Location: /b\nContent-Location: /c", ["/b", "/c"]),
         Row("§4.4 another origin", "Location: http://other.com/b\nContent-Location: /c", ["/c"]),
     ]
 

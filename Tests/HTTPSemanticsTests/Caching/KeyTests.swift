@@ -38,6 +38,7 @@ struct KeyTests {
         ("", true), ("No-Vary-Search: key-order", false), ("No-Vary-Search: key-order=?1", false), ("No-Vary-Search: key-order=?0", true),
         ("No-Vary-Search: except=(\"x\"), key-order", false), ("No-Vary-Search: params=(\"x\")", true),
         ("No-Vary-Search: key-order, params=(\"a\"), except=(\"b\")", true),
+        ("No-Vary-Search: key-order=1", true), ("No-Vary-Search: key-order=(\"a\")", true),
     ]
 
     @Test(arguments: orders)

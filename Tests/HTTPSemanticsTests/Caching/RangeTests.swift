@@ -64,6 +64,14 @@ struct RangeTests {
         Case("§14.2 more ranges than allowed", "bytes=" + Array(repeating: "0-0", count: 33).joined(separator: ","), .whole),
     ]
 
+    @Test func `as many ranges as are allowed are served, one more is none`() {
+        func ranges(_ count: Int) -> String { "Range: bytes=" + (0..<count).map { "\($0 * 200)-\($0 * 200)" }.joined(separator: ",") }
+        let allowed = head(ranges(RangeRequest.maxSpecs)), more = head(ranges(RangeRequest.maxSpecs + 1))
+        let (first, second) = (RangeRequest(allowed.view, method: .get), RangeRequest(more.view, method: .get))
+        #expect(first?.resolve(length: 10_000) == .multiple((0..<RangeRequest.maxSpecs).map { $0 * 200..<$0 * 200 + 1 }))
+        #expect(second == nil)
+    }
+
     @Test(arguments: cases)
     func `a range selects what it says, or everything`(row: Case) {
         let block = head("Range: \(row.range)")

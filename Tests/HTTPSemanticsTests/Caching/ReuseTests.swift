@@ -112,6 +112,12 @@ struct ReuseTests {
         #expect(stored.timeToLive(at: arrival.after(7)) == -2)
     }
 
+    @Test func `HEAD does not make what is stale already any younger`() {
+        var stored = facts("Cache-Control: max-age=10")
+        stored.expire(at: arrival.after(15))
+        #expect(stored.timeToLive(at: arrival.after(17)) == -7)
+    }
+
     static let failures: [(String, asked: String, OriginFailure, after: Double, Bool)] = [
         ("max-age=60, stale-if-error=30", "", .status(Status(500)), 61, true),
         ("max-age=60, stale-if-error=30", "", .status(Status(502)), 61, true),

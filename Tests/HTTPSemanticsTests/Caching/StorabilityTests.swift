@@ -50,6 +50,13 @@ struct StorabilityTests {
         Row("§5.2.3 unknown directives", "Cache-Control: foo, max-age=9", .store),
     ]
 
+    @Test func `public is enough for any final status`() {
+        // §3: neither an explicit lifetime nor a status that may be guessed for
+        #expect(verdict("Cache-Control: public\nLast-Modified: {-1000}", status: 302) == .store)
+        #expect(verdict("Cache-Control: public\nETag: \"a\"", status: 403) == .store)
+        #expect(verdict("ETag: \"a\"", status: 403) == .doNotStore(.notCacheable))
+    }
+
     @Test(arguments: rules)
     func `a response to GET is stored as its directives say`(row: Row<Storability>) {
         #expect(verdict(row.fields) == row.expected)

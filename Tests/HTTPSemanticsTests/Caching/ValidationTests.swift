@@ -124,6 +124,7 @@ struct ValidationTests {
         Selection("§4.3.4 a weak tag matches a strong one", "ETag: W/\"a\"", ["ETag: \"a\""], [0]),
         Selection("§4.3.4 a weak tag: the most recent", "ETag: W/\"a\"", ["ETag: W/\"a\"\nDate: {-5}", "ETag: W/\"a\"\nDate: {-9}"], [0]),
         Selection("§4.3.4 a weak tag that none has", "ETag: W/\"c\"", ["ETag: W/\"a\""], []),
+        Selection("§4.3.4 a weak tag and one stored with a date only", "ETag: W/\"a\"\nLast-Modified: {-9}", ["Last-Modified: {-9}"], []),
         Selection("§4.3.4 the date is a weak validator", "Last-Modified: {-9}", ["Last-Modified: {-8}", "Last-Modified: {-9}"], [1]),
         Selection("§4.3.4 the date: the most recent", "Last-Modified: {-9}", ["Last-Modified: {-9}\nDate: {-5}", "Last-Modified: {-9}\nDate: {-2}"], [1]),
         Selection("§4.3.4 a date that none has", "Last-Modified: {-9}", ["Last-Modified: {-8}"], []),

@@ -1,0 +1,62 @@
+import Testing
+
+/// The table of clauses names tests; a name that no test bears is a promise that nobody keeps.
+@Suite struct TableOfClausesTests {
+    private static let folder = #filePath.split(separator: "/").dropLast(4).map { "/" + $0 }.joined()
+
+    /// By suite: the tests in backquotes, read from the sources, and the promises of the conversations.
+    private static func names() throws -> [String: [String]] {
+        var names: [String: [String]] = [:]
+        for (table, cases) in Conformance.tables {
+            names[table] = cases.map(\.promise)
+            names[String(table.split(separator: ".")[0]), default: []] += cases.map(\.promise)
+        }
+        for file in sources(in: "\(folder)/Tests") {
+            var suite = ""
+            for line in System.contents(of: file).split(separator: "\n") {
+                if let struct_ = line.firstMatch(of: /struct (\w+Tests)\b/) { suite = String(struct_.1) }
+                if let test = line.firstMatch(of: /func `(.+?)`/), !suite.isEmpty { names[suite, default: []].append(String(test.1)) }
+            }
+        }
+        return names
+    }
+
+    private static func sources(in folder: String) -> [String] {
+        System.list(folder).filter { !$0.hasPrefix(".") }.flatMap { entry in
+            entry.hasSuffix(".swift") ? ["\(folder)/\(entry)"] : entry.contains(".") ? [] : sources(in: "\(folder)/\(entry)")
+        }
+    }
+
+    @Test func `every test that the table of clauses names is there`() throws {
+        let table = TableOfClauses(System.contents(of: "\(Self.folder)/docs/conformance.md"))
+        let names = try Self.names()
+        #expect(table.rows.count > 140)
+        for row in table.rows {
+            for reference in row.tests {
+                guard let known = names[reference.suite] else {
+                    Issue.record("\(row.clause): there is no \(reference.suite)")
+                    continue
+                }
+                for name in TableOfClauses.unknown(in: reference.names, of: known) {
+                    Issue.record("\(row.clause): \(reference.suite) has no \(name)")
+                }
+            }
+        }
+    }
+
+    @Test func `every clause of RFC 9111 that asks something of a shared cache has a row`() {
+        let table = TableOfClauses(System.contents(of: "\(Self.folder)/docs/conformance.md"))
+        let clauses = [
+            "3", "3.1", "3.2", "3.3", "3.4", "3.5", "4", "4.1", "4.2", "4.2.1", "4.2.2", "4.2.3", "4.2.4", "4.3.1", "4.3.2", "4.3.3", "4.3.4",
+            "4.3.5", "4.4", "5.1", "5.2", "5.2.1", "5.2.2", "5.2.3", "5.3", "5.4", "5.5",
+        ] + (1...7).map { "5.2.1.\($0)" } + (1...10).map { "5.2.2.\($0)" }
+        for clause in clauses { #expect(table.rows.contains { $0.clause.hasPrefix("§\(clause) ") }, "§\(clause)") }
+    }
+
+    @Test func `a name is found with and without what is left out of it`() {
+        let known = ["a, b", "c says d", "302 is stored"]
+        #expect(TableOfClauses.unknown(in: "a, b, c says d", of: known).isEmpty)
+        #expect(TableOfClauses.unknown(in: "a, b; c … d; *status* is stored; c … (a remark)", of: known).isEmpty)
+        #expect(TableOfClauses.unknown(in: "a; says d; c", of: known) == ["a", "says d", "c"])
+    }
+}
