@@ -23,6 +23,8 @@ extension Fetch {
             let isAsked = variation === request.variation && request.isUnderVariation
             ownKey = isAsked ? request.key : worker.keys.key(request.sentKey, under: variation)
         }
+        // An unsafe request's own invalidation may have moved it on (`Worker.invalidate`).
+        ownGeneration = generation
         guard isElsewhere else { return }
         let store = worker.shared.store
         ownGeneration = ownKey == request.sentKey ? sentGeneration : store.generation(hash: ownKey.hash)

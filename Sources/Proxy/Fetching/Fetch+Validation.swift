@@ -69,7 +69,7 @@ extension Fetch {
         response.body.complete(trailers: nil)
         var fetched = FetchedResponse(
             leader: request, response: response, source: .origin, sharing: .nobody(.status), originStatus: head.head.status.code,
-            length: 0, willBeStored: false, server: server)
+            length: 0, willBeStored: false, key: request.sentKey, search: .default, server: server)
         fetched.hasAge = head.fields.contains(.age)
         client?.fetch(self, answers: fetched)
         client = nil

@@ -44,7 +44,7 @@ final class Fetch {
     /// The key under which the response belongs, and the generation of that.
     var ownKey: CacheKey
     var ownGeneration: Generation
-    let sentGeneration: Generation
+    var sentGeneration: Generation
     /// What the response says of queries, as far as it counts.
     var search = NoVarySearch.default
     var response: StoredResponse?
