@@ -104,6 +104,21 @@ public final class GrowingBody: Sendable {
         self.state = Guarded(state)
     }
 
+    /// A complete body of bytes that are accounted for elsewhere.
+    public init(lending bytes: ByteSlice) {
+        budget = Self.nobodys
+        expectedLength = nil
+        var state = State()
+        state.phase = .complete
+        state.length = bytes.count
+        self.state = Guarded(state)
+        unsafe sealedPieces = bytes.isEmpty ? [] : [bytes]
+        unsafe sealedLength = bytes.count
+        sealed.store(true, ordering: .releasing)
+    }
+
+    private static let nobodys = MemoryBudget(limit: 0)
+
     deinit {
         budget.release(state.withLock { $0.retained })
     }

@@ -18,37 +18,58 @@ public struct UnshareableMarker: Sendable, Equatable {
 
 /// All that is known under one primary key, as it was at one moment: immutable, so that a look-up leaves the shard with
 /// one reference and reads it at leisure. Every change puts another snapshot in its place.
-public final class CachedResource: Sendable {
+///
+/// Most resources are one packed response and nothing else: that stands here itself, without an object around it.
+public struct CachedResource: Sendable {
     struct Variant: Sendable {
         let response: StoredResponse
         let slot: EvictionSlot
     }
 
+    enum Form: Sendable {
+        case only(StoredResponse)
+        case snapshot(ResourceSnapshot)
+    }
+
     /// Under the store's secret key.
     public let hash: UInt64
-    /// The primary key's bytes (RFC 9111 §2).
-    public let key: ByteSlice
-    /// Almost every resource has one variant: it stands here, and no array is made.
-    private let newest: Variant?
-    private let older: [Variant]
-    /// The `Vary` rules seen, latest first; also while no response is stored yet.
-    public let knownVary: [VaryRule]
-    /// Not shareable, as far as is known. Gone once a response is stored.
-    public let marker: UnshareableMarker?
-    /// The place in the eviction queues of a resource without variants.
-    let notesSlot: EvictionSlot?
+    let form: Form
+
+    init(hash: UInt64, _ form: Form) {
+        self.hash = hash
+        self.form = form
+    }
 
     init(
         hash: UInt64, key: ByteSlice, variants: [Variant], knownVary: [VaryRule], marker: UnshareableMarker?,
         notesSlot: EvictionSlot? = nil
     ) {
-        self.hash = hash
-        self.key = key
-        newest = variants.first
-        older = variants.count > 1 ? Array(variants[1...]) : []
-        self.knownVary = knownVary
-        self.marker = marker
-        self.notesSlot = notesSlot
+        self.init(hash: hash, .snapshot(ResourceSnapshot(
+            key: key, variants: variants, knownVary: knownVary, marker: marker, notesSlot: notesSlot)))
+    }
+
+    /// `nil` where there is more to say than one response that varies by nothing, or that one is not packed.
+    init?(hash: UInt64, only variants: [Variant], knownVary: [VaryRule], marker: UnshareableMarker?) {
+        guard variants.count == 1, knownVary.isEmpty, marker == nil, variants[0].response.key != nil,
+              variants[0].response.varyRule.isEmpty else { return nil }
+        variants[0].response.stand(at: variants[0].slot)
+        self.init(hash: hash, .only(variants[0].response))
+    }
+
+    /// The primary key's bytes (RFC 9111 §2).
+    public var key: ByteSlice {
+        switch form {
+        case .only(let response): response.key ?? ByteSlice("")
+        case .snapshot(let snapshot): snapshot.key
+        }
+    }
+
+    /// The same, where it is not part of a response.
+    var ownKey: ByteSlice? {
+        switch form {
+        case .only: nil
+        case .snapshot(let snapshot): snapshot.key
+        }
     }
 
     /// Whether it is the resource under `other`.
@@ -57,14 +78,45 @@ public final class CachedResource: Sendable {
         return own.span.isEqual(to: other)
     }
 
+    /// The `Vary` rules seen, latest first; also while no response is stored yet.
+    public var knownVary: [VaryRule] {
+        switch form {
+        case .only: []
+        case .snapshot(let snapshot): snapshot.knownVary
+        }
+    }
+
+    /// Not shareable, as far as is known. Gone once a response is stored.
+    public var marker: UnshareableMarker? {
+        switch form {
+        case .only: nil
+        case .snapshot(let snapshot): snapshot.marker
+        }
+    }
+
+    /// The place in the eviction queues of a resource without variants.
+    var notesSlot: EvictionSlot? {
+        switch form {
+        case .only: nil
+        case .snapshot(let snapshot): snapshot.notesSlot
+        }
+    }
+
     // MARK: - Variants, the latest `Date` first
 
-    public var count: Int { newest == nil ? 0 : older.count + 1 }
+    public var count: Int {
+        switch form {
+        case .only: 1
+        case .snapshot(let snapshot): snapshot.count
+        }
+    }
 
     /// - Parameter index: below `count`.
     public func response(at index: Int) -> StoredResponse {
-        if index == 0, let newest { return newest.response }
-        return older[index - 1].response
+        switch form {
+        case .only(let response): response
+        case .snapshot(let snapshot): snapshot.response(at: index)
+        }
     }
 
     /// The variant that answers a request with `fields`: of several, one that varies before one that does not, then the one
@@ -72,6 +124,74 @@ public final class CachedResource: Sendable {
     public func response(
         matching fields: FieldView, normalising options: VariantNormalisation = []
     ) -> StoredResponse? {
+        switch form {
+        case .only(let response): response
+        case .snapshot(let snapshot): snapshot.response(matching: fields, normalising: options)
+        }
+    }
+
+    var variants: [Variant] {
+        switch form {
+        case .only(let response): [Variant(response: response, slot: response.slot)]
+        case .snapshot(let snapshot): snapshot.variants
+        }
+    }
+
+    /// Bytes it accounts for beside its responses.
+    var charge: Int {
+        switch form {
+        case .only: Charge.place
+        case .snapshot(let snapshot): snapshot.charge
+        }
+    }
+
+    static func charge(of rule: VaryRule) -> Int {
+        var charge = Charge.rule
+        for index in 0..<rule.count { charge += Charge.nominee + rule.name(at: index).count }
+        return charge
+    }
+}
+
+/// Equal is the same snapshot: nothing was stored or learnt in between.
+extension CachedResource: Equatable {
+    public static func == (left: CachedResource, right: CachedResource) -> Bool {
+        switch (left.form, right.form) {
+        case (.only(let one), .only(let other)): one === other
+        case (.snapshot(let one), .snapshot(let other)): one === other
+        case (.only, .snapshot), (.snapshot, .only): false
+        }
+    }
+}
+
+/// What there is to know of a resource that is more than one packed response.
+final class ResourceSnapshot: Sendable {
+    typealias Variant = CachedResource.Variant
+
+    let key: ByteSlice
+    /// Almost every resource has one variant: it stands here, and no array is made.
+    private let newest: Variant?
+    private let older: [Variant]
+    let knownVary: [VaryRule]
+    let marker: UnshareableMarker?
+    let notesSlot: EvictionSlot?
+
+    init(key: ByteSlice, variants: [Variant], knownVary: [VaryRule], marker: UnshareableMarker?, notesSlot: EvictionSlot?) {
+        self.key = key
+        newest = variants.first
+        older = variants.count > 1 ? Array(variants[1...]) : []
+        self.knownVary = knownVary
+        self.marker = marker
+        self.notesSlot = notesSlot
+    }
+
+    var count: Int { newest == nil ? 0 : older.count + 1 }
+
+    func response(at index: Int) -> StoredResponse {
+        if index == 0, let newest { return newest.response }
+        return older[index - 1].response
+    }
+
+    func response(matching fields: FieldView, normalising options: VariantNormalisation) -> StoredResponse? {
         guard let newest else { return nil }
         if older.isEmpty, newest.response.varyRule.isEmpty { return newest.response }
         var unvarying: StoredResponse?
@@ -88,16 +208,9 @@ public final class CachedResource: Sendable {
 
     var variants: [Variant] { newest.map { [$0] + older } ?? [] }
 
-    /// Bytes it accounts for beside its responses.
     var charge: Int {
         var charge = Charge.resource + key.count + older.count * Charge.variant
-        for rule in knownVary { charge += Self.charge(of: rule) }
-        return charge
-    }
-
-    static func charge(of rule: VaryRule) -> Int {
-        var charge = Charge.rule
-        for index in 0..<rule.count { charge += Charge.nominee + rule.name(at: index).count }
+        for rule in knownVary { charge += CachedResource.charge(of: rule) }
         return charge
     }
 }

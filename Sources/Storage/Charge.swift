@@ -4,6 +4,12 @@ enum Charge {
     /// A response: its object, its body's object and lists, the heads' allocations, its node in the eviction queues and its
     /// share of the ghost queue.
     static let response = 640
+    /// A response that is packed, its block apart.
+    static let packed = 240
+    /// The place in the index of a resource that is one packed response.
+    static let place = 24
+    /// What a response varies by: the object and the key's bytes.
+    static let nominations = 160
     /// One field line of a `HeadBlock`.
     static let line = 20
     /// A resource: its snapshot, its key's allocation and its place in the index.

@@ -2,10 +2,13 @@ internal import Bytes
 
 /// The index of one shard: an open-addressing table with linear probing, 16 bytes a place, at most three quarters full.
 /// Two keys with one hash are told apart by all their bytes.
+///
+/// It grows by a quarter, not by as much again, so that it is never less than three fifths full; a place is found by multiplying, since its
+/// size is no power of two.
 struct ResourceTable {
     private struct Place {
         var hash: UInt64
-        var resource: CachedResource?
+        var form: CachedResource.Form?
     }
 
     private static let smallestSize = 16
@@ -16,11 +19,13 @@ struct ResourceTable {
     /// The resource under `key`. Allocates nothing.
     func resource(hash: UInt64, key: Span<UInt8>) -> CachedResource? {
         guard !places.isEmpty else { return nil }
-        let mask = places.count &- 1
-        var index = Int(truncatingIfNeeded: hash) & mask
-        while let resource = places[index].resource {
-            if places[index].hash == hash, resource.has(key: key) { return resource }
-            index = (index &+ 1) & mask
+        var index = home(of: hash)
+        while let form = places[index].form {
+            if places[index].hash == hash {
+                let resource = CachedResource(hash: hash, form)
+                if resource.has(key: key) { return resource }
+            }
+            index = next(index)
         }
         return nil
     }
@@ -28,11 +33,13 @@ struct ResourceTable {
     /// The resource with `hash` for which `condition` holds.
     func resource(hash: UInt64, where condition: (CachedResource) -> Bool) -> CachedResource? {
         guard !places.isEmpty else { return nil }
-        let mask = places.count &- 1
-        var index = Int(truncatingIfNeeded: hash) & mask
-        while let resource = places[index].resource {
-            if places[index].hash == hash, condition(resource) { return resource }
-            index = (index &+ 1) & mask
+        var index = home(of: hash)
+        while let form = places[index].form {
+            if places[index].hash == hash {
+                let resource = CachedResource(hash: hash, form)
+                if condition(resource) { return resource }
+            }
+            index = next(index)
         }
         return nil
     }
@@ -45,24 +52,23 @@ struct ResourceTable {
 
     /// Puts `new` where `old` is.
     mutating func replace(_ old: CachedResource, with new: CachedResource) {
-        if let index = index(of: old) { places[index].resource = new }
+        if let index = index(of: old) { places[index].form = new.form }
     }
 
     mutating func remove(_ resource: CachedResource) {
         guard var hole = index(of: resource) else { return }
         count -= 1
-        let mask = places.count - 1
-        var index = (hole + 1) & mask
+        var index = next(hole)
         // Whoever was pushed behind the hole moves up, so that probing needs no tombstones.
-        while places[index].resource != nil {
-            let home = Int(truncatingIfNeeded: places[index].hash) & mask
-            if (index - home) & mask >= (index - hole) & mask {
+        while places[index].form != nil {
+            let home = home(of: places[index].hash)
+            if distance(from: home, to: index) >= distance(from: hole, to: index) {
                 places[hole] = places[index]
                 hole = index
             }
-            index = (index + 1) & mask
+            index = next(index)
         }
-        places[hole].resource = nil
+        places[hole].form = nil
     }
 
     mutating func removeAll() {
@@ -72,33 +78,42 @@ struct ResourceTable {
 
     func forEach(_ body: (CachedResource) -> Void) {
         for place in places {
-            if let resource = place.resource { body(resource) }
+            if let form = place.form { body(CachedResource(hash: place.hash, form)) }
         }
     }
 
+    // MARK: - Places
+
+    /// The shard was chosen by the upper bits, the place is by the lower half.
+    private func home(of hash: UInt64) -> Int {
+        Int(truncatingIfNeeded: ((hash & 0xffff_ffff) &* UInt64(truncatingIfNeeded: places.count)) >> 32)
+    }
+
+    private func next(_ index: Int) -> Int { index &+ 1 == places.count ? 0 : index &+ 1 }
+
+    private func distance(from start: Int, to end: Int) -> Int { end >= start ? end - start : end - start + places.count }
+
     private func index(of wanted: CachedResource) -> Int? {
         guard !places.isEmpty else { return nil }
-        let mask = places.count - 1
-        var index = Int(truncatingIfNeeded: wanted.hash) & mask
-        while let resource = places[index].resource {
-            if resource === wanted { return index }
-            index = (index + 1) & mask
+        var index = home(of: wanted.hash)
+        while let form = places[index].form {
+            if CachedResource(hash: wanted.hash, form) == wanted { return index }
+            index = next(index)
         }
         return nil
     }
 
     private mutating func place(_ resource: CachedResource) {
-        let mask = places.count - 1
-        var index = Int(truncatingIfNeeded: resource.hash) & mask
-        while places[index].resource != nil { index = (index + 1) & mask }
-        places[index] = Place(hash: resource.hash, resource: resource)
+        var index = home(of: resource.hash)
+        while places[index].form != nil { index = next(index) }
+        places[index] = Place(hash: resource.hash, form: resource.form)
     }
 
     private mutating func grow() {
         let old = places
-        places = Array(repeating: Place(hash: 0, resource: nil), count: max(Self.smallestSize, old.count * 2))
+        places = Array(repeating: Place(hash: 0, form: nil), count: max(Self.smallestSize, old.count + old.count / 4))
         for place in old {
-            if let resource = place.resource { self.place(resource) }
+            if let form = place.form { self.place(CachedResource(hash: place.hash, form)) }
         }
     }
 }

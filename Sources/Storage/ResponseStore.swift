@@ -81,7 +81,8 @@ public final class ResponseStore: Sendable {
         _ response: StoredResponse, hash: UInt64, key: Span<UInt8>, generation: Generation, requested: Int64 = .max,
         popularity: Int = 0
     ) -> StoreOutcome {
-        guard response.body.completeLength != nil else { return .incomplete }
+        guard response.bodyLength != nil else { return .incomplete }
+        let response = response.packed(under: key)
         guard response.size <= settings.objectLimit else { return .tooLarge }
         let cost = response.overhead + CachedResource.charge(of: response.varyRule) + Charge.variant
         response.setFrequency(UInt8(clamping: min(3, popularity)))
@@ -97,6 +98,7 @@ public final class ResponseStore: Sendable {
     public func freshen(
         _ former: StoredResponse, with response: StoredResponse, hash: UInt64, key: Span<UInt8>, generation: Generation
     ) -> StoreOutcome {
+        let response = response.packed(under: key)
         let cost = response.overhead + CachedResource.charge(of: response.varyRule) + Charge.variant
         return change(hash, key, reserving: cost) { shard, dropped in
             guard generation == self.currentGeneration(hash, shard) else { return .outdated }

@@ -26,7 +26,7 @@ public enum EvictionQueue: String, Sendable, CaseIterable {
 public struct S3FIFO<Candidate: EvictionCandidate> {
     /// Where a candidate stands, until it is evicted or removed.
     public struct Slot: Sendable, Equatable {
-        fileprivate let index: UInt32
+        let index: UInt32
     }
 
     public struct Eviction {
@@ -40,11 +40,29 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
     private struct Node {
         var candidate: Candidate?
         var hash: UInt64
-        var size: Int
+        /// The size, and in the lowest bit the queue: a node is 32 bytes, of which there is one for each response.
+        private var sizeAndQueue: Int
         /// Towards the newer and the older neighbour; `newer` also links the free nodes.
         var newer: UInt32
         var older: UInt32
-        var queue: EvictionQueue
+
+        init(candidate: Candidate, hash: UInt64, size: Int, queue: EvictionQueue) {
+            self.candidate = candidate
+            self.hash = hash
+            sizeAndQueue = size << 1 | (queue == .main ? 1 : 0)
+            newer = S3FIFO.none
+            older = S3FIFO.none
+        }
+
+        var size: Int {
+            get { sizeAndQueue >> 1 }
+            set { sizeAndQueue = newValue << 1 | sizeAndQueue & 1 }
+        }
+
+        var queue: EvictionQueue {
+            get { sizeAndQueue & 1 == 0 ? .small : .main }
+            set { sizeAndQueue = sizeAndQueue & ~1 | (newValue == .main ? 1 : 0) }
+        }
     }
 
     private struct Queue {
@@ -81,7 +99,7 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
     /// - Parameter hash: identifies it in the ghost queue.
     public mutating func insert(_ candidate: Candidate, hash: UInt64, size: Int) -> Slot {
         let queue: EvictionQueue = ghost.take(hash) ? .main : .small
-        let node = Node(candidate: candidate, hash: hash, size: size, newer: Self.none, older: Self.none, queue: queue)
+        let node = Node(candidate: candidate, hash: hash, size: size, queue: queue)
         let index: UInt32
         if free != Self.none {
             index = free
@@ -89,6 +107,8 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
             nodes[Int(index)] = node
         } else {
             index = UInt32(nodes.count)
+            // By a quarter, not by as much again: what is unused is memory that nobody accounts for.
+            if nodes.count == nodes.capacity { nodes.reserveCapacity(nodes.count + max(16, nodes.count / 4)) }
             nodes.append(node)
         }
         link(index, to: queue)

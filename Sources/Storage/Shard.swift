@@ -188,14 +188,14 @@ struct Shard {
             if let old { forget(old, &dropped) }
             return
         }
-        let key = old?.key ?? ByteSlice(copying: key)
         var notesSlot: EvictionSlot?
         if variants.isEmpty {
             let size = Charge.resource + key.count
             notesSlot = queues.insert(.notes, hash: hash, size: size)
         }
-        let new = CachedResource(
-            hash: hash, key: key, variants: variants, knownVary: knownVary, marker: marker, notesSlot: notesSlot
+        let new = CachedResource(hash: hash, only: variants, knownVary: knownVary, marker: marker) ?? CachedResource(
+            hash: hash, key: old?.ownKey ?? ByteSlice(copying: key), variants: variants, knownVary: knownVary, marker: marker,
+            notesSlot: notesSlot
         )
         if let old {
             swap(old, for: new, &dropped)
@@ -237,13 +237,13 @@ struct Shard {
 
     private mutating func account(_ response: StoredResponse) {
         charged += response.overhead
-        bodies += response.body.retained
+        bodies += response.retained
         responses += 1
     }
 
     private mutating func writeOff(_ response: StoredResponse, _ dropped: inout Dropped) {
         charged -= response.overhead
-        bodies -= response.body.retained
+        bodies -= response.retained
         responses -= 1
         dropped.responses.append(response)
     }

@@ -87,8 +87,8 @@ import Testing
     }
 
     @Test func `what was replaced or removed meanwhile is not brought back`() throws {
-        let former = try #require(cache.response(tag: "former"))
-        cache.store(former, "a")
+        cache.put("a")
+        let former = try #require(cache.resource("a")?.response(at: 0))
         cache.store(try #require(cache.response(tag: "other")), "a")
         #expect(freshen(former, Sample.response(body: former.body)) == .gone)
         #expect(cache.resource("a")?.responses.map(\.tag) == ["other"])
@@ -99,10 +99,9 @@ import Testing
     }
 
     @Test func `a response that after its freshening answers what another answers takes its place`() throws {
-        let german = try #require(cache.response(vary: "Accept", request: [("Accept", "x")], tag: "one"))
-        let plain = try #require(cache.response(tag: "two"))
-        cache.store(german, "a")
-        cache.store(plain, "a")
+        cache.store(try #require(cache.response(vary: "Accept", request: [("Accept", "x")], tag: "one")), "a")
+        cache.store(try #require(cache.response(tag: "two")), "a")
+        let german = try #require(cache.resource("a")?.responses.first { $0.tag == "one" })
         #expect(freshen(german, Sample.response(body: german.body, tag: "three")) == .stored)
         #expect(cache.resource("a")?.responses.map(\.tag) == ["three"])
     }

@@ -122,3 +122,58 @@ import Testing
         #expect(empty.bytes <= cache.budget.limit)
     }
 }
+
+@Suite struct PackedResponseTests {
+    let cache = Cache()
+
+    @Test func `a small response is stored with its key, fields and body as they were`() throws {
+        for size in [0, 1, 700, StoredResponse.packedBody, StoredResponse.packedBody + 1] {
+            cache.store(try #require(cache.response(size, of: 0x61, tag: "tag \(size)")), "k\(size)")
+            let resource = try #require(cache.resource("k\(size)"))
+            let stored = resource.response(at: 0)
+            let pieces = try #require(stored.pieces)
+            #expect(String(resource.key) == "k\(size)")
+            #expect(stored.tag == "tag \(size)")
+            #expect(String(stored.fieldLines) == "Cache-Control: max-age=60\r\nX-Tag: tag \(size)\r\n")
+            #expect(pieces.reduce("") { $0 + String($1) } == String(repeating: "a", count: size))
+            #expect(stored.bodyLength == size && stored.body.completeLength == size)
+            #expect((stored.smallBody == nil) == (size > StoredResponse.packedBody))
+        }
+    }
+
+    @Test func `a small response leaves nothing of what it arrived in`() throws {
+        cache.put("a", 1000)
+        #expect(cache.budget.used == cache.store.bytes)
+        #expect(cache.budget.used < 1000 + 500)
+        cache.store.removeAll()
+        #expect(cache.budget.used == 0)
+    }
+
+    @Test func `a small response is freshened, learns to vary and is evicted like any other`() throws {
+        cache.put("a")
+        let former = try #require(cache.resource("a")?.response(at: 0))
+        let (hash, key) = (cache.hash("a"), Array("a".utf8))
+        let new = Sample.response(body: former.body, vary: "Accept", request: [("Accept", "x")], tag: "new")
+        let outcome = cache.store.freshen(former, with: new, hash: hash, key: key.span, generation: cache.generation("a"))
+        #expect(outcome == .stored)
+        let freshened = try #require(cache.resource("a"))
+        #expect(freshened.responses.map(\.tag) == ["new"] && freshened.knownVary == [Sample.rule("Accept")])
+        #expect(freshened.response(at: 0).bodyLength == 100 && String(freshened.key) == "a")
+        #expect(cache.budget.used == cache.store.bytes)
+        cache.mark("a")
+        cache.put("b")
+        #expect(cache.store.makeRoom(bytes: cache.budget.limit / 2))
+        #expect(cache.budget.reserve(cache.budget.limit / 2) && cache.store.numbers.responses == 2)
+    }
+
+    @Test func `one response is stored under several keys`() throws {
+        let response = try #require(cache.response(tag: "same"))
+        cache.store(response, "a")
+        let stored = try #require(cache.resource("a")?.response(at: 0))
+        cache.store(stored, "b")
+        #expect(cache.remove("a") == 1)
+        #expect(cache.resource("b")?.responses.map(\.tag) == ["same"])
+        #expect(cache.remove("b") == 1)
+        #expect(cache.store.numbers.responses == 0 && cache.store.bytes == 0)
+    }
+}

@@ -50,7 +50,7 @@ enum Sample {
         )
         let rule = VaryRule(head.view) ?? .none
         return StoredResponse(
-            readyHead: ByteSlice("HTTP/1.1 200 OK\r\n" + String(head.bytes)), head: head, facts: facts, body: body,
+            head: head, facts: facts, body: body,
             varyRule: rule, variantKey: VariantKey(Self.head(request).view, under: rule)
         )
     }

@@ -105,7 +105,7 @@ struct Hit {
         for number in 0..<count {
             out.removeAll()
             out.appendStatusLine(response.status)
-            out.append(response.head.bytes)
+            out.append(response.fieldLines)
             out.appendField("Content-Length", UInt64(1024))
             out.appendField("Age", UInt64(number & 1023))
             out.append(via)
@@ -141,6 +141,6 @@ struct Hit {
         }
         let head = HeadBlock(bytes: buffer.copied(), lines: lines, present: present)
         let facts = ResponseFacts(status: .ok, fields: head.view, requested: now, received: now, policy: CachingPolicy())
-        return StoredResponse(readyHead: head.bytes, head: head, facts: facts, body: body)
+        return StoredResponse(head: head, facts: facts, body: body)
     }
 }

@@ -12,9 +12,6 @@ extension ClientConnection {
         .range, .ifRange, .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .cacheControl, .pragma, .authorization,
         .upgrade, .expect, .te, .cdnLoop)
 
-    /// Bodies up to this many bytes go into the same piece of memory as their head: one vector less for the kernel.
-    static let copiedBody = 2048
-
     /// - Returns: false, with nothing done, when this is no plain hit.
     func answerHit(_ context: ReadContext) -> Bool {
         let head = context.parser.head
@@ -44,30 +41,31 @@ extension ClientConnection {
     private func answerHit(_ keys: KeyWriter, _ head: RequestHead, _ fields: FieldView) -> Bool {
         let key = keys.bytes
         guard let resource = worker.shared.store.resource(hash: keys.hashed(), key: key.span),
-              let stored = resource.response(matching: fields), stored.groups.isEmpty,
+              let stored = resource.response(matching: fields), !stored.hasGroups,
               case .fresh(let age, let ttl) = stored.facts.reuse(for: .none, at: worker.moment),
-              let length = stored.body.completeLength, let pieces = stored.body.completePieces else { return false }
+              let length = stored.bodyLength else { return false }
         stored.noteUse()
-        writeHit(stored, length: length, pieces, age: age, ttl: ttl)
+        writeHit(stored, length: length, age: age, ttl: ttl)
         worker.recordHit(stored.facts.status, head, fields, began: requestBegan, bodyBytes: length, client: peerText)
         return true
     }
 
-    private func writeHit(_ stored: StoredResponse, length: Int, _ pieces: [ByteSlice], age: UInt32, ttl: UInt32) {
+    private func writeHit(_ stored: StoredResponse, length: Int, age: UInt32, ttl: UInt32) {
         let out = worker.scratch
         out.removeAll()
         out.appendStatusLine(stored.facts.status)
-        out.append(stored.head.bytes)
+        out.append(stored.fieldLines)
         if !stored.facts.status.forbidsContent { out.appendField("Content-Length", UInt64(length)) }
         out.appendField("Age", UInt64(age))
         worker.runtime.responseForwarding.appendHit(timeToLive: Int64(ttl), to: out)
         if !persists { out.append("Connection: close\r\n") }
         out.appendLineEnd()
-        if length <= Self.copiedBody {
-            for piece in pieces { out.append(piece) }
+        if let body = stored.smallBody {
+            // Into the same piece of memory as the head: one vector less for the kernel.
+            out.append(body)
             finishHit(out, CompleteBodyReader([], part: 0..<0), write(out.span))
         } else {
-            let reader = CompleteBodyReader(pieces, part: 0..<length)
+            let reader = CompleteBodyReader(stored.pieces ?? [], part: 0..<length)
             worker.gather.removeAll()
             reader.gather(into: worker.gather)
             finishHit(out, reader, write(out.span, worker.gather))

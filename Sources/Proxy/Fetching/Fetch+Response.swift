@@ -142,7 +142,7 @@ extension Fetch: ExchangeHandler {
         let kept = keptHead(head, facts, isForLeader: plan.isTransparent && !willBeStored)
         let fields = request.fields
         return StoredResponse(
-            readyHead: kept.bytes, head: kept, facts: facts, body: body, varyRule: rule,
+            head: kept, facts: facts, body: body, varyRule: rule,
             variantKey: VariantKey(fields.view, under: rule), groups: CacheGroups.groups(of: head.fields))
     }
 

@@ -32,7 +32,7 @@ extension StoredResponse {
     /// The same body under another head.
     func with(head: HeadBlock, facts: ResponseFacts) -> StoredResponse {
         StoredResponse(
-            readyHead: head.bytes, head: head, facts: facts, body: body, varyRule: varyRule, variantKey: variantKey,
+            head: head, facts: facts, body: body, varyRule: varyRule, variantKey: variantKey,
             groups: CacheGroups.groups(of: head.view))
     }
 
@@ -47,7 +47,7 @@ extension StoredResponse {
     func answering(_ fields: FieldView) -> StoredResponse {
         guard !answers(fields) else { return self }
         return StoredResponse(
-            readyHead: readyHead, head: head, facts: facts, body: body, varyRule: varyRule,
+            head: head, facts: facts, body: body, varyRule: varyRule,
             variantKey: VariantKey(fields, under: varyRule), groups: groups)
     }
 

@@ -39,7 +39,7 @@ struct Answer {
             switch range.resolve(length: length) {
             case .whole:
                 break
-            case .multiple where response.body.completeLength == nil:
+            case .multiple where response.bodyLength == nil:
                 // Several parts in the order they were asked for cannot be sent as the bytes come.
                 break
             case .single(let part):
@@ -58,7 +58,7 @@ struct Answer {
         status = stored
         content = request.method == .head || stored.forbidsContent ? .none : .whole
         // Trailers need chunks (RFC 9112 §7.1.2).
-        let sendsTrailers = request.acceptsTrailers && request.method == .get && response.body.trailers != nil
+        let sendsTrailers = request.acceptsTrailers && request.method == .get && response.trailers != nil
         self.length = stored.forbidsContent || sendsTrailers ? nil : length
     }
 
@@ -74,7 +74,7 @@ struct Answer {
 
     /// What a delivery reads from.
     func source() -> Delivery.Source {
-        guard let pieces = response.body.completePieces, let bodyLength = response.body.completeLength, length != nil else {
+        guard let pieces = response.pieces, let bodyLength = response.bodyLength, length != nil else {
             let part: Range<Int>?
             switch content {
             case .none, .parts: return .none
@@ -82,8 +82,9 @@ struct Answer {
             case .part(let range): part = range
             }
             // The beginning is gone only when the body was cut to a window before this reader came, which closes the fetch to it.
-            guard let cursor = response.body.attach() else { return .lost }
-            return .arriving(response.body, cursor, part: part)
+            let body = response.body
+            guard let cursor = body.attach() else { return .lost }
+            return .arriving(body, cursor, part: part)
         }
         switch content {
         case .none: return .none

@@ -118,7 +118,7 @@ final class Transaction: DeadlineTarget {
         let result = worker.fetches(of: request).enqueue(
             plan.key, waiter: waiter, priority: .normal,
             unless: { () -> Changed? in
-                guard plan.isShared, store.resource(request.key) !== seen || worker.hasLearnt(about: request) else { return nil }
+                guard plan.isShared, store.resource(request.key) != seen || worker.hasLearnt(about: request) else { return nil }
                 return .lookAgain
             },
             make: { worker.makeFetch(request, plan) })
@@ -180,7 +180,7 @@ final class Transaction: DeadlineTarget {
         _ = worker.fetches(of: request).enqueue(
             plan.key, waiter: nil as Waiter<FetchedResponse>?, priority: .background,
             unless: { () -> Changed? in
-                store.resource(request.key) === resource ? nil : .lookAgain
+                store.resource(request.key) == resource ? nil : .lookAgain
             },
             make: { worker.makeFetch(refreshed, plan) })
     }
@@ -284,7 +284,7 @@ final class Transaction: DeadlineTarget {
         provenance.tellsAge = true
         state = .responding(nil, .none)
         stored.noteUse()
-        respond(stored, length: stored.body.completeLength)
+        respond(stored, length: stored.bodyLength)
     }
 
     private func respond(_ fetched: FetchedResponse) {
@@ -309,7 +309,7 @@ final class Transaction: DeadlineTarget {
             provenance.timeToLive = facts.timeToLive(at: worker.moment)
             provenance.detail = "stale-if-error"
         }
-        respond(fetched.response(for: request), length: fetched.length ?? fetched.response.body.completeLength)
+        respond(fetched.response(for: request), length: fetched.length ?? fetched.response.bodyLength)
     }
 
     private func isPass(_ fetched: FetchedResponse) -> Bool {
@@ -323,7 +323,7 @@ final class Transaction: DeadlineTarget {
         let answer = Answer(
             request, response, length: length, isOwn: ownFetch?.plan.isTransparent == true,
             maxRanges: worker.settings.caching.maxRanges)
-        let head = ByteBuffer(capacity: response.head.bytes.count + 256)
+        let head = ByteBuffer(capacity: response.fieldLines.count + 256)
         status = answer.status.code
         answer.writeHead(
             to: head, provenance: provenance, at: worker.moment, persists: client.persists, version: request.head.version,
