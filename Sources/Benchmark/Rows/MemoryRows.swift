@@ -30,7 +30,7 @@ extension Comparison {
     /// line nor `Content-Length`, which can be made anew.
     func storedObjects() throws {
         let count = plan.isQuick ? 20_000 : 100_000
-        var line = Line(row: "stored objects", figure: "bytes over field lines and payload", cells: [.bare: .unable("cannot: stores nothing")])
+        var line = Line(row: "stored objects", figure: "bytes over head and payload", cells: [.bare: .unable("cannot: stores nothing")])
         let stored = Double(Origin.cacheable(1024).count - "HTTP/1.1 200 OK\r\nContent-Length: 1024\r\n\r\n".utf8.count)
         for kind in missing { line.cells[kind] = .unable("not installed") }
         for kind in kinds where kind != .bare {
