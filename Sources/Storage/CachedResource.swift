@@ -74,8 +74,12 @@ public struct CachedResource: Sendable {
 
     /// Whether it is the resource under `other`.
     func has(key other: Span<UInt8>) -> Bool {
-        let own = key
-        return own.span.isEqual(to: other)
+        switch form {
+        case .only(let response): return response.isPacked(under: other)
+        case .snapshot(let snapshot):
+            let own = snapshot.key
+            return own.span.isEqual(to: other)
+        }
     }
 
     /// The `Vary` rules seen, latest first; also while no response is stored yet.

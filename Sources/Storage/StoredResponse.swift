@@ -150,6 +150,12 @@ public final class StoredResponse: Sendable, EvictionCandidate {
         }
     }
 
+    func isPacked(under other: Span<UInt8>) -> Bool {
+        guard case .packed(let packed) = form else { return false }
+        let block = packed.block
+        return block.span(0..<Int(packed.keyCount)).isEqual(to: other)
+    }
+
     // MARK: - Memory
 
     /// Bytes of memory beside those that the body accounts for itself.
