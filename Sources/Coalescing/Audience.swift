@@ -62,7 +62,8 @@ struct Audience<Value: Sendable>: Sendable {
     }
 
     /// The value is there. Nil when there was one before or it is over.
-    mutating func deliver(_ value: Value) -> [Callback<Value>]? {
+    @inlinable
+    mutating func deliver(_ value: Value) -> Callbacks<Value>? {
         switch phase {
         case .gathering:
             let callbacks = serve(value)
@@ -74,13 +75,13 @@ struct Audience<Value: Sendable>: Sendable {
     }
 
     /// Those who accept become followers, the others leave: all at this moment, so that the released go on side by side.
-    private mutating func serve(_ value: Value) -> [Callback<Value>] {
-        var callbacks: [Callback<Value>] = []
-        callbacks.reserveCapacity(seats.count)
+    @inlinable
+    mutating func serve(_ value: Value) -> Callbacks<Value> {
+        var callbacks = Callbacks<Value>()
         seats.update { seat in
             guard case .waiting(let waiter) = seat else { return seat }
             let isServed = waiter.takes(value)
-            callbacks.append(Callback(waiter, isServed ? .success(value) : .failure(.released)))
+            callbacks.append(Callback(waiter, isServed ? .success(value) : .failure(.released)), isReleased: !isServed)
             return isServed ? .following : nil
         }
         return callbacks
@@ -127,6 +128,7 @@ struct Audience<Value: Sendable>: Sendable {
     }
 
     /// True when nobody is there; from then on nobody gets in.
+    @inlinable
     mutating func endIfEmpty() -> Bool {
         guard seats.isEmpty else { return false }
         switch phase {
@@ -138,14 +140,14 @@ struct Audience<Value: Sendable>: Sendable {
     }
 
     /// It is over. A value that comes only now is delivered first; `error` goes to those who still wait.
-    mutating func end(_ result: Result<Value, OperationError>) -> [Callback<Value>] {
-        var callbacks: [Callback<Value>] = []
+    @inlinable
+    mutating func end(_ result: Result<Value, OperationError>) -> Callbacks<Value> {
+        var callbacks = Callbacks<Value>()
         switch (phase, result) {
         case (.gathering, .success(let value)):
             callbacks = serve(value)
             phase = .ended(value)
         case (.gathering, .failure(let error)):
-            callbacks.reserveCapacity(seats.count)
             seats.update { seat in
                 if case .waiting(let waiter) = seat { callbacks.append(Callback(waiter, .failure(error))) }
                 return nil
@@ -160,7 +162,7 @@ struct Audience<Value: Sendable>: Sendable {
         return callbacks
     }
 
-    @usableFromInline
+    @inlinable
     mutating func finishPhase() {
         switch phase {
         case .gathering: phase = .ended(nil)
@@ -170,11 +172,13 @@ struct Audience<Value: Sendable>: Sendable {
     }
 
     /// True when this call closed it.
+    @inlinable
     mutating func close() -> Bool {
         defer { isClosed = true }
         return !isClosed && isLive
     }
 
+    @inlinable
     var value: Value? {
         switch phase {
         case .gathering: nil
@@ -191,5 +195,6 @@ struct Audience<Value: Sendable>: Sendable {
         }
     }
 
+    @inlinable
     var isOpen: Bool { isLive && !isClosed }
 }

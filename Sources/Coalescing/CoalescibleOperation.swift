@@ -18,21 +18,17 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
 
     @usableFromInline nonisolated let audience = Protected(Audience<Value>())
     /// The operation that executes for this one.
-    private nonisolated let source = Protected<Source?>(nil)
+    @usableFromInline nonisolated let source = Protected<OperationSource?>(nil)
 
-    private struct Source: Sendable {
-        // Weak: that one keeps this one alive, which has waiters to serve.
-        weak var operation: CoalescibleOperation<Value>?
-        let token: WaiterToken
-    }
-
+    @inlinable
     public nonisolated init(identifier: any Hashable & Sendable) {
         self.identifier = identifier
         super.init()
     }
 
     deinit {
-        WakeUps(audience.withLock { $0.end(.failure(.abandoned)) }).send()
+        // Whoever ended it has told its audience.
+        if !hasEnded { WakeUps(audience.withLock { $0.end(.failure(.abandoned)) }).send() }
     }
 
     // MARK: For subclasses
@@ -44,6 +40,7 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
     /// Hands the value out: everybody waiting is called back with it, those who do not accept it with `.released`, all at the same
     /// moment. The operation remains in flight. False when there was a value before or it has ended.
     @discardableResult
+    @inlinable
     public nonisolated final func deliver(_ value: Value) -> Bool {
         guard let callbacks = audience.withLock({ $0.deliver(value) }) else { return false }
         wakeUps(for: callbacks).send()
@@ -53,14 +50,20 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
     /// Ends it with its result. After `deliver` the result only tells how it ended: nobody is called twice, and a value that was
     /// handed out carries its own end. False when it had ended already.
     @discardableResult
+    @inlinable
     public nonisolated final func finish(_ result: Result<Value, any Error>) -> Bool {
-        let result = result.mapError { OperationError($0) }
-        let error: OperationError? = if case .failure(let error) = result { error } else { nil }
-        return end(error, by: .work) { conclude(result) }
+        switch result {
+        case .success(let value):
+            return endByWork(nil) { conclude(.success(value)) }
+        case .failure(let error):
+            let error = OperationError(error)
+            return endByWork(error) { conclude(.failure(error)) }
+        }
     }
 
     /// Ends what was delivered. Without a delivery it ends with `.abandoned`: a missing value is never an ending.
     @discardableResult
+    @inlinable
     public nonisolated final func finish() -> Bool {
         guard let value else { return finish(.failure(OperationError.abandoned)) }
         return finish(.success(value))
@@ -69,12 +72,15 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
     // MARK: For everybody
 
     /// The value, once it was delivered or the operation finished with it. Those who depend on the operation read it here.
+    @inlinable
     public nonisolated final var value: Value? { audience.withLock { $0.value } }
 
     /// Those who wait and those who follow.
+    @inlinable
     public nonisolated final var waiterCount: Int { audience.withLock { $0.seats.count } }
 
     /// How many may wait and follow at the same time. Joining beyond it is refused with `.full`.
+    @inlinable
     public nonisolated final var waiterLimit: Int {
         get { audience.withLock { $0.limit } }
         set { audience.withLock { $0.limit = newValue } }
@@ -82,6 +88,7 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
 
     /// What happens when the last one leaves. May change at any time; it counts at the moment of leaving, so after setting `.cancel`
     /// call `cancelIfUnattended()` where the last one may be gone already.
+    @inlinable
     public nonisolated final var lastLeavePolicy: LastLeavePolicy {
         get { audience.withLock { $0.lastLeavePolicy } }
         set { audience.withLock { $0.lastLeavePolicy = newValue } }
@@ -95,6 +102,7 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
     }
 
     /// Lets one more wait for it.
+    @inlinable
     public nonisolated final func join(_ waiter: Waiter<Value>) -> Joining {
         let joining = audience.withLock { $0.join(waiter) }
         switch joining {
@@ -132,12 +140,14 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
     /// Lets nobody in any more: the next `enqueue` for its identifier starts a new operation. Those who wait stay. True when this call
     /// closed it.
     @discardableResult
+    @inlinable
     public nonisolated final func close() -> Bool {
         audience.withLock { $0.close() }
     }
 
     /// Cancels it when nobody waits for it or follows it, as one step: nobody can join in between.
     @discardableResult
+    @inlinable
     public nonisolated final func cancelIfUnattended() -> Bool {
         audience.withLock { $0.endIfEmpty() } && cancel()
     }
@@ -187,7 +197,7 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
     }
 
     private nonisolated final func follow(_ operation: CoalescibleOperation<Value>, token: WaiterToken) {
-        source.withLock { $0 = Source(operation: operation, token: token) }
+        source.withLock { $0 = OperationSource(operation: operation, token: token) }
         operation.whenEnded { [weak operation] outcome in
             if let value = operation?.value { self.deliver(value) }
             if let outcome { self.finish(.failure(outcome)) } else { self.finish() }
@@ -201,9 +211,12 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
             defer { source = nil }
             return source
         }
-        if let source { source.operation?.leave(source.token) }
+        if let source { source.operation?.endStay(source.token) }
     }
 
+    nonisolated override func endStay(_ token: WaiterToken) { leave(token) }
+
+    @usableFromInline
     nonisolated override var isReplaceable: Bool { audience.withLock { $0.isLive && $0.isClosed } }
 
     @discardableResult
@@ -211,19 +224,28 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
         end(error, by: .outside) { conclude(.failure(error)) }
     }
 
-    private nonisolated final func conclude(_ result: Result<Value, OperationError>) -> WakeUps {
+    @inlinable
+    nonisolated final func conclude(_ result: Result<Value, OperationError>) -> WakeUps {
         wakeUps(for: audience.withLock { $0.end(result) })
     }
 
-    private nonisolated final func wakeUps(for callbacks: [Callback<Value>]) -> WakeUps {
-        let released = callbacks.count { $0.isReleased }
-        if released > 0 { state.withLock { $0.custodian }?.waitersReleased(released) }
+    @inlinable
+    nonisolated final func wakeUps(for callbacks: Callbacks<Value>) -> WakeUps {
+        if callbacks.released > 0 { countReleased(callbacks.released) }
         return WakeUps(callbacks)
     }
 }
 
+/// The operation that executes for another one.
+@usableFromInline
+struct OperationSource: Sendable {
+    // Weak: that one keeps this one alive, which has waiters to serve.
+    weak var operation: Operation?
+    let token: WaiterToken
+}
+
 extension Waiter {
-    @usableFromInline
+    @inlinable
     func callBack(with value: Value) {
         queue.enqueue { [handler] in handler(.success(value)) }
     }

@@ -98,10 +98,10 @@ extension OperationQueueManager {
                 case .refused: overtakes = true
                 }
             }
-            guard admit() else { return .refused(.queueFull, nil) }
+            guard gate.admit() else { return .refused(.queueFull, nil) }
             let operation = make()
             guard type(of: operation) == Op.self, enrol(operation, in: shard, as: name, priority: priority) else {
-                withdraw()
+                gate.withdraw()
                 return .refused(.foreign, operation)
             }
             Shard.insert(operation, as: name, replacing: ended, in: &table)
@@ -172,9 +172,9 @@ extension OperationQueueManager {
                 case .refused: overtakes = true
                 }
             }
-            guard admit() else { return .refused(.queueFull, nil) }
+            guard gate.admit() else { return .refused(.queueFull, nil) }
             guard enrol(operation, in: shard, as: name, priority: priority) else {
-                withdraw()
+                gate.withdraw()
                 return .refused(.foreign, operation)
             }
             Shard.insert(operation, as: name, replacing: ended, in: &table)
@@ -188,12 +188,12 @@ extension OperationQueueManager {
     @discardableResult
     public func enqueue<Op: PlainOperation>(plain operation: Op, priority: OperationPriority = .normal) -> Enqueued<Op, Never> {
         let shard = shard(for: ObjectIdentifier(operation).hashValue)
-        guard admit() else {
+        guard gate.admit() else {
             shard.counters.refused.count()
             return .refused(.queueFull, by: nil)
         }
         guard enrol(operation, in: shard, as: nil, priority: priority) else {
-            withdraw()
+            gate.withdraw()
             shard.counters.refused.count()
             return .refused(.foreign, by: operation)
         }

@@ -1,57 +1,34 @@
-/// A manager's record of one operation in flight: under which names it can be found, and what to undo when it ends. Owned by the
-/// operation, which thereby keeps its manager alive as long as it is in flight.
-final class Enrolment<Key: Hashable & Sendable>: Operation.Custodian {
-    let manager: OperationQueueManager<Key>
+/// A manager's record of one operation in flight: what counts it, and what to undo when it ends. Part of the operation's state, so it
+/// costs no object of its own; it knows no `Key`, so that what every operation does at its end is not generic.
+@usableFromInline
+struct Enrolment: Sendable {
+    /// Takes an ended operation off one place in a manager's table.
+    @usableFromInline typealias Forget = @Sendable (Operation) -> Void
+
+    /// Who holds its slot.
+    @usableFromInline let gate: OperationGate
     /// Where it is counted.
-    let shard: Shard<Key>
-    /// Nil once the operation has ended.
-    private let names: Protected<[InFlightName<Key>]?>
+    @usableFromInline let counters: ShardCounters
+    /// Nil for an operation that nobody can find. It keeps the manager alive.
+    @usableFromInline let forget: Forget?
+    /// The same for its aliases.
+    @usableFromInline var forgetAliases: [Forget] = []
 
-    init(manager: OperationQueueManager<Key>, shard: Shard<Key>, name: InFlightName<Key>?) {
-        self.manager = manager
-        self.shard = shard
-        names = Protected(name.map { [$0] } ?? [])
+    @inlinable
+    init(gate: OperationGate, counters: ShardCounters, forget: Forget?) {
+        self.gate = gate
+        self.counters = counters
+        self.forget = forget
     }
 
-    /// The class it is filed under; nil for a plain operation.
-    var kind: ObjectIdentifier? {
-        names.withLock { $0?.first?.kind }
-    }
-
-    /// Remembers to remove `name`. False when the end has come already: the caller removes it.
-    func add(_ name: InFlightName<Key>) -> Bool {
-        names.withLock { names in
-            names?.append(name)
-            return names != nil
-        }
-    }
-
-    func operationIsReady(_ operation: Operation) {
-        manager.operationIsReady(operation)
-    }
-
+    /// It has ended: from now on nobody may find it. Never under a lock.
     func forget(_ operation: Operation, outcome: OperationError?) {
         switch outcome {
-        case nil: shard.counters.finished.count()
-        case .cancelled: shard.counters.cancelled.count()
-        case .released, .abandoned, .failed, .dependency: shard.counters.failed.count()
+        case nil: counters.finished.count()
+        case .cancelled: counters.cancelled.count()
+        case .released, .abandoned, .failed, .dependency: counters.failed.count()
         }
-        let names = names.withLock { names in
-            defer { names = nil }
-            return names ?? []
-        }
-        for name in names { manager.shard(for: name.hash).remove(operation, from: name) }
-    }
-
-    func releaseSlot(of operation: Operation) {
-        manager.releaseSlot(of: operation)
-    }
-
-    func priorityRaised(of operation: Operation) {
-        manager.priorityRaised(of: operation)
-    }
-
-    func waitersReleased(_ count: Int) {
-        shard.counters.released.count(count)
+        forget?(operation)
+        for forget in forgetAliases { forget(operation) }
     }
 }

@@ -51,7 +51,7 @@ final class Shard<Key: Hashable & Sendable>: Sendable {
     init() {}
 
     /// Puts a new operation in the place of the one there, if any. It begins only when those that have ended there are gone.
-    @usableFromInline
+    @inlinable
     static func insert(_ operation: Operation, as name: InFlightName<Key>, replacing ended: Operation?, in table: inout Table) {
         var entry = InFlightEntry(operation)
         entry.predecessors = table[name]?.predecessors ?? []
@@ -61,6 +61,7 @@ final class Shard<Key: Hashable & Sendable>: Sendable {
     }
 
     /// It is gone. Whoever has its place by now keeps it; those still being stopped before it get it back.
+    @inlinable
     func remove(_ operation: Operation, from name: InFlightName<Key>) {
         table.withLock { table in
             guard var entry = table[name] else { return }

@@ -10,21 +10,10 @@ public import Synchronization
 /// is ever held while the other is taken, nor while anything of a subclass, handler or observer runs.
 @ThreadSafe
 open class Operation {
-    /// Who keeps it in flight: the manager's record of it. All calls come without a lock held.
-    protocol Custodian: AnyObject, Sendable {
-        /// Its dependencies are met; call `begin()` when there is room.
-        nonisolated func operationIsReady(_ operation: Operation)
-        /// It ended: from now on nobody may find it.
-        nonisolated func forget(_ operation: Operation, outcome: OperationError?)
-        /// It is over and done with: its slot is free.
-        nonisolated func releaseSlot(of operation: Operation)
-        nonisolated func priorityRaised(of operation: Operation)
-        nonisolated func waitersReleased(_ count: Int)
-    }
-
     struct State: Sendable {
         var lifecycle = Lifecycle()
-        var custodian: (any Custodian)?
+        /// Its manager's record of it, from `adopt` to the end.
+        var enrolment: Enrolment?
         var observers: [OperationObserver] = []
         /// Called with the outcome when it has ended.
         var sequels: [@Sendable (OperationError?) -> Void] = []
@@ -40,6 +29,7 @@ open class Operation {
     nonisolated let state = Protected(State())
     @usableFromInline nonisolated let priorityLevel: Atomic<UInt8>
 
+    @usableFromInline
     nonisolated init() {
         priorityLevel = Atomic(OperationPriority.background.rawValue)
     }
@@ -87,7 +77,7 @@ open class Operation {
     @usableFromInline
     nonisolated final func raisePrioritySlow(to priority: OperationPriority) {
         priorityLevel.max(priority.rawValue, ordering: .relaxed)
-        state.withLock { $0.custodian }?.priorityRaised(of: self)
+        state.withLock { $0.enrolment?.gate }?.priorityRaised(of: self)
     }
 
     /// Runs it without a manager, as soon as its dependencies are met. Does nothing when it was started or ended before.
@@ -115,14 +105,30 @@ open class Operation {
 
     // MARK: The steps of its life
 
-    /// False when it already has a custodian or is no longer fresh.
-    nonisolated final func adopt(by custodian: any Custodian, observers: [OperationObserver]) -> Bool {
+    /// False when it already has a manager or is no longer fresh.
+    @usableFromInline
+    nonisolated final func adopt(_ enrolment: Enrolment, observers: [OperationObserver]) -> Bool {
         state.withLock { state in
-            guard state.custodian == nil, state.lifecycle.isFresh else { return false }
-            state.custodian = custodian
-            state.observers += observers
+            guard state.enrolment == nil, state.lifecycle.isFresh else { return false }
+            state.enrolment = enrolment
+            if !observers.isEmpty { state.observers += observers }
             return true
         }
+    }
+
+    /// Calls `forget` too when it ends. False when it has ended already, or is of no manager with that gate.
+    @usableFromInline
+    nonisolated final func addAlias(in gate: OperationGate, forget: @escaping Enrolment.Forget) -> Bool {
+        state.withLock { state in
+            guard state.enrolment?.gate === gate else { return false }
+            state.enrolment?.forgetAliases.append(forget)
+            return true
+        }
+    }
+
+    @usableFromInline
+    nonisolated final func isEnrolled(in gate: OperationGate) -> Bool {
+        state.withLock { $0.enrolment?.gate === gate }
     }
 
     @usableFromInline
@@ -131,9 +137,9 @@ open class Operation {
     }
 
     nonisolated final func becameReady() {
-        let (custodian, observers) = state.withLock { ($0.custodian, $0.observers) }
+        let (gate, observers) = state.withLock { ($0.enrolment?.gate, $0.observers) }
         tell(observers, .ready)
-        if let custodian { custodian.operationIsReady(self) } else { begin() }
+        if let gate { gate.operationIsReady(self) } else { begin() }
     }
 
     /// Calls `execute()` unless it has ended meanwhile.
@@ -188,19 +194,31 @@ open class Operation {
     ///
     /// - Returns: Who holds its slot.
     @discardableResult
-    private nonisolated final func retire(_ wakeUps: WakeUps) -> (any Custodian)? {
-        let outcome = error
-        let custodian = state.withLock { $0.custodian }
-        custodian?.forget(self, outcome: outcome)
-        let (observers, sequels) = state.withLock { state in
+    private nonisolated final func retire(_ wakeUps: WakeUps) -> OperationGate? {
+        let (outcome, enrolment) = state.withLock { state in
+            (state.lifecycle.outcome ?? nil, state.enrolment.take())
+        }
+        enrolment?.forget(self, outcome: outcome)
+        let (phase, observers, sequels) = state.withLock { state in
             state.lifecycle.retire()
-            defer { (state.observers, state.sequels, state.custodian, state.dependencies) = ([], [], nil, []) }
-            return (state.observers, state.sequels)
+            defer { (state.observers, state.sequels, state.dependencies) = ([], [], []) }
+            return (state.lifecycle.visiblePhase, state.observers, state.sequels)
         }
         wakeUps.send()
         tell(observers, phase, error: outcome)
         for sequel in sequels { sequel(outcome) }
-        return custodian
+        return enrolment?.gate
+    }
+
+    @usableFromInline
+    nonisolated final func countReleased(_ count: Int) {
+        state.withLock { $0.enrolment?.counters }?.released.count(count)
+    }
+
+    /// Its work is over: see `end`.
+    @usableFromInline
+    nonisolated final func endByWork(_ outcome: OperationError?, conclude: () -> WakeUps) -> Bool {
+        end(outcome, by: .work, conclude: conclude)
     }
 
     private nonisolated final func tell(
@@ -218,8 +236,12 @@ open class Operation {
     }
 
     /// Alive, but nobody may join it any more: another may take its place in the table.
+    @usableFromInline
     nonisolated var isReplaceable: Bool { false }
 
     /// Stops following the operation it was coalesced into.
     nonisolated func leaveSource() {}
+
+    /// Lets somebody leave who stays here for another operation.
+    nonisolated func endStay(_ token: WaiterToken) {}
 }

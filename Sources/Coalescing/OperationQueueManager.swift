@@ -40,13 +40,13 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
     }
 
     @usableFromInline let shards: [Shard<Key>]
-    private let gate: Protected<StartGate<Operation>>
-    private let observers: [OperationObserver]
+    @usableFromInline let gate: OperationGate
+    @usableFromInline let observers: [OperationObserver]
 
     public init(settings: Settings = Settings()) {
         let bits = (max(1, settings.shards) - 1).bitWidth - (max(1, settings.shards) - 1).leadingZeroBitCount
         shards = (0..<(1 << min(bits, 16))).map { _ in Shard() }
-        gate = Protected(
+        gate = OperationGate(
             StartGate(
                 maxConcurrent: settings.maxConcurrent, maxQueued: settings.maxQueued,
                 agingInterval: settings.agingInterval))
@@ -61,6 +61,7 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
     // MARK: Looking in from outside
 
     /// The operation in flight under `identifier`, if there is one of exactly this class.
+    @inlinable
     public func operation<Op: Operation>(for identifier: Key, as kind: Op.Type = Op.self) -> Op? {
         let name = InFlightName(identifier, ObjectIdentifier(kind))
         // One that has ended may still stand there while it is being stopped.
@@ -72,13 +73,13 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
 
     /// All operations that have not ended, in no order: those that run, wait, or wait for dependencies.
     public var operations: [Operation] {
-        gate.withLock { $0.members }
+        gate.read { $0.members }
     }
 
     public var snapshot: OperationQueueSnapshot {
         var snapshot = OperationQueueSnapshot()
         for shard in shards { snapshot.add(shard.counters) }
-        let (running, queued) = gate.withLock { ($0.running, $0.queued) }
+        let (running, queued) = gate.read { ($0.running, $0.queued) }
         snapshot.inFlight = running + queued
         snapshot.queued = queued
         return snapshot
@@ -93,74 +94,39 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
 
     /// Starts nothing more until `resume()`. What runs goes on; joining goes on.
     public func pause() {
-        gate.withLock { $0.isPaused = true }
+        gate.change { $0.isPaused = true }
     }
 
     public func resume() {
-        beginNext { $0.isPaused = false }
+        gate.beginNext { $0.isPaused = false }
     }
 
     /// May change at any time. Lowering it stops nothing that runs.
     public var maxConcurrent: Int {
-        get { gate.withLock { $0.maxConcurrent } }
-        set { beginNext { $0.maxConcurrent = newValue } }
+        get { gate.read { $0.maxConcurrent } }
+        set { gate.beginNext { $0.maxConcurrent = newValue } }
     }
 
     /// May change at any time.
     public var maxQueued: Int {
-        get { gate.withLock { $0.maxQueued } }
-        set { gate.withLock { $0.maxQueued = newValue } }
+        get { gate.read { $0.maxQueued } }
+        set { gate.change { $0.maxQueued = newValue } }
     }
 
-    // MARK: The gate
-
-    /// Makes a change to the gate, then begins whoever may start because of it.
-    private func beginNext(after change: (inout StartGate<Operation>) -> Void) {
-        var next = gate.withLock { gate in
-            change(&gate)
-            return gate.next()
-        }
-        while let operation = next {
-            let isOver = operation.begin()
-            next = gate.withLock { gate in
-                if isOver { gate.leave(operation) }
-                return gate.next()
-            }
-        }
-    }
-
-    func operationIsReady(_ operation: Operation) {
-        beginNext { $0.submit(operation, priority: operation.priority) }
-    }
-
-    func releaseSlot(of operation: Operation) {
-        beginNext { $0.leave(operation) }
-    }
-
-    func priorityRaised(of operation: Operation) {
-        gate.withLock { $0.raise(operation, to: operation.priority) }
-    }
-
-    @usableFromInline
-    func admit() -> Bool {
-        gate.withLock { $0.admit() }
-    }
-
-    @usableFromInline
-    func withdraw() {
-        gate.withLock { $0.withdraw() }
-    }
+    // MARK: Letting in
 
     /// Makes `operation` one of this manager's. False when it is not a fresh one. Call `submit()` on it next, without a lock.
-    @usableFromInline
+    @inlinable
     func enrol(
         _ operation: Operation, in shard: Shard<Key>, as name: InFlightName<Key>?, priority: OperationPriority
     ) -> Bool {
-        guard operation.adopt(by: Enrolment(manager: self, shard: shard, name: name), observers: observers) else {
-            return false
-        }
+        // Strong: operations in flight keep their manager alive.
+        var forget: Enrolment.Forget?
+        if let name { forget = { self.shard(for: name.hash).remove($0, from: name) } }
+        let enrolment = Enrolment(gate: gate, counters: shard.counters, forget: forget)
+        guard operation.adopt(enrolment, observers: observers) else { return false }
         operation.raisePriority(to: priority)
-        gate.withLock { $0.enter(operation) }
+        gate.enter(operation)
         shard.counters.led.count()
         return true
     }
@@ -172,11 +138,10 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
     /// - Returns: False when it has ended or is not of this manager, or when another operation that still takes waiters has
     ///   that identifier.
     @discardableResult
+    @inlinable
     public func addAlias<Value>(_ operation: CoalescibleOperation<Value>, for identifier: Key) -> Bool {
-        guard let enrolment = operation.state.withLock({ $0.custodian }) as? Enrolment<Key>, enrolment.manager === self,
-            let kind = enrolment.kind
-        else { return false }
-        let name = InFlightName(identifier, kind)
+        guard operation.isEnrolled(in: gate) else { return false }
+        let name = InFlightName(identifier, ObjectIdentifier(type(of: operation)))
         let shard = shard(for: name.hash)
         let isEntered = shard.table.withLock { table in
             guard let current = table[name]?.operation else {
@@ -189,7 +154,7 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
         }
         guard isEntered else { return false }
         // Ended between the two steps: then nobody else would take the alias away.
-        guard enrolment.add(name) else {
+        guard operation.addAlias(in: gate, forget: { shard.remove($0, from: name) }) else {
             shard.remove(operation, from: name)
             return false
         }

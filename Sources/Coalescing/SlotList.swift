@@ -87,12 +87,14 @@ struct SlotList<Element> {
     }
 
     /// The one that has been here longest.
+    @inlinable
     var front: (token: Token, element: Element)? {
         guard first != Self.none, let element = slots[Int(first)].element else { return nil }
         return (Token(index: UInt32(truncatingIfNeeded: first), stay: slots[Int(first)].stay), element)
     }
 
     /// Visits everyone in order. Whoever `body` returns nil for leaves; for the others the element is replaced.
+    @inlinable
     mutating func update(_ body: (Element) -> Element?) {
         var index = first
         while index != Self.none {

@@ -2,46 +2,87 @@
 @usableFromInline
 struct Callback<Value: Sendable>: Sendable {
     // The whole waiter, so that nothing a user's closure holds is let go of under the lock that made this.
-    let waiter: Waiter<Value>
-    let result: Result<Value, OperationError>
+    @usableFromInline let waiter: Waiter<Value>
+    @usableFromInline let result: Result<Value, OperationError>
 
+    @inlinable
     init(_ waiter: Waiter<Value>, _ result: Result<Value, OperationError>) {
         self.waiter = waiter
         self.result = result
     }
 
-    var queue: any CallbackQueue { waiter.queue }
+    @inlinable var queue: any CallbackQueue { waiter.queue }
 
+    @inlinable
     func call() { waiter.handler(result) }
+}
 
-    var isReleased: Bool {
-        if case .failure(.released) = result { true } else { false }
+/// The handlers that one event owes, in the order in which their waiters joined.
+@usableFromInline
+struct Callbacks<Value: Sendable>: Sendable {
+    /// Beside the others, because most operations have one waiter: then there is no array.
+    @usableFromInline var first: Callback<Value>?
+    @usableFromInline var others: [Callback<Value>] = []
+    /// Those among them that are told `.released`.
+    @usableFromInline var released = 0
+
+    @inlinable
+    init() {}
+
+    @inlinable
+    mutating func append(_ callback: Callback<Value>, isReleased: Bool = false) {
+        if isReleased { released += 1 }
+        if first == nil { first = callback } else { others.append(callback) }
     }
 }
 
 /// The callbacks of one event, one `enqueue` for each queue however many waiters live there. They are called there in the order in
 /// which they joined.
+@usableFromInline
 struct WakeUps: Sendable {
-    private struct Batch: Sendable {
-        let queue: any CallbackQueue
-        let run: @Sendable () -> Void
+    @usableFromInline
+    struct Batch: Sendable {
+        @usableFromInline let queue: any CallbackQueue
+        @usableFromInline let run: @Sendable () -> Void
+
+        @inlinable
+        init(queue: any CallbackQueue, run: @escaping @Sendable () -> Void) {
+            self.queue = queue
+            self.run = run
+        }
     }
 
-    private var batches: [Batch] = []
+    /// Beside the others for the same reason as in `Callbacks`.
+    @usableFromInline var first: Batch?
+    @usableFromInline var others: [Batch] = []
 
-    static var none: WakeUps { WakeUps() }
+    @inlinable static var none: WakeUps { WakeUps() }
 
-    private init() {}
+    @inlinable
+    init() {}
 
-    init<Value>(_ callbacks: [Callback<Value>]) {
+    @inlinable
+    init<Value>(_ callbacks: Callbacks<Value>) {
         guard let first = callbacks.first else { return }
-        if callbacks.allSatisfy({ $0.queue === first.queue }) {
-            batches = [Self.batch(of: callbacks, on: first.queue)]
+        if callbacks.others.isEmpty {
+            self.first = Batch(queue: first.queue) { first.call() }
+        } else {
+            add(first, callbacks.others)
+        }
+    }
+
+    @inlinable
+    mutating func add<Value>(_ first: Callback<Value>, _ others: [Callback<Value>]) {
+        if others.allSatisfy({ $0.queue === first.queue }) {
+            self.first = Batch(queue: first.queue) {
+                first.call()
+                for callback in others { callback.call() }
+            }
             return
         }
-        var places: [ObjectIdentifier: Int] = [:]
-        var groups: [[Callback<Value>]] = []
-        for callback in callbacks {
+        var places: [ObjectIdentifier: Int] = [ObjectIdentifier(first.queue): 0]
+        var groups: [[Callback<Value>]] = [[first]]
+        for callback in others {
             let place = places[ObjectIdentifier(callback.queue), default: groups.count]
             if place == groups.count {
                 places[ObjectIdentifier(callback.queue)] = place
@@ -49,20 +90,17 @@ struct WakeUps: Sendable {
             }
             groups[place].append(callback)
         }
-        batches = groups.compactMap { group in group.first.map { Self.batch(of: group, on: $0.queue) } }
-    }
-
-    private static func batch<Value>(of callbacks: [Callback<Value>], on queue: any CallbackQueue) -> Batch {
-        if callbacks.count == 1, let only = callbacks.first {
-            return Batch(queue: queue) { only.call() }
-        }
-        return Batch(queue: queue) {
-            for callback in callbacks { callback.call() }
+        self.others = groups.map { group in
+            Batch(queue: group[0].queue) {
+                for callback in group { callback.call() }
+            }
         }
     }
 
     /// Never under a lock: an inline queue calls the handlers here and now.
+    @usableFromInline
     func send() {
-        for batch in batches { batch.queue.enqueue(batch.run) }
+        if let first { first.queue.enqueue(first.run) }
+        for batch in others { batch.queue.enqueue(batch.run) }
     }
 }

@@ -1,0 +1,64 @@
+/// A manager's start gate under its lock, and the beginning of those it lets through.
+@usableFromInline
+final class OperationGate: Sendable {
+    private let gate: Protected<StartGate<Operation>>
+
+    init(_ gate: StartGate<Operation>) {
+        self.gate = Protected(gate)
+    }
+
+    func read<Answer: Sendable>(_ question: (StartGate<Operation>) -> Answer) -> Answer {
+        gate.withLock { question($0) }
+    }
+
+    /// Makes a change to the gate, then begins whoever may start because of it.
+    func beginNext(after change: (inout StartGate<Operation>) -> Void) {
+        var next = gate.withLock { gate in
+            change(&gate)
+            return gate.next()
+        }
+        while let operation = next {
+            let isOver = operation.begin()
+            next = gate.withLock { gate in
+                if isOver { gate.leave(operation) }
+                return gate.next()
+            }
+        }
+    }
+
+    func change(_ change: (inout StartGate<Operation>) -> Void) {
+        gate.withLock { change(&$0) }
+    }
+
+    /// Reserves a place for an operation that is about to enter. False when there is none.
+    @usableFromInline
+    func admit() -> Bool {
+        gate.withLock { $0.admit() }
+    }
+
+    /// Gives back what `admit` reserved.
+    @usableFromInline
+    func withdraw() {
+        gate.withLock { $0.withdraw() }
+    }
+
+    /// The one the place was reserved for.
+    @usableFromInline
+    func enter(_ operation: Operation) {
+        gate.withLock { $0.enter(operation) }
+    }
+
+    /// Its dependencies are met.
+    func operationIsReady(_ operation: Operation) {
+        beginNext { $0.submit(operation, priority: operation.priority) }
+    }
+
+    /// It is over and done with.
+    func releaseSlot(of operation: Operation) {
+        beginNext { $0.leave(operation) }
+    }
+
+    func priorityRaised(of operation: Operation) {
+        gate.withLock { $0.raise(operation, to: operation.priority) }
+    }
+}
