@@ -33,6 +33,9 @@ public struct ByteSlice: Sendable {
         self.init(copying: Array(text.utf8).span)
     }
 
+    /// No bytes, in a chunk that all share.
+    public static let empty = ByteSlice(Chunk(capacity: 0), 0..<0)
+
     @inlinable public var count: Int { Int(length) }
     @inlinable public var isEmpty: Bool { length == 0 }
 

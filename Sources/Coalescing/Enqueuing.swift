@@ -77,6 +77,41 @@ extension OperationQueueManager {
             prepare: task.addDependencies)
     }
 
+    /// Starts an operation that is for its one waiter alone: nobody finds or joins it, so it takes no place in the table. It counts against
+    /// the limit, waits its turn, and is among `operations` like every other.
+    ///
+    /// - Parameter make: a new operation, not yet started. Called only when there is room, without a lock.
+    @inlinable
+    public func enqueueAlone<Op, Value>(
+        waiter: Waiter<Value>?, priority: OperationPriority = .normal, make: () -> Op
+    ) -> Enqueued<Op, Never> where Op: CoalescibleOperation<Value> {
+        guard gate.admit() else {
+            shards[0].counters.refused.count()
+            return .refused(.queueFull, by: nil)
+        }
+        let operation = make()
+        let shard = anyShard(for: operation)
+        guard enrol(operation, in: shard, as: nil, priority: priority) else {
+            gate.withdraw()
+            shard.counters.refused.count()
+            return .refused(.foreign, by: operation)
+        }
+        operation.close()
+        switch operation.audience.withLock({ $0.join(waiter, leads: true) }) {
+        case .joined(let seat):
+            operation.submit()
+            return .started(operation, operation.token(for: seat))
+        case .late(let seat, let value):
+            waiter?.callBack(with: value)
+            operation.submit()
+            return .started(operation, operation.token(for: seat))
+        case .refused(let refusal):
+            // Somebody who had it before us cancelled it.
+            shard.counters.refused.count()
+            return .refused(refusal, by: operation)
+        }
+    }
+
     /// - Parameter prepare: called with a new operation after the lock and before it may begin.
     @inlinable
     func enqueue<Op, Value, Found>(
@@ -187,7 +222,7 @@ extension OperationQueueManager {
     /// Starts work that is never shared, under the same limit and priorities.
     @discardableResult
     public func enqueue<Op: PlainOperation>(plain operation: Op, priority: OperationPriority = .normal) -> Enqueued<Op, Never> {
-        let shard = shard(for: ObjectIdentifier(operation).hashValue)
+        let shard = anyShard(for: operation)
         guard gate.admit() else {
             shard.counters.refused.count()
             return .refused(.queueFull, by: nil)

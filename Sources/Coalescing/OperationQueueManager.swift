@@ -58,6 +58,13 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
         shards[hash & (shards.count - 1)]
     }
 
+    /// Where an operation without a name is counted: any shard, but threads should not all meet in one.
+    @inlinable
+    func anyShard(for operation: Operation) -> Shard<Key> {
+        // Objects lie 16 bytes apart.
+        shard(for: Int(truncatingIfNeeded: UInt(bitPattern: ObjectIdentifier(operation)) >> 4))
+    }
+
     // MARK: Looking in from outside
 
     /// The operation in flight under `identifier`, if there is one of exactly this class.

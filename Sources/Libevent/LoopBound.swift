@@ -3,32 +3,75 @@
 /// `@unchecked Sendable` holds because `value` is read on the loop's thread alone, which is checked, and is released
 /// there: when the last reference goes elsewhere, the value is posted home first. Once the loop has ended nobody else
 /// can be touching it, and it is released where it is.
-public final class LoopBound<Value>: @unchecked Sendable {
-    public let handle: LoopHandle
-    private let box: Box
+public struct LoopBound<Value>: @unchecked Sendable {
+    @usableFromInline let home: LoopHome
 
     /// On the loop's thread.
-    public init(_ value: Value, on loop: EventLoop) {
-        precondition(loop.handle.isCurrent, "something was bound to a loop from outside of it")
-        box = Box(value)
-        handle = loop.handle
+    @inlinable
+    public init(_ value: Value, on loop: EventLoop) where Value: AnyObject {
+        home = LoopHome(value, isBoxed: false, handle: loop.handle)
     }
 
+    /// On the loop's thread. What is no object gets a box.
+    @inlinable
+    @_disfavoredOverload
+    public init(_ value: Value, on loop: EventLoop) {
+        home = LoopHome(LoopBox(value), isBoxed: true, handle: loop.handle)
+    }
+
+    @inlinable public var handle: LoopHandle { home.handle }
+
     /// On the loop's thread; anywhere else this is a bug, and stops the program.
+    @inlinable
     public var value: Value {
+        let object = home.object
+        // What `init` put in.
+        if home.isBoxed { return unsafe unsafeDowncast(object, to: LoopBox<Value>.self).value }
+        return unsafe unsafeBitCast(object, to: Value.self)
+    }
+}
+
+/// What a `LoopBound` shares with its copies. Knows no `Value`, so that making and dropping one costs no metadata.
+@usableFromInline
+final class LoopHome: @unchecked Sendable {
+    @usableFromInline let handle: LoopHandle
+    @usableFromInline let isBoxed: Bool
+    private var content: AnyObject?
+
+    @usableFromInline
+    init(_ content: AnyObject, isBoxed: Bool, handle: LoopHandle) {
+        precondition(handle.isCurrent, "something was bound to a loop from outside of it")
+        self.content = content
+        self.isBoxed = isBoxed
+        self.handle = handle
+    }
+
+    @usableFromInline
+    var object: AnyObject {
         precondition(handle.isCurrent, "something that belongs to a loop was touched outside of it")
-        guard let value = box.value else { preconditionFailure("emptied only when nobody can ask any more") }
-        return value
+        guard let content else { preconditionFailure("emptied only when nobody can ask any more") }
+        return content
     }
 
     deinit {
         guard !handle.isCurrent else { return }
-        handle.bringHome { [box] in box.value = nil }
+        // Moved, not copied: no reference may be left here that could be the last one.
+        let parcel = Parcel(content.take())
+        handle.bringHome { parcel.content = nil }
     }
 
-    /// Emptied on the loop, so that it does not matter which thread lets go of the box last.
-    private final class Box: @unchecked Sendable {
-        var value: Value?
-        init(_ value: Value) { self.value = value }
+    /// Emptied on the loop, so that it does not matter which thread lets go of it last.
+    private final class Parcel: @unchecked Sendable {
+        var content: AnyObject?
+        init(_ content: consuming AnyObject?) { self.content = content }
     }
+}
+
+/// Makes an object of a value.
+@usableFromInline
+final class LoopBox<Value> {
+    @usableFromInline let value: Value
+
+    @inlinable
+    init(_ value: Value) { self.value = value }
 }

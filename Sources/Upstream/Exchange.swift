@@ -1,6 +1,6 @@
 public import Bytes
 import HTTPSemantics
-public import Libevent
+import Libevent
 import Telemetry
 
 /// One request and its response: finds a server, gets a connection, and once more if the first one was dead.
@@ -19,13 +19,14 @@ public final class Exchange {
     public let request: UpstreamRequest
     /// The server asked last.
     public private(set) var server: UpstreamServer?
-    /// The address of the server's connection, once there is one.
-    public private(set) var address: SocketAddress?
+    /// The address of the server asked last as text, once one was tried; for logs.
+    public private(set) var addressText = ByteSlice.empty
     /// Times the request was put on a connection.
     public private(set) var tries = 0
 
     private let pool: UpstreamPool
-    private weak var handler: (any ExchangeHandler)?
+    /// Until the end. Not weak: that would make every reference to the handler a slow one.
+    private var handler: (any ExchangeHandler)?
     private var state = State.new
     private var connection: UpstreamConnection?
     private var serverIndex = 0
@@ -53,6 +54,7 @@ public final class Exchange {
         state = .ended
         connection?.abandonExchange()
         connection = nil
+        handler = nil
     }
 
     // MARK: Content to the origin
@@ -98,12 +100,9 @@ public final class Exchange {
         server = pool.settings.servers[serverIndex]
         serversLeft -= 1
         if mayUseIdle, let idle = pool.takeIdle(server: serverIndex) {
-            // Not on the caller's stack, who may still be setting itself up.
             state = .connecting
             connection = idle
-            idle.reserve(for: self)
-            pool.loop.handle.post { [bound = LoopBound(self, on: pool.loop)] in bound.value.begin(isReused: true) }
-            return
+            return begin(isReused: true)
         }
         pool.resolve(server: serverIndex) { [weak self] result in self?.resolved(result) }
     }
@@ -124,10 +123,12 @@ public final class Exchange {
     private func connectToNext(after error: UpstreamError) {
         guard let next = addresses.popFirst() else { return serverFailed(error) }
         state = .connecting
-        address = next
         do throws(SystemError) {
-            connection = try UpstreamConnection(connectingTo: next, server: serverIndex, pool: pool, for: self)
+            let connection = try UpstreamConnection(connectingTo: next, server: serverIndex, pool: pool, for: self)
+            self.connection = connection
+            addressText = connection.addressText
         } catch {
+            addressText = ByteSlice(next.description)
             connectToNext(after: UpstreamError(.connect, detail: "\(next): \(error)"))
         }
     }
@@ -146,7 +147,7 @@ public final class Exchange {
     private func begin(isReused: Bool) {
         guard state == .connecting, let connection else { return }
         state = .exchanging
-        address = connection.address
+        addressText = connection.addressText
         tries += 1
         connection.begin(self, isReused: isReused, early: early)
         early = nil
@@ -180,13 +181,13 @@ public final class Exchange {
         guard state == .exchanging else { return }
         state = .ended
         connection = nil
-        handler?.exchange(self, endedWith: trailers)
+        handler.take()?.exchange(self, endedWith: trailers)
     }
 
     func upgraded(_ connection: UpstreamConnection, head: borrowing ReceivedHead) {
         state = .ended
         self.connection = nil
-        handler?.exchange(self, upgradedTo: connection, head: head)
+        handler.take()?.exchange(self, upgradedTo: connection, head: head)
     }
 
     func failed(_ error: UpstreamError) {
@@ -212,7 +213,7 @@ public final class Exchange {
         // Not on the stack of `start`.
         pool.loop.handle.post { [bound = LoopBound((self, error), on: pool.loop)] in
             let (exchange, error) = bound.value
-            exchange.handler?.exchange(exchange, failedWith: error)
+            exchange.handler.take()?.exchange(exchange, failedWith: error)
         }
     }
 }

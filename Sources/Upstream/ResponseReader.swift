@@ -26,7 +26,7 @@ struct ResponseReader {
 
     private enum Phase { case head, taking, body, ended }
 
-    private let method: Method
+    private var method: Method
     private var phase = Phase.head
     private var parser: ResponseHeadParser
     private var decoder = BodyDecoder()
@@ -40,6 +40,14 @@ struct ResponseReader {
         var limits = HeadLimits.response
         limits.maxHeadBytes = maxHeadSize
         parser = ResponseHeadParser(limits: limits, answering: method)
+    }
+
+    /// Ready for the responses to the next request; memory is kept.
+    mutating func reset(answering method: Method) {
+        self.method = method
+        phase = .head
+        seenInterim = 0
+        parser.reset(answering: method)
     }
 
     var isInBody: Bool {

@@ -127,7 +127,6 @@ extension UpstreamConnection {
         self.exchange = nil
         // Anything behind the response was not asked for: the connection's framing cannot be trusted (RFC 9112 §9.3).
         let isReusable = reader?.keepsAlive == true && requestIsSent && sendFailure == nil && (input?.isEmpty ?? true)
-        reader = nil
         giveBackInput()
         if isReusable, pool.keep(idle: self) {
             phase = .idle

@@ -22,6 +22,8 @@ public final class UpstreamConnection: Socket {
 
     let server: Int
     public let address: SocketAddress
+    /// The same as text, for logs.
+    public let addressText: ByteSlice
     let pool: UpstreamPool
     /// While leased; they hold each other until one of them ends it.
     var exchange: Exchange?
@@ -38,6 +40,7 @@ public final class UpstreamConnection: Socket {
     var sendFailure: SystemError?
 
     // Receiving
+    /// From the first exchange on.
     var reader: ResponseReader?
     var input: ByteBuffer?
     /// A piece of body that was refused, to be offered again.
@@ -50,6 +53,7 @@ public final class UpstreamConnection: Socket {
     init(connectingTo address: SocketAddress, server: Int, pool: UpstreamPool, for exchange: Exchange) throws(SystemError) {
         self.server = server
         self.address = address
+        addressText = ByteSlice(address.description)
         self.pool = pool
         self.exchange = exchange
         try super.init(connectingTo: address, on: pool.loop)
@@ -72,20 +76,18 @@ public final class UpstreamConnection: Socket {
         }
     }
 
-    func reserve(for exchange: Exchange) {
-        phase = .leased
-        self.exchange = exchange
-        deadline.clear()
-        stopReading()
-    }
-
     func begin(_ exchange: Exchange, isReused: Bool, early: OutgoingContent?) {
+        phase = .leased
         self.exchange = exchange
         self.isReused = isReused
         headRest = exchange.request.head
         outgoing = early ?? (exchange.request.content == .none ? nil : OutgoingContent())
         contentIsHeldBack = (early?.count ?? 0) >= Self.contentHighWater
-        reader = ResponseReader(method: exchange.request.method, maxHeadSize: pool.settings.maxHeadSize)
+        if reader == nil {
+            reader = ResponseReader(method: exchange.request.method, maxHeadSize: pool.settings.maxHeadSize)
+        } else {
+            reader?.reset(answering: exchange.request.method)
+        }
         hasReceivedBytes = false
         readingIsPaused = false
         sendFailure = nil

@@ -53,6 +53,6 @@ final class BodyFollowers {
             swap(&due, &group.waiting)
             groups[id] = hasEnded ? nil : group
         }
-        for follower in due { turns.run { follower.bodyGrew() } }
+        for follower in due { if turns.isMine() { follower.bodyGrew() } else { turns.put { follower.bodyGrew() } } }
     }
 }

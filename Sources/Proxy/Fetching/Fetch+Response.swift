@@ -16,7 +16,10 @@ extension Fetch: ExchangeHandler {
         buffer.appendStatusLine(head.head.status)
         buffer.appendFields(head.fields, connection: head.head.connection)
         buffer.appendLineEnd()
-        operation?.interims.append(buffer.copied(), isForLeader: head.fields.contains(.setCookie))
+        let interim = buffer.copied()
+        client?.fetch(self, received: interim)
+        // One that sets a cookie is for the leader alone, as nobody knows yet who may share the response.
+        if plan.isShared, !head.fields.contains(.setCookie) { operation?.interims.append(interim) }
     }
 
     func exchange(_ exchange: Exchange, received head: borrowing ReceivedHead) {
@@ -59,15 +62,13 @@ extension Fetch: ExchangeHandler {
         keepsWhole = willBeStored || (sharing.isForSeveral && (length ?? 0) <= worker.storage.objectLimit)
         let response = makeResponse(head, facts, length: length, keepsWhole: keepsWhole)
         self.response = response
-        operation.interims.end()
+        if plan.isShared { operation.interims.end() }
         announce(response, sharing)
         if !keepsWhole { operation.close() }
-        var fetched = FetchedResponse(
-            leader: request, response: response, source: .origin, sharing: sharing, originStatus: status.code, length: length,
-            willBeStored: willBeStored, key: ownKey, search: search, server: server)
-        fetched.hasAge = head.fields.contains(.age)
-        if facts.contains(.excludesFields) { fetched.leaderResponse = response.withHead(keptHead(head, facts, isForLeader: true)) }
-        operation.deliver(fetched)
+        let forLeader = facts.contains(.excludesFields) ? response.withHead(keptHead(head, facts, isForLeader: true)) : nil
+        operation.deliver(FetchedResponse(
+            leader: request, response: response, leaderResponse: forLeader, source: .origin, sharing: sharing, originStatus: status.code,
+            length: length, willBeStored: willBeStored, hasAge: head.fields.contains(.age), key: ownKey, search: search, server: server))
         closeIfInvalidated()
         // With content of its own, it needs its client until that is complete.
         let goesOn = !request.hasContent && (plan.isRefresh || worker.settings.coalescing.whenLastLeaves == .finish)
@@ -131,13 +132,11 @@ extension Fetch: ExchangeHandler {
     func makeResponse(
         _ head: borrowing ReceivedHead, _ facts: ResponseFacts, length: Int?, keepsWhole: Bool
     ) -> StoredResponse {
-        let loop = worker.loop
-        let bound = LoopBound(self, on: loop)
-        let handle = loop.handle
+        let bound = operation?.work ?? LoopBound(self, on: worker.loop)
         let body = GrowingBody(
             budget: worker.shared.budget, expectedLength: length,
             window: keepsWhole ? nil : worker.shared.streamingWindow
-        ) { handle.post { bound.value.bodyHasRoom() } }
+        ) { bound.handle.post { bound.value.bodyHasRoom() } }
         let rule = facts.contains(.varies) ? VaryRule(head.fields) ?? .none : .none
         let kept = keptHead(head, facts, isForLeader: plan.isTransparent && !willBeStored)
         let fields = request.fields

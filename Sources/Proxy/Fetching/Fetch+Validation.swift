@@ -67,11 +67,9 @@ extension Fetch {
             status: head.head.status, fields: head.fields, requested: sentAt, received: now, policy: request.route.policy)
         let response = makeResponse(head, facts, length: 0, keepsWhole: false).withHead(keptHead(head, facts, isForLeader: true))
         response.body.complete(trailers: nil)
-        var fetched = FetchedResponse(
+        client?.fetch(self, answers: FetchedResponse(
             leader: request, response: response, source: .origin, sharing: .nobody(.status), originStatus: head.head.status.code,
-            length: 0, willBeStored: false, key: request.sentKey, search: .default, server: server)
-        fetched.hasAge = head.fields.contains(.age)
-        client?.fetch(self, answers: fetched)
+            length: 0, willBeStored: false, hasAge: head.fields.contains(.age), key: ownKey, search: search, server: server))
         client = nil
         // The 304's own exchange ends by itself.
         exchange = nil

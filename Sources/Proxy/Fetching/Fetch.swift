@@ -10,6 +10,8 @@ import Upstream
 protocol FetchClient: AnyObject {
     /// Content that was held back went out: send more.
     func fetchTakesContent(_ fetch: Fetch)
+    /// An interim response as it goes to the client.
+    func fetch(_ fetch: Fetch, received interim: ByteSlice)
     /// The origin switched protocols; `head` is the 101 as it goes to the client.
     func fetch(_ fetch: Fetch, upgradedTo connection: UpstreamConnection, head: ByteBuffer)
     /// The origin confirmed what only this client has: it gets that answer and leaves, the others go on waiting.
@@ -28,12 +30,13 @@ protocol FetchClient: AnyObject {
 ///               └─failure→ over (stale, or failed)
 /// any ─cancel→ over
 /// ```
-final class Fetch {
+final class Fetch: DeadlineTarget {
     enum State { case new, asking, streaming, over }
 
     let request: ClientRequest
     let plan: FetchPlan
-    weak var client: (any FetchClient)?
+    /// Until either is over. Not weak: that would make every reference to the client a slow one.
+    var client: (any FetchClient)?
 
     let worker: Worker
     var state = State.new
@@ -78,6 +81,7 @@ final class Fetch {
         generation = store.generation(hash: request.key.hash)
         sentGeneration = request.isUnderVariation ? store.generation(hash: request.sentKey.hash) : generation
         (ownKey, ownGeneration) = (request.key, generation)
+        super.init()
     }
 
     // MARK: Beginning and ending
@@ -89,7 +93,7 @@ final class Fetch {
         lastProgress = worker.loop.now
         ask()
         if plan.isShared, worker.settings.coalescing.isEnabled {
-            lookForProgress(after: worker.settings.coalescing.overtakeAfter.nanoseconds)
+            lookForProgress()
         }
         for piece in early { _ = exchange?.send(piece.span) }
         if let trailers = earlyEnd { exchange?.endContent(trailers: trailers) }
@@ -110,13 +114,14 @@ final class Fetch {
         guard state != .over else { return }
         state = .over
         let operation = operation
-        operation?.interims.end()
+        if plan.isShared { operation?.interims.end() }
         release()
         if let result { operation?.finish(result) } else { operation?.finish() }
     }
 
     func release() {
-        progressTimer?.cancel()
+        progressDeadline.cancel(on: worker.loop.deadlines)
+        client = nil
         exchange = nil
         operation = nil
     }
@@ -142,21 +147,33 @@ final class Fetch {
 
     // MARK: Time
 
-    var progressTimer: Timer?
+    private var progressDeadline = LazyDeadline<Void>()
+
+    /// How long the origin may stand still, in nanoseconds. The wheel is late by up to a tick: aimed half a tick ahead, it is neither too early
+    /// nor too late on the whole.
+    private var patience: Int64 { worker.settings.coalescing.overtakeAfter.nanoseconds - DeadlineWheel.Settings.tick / 2 }
 
     /// Looks now and then whether the origin stands still.
-    func lookForProgress(after delay: Int64) {
-        progressTimer = worker.loop.schedule(after: delay) { [weak self] in self?.lookForProgress() }
+    private func lookForProgress() {
+        progressDeadline.set((), at: worker.loop.now + patience, for: self, on: worker.loop.deadlines)
     }
 
-    func lookForProgress() {
-        guard state == .asking || state == .streaming, let operation else { return }
-        let patience = worker.settings.coalescing.overtakeAfter.nanoseconds
+    override func deadlineReached(_ kind: UInt8) -> Int64? {
+        switch progressDeadline.reached(at: worker.loop.now) {
+        case .nothing: return nil
+        case .later(let time): return time
+        case .due: break
+        }
+        guard state == .asking || state == .streaming, let operation else { return nil }
         // While the readers hold it back, the origin cannot show progress.
         let stillFor = isPaused ? 0 : worker.loop.now - lastProgress
-        guard stillFor >= patience else { return lookForProgress(after: patience - stillFor) }
-        // Those who wait stay; whoever comes now starts anew.
-        if operation.close() { worker.metrics.add(.coalescing(.overtaken)) }
+        if stillFor < patience {
+            progressDeadline.set((), at: worker.loop.now + patience - stillFor, for: self, on: worker.loop.deadlines)
+        } else if operation.close() {
+            // Those who wait stay; whoever comes now starts anew.
+            worker.metrics.add(.coalescing(.overtaken))
+        }
+        return nil
     }
 
     // MARK: Failing
@@ -193,5 +210,5 @@ final class Fetch {
         exchange?.cancel()
     }
 
-    var server: String { exchange?.address?.description ?? "" }
+    var server: ByteSlice { exchange?.addressText ?? .empty }
 }

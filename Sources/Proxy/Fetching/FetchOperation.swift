@@ -11,23 +11,23 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
     nonisolated let key: FetchKey
     /// Interim responses so far, and who is told of them.
     nonisolated let interims = InterimResponses()
-    private nonisolated let fetch: LoopBound<Fetch>
+    /// The fetch, for its own loop only.
+    nonisolated let work: LoopBound<Fetch>
 
-    nonisolated init(number: UInt64, key: FetchKey, fetch: LoopBound<Fetch>) {
+    nonisolated init(number: UInt64, key: FetchKey, work: LoopBound<Fetch>) {
         self.number = number
         self.key = key
-        self.fetch = fetch
+        self.work = work
         super.init(identifier: key)
     }
 
     nonisolated override func execute() {
-        fetch.handle.post { [self] in fetch.value.begin(for: self) }
+        // Nothing is reported from inside `begin`, so it needs no turn of the loop.
+        if work.handle.isCurrent { return work.value.begin(for: self) }
+        work.handle.post { [self] in work.value.begin(for: self) }
     }
 
     nonisolated override func cancelWork() {
-        fetch.handle.post { [self] in fetch.value.cancel() }
+        work.handle.post { [self] in work.value.cancel() }
     }
-
-    /// The fetch, on its own loop only.
-    nonisolated var work: Fetch { fetch.value }
 }

@@ -2,8 +2,8 @@ import Bytes
 import HTTPSemantics
 import Storage
 
-/// What a fetch gives its waiters when the response's head is there: the body may still be arriving.
-struct FetchedResponse: Sendable {
+/// What a fetch gives its waiters when the response's head is there: the body may still be arriving. One object for all of them.
+final class FetchedResponse: Sendable {
     enum Source: Sendable {
         /// The origin's own response.
         case origin
@@ -17,7 +17,7 @@ struct FetchedResponse: Sendable {
     let leader: ClientRequest
     let response: StoredResponse
     /// The same with the fields that only the leader may see (RFC 9111 §5.2.2.4, §5.2.2.7), where there are any.
-    var leaderResponse: StoredResponse?
+    let leaderResponse: StoredResponse?
     let source: Source
     let sharing: Sharing
     /// The origin's status, 304 after a validation; 0 when there was none.
@@ -27,13 +27,32 @@ struct FetchedResponse: Sendable {
     /// Whether it will be stored once complete.
     let willBeStored: Bool
     /// Whether it came with an `Age`: then it was not made for this request, and its age is told (RFC 9111 §5.1).
-    var hasAge = false
+    let hasAge: Bool
     /// The key under which the response belongs.
     let key: CacheKey
     /// Which queries it is for besides its own.
     let search: NoVarySearch
     /// The address of the server that answered, as text.
-    let server: String
+    let server: ByteSlice
+
+    init(
+        leader: ClientRequest, response: StoredResponse, leaderResponse: StoredResponse? = nil, source: Source, sharing: Sharing,
+        originStatus: UInt16, length: Int?, willBeStored: Bool, hasAge: Bool = false, key: CacheKey,
+        search: NoVarySearch, server: ByteSlice
+    ) {
+        self.leader = leader
+        self.response = response
+        self.leaderResponse = leaderResponse
+        self.source = source
+        self.sharing = sharing
+        self.originStatus = originStatus
+        self.length = length
+        self.willBeStored = willBeStored
+        self.hasAge = hasAge
+        self.key = key
+        self.search = search
+        self.server = server
+    }
 
     /// What `request` gets of it.
     func response(for request: ClientRequest) -> StoredResponse {

@@ -1,22 +1,16 @@
 import Bytes
 import Coalescing
 
-/// The 1xx responses of one fetch, for everybody who waits for it, in order; who joins later gets those that came before
-/// (RFC 9110 §15.2, RFC 8297). One that sets a cookie is for the leader alone, as nobody knows yet who may share the response.
-final class InterimResponses: Sendable {
-    private struct Interim: Sendable {
-        let head: ByteSlice
-        let isForLeader: Bool
-    }
-
+/// The 1xx responses of one fetch, for everybody who joined it, in order; who joins later gets those that came before
+/// (RFC 9110 §15.2, RFC 8297). The leader is told by its fetch.
+struct InterimResponses: ~Copyable, Sendable {
     private struct Observer: Sendable {
         let queue: any CallbackQueue
-        let leads: Bool
         let tell: @Sendable (ByteSlice) -> Void
     }
 
     private struct State: Sendable {
-        var responses: [Interim] = []
+        var responses: [ByteSlice] = []
         var observers: [UInt64: Observer] = [:]
         var lastID: UInt64 = 0
         var hasEnded = false
@@ -26,14 +20,14 @@ final class InterimResponses: Sendable {
 
     /// `tell` is called on `queue` with each response as it is to be sent, those already there first.
     /// - Returns: what `leave` takes.
-    func observe(on queue: any CallbackQueue, leads: Bool, _ tell: @escaping @Sendable (ByteSlice) -> Void) -> UInt64 {
-        let (id, missed) = state.withLock { state -> (UInt64, [Interim]) in
+    func observe(on queue: any CallbackQueue, _ tell: @escaping @Sendable (ByteSlice) -> Void) -> UInt64 {
+        let (id, missed) = state.withLock { state -> (UInt64, [ByteSlice]) in
             guard !state.hasEnded else { return (0, []) }
             state.lastID += 1
-            state.observers[state.lastID] = Observer(queue: queue, leads: leads, tell: tell)
-            return (state.lastID, state.responses.filter { leads || !$0.isForLeader })
+            state.observers[state.lastID] = Observer(queue: queue, tell: tell)
+            return (state.lastID, state.responses)
         }
-        if !missed.isEmpty { queue.enqueue { for interim in missed { tell(interim.head) } } }
+        if !missed.isEmpty { queue.enqueue { for interim in missed { tell(interim) } } }
         return id
     }
 
@@ -42,11 +36,11 @@ final class InterimResponses: Sendable {
         state.withLock { state in _ = state.observers.removeValue(forKey: id) }
     }
 
-    func append(_ head: ByteSlice, isForLeader: Bool) {
+    func append(_ head: ByteSlice) {
         let observers = state.withLock { state -> [Observer] in
             guard !state.hasEnded else { return [] }
-            state.responses.append(Interim(head: head, isForLeader: isForLeader))
-            return state.observers.values.filter { $0.leads || !isForLeader }
+            state.responses.append(head)
+            return Array(state.observers.values)
         }
         for observer in observers { observer.queue.enqueue { observer.tell(head) } }
     }

@@ -13,16 +13,18 @@ final class Turns {
 
     init(loop: EventLoop) { self.loop = loop }
 
-    /// Runs `job` now, or in its turn when many came before it in this iteration.
-    func run(_ job: @escaping () -> Void) {
-        guard waiting.isEmpty, served < Self.turn else {
-            if waiting.isEmpty { goOnLater() }
-            waiting.append(job)
-            return
-        }
+    /// Whether the caller may be served on the spot; if not, it is `put` off.
+    func isMine() -> Bool {
+        guard waiting.isEmpty, served < Self.turn else { return false }
         if served == 0 { loop.afterBatch { [self] in served = 0 } }
         served += 1
-        job()
+        return true
+    }
+
+    /// Serves it in a later turn.
+    func put(_ job: @escaping () -> Void) {
+        if waiting.isEmpty { goOnLater() }
+        waiting.append(job)
     }
 
     private func goOnLater() {

@@ -32,7 +32,7 @@ extension Worker {
         }
         record.version = ProtocolVersion(head.version)
         count(head.method, record)
-        append(record, head, fields.view, client: client, server: "")
+        append(record, head, fields.view, client: client, server: .empty)
     }
 
     /// A hit, while its head still stands in the buffer.
@@ -41,7 +41,7 @@ extension Worker {
         record.version = ProtocolVersion(head.version)
         record.verdict = .hit
         count(head.method, record)
-        append(record, head, fields, client: client, server: "")
+        append(record, head, fields, client: client, server: .empty)
     }
 
     private func makeRecord(status: UInt16, began: Int64, firstByte: Int64, bodyBytes: UInt64) -> TransactionRecord {
@@ -62,14 +62,13 @@ extension Worker {
         if let firstByte = record.firstByte { latency.record(record.verdict, firstByte: firstByte, total: record.duration) }
     }
 
-    private func append(_ record: TransactionRecord, _ head: RequestHead, _ fields: FieldView, client: ByteSlice, server: String) {
+    private func append(_ record: TransactionRecord, _ head: RequestHead, _ fields: FieldView, client: ByteSlice, server: ByteSlice) {
         guard let ring else { return }
         let bytes = fields.bytes
-        let upstream = Array(server.utf8)
         let outcome = ring.append(
             record, client: client.span, method: bytes.extracting(head.methodRange.range),
             host: bytes.extracting(head.authority.range), target: bytes.extracting(head.target.whole.range),
-            referer: fields.firstValue(of: .referer), userAgent: fields.firstValue(of: .userAgent), upstream: upstream.span)
+            referer: fields.firstValue(of: .referer), userAgent: fields.firstValue(of: .userAgent), upstream: server.span)
         if outcome == .keptAtMark { logIsAtMark() }
     }
 

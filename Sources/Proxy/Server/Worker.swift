@@ -189,9 +189,10 @@ final class Worker {
 
     func fetches(of request: ClientRequest) -> OperationQueueManager<FetchKey> { request.route.origin.fetches }
 
-    func makeFetch(_ request: ClientRequest, _ plan: FetchPlan) -> FetchOperation {
+    func makeFetch(_ request: ClientRequest, _ plan: FetchPlan, client: (any FetchClient)?) -> FetchOperation {
         let fetch = Fetch(request, plan: plan, worker: self)
-        let operation = FetchOperation(number: shared.nextOperation(), key: plan.key, fetch: LoopBound(fetch, on: loop))
+        fetch.client = client
+        let operation = FetchOperation(number: shared.nextOperation(), key: plan.key, work: LoopBound(fetch, on: loop))
         operation.waiterLimit = settings.coalescing.maxWaiters
         let goesOn = plan.isRefresh || (plan.isShared && settings.coalescing.whenLastLeaves == .finish)
         operation.lastLeavePolicy = goesOn ? .goOn : .cancel

@@ -1,3 +1,4 @@
+import Bytes
 import Coalescing
 import HTTPSemantics
 import Telemetry
@@ -22,7 +23,7 @@ struct Provenance {
     /// Whether the response was not made for this request, so that its age is told (RFC 9111 §5.1).
     var tellsAge = false
     /// The address of the server that answered, as text.
-    var server = ""
+    var server = ByteSlice.empty
 
     init(_ verdict: Verdict) { self.verdict = verdict }
 

@@ -53,7 +53,8 @@ final class Transaction: DeadlineTarget {
     private var looks = 0
     private var mustGoAlone = false
     private var stale: StoredResponse?
-    private var ownFetch: Fetch?
+    /// The fetch that this request led.
+    private var ledFetch: Fetch?
     private var contentIsHeldBack = false
     private var interimObserver: UInt64 = 0
     private var deadline = LazyDeadline<Void>()
@@ -72,12 +73,12 @@ final class Transaction: DeadlineTarget {
         deadline.cancel(on: worker.loop.deadlines)
         switch state {
         case .waiting(let operation, let token), .responding(let operation?, let token):
-            operation.interims.leave(interimObserver)
+            if interimObserver != 0 { operation.interims.leave(interimObserver) }
             operation.leave(token)
         case .new, .responding(nil, _), .over: break
         }
         state = .over
-        ownFetch = nil
+        stopLeading()
     }
 
     /// The last byte of the response is with the kernel, or will never be.
@@ -113,16 +114,21 @@ final class Transaction: DeadlineTarget {
             worker.noteOverload()
             return boundExceeded("memory-full")
         }
-        let waiter = waiter(for: plan)
-        let store = worker.shared.store
-        let result = worker.fetches(of: request).enqueue(
-            plan.key, waiter: waiter, priority: .normal,
-            unless: { () -> Changed? in
-                guard plan.isShared, store.resource(request.key) != seen || worker.hasLearnt(about: request) else { return nil }
-                return .lookAgain
-            },
-            make: { worker.makeFetch(request, plan) })
         provenance.forwarded = plan.reason
+        let waiter = waiter()
+        let fetches = worker.fetches(of: request)
+        guard plan.isShared else {
+            return enqueued(fetches.enqueueAlone(waiter: waiter, make: { worker.makeFetch(request, plan, client: self) }), .alone)
+        }
+        let store = worker.shared.store
+        let result = fetches.enqueue(
+            plan.key, waiter: waiter, priority: .normal,
+            unless: { () -> Changed? in store.resource(request.key) != seen || worker.hasLearnt(about: request) ? .lookAgain : nil },
+            make: { worker.makeFetch(request, plan, client: self) })
+        enqueued(result, .led)
+    }
+
+    private func enqueued<Found>(_ result: Enqueued<FetchOperation, Found>, _ role: Role) {
         switch result {
         case .found:
             // Somebody else's response came in between: that is progress, so this ends.
@@ -130,40 +136,34 @@ final class Transaction: DeadlineTarget {
             request = worker.keyed(request)
             look()
         case .started(let operation, let token):
-            provenance.role = plan.isShared ? .led : .alone
+            provenance.role = role
             worker.metrics.add(.coalescing(.led))
+            ledFetch = operation.work.value
             wait(for: operation, token)
-            limitWait()
-            if !plan.isShared { ownFetch = operation.work }
-            // Who has tags of its own may get an answer of its own.
-            if !plan.isShared || request.fields.present.contains(.ifNoneMatch) { operation.work.client = self }
         case .joined(let operation, let token, let late):
             provenance.role = late ? .joinedLate : .joined
             worker.metrics.add(.coalescing(late ? .joinedLate : .joined))
             wait(for: operation, token)
-            limitWait()
+            let bound = LoopBound(self, on: worker.loop)
+            interimObserver = operation.interims.observe(on: worker.loop.handle) { bound.value.received(interim: $0) }
         case .refused(let reason, let operation):
             worker.metrics.add(.coalescing(.refused))
             boundExceeded(reason.token, by: operation)
         }
     }
 
-    private func waiter(for plan: FetchPlan) -> Waiter<FetchedResponse> {
+    private func waiter() -> Waiter<FetchedResponse> {
         let bound = LoopBound(self, on: worker.loop)
         return Waiter(on: worker.loop.handle, accepts: { [request] in $0.mayServe(request) }) { result in
             let transaction = bound.value
-            transaction.worker.turns.run { transaction.received(result) }
+            let turns = transaction.worker.turns
+            if turns.isMine() { transaction.received(result) } else { turns.put { transaction.received(result) } }
         }
     }
 
     private func wait(for operation: FetchOperation, _ token: WaiterToken) {
         state = .waiting(operation, token)
         provenance.operation = operation.number
-        let bound = LoopBound(self, on: worker.loop)
-        interimObserver = operation.interims.observe(on: worker.loop.handle, leads: isLeading) { bound.value.received(interim: $0) }
-    }
-
-    private func limitWait() {
         let patience = worker.settings.coalescing.waitTimeout.nanoseconds
         deadline.set((), at: worker.loop.now + patience, for: self, on: worker.loop.deadlines)
     }
@@ -182,7 +182,7 @@ final class Transaction: DeadlineTarget {
             unless: { () -> Changed? in
                 store.resource(request.key) == resource ? nil : .lookAgain
             },
-            make: { worker.makeFetch(refreshed, plan) })
+            make: { worker.makeFetch(refreshed, plan, client: nil) })
     }
 
     // MARK: Waiting
@@ -217,6 +217,7 @@ final class Transaction: DeadlineTarget {
         mustGoAlone = alone || looks >= Self.maxLooks
         state = .new
         request = worker.keyed(request)
+        stopLeading()
         look()
     }
 
@@ -235,6 +236,17 @@ final class Transaction: DeadlineTarget {
             }
             return nil
         }
+    }
+
+    private func stopLeading() {
+        ledFetch?.client = nil
+        ledFetch = nil
+    }
+
+    /// The fetch that is for this request alone, through which its content goes.
+    private var ownFetch: Fetch? {
+        guard let ledFetch, !ledFetch.plan.isShared else { return nil }
+        return ledFetch
     }
 
     private var isLeading: Bool {
@@ -368,13 +380,14 @@ extension Transaction: FetchClient {
         client.resumeContent()
     }
 
+    func fetch(_ fetch: Fetch, received interim: ByteSlice) { received(interim: interim) }
+
     func fetch(_ fetch: Fetch, answers response: FetchedResponse) {
         guard case .waiting(let operation, let token) = state, operation.leave(token) else { return }
-        operation.interims.leave(interimObserver)
         // Before anybody hears of it: who comes then finds a fetch that goes on for others, or none.
         operation.cancelIfUnattended()
         deadline.clear()
-        ownFetch = nil
+        stopLeading()
         state = .responding(nil, .none)
         respond(response)
     }
@@ -385,7 +398,7 @@ extension Transaction: FetchClient {
         state = .responding(nil, .none)
         status = 101
         provenance.verdict = .pass
-        provenance.server = connection.address.description
+        provenance.server = connection.addressText
         client.tunnel(to: connection, head: head)
     }
 }
