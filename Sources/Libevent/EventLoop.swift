@@ -17,7 +17,7 @@ internal import Glibc
     private var wallClockMillis: Int64 = 0
 
     private var wakeUp: Watch?
-    private var batch: [LoopHandle.Job] = []
+    private var batch: [LoopHandle.Parcel] = []
     private var hooks: [() -> Void] = []
     private var isRunning = false
     private var isFinished = false
@@ -127,7 +127,7 @@ extension EventLoop {
 
     private func runTakenBatch() {
         // Jobs run and are released one by one in order; what they post lands in the mailbox, not here.
-        for job in batch { job() }
+        for parcel in batch { parcel.job() }
         // A rare burst does not hold its memory for ever.
         batch.removeAll(keepingCapacity: batch.capacity <= 4096)
     }

@@ -19,8 +19,13 @@ public final class LoopHandle: Sendable {
         case closed
     }
 
+    /// A job in a list. A closure by itself would get a wrapper, allocated, for each list it goes into.
+    struct Parcel {
+        let job: Job
+    }
+
     private struct Mail {
-        var jobs: [Job] = []
+        var jobs: [Parcel] = []
         var phase = Phase.open
     }
 
@@ -71,7 +76,7 @@ public final class LoopHandle: Sendable {
             case .closing: guard whileClosing else { return .refused }
             case .closed: return .refused
             }
-            mail.jobs.append(job)
+            mail.jobs.append(Parcel(job: job))
             return mail.jobs.count == 1 ? .first : .queued
         }
         switch receipt {
@@ -102,7 +107,7 @@ extension LoopHandle {
     func forgetStop() { stopRequested.store(false, ordering: .relaxed) }
 
     /// Exchanges what has come for the empty `batch`, whose capacity is used again.
-    func takeBatch(_ batch: inout [Job]) {
+    func takeBatch(_ batch: inout [Parcel]) {
         holdsOwnPosts.store(false, ordering: .relaxed)
         mail.withLock { swap(&$0.jobs, &batch) }
     }
@@ -113,7 +118,7 @@ extension LoopHandle {
     }
 
     /// Takes what is left into the empty `batch`; closes for good and answers false when nothing is.
-    func takeLastBatch(_ batch: inout [Job]) -> Bool {
+    func takeLastBatch(_ batch: inout [Parcel]) -> Bool {
         mail.withLock { mail in
             swap(&mail.jobs, &batch)
             if batch.isEmpty { mail.phase = .closed }

@@ -6,7 +6,13 @@ struct HeadBlockBuilder {
     private var lines: [FieldLine] = []
     private var present: FieldSet = []
 
-    init(capacity: Int) { buffer = ByteBuffer(capacity: capacity) }
+    /// - Parameters:
+    ///   - capacity: bytes that will do.
+    ///   - lines: how many will do.
+    init(capacity: Int, lines count: Int = 0) {
+        buffer = ByteBuffer(capacity: capacity)
+        lines.reserveCapacity(count)
+    }
 
     /// The line of `fields` at `index`, name and value as they stand.
     mutating func append(_ fields: FieldView, _ index: Int) {

@@ -19,7 +19,7 @@ public enum StoredFields {
     public static func head(
         keeping fields: FieldView, facts: ResponseFacts, policy: CachingPolicy, dropping: FieldSet = [], isForLeader: Bool = false
     ) -> HeadBlock {
-        var builder = HeadBlockBuilder(capacity: fields.bytes.count + 64)
+        var builder = HeadBlockBuilder(capacity: fields.bytes.count + 64, lines: fields.lines.count + 1)
         let dropped = connectionFields.union(dropping).union(FieldSet(.age))
         let excluded = ExcludedFields(fields, facts: facts, policy: policy)
         for index in 0..<fields.lines.count {

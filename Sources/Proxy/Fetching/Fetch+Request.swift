@@ -45,7 +45,8 @@ extension Fetch {
         let isUpgrading = plan.isTransparent && request.head.asksForUpgrade
         let content = UpstreamRequest.Content(request.head.framing)
         let address = request.client
-        let head = ByteBuffer(capacity: fields.bytes.count + 256)
+        let head = worker.scratch
+        head.removeAll()
         worker.runtime.requestForwarding.write(
             request.head, fields.view,
             RequestForwarding.Exchange(

@@ -30,7 +30,7 @@ final class Worker {
     let followers: BodyFollowers
     let turns: Turns
     let gather = GatherList()
-    /// Where hits are put together.
+    /// Where hits, and requests to origins, are put together.
     let scratch = ByteBuffer(capacity: 32 << 10)
     let keys: KeyWriter
     let buffers = BufferStock(bufferCapacity: Worker.upstreamBufferSize, most: Worker.keptBuffers)
