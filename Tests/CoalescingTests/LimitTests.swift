@@ -40,6 +40,30 @@ struct LimitTests {
         #expect(manager.enqueue(plain: PlainOperation()).refusal == .queueFull)
     }
 
+    @Test func `work for one alone waits its turn, and nobody finds or joins it`() {
+        let alone = manager.enqueueAlone(waiter: .logging(to: log)) { ManualOperation("a") }
+        #expect(alone.isStarted)
+        #expect(manager.operation(for: "a", as: ManualOperation.self) == nil)
+        let other = enqueue("a")
+        #expect(other.isStarted)
+        #expect(other.operation?.phase == .ready)
+        #expect(manager.operations.count == 2)
+        alone.operation?.finish(.success(1))
+        #expect(log.entries.count == 1)
+        #expect(other.operation?.phase == .executing)
+    }
+
+    @Test func `work for one alone is refused beyond the bound and not even made`() {
+        for name in ["a", "b", "c"] { #expect(enqueue(name).isStarted) }
+        let made = Log<Int>()
+        let refused = manager.enqueueAlone(waiter: .logging(to: log)) { () -> ManualOperation in
+            made.append(1)
+            return ManualOperation("d")
+        }
+        #expect(refused.refusal == .queueFull)
+        #expect(made.entries.isEmpty)
+    }
+
     @Test func `what is cancelled in the queue never executes and makes room`() {
         _ = enqueue("a")
         let waiting = enqueue("b").operation

@@ -4,12 +4,13 @@ import Coalescing
 /// The 1xx responses of one fetch, for everybody who joined it, in order; who joins later gets those that came before
 /// (RFC 9110 §15.2, RFC 8297). The leader is told by its fetch.
 struct InterimResponses: ~Copyable, Sendable {
-    private struct Observer: Sendable {
+    // Neither is private, because Swift 6.3.1 breaks in debug builds where `FetchOperation` needs their metadata.
+    struct Observer: Sendable {
         let queue: any CallbackQueue
         let tell: @Sendable (ByteSlice) -> Void
     }
 
-    private struct State: Sendable {
+    struct State: Sendable {
         var responses: [ByteSlice] = []
         var observers: [UInt64: Observer] = [:]
         var lastID: UInt64 = 0
