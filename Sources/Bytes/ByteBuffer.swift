@@ -54,15 +54,26 @@
         }
     }
 
+    /// Appends `source` with ASCII capital letters made small.
+    public func append(lowercasing source: Span<UInt8>) {
+        unsafe source.withUnsafeBufferPointer { bytes in
+            guard let from = bytes.baseAddress else { return }
+            unsafe region.append(lowercasing: from, count: bytes.count)
+        }
+    }
+
     public func append(_ text: StaticString) { unsafe region.append(text.utf8Start, count: text.utf8CodeUnitCount) }
 
     public func append(_ slice: ByteSlice) { append(slice.span) }
 
     /// The UTF-8 bytes of `text`. Not for the hot path.
-    public func append(string text: String) { append(Array(text.utf8).span) }
+    public func append(string text: String) {
+        let bytes = text.utf8
+        append(bytes.span)
+    }
 
-    /// Appends `number` in decimal digits.
-    public func append(decimal number: UInt64) { unsafe region.append(decimal: number) }
+    /// Appends `number` in decimal digits, at least `width` of them.
+    public func append(decimal number: UInt64, width: Int = 1) { unsafe region.append(decimal: number, width: width) }
 
     public func append(decimal number: Int) {
         if number < 0 { append(0x2d) }

@@ -35,6 +35,7 @@
         if capacity &- upper < count { makeRoom(count) }
     }
 
+    @inline(never)
     private mutating func makeRoom(_ count: Int) {
         let held = self.count
         if capacity - held >= count {
@@ -62,31 +63,43 @@
         upper &+= count
     }
 
+    @inline(__always)
     mutating func append(_ byte: UInt8) {
         reserve(1)
         unsafe base[upper] = byte
         upper &+= 1
     }
 
+    @inline(__always)
     mutating func append(_ bytes: UnsafePointer<UInt8>, count: Int) {
         reserve(count)
         unsafe (base + upper).update(from: bytes, count: count)
         upper &+= count
     }
 
-    mutating func append(decimal number: UInt64) {
-        reserve(20)
+    /// `bytes` with ASCII capital letters made small.
+    mutating func append(lowercasing bytes: UnsafePointer<UInt8>, count: Int) {
+        reserve(count)
+        for index in 0..<count { unsafe base[upper &+ index] = bytes[index].lowercasedASCII }
+        upper &+= count
+    }
+
+    /// With zeroes in front where it has less than `width` digits.
+    mutating func append(decimal number: UInt64, width: Int) {
         var digits = 1
-        var rest = number
-        while rest >= 10 { rest /= 10; digits &+= 1 }
+        var bound: UInt64 = 10
+        // The longest number has 20 digits, and the bound above it would overflow.
+        while digits < 20, number >= bound { digits &+= 1; bound &*= 10 }
+        digits = max(digits, width)
+        reserve(digits)
         var position = upper &+ digits
-        rest = number
-        repeat {
+        var rest = number
+        while position > upper {
             position &-= 1
             let (quotient, remainder) = rest.quotientAndRemainder(dividingBy: 10)
             unsafe base[position] = 0x30 &+ UInt8(truncatingIfNeeded: remainder)
             rest = quotient
-        } while rest > 0
+        }
         upper &+= digits
     }
 }

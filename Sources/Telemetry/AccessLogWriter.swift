@@ -1,3 +1,5 @@
+internal import Bytes
+
 /// Empties the rings of all loops into one sink, a line for each record.
 ///
 /// Owned by one thread at a time: the thread that writes the log calls `drain`, when a ring has passed its mark
@@ -22,10 +24,10 @@ public struct AccessLogWriter<Sink: LogSink & ~Copyable>: ~Copyable {
     private var formatter: LogLineFormatter
     /// The batch just taken from a ring; the next ring gets it back, emptied.
     private var batch: LogBatch
-    private var output: [UInt8] = []
+    private let output = ByteBuffer(capacity: 2 * LogSettings.flushSize)
     /// How many lines `output` holds.
     private var lines = 0
-    /// The sink's last byte was in the middle of a line: the next write must not continue it.
+    /// The sink's last byte was in the middle of a line: the next write must not continue it, so `output` begins with its end.
     private var isLineTorn = false
 
     public init(rings: [LogRing], format: LogFormat, sink: consuming Sink, status: AccessLogStatus = AccessLogStatus()) {
@@ -34,7 +36,6 @@ public struct AccessLogWriter<Sink: LogSink & ~Copyable>: ~Copyable {
         self.sink = sink
         formatter = LogLineFormatter(format: format)
         batch = rings.first?.makeBatch() ?? LogBatch(capacity: 0)
-        output.reserveCapacity(2 * LogSettings.flushSize)
     }
 
     /// Writes all that the rings hold now, and reopens the sink first if that was asked for.
@@ -44,7 +45,7 @@ public struct AccessLogWriter<Sink: LogSink & ~Copyable>: ~Copyable {
         for ring in rings {
             report.dropped += ring.exchange(&batch)
             for index in batch.entries.indices {
-                formatter.append(batch, at: index, to: &output)
+                formatter.append(batch, at: index, to: output)
                 lines += 1
                 if output.count >= LogSettings.flushSize { flush(&report) }
             }
@@ -63,28 +64,24 @@ public struct AccessLogWriter<Sink: LogSink & ~Copyable>: ~Copyable {
 
     private mutating func flush(_ report: inout Report) {
         guard lines > 0 else { return }
-        // The end of the torn line counts for nothing.
-        let mending = isLineTorn ? 1 : 0
-        if isLineTorn { output.insert(UInt8(ascii: "\n"), at: 0) }
-        // Out of `self` while the sink, which is part of it too, is at work.
-        var bytes: [UInt8] = []
-        swap(&bytes, &output)
-        switch sink.write(bytes.span) {
+        let output = output
+        switch sink.write(output.span) {
         case .complete:
             isLineTorn = false
             report.written += lines
         case .failed(let count, let code):
-            let accepted = bytes.prefix(count)
-            if let last = accepted.last { isLineTorn = last != UInt8(ascii: "\n") }
-            // Every line has exactly one newline: those in the texts are escaped.
-            let whole = accepted.dropFirst(mending).count { $0 == UInt8(ascii: "\n") }
+            let accepted = output.span.extracting(first: count)
+            // Every line has exactly one newline: those in the texts are escaped. The end of the torn line counts for nothing.
+            var whole = isLineTorn && !accepted.isEmpty ? -1 : 0
+            for index in accepted.indices where accepted[index] == UInt8(ascii: "\n") { whole += 1 }
+            if !accepted.isEmpty { isLineTorn = accepted[accepted.count - 1] != UInt8(ascii: "\n") }
             report.written += whole
             report.lost += lines - whole
             report.failure = code
             status.countFailure()
         }
         lines = 0
-        bytes.removeAll(keepingCapacity: true)
-        swap(&bytes, &output)
+        output.removeAll()
+        if isLineTorn { output.append(UInt8(ascii: "\n")) }
     }
 }

@@ -1,3 +1,5 @@
+internal import Bytes
+
 /// A moment in UTC by the proleptic Gregorian calendar. Only for log lines; HTTP's own dates are `HTTPSemantics`' business.
 struct CivilTime: Equatable {
     var year: Int, month: Int, day: Int, hour: Int, minute: Int, second: Int
@@ -35,13 +37,13 @@ struct LogDateFormatter: Sendable {
     init(format: LogFormat) { self.format = format }
 
     /// `[21/Nov/2026:05:16:44 +0000]`, or `2026-11-21T05:16:44.123Z` for JSON. `milliseconds` since 1970.
-    mutating func append(_ milliseconds: Int64, to line: inout [UInt8]) {
+    mutating func append(_ milliseconds: Int64, to line: ByteBuffer) {
         let (second, millisecond) = floorDivide(Int(milliseconds), by: 1000)
         if second != self.second { cache(Int64(second)) }
-        line.append(contentsOf: cached)
+        line.append(cached.span)
         guard format == .json else { return }
         line.append(UInt8(ascii: "."))
-        line.append(decimal: millisecond, width: 3)
+        line.append(decimal: UInt64(millisecond), width: 3)
         line.append(UInt8(ascii: "Z"))
     }
 

@@ -1,10 +1,12 @@
+internal import Bytes
+
 /// Finished requests that wait to be written: fixed-size entries, and one run of bytes for all their texts.
 /// A value without a lock; `LogRing` owns two and swaps them.
 public struct LogBatch: Sendable {
     /// Bytes that entries and texts may take together.
     public let capacity: Int
     private(set) var entries: [Entry] = []
-    private var texts: [UInt8] = []
+    private(set) var texts: [UInt8] = []
 
     /// A record and where its texts lie.
     struct Entry: Sendable {
@@ -13,6 +15,14 @@ public struct LogBatch: Sendable {
         var textStart: Int
         var lengths = InlineArray<7, UInt16>(repeating: 0)
         var isClipped = false
+
+        /// Where in `texts` one of them lies.
+        func range(of text: TransactionText) -> Range<Int> {
+            let index = Int(text.rawValue)
+            var start = textStart
+            for earlier in 0..<index { start &+= Int(lengths[earlier]) }
+            return start..<start &+ Int(lengths[index])
+        }
     }
 
     /// Reserves all it will ever use, so that appending never allocates. What is reserved and not touched stays virtual.
@@ -37,13 +47,15 @@ public struct LogBatch: Sendable {
         // A clipped request is taken for longer than it becomes: near the end it is dropped early, never late.
         guard used + MemoryLayout<Entry>.stride + min(longest, TransactionText.allLimits) <= capacity else { return false }
         var entry = Entry(record: record, textStart: texts.count)
-        keep(client, as: .client, in: &entry)
-        keep(method, as: .method, in: &entry)
-        keep(host, as: .host, in: &entry)
-        keep(target, as: .target, in: &entry)
-        keep(referer, as: .referer, in: &entry)
-        keep(userAgent, as: .userAgent, in: &entry)
-        keep(upstream, as: .upstream, in: &entry)
+        texts.append(addingCapacity: min(longest, TransactionText.allLimits)) { output in
+            entry.keep(client, as: .client, in: &output)
+            entry.keep(method, as: .method, in: &output)
+            entry.keep(host, as: .host, in: &output)
+            entry.keep(target, as: .target, in: &output)
+            entry.keep(referer, as: .referer, in: &output)
+            entry.keep(userAgent, as: .userAgent, in: &output)
+            entry.keep(upstream, as: .upstream, in: &output)
+        }
         entries.append(entry)
         return true
     }
@@ -54,19 +66,15 @@ public struct LogBatch: Sendable {
         texts.removeAll(keepingCapacity: true)
     }
 
-    /// Calls `body` with a text of an entry.
-    func withText<Result>(_ text: TransactionText, of entry: Entry, _ body: (Span<UInt8>) -> Result) -> Result {
-        let index = Int(text.rawValue)
-        var start = entry.textStart
-        for earlier in 0..<index { start += Int(entry.lengths[earlier]) }
-        return body(texts.span.extracting(start..<start + Int(entry.lengths[index])))
-    }
+}
 
-    private mutating func keep(_ bytes: Span<UInt8>, as text: TransactionText, in entry: inout Entry) {
+extension LogBatch.Entry {
+    @inline(__always)
+    fileprivate mutating func keep(_ bytes: Span<UInt8>, as text: TransactionText, in output: inout OutputSpan<UInt8>) {
         let kept = bytes.extracting(first: text.limit)
-        if kept.count < bytes.count { entry.isClipped = true }
-        entry.lengths[Int(text.rawValue)] = UInt16(truncatingIfNeeded: kept.count)
-        texts.append(copying: kept)
+        if kept.count < bytes.count { isClipped = true }
+        lengths[Int(text.rawValue)] = UInt16(truncatingIfNeeded: kept.count)
+        output.append(copying: kept)
     }
 }
 

@@ -1,30 +1,39 @@
+internal import Bytes
+
 /// Bytes from strangers, made harmless: neither can end a line, a quoted part or a JSON string, nor speak to a terminal.
-extension [UInt8] {
+/// Nearly all are harmless as they are, which one scan finds out, and are then copied as a whole.
+extension ByteBuffer {
     /// For a quoted part of a combined line, as nginx does: `"`, `\` and everything outside printable ASCII as `\xHH`.
     /// Nothing at all is `-`.
-    mutating func append(quotable bytes: Span<UInt8>) { append(escaping: bytes, printableFrom: 0x20) }
+    func append(quotable bytes: Span<UInt8>) { append(escaping: bytes, printableFrom: 0x20) }
 
     /// As above, and blanks too: for a part that blanks end.
-    mutating func append(word bytes: Span<UInt8>) { append(escaping: bytes, printableFrom: 0x21) }
+    func append(word bytes: Span<UInt8>) { append(escaping: bytes, printableFrom: 0x21) }
 
-    private mutating func append(escaping bytes: Span<UInt8>, printableFrom first: UInt8) {
-        if bytes.isEmpty { append(UInt8(ascii: "-")) }
+    private func append(escaping bytes: Span<UInt8>, printableFrom first: UInt8) {
+        if bytes.isEmpty { return append(UInt8(ascii: "-")) }
+        if bytes.isHarmless(from: first) { return append(bytes) }
         var plainStart = 0
         for index in bytes.indices {
             let byte = bytes[index]
-            if byte >= first, byte < 0x7F, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\") { continue }
-            append(copying: bytes.extracting(plainStart..<index))
+            if byte.isHarmless(from: first) { continue }
+            append(bytes.extracting(plainStart..<index))
             append("\\x")
             append(hex: byte)
             plainStart = index + 1
         }
-        append(copying: bytes.extracting(plainStart..<bytes.count))
+        append(bytes.extracting(plainStart..<bytes.count))
     }
 
     /// A JSON string with its quotes (RFC 8259 §7). Valid UTF-8 stays as it is; a byte ≥ 0x80 that is not part of any
     /// becomes `\u00XX`, so that the line is valid JSON whatever came in.
-    mutating func append(jsonString bytes: Span<UInt8>) {
+    func append(jsonString bytes: Span<UInt8>) {
         append(UInt8(ascii: "\""))
+        if bytes.isHarmless(from: 0x20) { append(bytes) } else { append(jsonEscaping: bytes) }
+        append(UInt8(ascii: "\""))
+    }
+
+    private func append(jsonEscaping bytes: Span<UInt8>) {
         var plainStart = 0
         var index = 0
         while index < bytes.count {
@@ -35,7 +44,7 @@ extension [UInt8] {
             case UInt8(ascii: "\""), UInt8(ascii: "\\"), ..<0x20, 0x7F: break
             default: if length > 0 { continue }
             }
-            append(copying: bytes.extracting(plainStart..<index))
+            append(bytes.extracting(plainStart..<index))
             plainStart = index + 1
             if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") {
                 append(UInt8(ascii: "\\"))
@@ -45,8 +54,31 @@ extension [UInt8] {
                 append(hex: byte)
             }
         }
-        append(copying: bytes.extracting(plainStart..<bytes.count))
-        append(UInt8(ascii: "\""))
+        append(bytes.extracting(plainStart..<bytes.count))
+    }
+
+    /// Two lower-case hexadecimal digits.
+    private func append(hex byte: UInt8) {
+        if byte < 0x10 { append(UInt8(ascii: "0")) }
+        append(hexadecimal: UInt64(byte))
+    }
+}
+
+extension UInt8 {
+    /// Printable ASCII, not below `first`, and neither `"` nor `\`.
+    @inline(__always)
+    fileprivate func isHarmless(from first: UInt8) -> Bool {
+        self &- first <= 0x7E &- first && self != UInt8(ascii: "\"") && self != UInt8(ascii: "\\")
+    }
+}
+
+extension Span where Element == UInt8 {
+    /// Whether all bytes are. No early way out, so that it compiles to vector instructions.
+    @inline(__always)
+    fileprivate func isHarmless(from first: UInt8) -> Bool {
+        var found = false
+        for index in 0..<count { found = found || !self[index].isHarmless(from: first) }
+        return !found
     }
 }
 

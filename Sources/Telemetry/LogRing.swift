@@ -23,10 +23,10 @@ public final class LogRing: Sendable {
     private let mark: Int
     private let capacity: Int
 
-    /// - Parameter capacity: bytes that may wait; the mark is at half of it. One ring's worth more is with the writer.
+    /// - Parameter capacity: bytes that may wait; the mark is at half of it at most. One ring's worth more is with the writer.
     public init(capacity: Int = LogSettings.ringCapacity) {
         self.capacity = capacity
-        mark = capacity / 2
+        mark = min(capacity / 2, LogSettings.mark)
         state = Guarded(State(filling: LogBatch(capacity: capacity)))
     }
 

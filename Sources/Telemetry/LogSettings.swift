@@ -2,6 +2,9 @@
 public enum LogSettings {
     /// Bytes of records that may wait on one loop: about 3 000 requests of common size, some 30 ms at full speed.
     public static let ringCapacity = 1 << 20
+    /// Bytes of records that are worth waking the writer: some 600 requests, so that they are still in the cache of the core that wrote them
+    /// and the writer, where it shares that core, holds up the loop for less than a millisecond.
+    public static let mark = 128 << 10
     /// Formatted bytes given to the sink at a time: a few hundred lines for one `write`.
     public static let flushSize = 64 << 10
 }

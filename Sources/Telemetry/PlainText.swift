@@ -1,12 +1,6 @@
-/// Numbers and names as ASCII, straight into bytes. For the log writer and the scrape, not for the hot path.
+/// Numbers and names as ASCII, straight into bytes. For the scrape, not for the hot path.
 extension [UInt8] {
     mutating func append(_ text: String) { append(contentsOf: text.utf8) }
-
-    mutating func append(copying bytes: Span<UInt8>) {
-        append(addingCapacity: bytes.count) { output in
-            for index in bytes.indices { output.append(bytes[index]) }
-        }
-    }
 
     /// The number in decimal, with zeros before it up to `width`.
     mutating func append(decimal number: UInt64, width: Int = 1) {
@@ -35,17 +29,4 @@ extension [UInt8] {
         while last == UInt8(ascii: "0") { removeLast() }
     }
 
-    /// Nanoseconds as seconds, cut to microseconds: `0.000250`.
-    mutating func append(microsecondSeconds nanoseconds: UInt64) {
-        append(decimal: nanoseconds / 1_000_000_000)
-        append(UInt8(ascii: "."))
-        append(decimal: nanoseconds % 1_000_000_000 / 1000, width: 6)
-    }
-
-    /// Two lower-case hexadecimal digits.
-    mutating func append(hex byte: UInt8) {
-        for nibble in [byte >> 4, byte & 0xF] {
-            append(nibble < 10 ? UInt8(ascii: "0") + nibble : UInt8(ascii: "a") + nibble - 10)
-        }
-    }
 }

@@ -1,3 +1,4 @@
+import Bytes
 import Testing
 
 @testable import Telemetry
@@ -15,13 +16,13 @@ import Testing
         (253_402_300_799_999, "[31/Dec/9999:23:59:59 +0000]", "9999-12-31T23:59:59.999Z"),
     ] as [(Int64, String, String)])
     func `a moment is written in both formats`(milliseconds: Int64, combined: String, iso: String) {
-        var output: [UInt8] = []
+        let output = ByteBuffer(capacity: 64)
         var dates = LogDateFormatter(format: .combined)
-        dates.append(milliseconds, to: &output)
+        dates.append(milliseconds, to: output)
         #expect(text(output) == combined)
-        output = []
+        output.removeAll()
         dates = LogDateFormatter(format: .json)
-        dates.append(milliseconds, to: &output)
+        dates.append(milliseconds, to: output)
         #expect(text(output) == iso)
     }
 
@@ -43,8 +44,8 @@ import Testing
 
     @Test func `the remembered second does not outlive itself`() {
         var dates = LogDateFormatter(format: .json)
-        var output: [UInt8] = []
-        for milliseconds in [1000, 1999, 2000, 1001] as [Int64] { dates.append(milliseconds, to: &output) }
+        let output = ByteBuffer(capacity: 64)
+        for milliseconds in [1000, 1999, 2000, 1001] as [Int64] { dates.append(milliseconds, to: output) }
         #expect(text(output) == """
             1970-01-01T00:00:01.000Z1970-01-01T00:00:01.999Z1970-01-01T00:00:02.000Z1970-01-01T00:00:01.001Z
             """)

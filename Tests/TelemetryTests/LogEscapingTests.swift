@@ -1,3 +1,4 @@
+import Bytes
 import Testing
 
 @testable import Telemetry
@@ -21,10 +22,10 @@ import Testing
         ([0xFF, 0x61], #""\u00ffa""#),
     ] as [([UInt8], String)])
     func `any bytes make a valid JSON string`(bytes: [UInt8], expected: String) {
-        var output: [UInt8] = []
+        let output = ByteBuffer(capacity: 64)
         output.append(jsonString: bytes.span)
         #expect(text(output) == expected)
-        #expect(String(validating: output, as: UTF8.self) != nil)
+        #expect(String(validating: output.span.indices.map { output.span[$0] }, as: UTF8.self) != nil)
     }
 
     @Test func `UTF-8 is told from other bytes exactly as the standard library does`() {
@@ -53,10 +54,10 @@ import Testing
     ])
     func `a combined line quotes as nginx does`(input: String, quoted: String, word: String) {
         let bytes = Array(input.utf8)
-        var output: [UInt8] = []
+        let output = ByteBuffer(capacity: 64)
         output.append(quotable: bytes.span)
         #expect(text(output) == quoted)
-        output = []
+        output.removeAll()
         output.append(word: bytes.span)
         #expect(text(output) == word)
     }

@@ -1,8 +1,11 @@
+import Bytes
 import Synchronization
 
 @testable import Telemetry
 
 func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
+
+func text(_ buffer: ByteBuffer) -> String { String(buffer.span) }
 
 /// What a test logs: texts as strings, sensible defaults.
 struct Example {
@@ -36,8 +39,8 @@ struct Example {
         var batch = ring.makeBatch()
         _ = ring.exchange(&batch)
         var formatter = LogLineFormatter(format: format)
-        var output: [UInt8] = []
-        formatter.append(batch, to: &output)
+        let output = ByteBuffer(capacity: 256)
+        formatter.append(batch, to: output)
         return text(output)
     }
 }
