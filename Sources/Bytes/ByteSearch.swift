@@ -74,9 +74,32 @@ extension Span where Element == UInt8 {
     /// Whether both hold the same bytes, ASCII letters of either case being the same.
     @inlinable
     public func isEqualIgnoringCase(to other: Span<UInt8>) -> Bool {
-        guard count == other.count else { return false }
-        for index in 0..<count where self[index].lowercasedASCII != other[index].lowercasedASCII { return false }
-        return true
+        let total = count
+        guard total == other.count else { return false }
+        return unsafe withUnsafeBufferPointer { left in
+            unsafe other.withUnsafeBufferPointer { right in
+                guard let a = unsafe UnsafeRawPointer(left.baseAddress),
+                      let b = unsafe UnsafeRawPointer(right.baseAddress) else { return true }
+                guard total >= 8 else {
+                    for index in 0..<total {
+                        // In bounds by the loop's range.
+                        let (one, two) = unsafe (a.load(fromByteOffset: index, as: UInt8.self), b.load(fromByteOffset: index, as: UInt8.self))
+                        if one.lowercasedASCII != two.lowercasedASCII { return false }
+                    }
+                    return true
+                }
+                var index = 0
+                while true {
+                    // At most `total - 8`, so in bounds.
+                    let one = unsafe a.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+                    let two = unsafe b.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+                    if one.lowercasedASCIIBytes != two.lowercasedASCIIBytes { return false }
+                    if index == total &- 8 { return true }
+                    // The last word may overlap the one before.
+                    index = Swift.min(index &+ 8, total &- 8)
+                }
+            }
+        }
     }
 
     /// The bytes without spaces and tabs at both ends (RFC 9110 §5.6.3, OWS).
@@ -88,6 +111,20 @@ extension Span where Element == UInt8 {
         while lower < upper, self[lower] == 0x20 || self[lower] == 0x09 { lower &+= 1 }
         while upper > lower, self[upper &- 1] == 0x20 || self[upper &- 1] == 0x09 { upper &-= 1 }
         return extracting(lower..<upper)
+    }
+}
+
+extension UInt64 {
+    /// Eight bytes, each ASCII capital letter among them made small.
+    @inlinable
+    var lowercasedASCIIBytes: UInt64 {
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        // No byte of these sums carries into the next; their top bits say 'at least A' and 'above Z'.
+        let low = self & (ones &* 0x7f)
+        let fromA = low &+ (ones &* (0x80 - 0x41))
+        let aboveZ = low &+ (ones &* (0x7f - 0x5a))
+        let capitals = (fromA ^ aboveZ) & ~self & (ones &* 0x80)
+        return self | capitals >> 2
     }
 }
 

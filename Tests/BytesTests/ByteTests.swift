@@ -50,6 +50,39 @@ import Testing
         #expect(same && !other)
     }
 
+    @Test func `case is ignored in every byte and in nothing else`() {
+        for length in 1..<20 {
+            for byte in UInt8.min...UInt8.max {
+                var (left, right) = (pattern(0..<length), pattern(0..<length))
+                left[length / 2] = byte
+                for other in [byte, byte ^ 0x20, byte ^ 0x80, byte ^ 0xa0, byte &+ 1] {
+                    right[length / 2] = other
+                    let equal = left.span.isEqualIgnoringCase(to: right.span)
+                    #expect(equal == (byte.lowercasedASCII == other.lowercasedASCII), "\(byte) and \(other) in \(length)")
+                }
+            }
+        }
+    }
+
+    /// Eight bytes at once, with neighbours that borrow from each other.
+    @Test func `the first byte out of place is found wherever it stands and whatever stands beside it`() {
+        let others: [UInt8] = [0x61, 0x09, 0x20, 0x21, 0x7e, 0x80, 0xff]
+        for byte in UInt8.min...UInt8.max {
+            for other in others {
+                for place in [0, 1, 6, 7, 8, 9, 15, 16, 20] {
+                    var text = [UInt8](repeating: other, count: 21)
+                    text[place] = byte
+                    for start in [0, place, min(place + 1, text.count)] {
+                        let value = text.span.firstIndexOutsideFieldValue(from: start)
+                        #expect(value == text[start...].firstIndex { ($0 < 0x20 && $0 != 0x09) || $0 == 0x7f })
+                        let target = text.span.firstIndexOutsideTarget(from: start)
+                        #expect(target == text[start...].firstIndex { $0 < 0x21 || $0 > 0x7e || $0 == 0x23 })
+                    }
+                }
+            }
+        }
+    }
+
     @Test(arguments: [("", ""), (" ", ""), ("\t a b \t", "a b"), ("a", "a"), ("\r a", "\r a")])
     func `white space goes at both ends and nowhere else`(_ text: String, _ trimmed: String) {
         let all = Array(text.utf8)
@@ -66,6 +99,19 @@ import Testing
         buffer.append(0x20)
         buffer.append(hexadecimal: number)
         #expect(String(buffer.span) == "\(number) \(String(number, radix: 16))")
+    }
+
+    @Test(arguments: [(0, 1, "0"), (0, 3, "000"), (7, 3, "007"), (1000, 3, "1000"), (5, 25, "0000000000000000000000005")])
+    func `a number has at least the digits asked for`(_ number: UInt64, _ width: Int, _ expected: String) {
+        let buffer = ByteBuffer(capacity: 1)
+        buffer.append(decimal: number, width: width)
+        #expect(String(buffer.span) == expected)
+    }
+
+    @Test func `capital letters are made small on the way in`() {
+        let buffer = ByteBuffer(capacity: 1)
+        buffer.append(lowercasing: Array("WWW.Example.org:80@[`{".utf8).span)
+        #expect(String(buffer.span) == "www.example.org:80@[`{")
     }
 
     @Test func `negative numbers too`() {

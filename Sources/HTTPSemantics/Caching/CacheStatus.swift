@@ -69,6 +69,9 @@ public struct CacheStatusWriter: Sendable {
         buffer.append("\r\n")
     }
 
+    /// The same up to the seconds, for whoever keeps it with other lines.
+    public func writeHitStart(to buffer: ByteBuffer) { buffer.append(hitPrefix) }
+
     /// - Parameters:
     ///   - detail: a token that says more, such as the name of a reason.
     ///   - key: the cache key, for those who debug.

@@ -51,6 +51,21 @@ public struct RangeRequest: Sendable, Equatable {
         self.specs = specs
     }
 
+    /// The range that a GET asks for, where it asks for one and the representation of `length` bytes has it: what nearly every request
+    /// with `Range` does. `nil` for anything else. Allocates nothing.
+    public static func single(_ fields: FieldView, length: Int) -> Range<Int>? {
+        guard fields.count(of: .range) == 1, let line = fields.firstIndex(of: .range) else { return nil }
+        let value = fields.value(at: line)
+        guard value.count > 6, value.extracting(0..<5).isEqualIgnoringCase(to: "bytes"), value[5] == UInt8(ascii: "="),
+              let spec = spec(value.extracting(6...)) else { return nil }
+        return switch spec {
+        case .from(let first) where first < length: first..<length
+        case .between(let first, let last) where first < length: first..<min(last, length - 1) + 1
+        case .last(let count) where count > 0 && length > 0: max(0, length - count)..<length
+        case .from, .between, .last: nil
+        }
+    }
+
     private static func spec(_ text: Span<UInt8>) -> ByteRangeSpec? {
         guard let dash = text.firstIndex(of: UInt8(ascii: "-")) else { return nil }
         let (left, right) = (text.extracting(0..<dash), text.extracting((dash + 1)...))

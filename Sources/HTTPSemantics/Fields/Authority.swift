@@ -60,8 +60,13 @@ extension ByteBuffer {
     /// Appends `authority` in the one form that all equal ones share, for a cache key: the host in small letters, no
     /// default port, no leading zeroes (RFC 3986 §6.2.2.1, §6.2.3, RFC 9110 §4.2.3). Percent-encoding stays as sent.
     public func appendKeyHost(_ text: Span<UInt8>, defaultPort: UInt16) {
-        guard let authority = Authority(text) else { append(text); return }
-        for index in authority.host.range { append(text[index].lowercasedASCII) }
+        appendKeyHost(text, Authority(text), defaultPort: defaultPort)
+    }
+
+    /// The same for one whose parts are known.
+    public func appendKeyHost(_ text: Span<UInt8>, _ authority: Authority?, defaultPort: UInt16) {
+        guard let authority else { append(text); return }
+        append(lowercasing: text.extracting(authority.host.range))
         if let port = authority.port, port != defaultPort {
             append(UInt8(ascii: ":"))
             append(decimal: UInt64(port))

@@ -19,6 +19,12 @@ public struct ConnectionOptions: Sendable, Hashable {
     public init(_ fields: FieldView) throws(MessageSyntaxError) {
         guard fields.contains(.connection) else { return }
         let position = fields.firstIndex(of: .connection).map { Int(fields.lines[$0].name.lower) } ?? 0
+        if let line = fields.firstIndex(of: .connection), fields.firstIndex(of: .connection, from: line + 1) == nil,
+           fields.value(at: line).isEqualIgnoringCase(to: "keep-alive") {
+            // What nearly every client sends, if it sends any.
+            keepAlive = true
+            return
+        }
         var options = ListIterator(fields, .connection)
         var others = 0
         while let option = options.next() {

@@ -12,6 +12,8 @@ struct FieldSectionParser {
     /// No line feed stands before this.
     private var searched = 0
     private let maxLines: Int
+    /// Longer names are taken the long way.
+    private static let usualNameLength = 64
 
     init(maxLines: Int, reserving capacity: Int = 0) {
         self.maxLines = maxLines
@@ -46,6 +48,32 @@ struct FieldSectionParser {
         lineStart = lineFeed &+ 1
         searched = lineStart
         return line
+    }
+
+    /// Takes a line that has arrived as a whole, in one go. False, with nothing done, when there is none or anything about it is odd:
+    /// `nextLine` and `addLine` then find out what.
+    @inline(__always)
+    mutating func addWholeLine(in bytes: Span<UInt8>, limit: Int) -> Bool {
+        let start = lineStart
+        // What was searched already is not searched again: a head may come byte by byte. An empty line holds no colon, and content may follow.
+        guard searched == start, start < bytes.count, bytes[start] != 0x0d, lines.count < maxLines else { return false }
+        let nameLimit = min(bytes.count, start &+ Self.usualNameLength)
+        guard let colon = bytes.extracting(0..<nameLimit).firstIndex(of: UInt8(ascii: ":"), from: start), colon > start else { return false }
+        let name = bytes.extracting(start..<colon)
+        let field = KnownField.recognise(name)
+        // A known name is a token.
+        guard field != .other || name.isTokenOnly else { return false }
+        var lower = colon &+ 1
+        while lower < bytes.count, bytes[lower].isOptionalWhitespace { lower &+= 1 }
+        guard let end = bytes.firstIndexOutsideFieldValue(from: lower), end &+ 1 < min(bytes.count, limit),
+              bytes[end] == 0x0d, bytes[end &+ 1] == 0x0a else { return false }
+        var upper = end
+        while upper > lower, bytes[upper &- 1].isOptionalWhitespace { upper &-= 1 }
+        lines.append(FieldLine(name: ByteRange(start..<colon), value: ByteRange(lower..<upper), field: field))
+        present.insert(field)
+        lineStart = end &+ 2
+        searched = lineStart
+        return true
     }
 
     /// `field-line = field-name ":" OWS field-value OWS` (RFC 9112 §5). `line` is not empty.

@@ -35,6 +35,8 @@ public struct RequestHead: Sendable {
     public internal(set) var version = HTTPVersion.http11
     /// The host that counts: the absolute target's (RFC 9112 §3.2.2), CONNECT's, else `Host`. Empty in HTTP/1.0 only.
     public internal(set) var authority = ByteRange(0..<0)
+    /// Its parts, counted from where it starts.
+    public internal(set) var host: Authority?
     public internal(set) var framing = MessageFraming.none
     public internal(set) var connection = ConnectionOptions()
     public internal(set) var expectation = Expectation.none

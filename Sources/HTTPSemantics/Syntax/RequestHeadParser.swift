@@ -48,6 +48,7 @@ public struct RequestHeadParser: Sendable {
                     phase = .fields
                 }
             case .fields:
+                while section.addWholeLine(in: bytes, limit: limits.maxHeadBytes) {}
                 guard let line = try section.nextLine(in: bytes, limit: limits.maxHeadBytes, excess: .headTooLarge)
                 else { return .incomplete }
                 if line.isEmpty {
@@ -100,7 +101,7 @@ public struct RequestHeadParser: Sendable {
     private func finished(_ bytes: Span<UInt8>) throws(MessageSyntaxError) -> RequestHead {
         var head = head
         let fields = view(in: bytes)
-        head.authority = try Self.authority(head, fields)
+        (head.authority, head.host) = try Self.authority(head, fields)
         head.connection = try ConnectionOptions(fields)
         let declared = try DeclaredFraming(fields, head.version, allowingEqualLengths: false)
         // RFC 9112 §6.3, 4, 6 and 7.
@@ -114,25 +115,28 @@ public struct RequestHeadParser: Sendable {
 
     /// RFC 9112 §3.2: 400 to a missing Host in HTTP/1.1, and to a repeated or an invalid one. §3.2.2: an absolute
     /// target's authority replaces it.
-    private static func authority(_ head: RequestHead, _ fields: FieldView) throws(MessageSyntaxError) -> ByteRange {
+    private static func authority(
+        _ head: RequestHead, _ fields: FieldView
+    ) throws(MessageSyntaxError) -> (ByteRange, Authority?) {
+        let ofTarget = head.target.authority
         guard let line = fields.firstIndex(of: .host) else {
             if head.version == .http11 { throw MessageSyntaxError(.hostMissing, at: 0) }
-            return head.target.authority
+            return (ofTarget, Authority(fields.bytes.extracting(ofTarget.range)))
         }
         let position = Int(fields.lines[line].name.lower)
         if let second = fields.firstIndex(of: .host, from: line + 1) {
             throw MessageSyntaxError(.hostRepeated, at: Int(fields.lines[second].name.lower))
         }
-        guard Authority(fields.value(at: line)) != nil else { throw MessageSyntaxError(.hostInvalid, at: position) }
+        guard let host = Authority(fields.value(at: line)) else { throw MessageSyntaxError(.hostInvalid, at: position) }
         switch head.target.form {
         case .absolute, .authority:
-            return head.target.authority
+            return (ofTarget, Authority(fields.bytes.extracting(ofTarget.range)))
         case .origin, .asterisk:
             // An empty host names no resource of ours, and RFC 9112 §3.3 lets us say so.
             if head.version == .http11, fields.lines[line].value.count == 0 || fields.value(at: line)[0] == UInt8(ascii: ":") {
                 throw MessageSyntaxError(.hostInvalid, at: position)
             }
-            return fields.lines[line].value
+            return (fields.lines[line].value, host)
         }
     }
 

@@ -7,7 +7,7 @@ extension RequestTarget {
     /// (RFC 3986 §2). Beyond that, characters that browsers leave unencoded pass as they are.
     init?(_ range: Range<Int>, in bytes: Span<UInt8>, for method: Method) {
         let text = bytes.extracting(range)
-        guard !text.isEmpty, !text.holdsForbiddenInTarget else { return nil }
+        guard !text.isEmpty, bytes.firstIndexOutsideTarget(from: range.lowerBound) ?? bytes.count >= range.upperBound else { return nil }
         whole = ByteRange(range)
         if method == .connect {
             // RFC 9112 §3.2.3: host and port, both there.
@@ -53,17 +53,6 @@ extension RequestTarget {
 }
 
 extension Span where Element == UInt8 {
-    /// Whether a byte is not printable ASCII, or `#`. No early way out: it compiles to vector instructions.
-    @inline(__always)
-    fileprivate var holdsForbiddenInTarget: Bool {
-        var found = false
-        for index in 0..<count {
-            let byte = self[index]
-            found = found || (byte &- 0x21 > 0x5d) || byte == UInt8(ascii: "#")
-        }
-        return found
-    }
-
     fileprivate func startsIgnoringCase(with lowercase: StaticString) -> Bool {
         let length = lowercase.utf8CodeUnitCount
         return count >= length && extracting(0..<length).isEqualIgnoringCase(to: lowercase)

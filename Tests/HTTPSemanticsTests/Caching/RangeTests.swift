@@ -79,6 +79,14 @@ struct RangeTests {
         #expect((range?.resolve(length: row.length) ?? .whole) == row.expected)
     }
 
+    @Test(arguments: cases)
+    func `the short way to one range finds the same one or none`(row: Case) {
+        let block = head("Range: \(row.range)")
+        let range = RangeRequest.single(block.view, length: row.length)
+        if let range { #expect(row.expected == .single(range)) }
+        if case .single = row.expected, !row.range.contains(",") { #expect(range != nil) }
+    }
+
     @Test(arguments: HTTPSemantics.Method.allCases.filter { $0 != .get })
     func `only GET has ranges`(method: HTTPSemantics.Method) {
         // RFC 9110 §14.2
