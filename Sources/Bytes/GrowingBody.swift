@@ -76,9 +76,10 @@ public final class GrowingBody: Sendable {
     let budget: MemoryBudget
     /// Set once, after `sealedPieces`, when the body is complete and whole. `State.pieces` is empty from then on.
     @usableFromInline let sealed = Atomic<Bool>(false)
-    /// Written before `sealed` is stored (releasing) and never afterwards, read only after `sealed` was loaded (acquiring).
-    @usableFromInline nonisolated(unsafe) var sealedPieces: [ByteSlice] = []
-    @usableFromInline nonisolated(unsafe) var sealedLength = 0
+    /// Written before `sealed` is stored (releasing) and never afterwards, read only after `sealed` was loaded (acquiring). That is more
+    /// than a check of exclusive access at run time could find out, so a hit does without.
+    @exclusivity(unchecked) @usableFromInline nonisolated(unsafe) var sealedPieces: [ByteSlice] = []
+    @exclusivity(unchecked) @usableFromInline nonisolated(unsafe) var sealedLength = 0
 
     /// The size of the first piece when the length is not known, and of all later ones.
     package static let firstPieceSize = 16 * 1024

@@ -11,10 +11,12 @@ internal import Glibc
     public let handle: LoopHandle
     let base: OpaquePointer
 
-    private var clockIsFresh = false
-    private var monotonic: Int64 = 0
-    private var wallClock: Int64 = 0
-    private var wallClockMillis: Int64 = 0
+    // Read several times a request from other modules, where only a run-time check could tell that nobody writes meanwhile. Nobody can:
+    // they are numbers, written by `readClocks` and `run` alone, which call nobody while they do.
+    @exclusivity(unchecked) @usableFromInline var clockIsFresh = false
+    @exclusivity(unchecked) @usableFromInline var monotonic: Int64 = 0
+    @exclusivity(unchecked) @usableFromInline var wallClock: Int64 = 0
+    @exclusivity(unchecked) @usableFromInline var wallClockMillis: Int64 = 0
 
     private var wakeUp: Watch?
     private var batch: [LoopHandle.Parcel] = []
@@ -78,7 +80,7 @@ extension EventLoop {
         handle.claim()
         isRunning = true
         while !handle.mustStop {
-            clockIsFresh = false
+            unsafe clockIsFresh = false
             let waits = hooks.isEmpty && !handle.hasOwnPosts
             let result = unsafe event_base_loop(base, waits ? EVLOOP_ONCE : EVLOOP_ONCE | EVLOOP_NONBLOCK)
             precondition(result >= 0, "the kernel refused to wait for events")
@@ -86,7 +88,7 @@ extension EventLoop {
             if !hooks.isEmpty { runHooks() }
         }
         isRunning = false
-        clockIsFresh = false
+        unsafe clockIsFresh = false
         handle.forgetStop()
     }
 
@@ -155,31 +157,31 @@ extension EventLoop {
 
 extension EventLoop {
     /// Nanoseconds on the monotonic clock (`CLOCK_MONOTONIC`), read at most once an iteration, when first asked for.
-    public var now: Int64 {
-        if !clockIsFresh { readClocks() }
-        return monotonic
+    @inlinable public var now: Int64 {
+        if unsafe !clockIsFresh { readClocks() }
+        return unsafe monotonic
     }
 
     /// The same in milliseconds.
-    public var wallClockMilliseconds: Int64 {
-        if !clockIsFresh { readClocks() }
-        return wallClockMillis
+    @inlinable public var wallClockMilliseconds: Int64 {
+        if unsafe !clockIsFresh { readClocks() }
+        return unsafe wallClockMillis
     }
 
     /// Seconds since 1970 as the wall clock has it, read together with `now`.
-    public var wallClockSeconds: Int64 {
-        if !clockIsFresh { readClocks() }
-        return wallClock
+    @inlinable public var wallClockSeconds: Int64 {
+        if unsafe !clockIsFresh { readClocks() }
+        return unsafe wallClock
     }
 
-    private func readClocks() {
+    @usableFromInline func readClocks() {
         var time = timespec()
         unsafe clock_gettime(CLOCK_MONOTONIC, &time)
-        monotonic = Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+        unsafe monotonic = Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
         unsafe clock_gettime(CLOCK_REALTIME, &time)
-        wallClock = Int64(time.tv_sec)
-        wallClockMillis = wallClock * 1000 + Int64(time.tv_nsec) / 1_000_000
+        unsafe wallClock = Int64(time.tv_sec)
+        unsafe wallClockMillis = wallClock * 1000 + Int64(time.tv_nsec) / 1_000_000
         // Outside of `run` there is no iteration whose beginning would make the reading stale.
-        clockIsFresh = isRunning
+        unsafe clockIsFresh = isRunning
     }
 }

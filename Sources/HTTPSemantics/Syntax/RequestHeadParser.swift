@@ -5,7 +5,7 @@ import Bytes
 ///     startLine ─request line→ fields ─empty line→ complete
 ///
 /// One per connection, on its loop; `reset` between requests. After an error only `reset` makes sense.
-public struct RequestHeadParser: Sendable {
+public struct RequestHeadParser: ~Copyable, Sendable {
     private enum Phase { case startLine, fields, complete }
 
     private var phase = Phase.startLine

@@ -58,7 +58,7 @@ extension ClientConnection {
         delivery = nil
         tunnelRelay?.clientEnded()
         tunnelRelay = nil
-        deadline.cancel(on: worker.loop.deadlines)
+        deadline.cancel(on: worker.deadlines)
         giveBackContext()
         if abruptly { abort() } else { close() }
         worker.ended(self)
@@ -69,8 +69,9 @@ extension ClientConnection {
     }
 
     func giveBackContext() {
-        if let context { worker.takeBack(context) }
+        guard let lent = context else { return }
         context = nil
+        worker.takeBack(lent)
     }
 
     /// The program ends: no request after the one under way.

@@ -9,71 +9,71 @@ import Telemetry
 extension ClientConnection {
     /// Fields with which a request is not plain: what they ask for is decided in a `Transaction`.
     static let unplain = FieldSet(
-        .range, .ifRange, .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .cacheControl, .pragma, .authorization,
-        .upgrade, .expect, .te, .cdnLoop)
+        .ifRange, .ifMatch, .ifUnmodifiedSince, .cacheControl, .pragma, .authorization, .upgrade, .expect, .te, .cdnLoop)
 
     /// - Returns: false, with nothing done, when this is no plain hit.
-    func answerHit(_ context: ReadContext) -> Bool {
-        let head = context.parser.head
-        guard head.method == .get, head.framing == .none, head.version == .http11, head.target.form == .origin else { return false }
-        let (parser, buffer) = (context.parser, context.buffer)
-        let fields = parser.view(in: buffer.span)
-        guard fields.present.isDisjoint(with: Self.unplain), worker.runtime.serves(fields.bytes.extracting(head.authority.range)),
-              let route = worker.runtime.route(head, fields), route.isCached else { return false }
+    func answerHit(_ head: RequestHead, _ fields: FieldView) -> Bool {
+        guard head.method == .get, head.framing == .none, head.version == .http11, head.target.form == .origin,
+              fields.present.isDisjoint(with: Self.unplain) else { return false }
+        let runtime = worker.runtime
+        guard runtime.serves(fields.bytes.extracting(head.authority.range)), let route = runtime.route(head, fields), route.isCached
+        else { return false }
         let keys = worker.keys
-        keys.write(head, fields, route.key)
-        return answerHit(keys, head, fields) || answerEquivalentHit(keys, head, fields)
+        keys.write(head, fields, route)
+        return answerHit(keys, head, fields, runtime) || answerEquivalentHit(keys, head, fields, runtime)
     }
 
     /// Nothing is there for the URL itself: perhaps for one that differs in what does not matter (No-Vary-Search).
     @inline(never)
-    private func answerEquivalentHit(_ keys: KeyWriter, _ head: RequestHead, _ fields: FieldView) -> Bool {
+    private func answerEquivalentHit(_ keys: KeyWriter, _ head: RequestHead, _ fields: FieldView, _ runtime: Runtime) -> Bool {
         let variations = worker.shared.variations
         guard !variations.isEmpty else { return false }
         let sent = keys.bytes
         guard let variation = variations.latest(for: sent.span) else { return false }
         keys.rewrite(under: variation)
-        return answerHit(keys, head, fields)
+        return answerHit(keys, head, fields, runtime)
     }
 
     /// - Returns: false when the key that was written last has no plain hit.
     @inline(__always)
-    private func answerHit(_ keys: KeyWriter, _ head: RequestHead, _ fields: FieldView) -> Bool {
+    private func answerHit(_ keys: KeyWriter, _ head: RequestHead, _ fields: FieldView, _ runtime: Runtime) -> Bool {
         let key = keys.bytes
         guard let resource = worker.shared.store.resource(hash: keys.hashed(), key: key.span),
               let stored = resource.response(matching: fields), !stored.hasGroups,
               case .fresh(let age, let ttl) = stored.facts.reuse(for: .none, at: worker.moment),
-              let length = stored.bodyLength else { return false }
+              let length = stored.bodyLength,
+              let content = HitContent(fields, stored, length: length, maxRanges: runtime.settings.caching.maxRanges) else { return false }
         stored.noteUse()
-        writeHit(stored, length: length, age: age, ttl: ttl)
-        worker.recordHit(stored.facts.status, head, fields, began: requestBegan, bodyBytes: length, client: peerText)
+        let out = worker.scratch
+        out.removeAll()
+        content.writeHead(of: stored, length: length, to: out)
+        out.appendField("Age", UInt64(age))
+        runtime.responseForwarding.appendHit(timeToLive: ttl, to: out)
+        if !persists { out.append("Connection: close\r\n") }
+        out.appendLineEnd()
+        let part = content.part(ofLength: length)
+        sendHit(out, stored, part, isLast: head.connection.close && fields.bytes.count == head.length)
+        worker.recordHit(content.status(of: stored), head, fields, began: requestBegan, bodyBytes: part.count, client: peerText)
         return true
     }
 
-    private func writeHit(_ stored: StoredResponse, length: Int, age: UInt32, ttl: UInt32) {
-        let out = worker.scratch
-        out.removeAll()
-        out.appendStatusLine(stored.facts.status)
-        out.append(stored.fieldLines)
-        if !stored.facts.status.forbidsContent { out.appendField("Content-Length", UInt64(length)) }
-        out.appendField("Age", UInt64(age))
-        worker.runtime.responseForwarding.appendHit(timeToLive: Int64(ttl), to: out)
-        if !persists { out.append("Connection: close\r\n") }
-        out.appendLineEnd()
+    /// - Parameter isLast: the client has said that it sends nothing more, and nothing more is here.
+    private func sendHit(_ out: ByteBuffer, _ stored: StoredResponse, _ part: Range<Int>, isLast: Bool) {
         if let body = stored.smallBody {
             // Into the same piece of memory as the head: one vector less for the kernel.
-            out.append(body)
-            finishHit(out, CompleteBodyReader([], part: 0..<0), write(out.span))
+            out.append(body.span.extracting(part))
+            finishHit(out, CompleteBodyReader([], part: 0..<0), write(out.span), isLast)
         } else {
-            let reader = CompleteBodyReader(stored.pieces ?? [], part: 0..<length)
-            worker.gather.removeAll()
-            reader.gather(into: worker.gather)
-            finishHit(out, reader, write(out.span, worker.gather))
-            worker.gather.removeAll()
+            let reader = CompleteBodyReader(stored.pieces ?? [], part: part)
+            let gather = worker.gather
+            gather.removeAll()
+            reader.gather(into: gather)
+            finishHit(out, reader, write(out.span, gather), isLast)
+            gather.removeAll()
         }
     }
 
-    private func finishHit(_ out: ByteBuffer, _ body: CompleteBodyReader, _ result: WriteResult) {
+    private func finishHit(_ out: ByteBuffer, _ body: CompleteBodyReader, _ result: WriteResult, _ isLast: Bool) {
         let sent: Int
         switch result {
         case .wrote(let count): sent = count
@@ -82,7 +82,7 @@ extension ClientConnection {
         }
         worker.metrics.add(.clientBytesOut, UInt64(sent))
         let ofHead = min(sent, out.count)
-        guard ofHead < out.count || sent - ofHead < body.remaining else { return hitSent() }
+        guard ofHead < out.count || sent - ofHead < body.remaining else { return hitSent(isLast: isLast) }
         // The rest goes out as the client takes it.
         out.consume(ofHead)
         let rest = ByteBuffer(capacity: max(64, out.count))
@@ -90,5 +90,62 @@ extension ClientConnection {
         var body = body
         if sent > ofHead { body.advance(by: sent - ofHead) }
         sendRest(rest, body)
+    }
+}
+
+/// What a hit sends of a stored response.
+private enum HitContent {
+    case whole
+    /// 206 with one range.
+    case part(Range<Int>)
+    /// With the fields it tells some of.
+    case notModified(HeadBlock)
+
+    /// Fields for which it may be less than the whole.
+    static let conditional = FieldSet(.ifNoneMatch, .ifModifiedSince, .range)
+
+    /// `nil` where a `Transaction` is to decide: several ranges, or one that is not there.
+    init?(_ asked: FieldView, _ stored: StoredResponse, length: Int, maxRanges: Int) {
+        guard !asked.present.isDisjoint(with: Self.conditional) else { self = .whole; return }
+        let (own, facts) = (stored.head, stored.facts)
+        if ClientConditions.evaluate(asked, stored: own.view, facts: facts) == .notModified { self = .notModified(own); return }
+        guard asked.contains(.range), facts.status == .ok else { self = .whole; return }
+        guard maxRanges > 0, let range = RangeRequest.single(asked, length: length) else { return nil }
+        self = .part(range)
+    }
+
+    func status(of stored: StoredResponse) -> Status {
+        switch self {
+        case .whole: stored.facts.status
+        case .part: .partialContent
+        case .notModified: .notModified
+        }
+    }
+
+    func part(ofLength length: Int) -> Range<Int> {
+        switch self {
+        case .whole: 0..<length
+        case .part(let range): range
+        case .notModified: 0..<0
+        }
+    }
+
+    /// Status line and fields up to `Content-Length`, as an `Answer` writes them.
+    func writeHead(of stored: StoredResponse, length: Int, to out: ByteBuffer) {
+        let status = status(of: stored)
+        out.appendStatusLine(status)
+        switch self {
+        case .whole:
+            out.append(stored.fieldLines)
+            if !status.forbidsContent { out.appendField("Content-Length", UInt64(length)) }
+        case .part(let range):
+            out.append(stored.fieldLines)
+            out.appendName("Content-Range")
+            ContentRange.part(range, of: length).write(to: out)
+            out.appendLineEnd()
+            out.appendField("Content-Length", UInt64(range.count))
+        case .notModified(let own):
+            out.appendFields(own.view, connection: ConnectionOptions(), dropping: .omittedFromNotModified(own.view))
+        }
     }
 }

@@ -21,8 +21,10 @@ extension ClientConnection: TransactionClient {
     }
 
     /// A hit went out as a whole.
-    func hitSent() {
+    /// - Parameter isLast: the client keeps from sending more (RFC 9112 §9.6), so that nothing unread can make the close a reset.
+    func hitSent(isLast: Bool) {
         requestBegan = 0
+        if isLast { return end() }
         guard keepsAlive else { return linger() }
         due(.request, worker.timeouts.idle)
     }
@@ -118,7 +120,7 @@ extension ClientConnection: TransactionClient {
         due(.request, worker.timeouts.idle)
         if !inputEnded { startReading() }
         // From inside `serve` its loop goes on; else there may be a request in the buffer already.
-        if !isServing { serve() }
+        if !isServing, let context { serve(context) }
     }
 
     func tunnel(to upstream: UpstreamConnection, head: ByteBuffer) {

@@ -91,15 +91,20 @@ final class ClientConnection: Socket {
     }
 
     func receive() {
-        let context = context ?? worker.lendContext()
-        self.context = context
+        let context: ReadContext
+        if let held = self.context {
+            context = held
+        } else {
+            context = worker.lendContext()
+            self.context = context
+        }
         // A client that sends ahead of its responses is read no further than one buffer.
         guard phase == .reading || content != nil || context.buffer.count < Worker.readBufferSize else { return stopReading() }
         switch read(into: context.buffer, minimum: Worker.readBufferSize / 2) {
         case .bytes(let count):
             worker.metrics.add(.clientBytesIn, UInt64(count))
             if phase == .reading, requestBegan == 0 { requestBegan = worker.loop.now }
-            proceed()
+            proceed(context)
         case .wouldBlock:
             giveBackContextIfUnused()
         case .endOfStream:
@@ -117,46 +122,55 @@ final class ClientConnection: Socket {
         guard phase == .serving, content == nil, let delivery, delivery.followed == nil else { return end() }
     }
 
-    func proceed() {
+    func proceed(_ context: ReadContext) {
         if phase == .serving { readContent() }
-        if phase == .reading { serve() }
+        if phase == .reading { serve(context) }
     }
 
     /// Takes requests out of the buffer until it needs more bytes or one must be waited for.
-    func serve() {
+    /// - Parameter context: the connection's own, which goes back when nothing is left in it.
+    func serve(_ context: ReadContext) {
         guard !isServing else { return }
         isServing = true
         defer { isServing = false }
-        while phase == .reading, let context, !context.buffer.isEmpty {
+        let buffer = context.buffer
+        while phase == .reading, !buffer.isEmpty {
+            var parser = context.takeParser()
             let progress: HeadProgress
             do throws(MessageSyntaxError) {
-                let buffer = context.buffer
-                progress = try context.parser.parse(buffer.span)
+                progress = try parser.parse(buffer.span)
             } catch {
+                context.putBack(parser)
                 return refuse(error)
             }
             guard case .complete(let length) = progress else {
+                context.putBack(parser)
                 due(.head, worker.timeouts.head, onlyIfNot: .head)
                 break
             }
             requests += 1
-            keepsAlive = context.parser.head.keepsAlive && !worker.isDraining
-                && requests < worker.settings.clients.maxRequestsPerConnection ?? .max
-            if !answerHit(context) { beginTransaction(context) }
-            // The connection may have ended meanwhile, and the context gone back.
-            guard phase != .closed else { return }
-            context.buffer.consume(length)
-            context.parser.reset()
-            if phase == .serving { readContent() }
+            keepsAlive = parser.head.keepsAlive && !worker.isDraining && requests < worker.mostRequests
+            if answerHit(parser.head, parser.view(in: buffer.span)) {
+                parser.reset()
+                context.putBack(parser)
+                // The connection may have ended, and the context gone back.
+                guard phase != .closed else { return }
+                buffer.consume(length)
+            } else {
+                let head = parser.head
+                let fields = HeadBlock(copying: parser.view(in: buffer.span.extracting(0..<length)))
+                parser.reset()
+                context.putBack(parser)
+                buffer.consume(length)
+                beginTransaction(head, fields)
+                if phase == .serving { readContent() }
+            }
         }
         if inputEnded, phase == .reading { return end() }
-        giveBackContextIfUnused()
+        if buffer.isEmpty { giveBackContext() }
     }
 
-    func beginTransaction(_ context: ReadContext) {
-        let head = context.parser.head
-        let (parser, buffer) = (context.parser, context.buffer)
-        let fields = HeadBlock(copying: parser.view(in: buffer.span))
+    func beginTransaction(_ head: RequestHead, _ fields: HeadBlock) {
         phase = .serving
         firstByteSent = 0
         if requestBegan == 0 { requestBegan = worker.loop.now }
@@ -178,7 +192,7 @@ final class ClientConnection: Socket {
 
     func due(_ waiting: Waiting, _ nanoseconds: Int64, onlyIfNot current: Waiting? = nil) {
         if let current, deadline.waitsFor == current { return }
-        deadline.set(waiting, at: worker.loop.now + nanoseconds, for: self, on: worker.loop.deadlines)
+        deadline.set(waiting, at: worker.loop.now + nanoseconds, for: self, on: worker.deadlines)
     }
 
     override func deadlineReached(_ kind: UInt8) -> Int64? {

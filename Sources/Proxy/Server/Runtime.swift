@@ -55,6 +55,7 @@ final class Runtime: Sendable {
 
     /// The first route that a request matches.
     func route(_ head: RequestHead, _ fields: FieldView) -> Route? {
+        if let first = routes.first, first.takesAll { return first }
         let host = fields.bytes.extracting(head.authority.range).hostPart
         let path = fields.bytes.extracting(head.target.path.range)
         for route in routes where route.matches(host: host, path: path) { return route }

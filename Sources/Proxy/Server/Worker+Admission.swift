@@ -42,7 +42,7 @@ extension Worker {
         if case .length(let length) = head.framing, let limit = settings.clients.maxBodySize, length > UInt64(limit) {
             return .refused(.contentTooLarge, "The request's content is larger than is taken here.", extra: "")
         }
-        keys.write(head, view, route.key)
+        keys.write(head, view, route)
         return .admitted(keyed(
             ClientRequest(head: head, fields: fields, route: route, key: keys.key(), arrived: moment, client: client)))
     }

@@ -28,6 +28,7 @@ final class Worker {
     let latency = LatencyRecorder()
     let ring: LogRing?
     let followers: BodyFollowers
+    let deadlines: DeadlineWheel
     let turns: Turns
     let gather = GatherList()
     /// Where hits, and requests to origins, are put together.
@@ -37,12 +38,16 @@ final class Worker {
     private(set) var runtime: Runtime
     private(set) var timeouts: ClientTimeouts
     private var limits: HeadLimits
+    /// On one connection.
+    private(set) var mostRequests: Int
     private(set) var errors: ErrorResponses
     private(set) var isDraining = false
 
     private let resolver: Resolver
     /// With its origin, so that no other can come to have the same identity.
     private var pools: [ObjectIdentifier: (origin: Origin, pool: UpstreamPool)] = [:]
+    /// The one that is lent and given back again and again, and others for when several are lent.
+    private var context: ReadContext?
     private var contexts: [ReadContext] = []
     private var connections: [ObjectIdentifier: ClientConnection] = [:]
     private var listeners: [Listener] = []
@@ -64,11 +69,13 @@ final class Worker {
         self.metrics = metrics
         self.ring = ring
         self.logMark = logMark
+        deadlines = loop.deadlines
         turns = Turns(loop: loop)
         followers = BodyFollowers(loop: loop, index: index, turns: turns)
         keys = KeyWriter(hash: shared.keyHash)
         timeouts = ClientTimeouts(runtime.settings.clients)
         limits = HeadLimits(runtime.settings.clients)
+        mostRequests = runtime.settings.clients.maxRequestsPerConnection ?? .max
         errors = ErrorResponses(forwarding: runtime.responseForwarding, proxyStatus: runtime.proxyStatus)
         resolver = try Resolver(on: loop)
     }
@@ -96,6 +103,7 @@ final class Worker {
         runtime = new
         timeouts = ClientTimeouts(new.settings.clients)
         limits = HeadLimits(new.settings.clients)
+        mostRequests = new.settings.clients.maxRequestsPerConnection ?? .max
         errors = ErrorResponses(forwarding: new.responseForwarding, proxyStatus: new.proxyStatus)
         let kept = Set(new.origins.map { ObjectIdentifier($0) })
         for (id, entry) in pools where !kept.contains(id) {
@@ -103,6 +111,7 @@ final class Worker {
             pools[id] = nil
         }
         // Their parsers have the old limits.
+        context = nil
         contexts.removeAll()
     }
 
@@ -162,13 +171,21 @@ final class Worker {
     }
 
     func lendContext() -> ReadContext {
-        contexts.popLast() ?? ReadContext(bufferCapacity: Self.readBufferSize, limits: limits)
+        if let context {
+            self.context = nil
+            return context
+        }
+        return contexts.popLast() ?? ReadContext(bufferCapacity: Self.readBufferSize, limits: limits)
     }
 
-    func takeBack(_ context: ReadContext) {
-        guard contexts.count < Self.keptBuffers, context.buffer.capacity <= Self.readBufferSize, context.limits == limits else { return }
+    func takeBack(_ context: consuming ReadContext) {
+        guard context.buffer.capacity <= Self.readBufferSize, context.limits == limits else { return }
         context.reset()
-        contexts.append(context)
+        if self.context == nil {
+            self.context = context
+        } else if contexts.count < Self.keptBuffers {
+            contexts.append(context)
+        }
     }
 
     // MARK: Origins

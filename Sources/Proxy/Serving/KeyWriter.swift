@@ -16,17 +16,29 @@ final class KeyWriter {
     init(hash: KeyedHash) { self.hash = hash }
 
     /// Writes the key into `bytes`.
+    func write(_ head: RequestHead, _ fields: FieldView, _ route: Route) {
+        guard route.hasPlainKey else { return write(head, fields, route.key) }
+        bytes.append(writeStart(head, fields))
+    }
+
     func write(_ head: RequestHead, _ fields: FieldView, _ policy: KeyPolicy) {
+        policy.append(pathAndQuery: writeStart(head, fields), of: fields, to: bytes)
+    }
+
+    /// Writes what comes before path and query.
+    /// - Returns: path and query.
+    @_lifetime(copy fields)
+    private func writeStart(_ head: RequestHead, _ fields: FieldView) -> Span<UInt8> {
         let buffer = bytes
         buffer.removeAll()
         buffer.append("http ")
-        buffer.appendKeyHost(fields.bytes.extracting(head.authority.range), defaultPort: 80)
+        buffer.appendKeyHost(fields.bytes.extracting(head.authority.range), head.host, defaultPort: 80)
         buffer.append(UInt8(ascii: " "))
         let target = head.target
         // An absolute target may come without a path, which means the root (RFC 9110 §4.2.3).
         if target.path.count == 0 { buffer.append(UInt8(ascii: "/")) }
         let end = target.hasQuery ? Int(target.query.upper) : Int(target.path.upper)
-        policy.append(pathAndQuery: fields.bytes.extracting(Int(target.path.lower)..<end), of: fields, to: buffer)
+        return fields.bytes.extracting(Int(target.path.lower)..<end)
     }
 
     /// Rewrites the key that was written last, as sent, to what it is under `variation`. Allocates nothing.

@@ -2,11 +2,24 @@ import Bytes
 import HTTPSemantics
 
 /// What we add to every response (RFC 9110 §7.6.3, RFC 9211). Immutable settings.
-struct ResponseForwarding: Sendable {
+final class ResponseForwarding: Sendable {
     /// `Via: 1.1 name` with its CRLF; empty for none. The version is the one we speak to origins.
     let via: ByteSlice
     /// `nil` where none is wanted.
     let cacheStatus: CacheStatusWriter?
+    /// All of a hit's lines, or all up to the seconds of its `Cache-Status`.
+    private let hitLines: ByteSlice
+    private let tellsTimeToLive: Bool
+
+    init(via: ByteSlice, cacheStatus: CacheStatusWriter?) {
+        self.via = via
+        self.cacheStatus = cacheStatus
+        let lines = ByteBuffer(capacity: 128)
+        lines.append(via)
+        cacheStatus?.writeHitStart(to: lines)
+        hitLines = lines.copied()
+        tellsTimeToLive = cacheStatus != nil
+    }
 
     func append(to buffer: ByteBuffer, _ provenance: Provenance, persists: Bool, version: HTTPVersion) {
         buffer.append(via)
@@ -14,10 +27,12 @@ struct ResponseForwarding: Sendable {
         appendConnection(to: buffer, persists: persists, version: version)
     }
 
-    /// The same for a hit.
-    func appendHit(timeToLive: Int64, to buffer: ByteBuffer) {
-        buffer.append(via)
-        cacheStatus?.writeHit(timeToLive: timeToLive, to: buffer)
+    /// The same for a fresh hit.
+    func appendHit(timeToLive: UInt32, to buffer: ByteBuffer) {
+        buffer.append(hitLines)
+        guard tellsTimeToLive else { return }
+        buffer.append(decimal: UInt64(timeToLive))
+        buffer.append("\r\n")
     }
 
     /// Says what the version does not imply (RFC 9112 §9.3).

@@ -9,6 +9,10 @@ final class Route: Sendable {
     let isCached: Bool
     let policy: CachingPolicy
     let key: KeyPolicy
+    /// Whether `key` is path and query as sent.
+    let hasPlainKey: Bool
+    /// Whether every request matches.
+    let takesAll: Bool
 
     init(host: ByteSlice?, path: ByteSlice, origin: Origin, isCached: Bool, policy: CachingPolicy, key: KeyPolicy) {
         self.host = host
@@ -17,6 +21,8 @@ final class Route: Sendable {
         self.isCached = isCached
         self.policy = policy
         self.key = key
+        hasPlainKey = key.isPlain
+        takesAll = host == nil && path.isEmpty
     }
 
     /// Whether a request for `path` at `host` goes here. `host` is in lower case and without a port.
