@@ -89,7 +89,7 @@ let package = Package(
         .testTarget(name: "LibeventTests", dependencies: ["Libevent", "Bytes"], swiftSettings: strict),
         .testTarget(name: "StorageTests", dependencies: ["Storage", "HTTPSemantics", "Bytes"], swiftSettings: strict),
         .testTarget(name: "TelemetryTests", dependencies: ["Telemetry", "Bytes"], swiftSettings: strict),
-        .testTarget(name: "ConfigurationTests", dependencies: ["Configuration", "Libevent", "Proxy", "Admin", "Storage", "Upstream", "Telemetry"], swiftSettings: strict),
+        .testTarget(name: "ConfigurationTests", dependencies: ["Configuration", "Bytes", "HTTPSemantics", "Libevent", "Proxy", "Admin", "Storage", "Upstream", "Telemetry"], swiftSettings: strict),
         .testTarget(name: "EndToEndTests", dependencies: ["coalesced"], swiftSettings: strict),
     ]
 )

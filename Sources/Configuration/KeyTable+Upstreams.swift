@@ -1,3 +1,4 @@
+internal import HTTPSemantics
 internal import Proxy
 internal import Upstream
 internal import Yams
@@ -44,7 +45,7 @@ enum RouteKeys {
         Key("upstream", \.upstream, upstreamName, isRequired: true, "The name of an upstream."),
         Key("cache", \.isCached, .optional(.flag, "default"), "Whether responses are stored."),
         Key(
-            "request-directives", \.requestDirectives, .optional(.word, "default"),
+            "request-directives", \.ignoredRequestDirectives, .optional(.requestDirectives, "default"),
             "Whether Cache-Control of clients counts."),
         Key(
             "store-post-answers", \.storesPostAnswers, .flag,

@@ -107,35 +107,35 @@ enum KeyTable {
     private static let caching: [Key<Settings>] = [
         Key("enabled", \.proxy.caching.isEnabled, .flag, "Off: nothing is stored; requests in flight are still shared."),
         Key(
-            "heuristic-share", \.proxy.caching.heuristicPercent, .percent(0...100),
+            "heuristic-share", \.proxy.caching.policy.heuristicPercent, .share,
             "Freshness of a response that names none, as a share of the time since Last-Modified."),
         Key(
-            "heuristic-limit", \.proxy.caching.heuristicLimit, .duration(.zero ... .seconds(365 * 86_400)),
+            "heuristic-limit", \.proxy.caching.policy.heuristicLimit, .secondsUpToAYear,
             "The longest such freshness."),
         Key(
-            "set-cookie", \.proxy.caching.setCookie, .word,
+            "set-cookie", \.proxy.caching.policy.setCookie, .word,
             "public-only: a response with Set-Cookie is stored and shared if it says Cache-Control: public. never: it is not. always: it is like any other."),
         Key(
-            "targeted-fields", \.proxy.caching.targetedFields, .list(of: .token),
+            "targeted-fields", \.proxy.caching.policy.targetedFields, .list(of: .fieldName),
             "Fields that stand in for Cache-Control (RFC 9213), in order of precedence."),
         Key(
-            "stale-while-revalidate", \.proxy.caching.staleWhileRevalidate, .duration(.zero ... .seconds(365 * 86_400)),
+            "stale-while-revalidate", \.proxy.caching.policy.staleWhileRevalidate, .secondsUpToAYear,
             "Serve stale while refreshing for so long, where a response does not say."),
         Key(
-            "stale-if-error", \.proxy.caching.staleIfError, .duration(.zero ... .seconds(365 * 86_400)),
+            "stale-if-error", \.proxy.caching.policy.staleIfError, .secondsUpToAYear,
             "Serve stale while the origin fails for so long, where a response does not say."),
         Key(
-            "stale-if-unreachable", \.proxy.caching.staleIfUnreachable, .duration(.zero ... .seconds(365 * 86_400)),
+            "stale-if-unreachable", \.proxy.caching.policy.staleIfUnreachable, .secondsUpToAYear,
             "Serve stale for so long while no origin answers at all, unless the response forbids it."),
         Key(
-            "s-maxage-forbids-stale", \.proxy.caching.sharedMaxAgeForbidsStale, .flag,
+            "s-maxage-forbids-stale", \.proxy.caching.policy.sharedMaxAgeForbidsStale, .flag,
             "A response with s-maxage is never served stale (RFC 9111 5.2.2.10), whatever else it says."),
-        Key("trust-date", \.proxy.caching.trustsDate, .flag, "Count the time since Date as age. Off: the origin's clock is wrong."),
+        Key("trust-date", \.proxy.caching.policy.trustsDate, .flag, "Count the time since Date as age. Off: the origin's clock is wrong."),
         Key(
             "max-ranges", \.proxy.caching.maxRanges, .integer(0...RangeRequest.maxSpecs),
             "Ranges served in one response; more gets the whole."),
         Key(
-            "request-directives", \.proxy.caching.requestDirectives, .word,
+            "request-directives", \.proxy.caching.policy.ignoredRequestDirectives, .requestDirectives,
             "Whether Cache-Control of clients counts. honour: a browser's reload reaches the origin."),
     ]
 

@@ -44,6 +44,18 @@ public struct ScalarSyntax<Value: Sendable>: Sendable {
 
     private var expectation: String { range.map { "\(form) (\($0))" } ?? form }
 
+    /// The same text for a type that holds the value in another form.
+    func mapped<Other>(to convert: @escaping @Sendable (Value) -> Other, from restore: @escaping @Sendable (Other) -> Value) -> ScalarSyntax<Other> {
+        ScalarSyntax<Other>(form, range: range, words: words, write: { write(restore($0)) }) { text in
+            switch parse(text) {
+            case .value(let value): .value(convert(value))
+            case .malformed: .malformed
+            case .outOfRange: .outOfRange
+            case .refused(let reason): .refused(reason)
+            }
+        }
+    }
+
     /// What `scalar` takes, or a word that stands for `nil`.
     static func optional<Wrapped>(_ scalar: ScalarSyntax<Wrapped>, _ word: String) -> ScalarSyntax<Wrapped?>
     where Value == Wrapped? {

@@ -1,4 +1,5 @@
-internal import Proxy
+internal import Bytes
+internal import HTTPSemantics
 internal import Yams
 
 /// How a value stands in the file: from node to value, noting what is wrong, and back to lines of YAML.
@@ -40,7 +41,7 @@ struct ValueSyntax<Value: Sendable>: Sendable {
 extension ValueSyntax {
     /// A list of single values; one alone may stand without the list.
     static func list<Element>(of scalar: ScalarSyntax<Element>, atLeast minimum: Int = 0) -> ValueSyntax<[Element]>
-    where Value == [Element], Element: Hashable & Sendable {
+    where Value == [Element], Element: Equatable & Sendable {
         let element = ValueSyntax<Element>(scalar)
         return ValueSyntax(
             range: scalar.range,
@@ -114,27 +115,27 @@ extension ValueSyntax {
 
 }
 
-extension ValueSyntax<QueryPolicy> {
+extension ValueSyntax<KeyPolicy.Query> {
     /// `all`, `none`, `{keep: [a, b]}` or `{drop: [c]}`.
     static var queryPolicy: Self {
-        let names = ValueSyntax<[String]>.list(of: .parameter, atLeast: 1)
+        let names = ValueSyntax<[ByteSlice]>.list(of: .parameter, atLeast: 1)
         return ValueSyntax(
             range: "all, none, {keep: [a, b]}, {drop: [c]}",
             write: { policy in
                 switch policy {
-                case .all: ["all"]
-                case .none: ["none"]
-                case .keep(let kept): ["{keep: \(names.write(kept).joined())}"]
-                case .drop(let dropped): ["{drop: \(names.write(dropped).joined())}"]
+                case .asSent: ["all"]
+                case .dropped: ["none"]
+                case .keeping(let kept): ["{keep: \(names.write(kept).joined())}"]
+                case .dropping(let dropped): ["{drop: \(names.write(dropped).joined())}"]
                 }
             }
         ) { node, name, reader in
             if case .scalar(let text) = node {
-                if text.string == "all" { return .all }
-                if text.string == "none" { return QueryPolicy.none }
+                if text.string == "all" { return .asSent }
+                if text.string == "none" { return .dropped }
             } else if case .mapping(let mapping) = node, mapping.count == 1, let pair = mapping.first {
-                if pair.key.scalar?.string == "keep" { return names.read(pair.value, "keep", &reader).map { .keep($0) } }
-                if pair.key.scalar?.string == "drop" { return names.read(pair.value, "drop", &reader).map { .drop($0) } }
+                if pair.key.scalar?.string == "keep" { return names.read(pair.value, "keep", &reader).map { .keeping($0) } }
+                if pair.key.scalar?.string == "drop" { return names.read(pair.value, "drop", &reader).map { .dropping($0) } }
             }
             reader.note(node.position, "`\(name)` is `all`, `none`, `{keep: [a, b]}` or `{drop: [c]}`")
             return nil

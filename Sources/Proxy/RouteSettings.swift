@@ -1,3 +1,5 @@
+public import HTTPSemantics
+
 /// Which requests go to which upstream, and what differs for them.
 public struct RouteSettings: Sendable, Equatable {
     /// The host, in lower case and without a port. `nil`: any.
@@ -8,36 +10,13 @@ public struct RouteSettings: Sendable, Equatable {
     public var upstream: String
     /// Whether responses are stored. `nil`: as `CachingSettings.isEnabled`.
     public var isCached: Bool?
-    /// `nil`: as `CachingSettings.requestDirectives`.
-    public var requestDirectives: RequestDirectivesRule?
+    /// `nil`: as `CachingSettings.policy` says.
+    public var ignoredRequestDirectives: RequestDirectivePolicy?
     /// Whether the answer to a POST is stored for GET and HEAD where it says so itself: explicit lifetime, and `Content-Location` equal
     /// to the target (RFC 9110 §9.3.3). Off, since then the content of one client's request decides what others see.
     public var storesPostAnswers = false
-    public var key = KeySettings()
+    /// What makes two requests the same, beyond method, scheme, host and path.
+    public var key = KeyPolicy()
 
     public init(upstream: String) { self.upstream = upstream }
-}
-
-/// What makes two requests the same, beyond method, scheme, host and path.
-public struct KeySettings: Sendable, Equatable {
-    /// Which parameters of the query belong to the key. All are sent upstream.
-    public var query = QueryPolicy.all
-    /// Parameters in any order are the same request.
-    public var sortsQuery = false
-    /// Request fields whose values belong to the key, in lower case.
-    public var fields: [String] = []
-    /// Cookies whose values belong to the key.
-    public var cookies: [String] = []
-
-    public init() {}
-}
-
-/// Which query parameters belong to the key.
-public enum QueryPolicy: Sendable, Equatable {
-    case all
-    case none
-    /// Only these, by name.
-    case keep([String])
-    /// All but these, by name.
-    case drop([String])
 }

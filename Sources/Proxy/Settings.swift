@@ -1,3 +1,4 @@
+public import HTTPSemantics
 public import Libevent
 
 /// What the proxy is told about itself: an immutable value that every loop reads and swaps as a whole.
@@ -117,49 +118,13 @@ public enum LastLeaveAction: String, Sendable, CaseIterable {
 
 /// What is stored and how long it is used, where responses do not say it themselves.
 public struct CachingSettings: Sendable, Equatable {
-    /// Off: nothing is stored; requests in flight are still shared.
+    /// Off: nothing is stored; requests in flight are still shared. A route may differ.
     public var isEnabled = true
-    /// Heuristic freshness as a share of the time since `Last-Modified`, in percent (RFC 9111 §4.2.2 names 10 %).
-    public var heuristicPercent = 10
-    /// The longest heuristic freshness: past a day RFC 9111's predecessor wanted a warning.
-    public var heuristicLimit: Duration = .seconds(24 * 3600)
-    /// What `Set-Cookie` does to a response.
-    public var setCookie = SetCookiePolicy.publicOnly
-    /// Targeted fields that stand in for `Cache-Control`, in order of precedence (RFC 9213 §2.2).
-    public var targetedFields = ["CDN-Cache-Control"]
-    /// `stale-while-revalidate` (RFC 5861 §3) for responses that do not say. 0: none.
-    public var staleWhileRevalidate: Duration = .zero
-    /// `stale-if-error` (RFC 5861 §4) for responses that do not say. 0: none.
-    public var staleIfError: Duration = .zero
-    /// How stale a response may be when no origin answers at all and nothing forbids it (RFC 9111 §4.2.4, 'disconnected'): an hour gives
-    /// somebody the time to mend the origin. 0: never.
-    public var staleIfUnreachable: Duration = .seconds(3600)
-    /// `s-maxage` means `proxy-revalidate` (RFC 9111 §5.2.2.10): what carries it is never served stale. Many origins send it together with
-    /// `stale-while-revalidate`, and mean both: then `false`.
-    public var sharedMaxAgeForbidsStale = true
-    /// The time since `Date` counts as age (RFC 9111 §4.2.3). Off for origins whose clock is wrong.
-    public var trustsDate = true
+    /// The rules of storing and reusing. A route may differ in `ignoredRequestDirectives`; `sharesServerErrors` is set from
+    /// `CoalescingSettings.sharesErrors`.
+    public var policy = CachingPolicy()
     /// Ranges served in one response; a request for more gets the whole (RFC 9110 §14.2 on many small ranges).
     public var maxRanges = 16
-    /// Whether clients' `Cache-Control` counts (RFC 9111 §5.2.1). A route may differ.
-    public var requestDirectives = RequestDirectivesRule.honour
 
     public init() {}
-}
-
-/// What `Set-Cookie` does to storing and sharing.
-public enum SetCookiePolicy: String, Sendable, CaseIterable {
-    /// Stored and shared only with `Cache-Control: public`.
-    case publicOnly = "public-only"
-    /// Never stored nor shared.
-    case never
-    /// As any other response (RFC 9111 §7.3 leaves it to the origin).
-    case always
-}
-
-/// What `Cache-Control` in requests does.
-public enum RequestDirectivesRule: String, Sendable, CaseIterable {
-    case honour
-    /// Clients cannot make the origin work: `no-cache`, `max-age` and their kind are passed over.
-    case ignore
 }

@@ -1,5 +1,7 @@
 import Admin
+import Bytes
 import Configuration
+import HTTPSemantics
 import Libevent
 import Proxy
 import Storage
@@ -81,14 +83,14 @@ import Upstream
         images.host = "static.example.com"
         images.path = "/img/"
         images.isCached = true
-        images.requestDirectives = .ignore
+        images.ignoredRequestDirectives = .protectsOrigin
         images.storesPostAnswers = true
-        images.key.query = .drop(["utm_source", "utm_medium"])
+        images.key.query = .dropping([ByteSlice("utm_source"), ByteSlice("utm_medium")])
         images.key.sortsQuery = true
-        images.key.fields = ["accept-language"]
-        images.key.cookies = ["theme"]
+        images.key.fields = [ByteSlice("accept-language")]
+        images.key.cookies = [ByteSlice("theme")]
         var main = RouteSettings(upstream: "main")
-        main.key.query = .none
+        main.key.query = .dropped
         #expect(settings.proxy.routes == [images, main])
         #expect(settings.upstreams.map(\.name) == ["main", "images"])
         #expect(settings.upstreams[0].servers == [UpstreamServer(host: "a.example"), UpstreamServer(host: "b.example")])

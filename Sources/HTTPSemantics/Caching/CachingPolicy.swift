@@ -1,12 +1,15 @@
 public import Bytes
 
 /// What the operator decides about storing and reusing, for one route. Immutable; every duration in seconds.
-public struct CachingPolicy: Sendable {
+///
+/// A default stands here with its reason and nowhere else.
+public struct CachingPolicy: Sendable, Equatable {
     /// What to do with a response that sets a cookie. RFC 9111 §7.3 lets a cache store it; we do not by default,
     /// since it is the commonest way for one user's session to reach another.
+    /// The raw values are the words of the configuration file.
     public enum SetCookieRule: String, Sendable, CaseIterable {
         /// Stored and shared only with an explicit `public`.
-        case whenPublic = "when-public"
+        case whenPublic = "public-only"
         case never
         /// As RFC 9111 says: the field does not matter.
         case always
@@ -18,14 +21,15 @@ public struct CachingPolicy: Sendable {
     /// Percent of the time since `Last-Modified` for which a response without explicit lifetime is fresh; 0 turns
     /// heuristics off, more than 100 counts as 100. RFC 9111 §4.2.2 names 10 as typical.
     public var heuristicPercent: UInt32 = 10
-    /// The longest heuristic lifetime. A day: nobody promised anything.
+    /// The longest heuristic lifetime. A day: nobody promised anything, and past it RFC 9111's predecessor wanted a warning.
     public var heuristicLimit: UInt32 = 86_400
 
-    /// `stale-while-revalidate` for responses that do not say; 0 means none.
+    /// `stale-while-revalidate` (RFC 5861 §3) for responses that do not say; 0 means none.
     public var staleWhileRevalidate: UInt32 = 0
-    /// `stale-if-error` for responses that do not say; 0 means none.
+    /// `stale-if-error` (RFC 5861 §4) for responses that do not say; 0 means none.
     public var staleIfError: UInt32 = 0
-    /// How stale a response may be when no origin answers at all (RFC 9111 §4.2.4, 'disconnected').
+    /// How stale a response may be when no origin answers at all and nothing forbids it (RFC 9111 §4.2.4, 'disconnected'); 0 means not at
+    /// all. An hour gives somebody the time to mend the origin.
     public var staleIfUnreachable: UInt32 = 3_600
     /// `s-maxage` means `proxy-revalidate` (RFC 9111 §5.2.2.10), so such a response is never served stale. Many
     /// origins pair it with `stale-while-revalidate` all the same; turned off, their wish is honoured.

@@ -4,8 +4,8 @@ public import Bytes
 /// sent, unless the operator says otherwise, and chosen request fields and cookies.
 ///
 /// Only the key changes; the origin is asked for what the client sent.
-public struct KeyPolicy: Sendable {
-    public enum Query: Sendable {
+public struct KeyPolicy: Sendable, Equatable {
+    public enum Query: Sendable, Equatable {
         case asSent
         case dropped
         /// Only these parameters, byte for byte.

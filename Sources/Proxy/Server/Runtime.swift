@@ -63,6 +63,18 @@ final class Runtime: Sendable {
     }
 }
 
+extension Route {
+    convenience init(_ settings: RouteSettings, origin: Origin, _ proxy: ProxySettings) {
+        var policy = proxy.caching.policy
+        if let ignored = settings.ignoredRequestDirectives { policy.ignoredRequestDirectives = ignored }
+        policy.sharesServerErrors = proxy.coalescing.sharesErrors
+        policy.storesPostAnswers = settings.storesPostAnswers
+        self.init(
+            host: settings.host.map { ByteSlice($0) }, path: ByteSlice(settings.path == "/" ? "" : settings.path), origin: origin,
+            isCached: settings.isCached ?? proxy.caching.isEnabled, policy: policy, key: settings.key)
+    }
+}
+
 extension Span where Element == UInt8 {
     /// The host of an authority that was found valid: without the port (RFC 3986 §3.2).
     var hostPart: Span<UInt8> {
@@ -73,59 +85,4 @@ extension Span where Element == UInt8 {
             return extracting(0..<(firstIndex(of: UInt8(ascii: ":")) ?? count))
         }
     }
-}
-
-extension Route {
-    convenience init(_ settings: RouteSettings, origin: Origin, _ proxy: ProxySettings) {
-        let caching = proxy.caching
-        var policy = CachingPolicy(caching, directives: settings.requestDirectives ?? caching.requestDirectives)
-        policy.sharesServerErrors = proxy.coalescing.sharesErrors
-        policy.storesPostAnswers = settings.storesPostAnswers
-        self.init(
-            host: settings.host.map { ByteSlice($0) }, path: ByteSlice(settings.path == "/" ? "" : settings.path), origin: origin,
-            isCached: settings.isCached ?? caching.isEnabled, policy: policy, key: KeyPolicy(settings.key))
-    }
-}
-
-extension CachingPolicy {
-    init(_ settings: CachingSettings, directives: RequestDirectivesRule) {
-        self.init()
-        heuristicPercent = UInt32(clamping: settings.heuristicPercent)
-        heuristicLimit = settings.heuristicLimit.wholeSeconds
-        staleWhileRevalidate = settings.staleWhileRevalidate.wholeSeconds
-        staleIfError = settings.staleIfError.wholeSeconds
-        staleIfUnreachable = settings.staleIfUnreachable.wholeSeconds
-        sharedMaxAgeForbidsStale = settings.sharedMaxAgeForbidsStale
-        trustsDate = settings.trustsDate
-        targetedFields = settings.targetedFields.map { ByteSlice($0.lowercased()) }
-        setCookie = switch settings.setCookie {
-        case .publicOnly: .whenPublic
-        case .never: .never
-        case .always: .always
-        }
-        ignoredRequestDirectives = switch directives {
-        case .honour: .honoursAll
-        case .ignore: .protectsOrigin
-        }
-    }
-}
-
-extension KeyPolicy {
-    init(_ settings: KeySettings) {
-        self.init()
-        query = switch settings.query {
-        case .all: .asSent
-        case .none: .dropped
-        case .keep(let names): .keeping(names.map { ByteSlice($0) })
-        case .drop(let names): .dropping(names.map { ByteSlice($0) })
-        }
-        sortsQuery = settings.sortsQuery
-        fields = settings.fields.map { ByteSlice($0) }
-        cookies = settings.cookies.map { ByteSlice($0) }
-    }
-}
-
-extension Duration {
-    /// Saturating, for the cache rules.
-    var wholeSeconds: UInt32 { UInt32(clamping: components.seconds) }
 }

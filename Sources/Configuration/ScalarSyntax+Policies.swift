@@ -1,0 +1,32 @@
+internal import Bytes
+internal import HTTPSemantics
+
+/// What the rules of caching are told: they count in whole seconds and compare bytes.
+extension ScalarSyntax where Value == ByteSlice {
+    static var token: Self { bytes(of: .token) }
+    static var fieldName: Self { bytes(of: .fieldName) }
+    static var parameter: Self { bytes(of: .parameter) }
+
+    private static func bytes(of text: ScalarSyntax<String>) -> Self { text.mapped(to: { ByteSlice($0) }, from: { String($0) }) }
+}
+
+extension ScalarSyntax where Value == UInt32 {
+    /// `10%`.
+    static var share: Self { ScalarSyntax<Int>.percent(0...100).mapped(to: { UInt32(clamping: $0) }, from: { Int($0) }) }
+
+    /// A duration; what is less than a second of it does not count.
+    static var secondsUpToAYear: Self {
+        ScalarSyntax<Duration>.duration(.zero ... .seconds(365 * 86_400)).mapped(
+            to: { UInt32(clamping: $0.components.seconds) }, from: { .seconds($0) })
+    }
+}
+
+extension ScalarSyntax where Value == RequestDirectivePolicy {
+    static var requestDirectives: Self {
+        let words: [(word: String, policy: RequestDirectivePolicy)] = [("honour", .honoursAll), ("ignore", .protectsOrigin)]
+        return ScalarSyntax(
+            "one of these words", range: words.map(\.word).joined(separator: ", "), words: words.map(\.word),
+            write: { policy in words.first { $0.policy == policy }?.word ?? "honour" }
+        ) { text in words.first { $0.word == text }.map { .value($0.policy) } ?? .malformed }
+    }
+}
