@@ -59,12 +59,5 @@ import Testing
         #expect(canary == nil)
     }
 
-    @Test func `a signal reaches the loop that watches for it`() throws {
-        try onLoop { loop in
-            try loop.onSignal(SIGUSR1) { loop.stop() }
-            kill(getpid(), SIGUSR1)
-        }
-    }
-
     final class Canary {}
 }
