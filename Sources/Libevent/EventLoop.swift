@@ -32,9 +32,6 @@ internal import Glibc
 
     private var wheel: DeadlineWheel?
 
-    /// For one gathering write after another; empty between them.
-    public let gatherList = GatherList()
-
     /// A loop of the calling thread, to be run there.
     public convenience init() throws(SystemError) {
         try self.init(handle: LoopHandle())

@@ -59,7 +59,6 @@ internal import Glibc
     // MARK: Watching
 
     public final var isReading: Bool { readWatch != nil }
-    public final var isWriteArmed: Bool { writeWatch != nil }
 
     public final func startReading() {
         guard readWatch == nil, !isClosed else { return }
@@ -135,7 +134,7 @@ internal import Glibc
         descriptor = -1
     }
 
-    // MARK: Addresses and options
+    // MARK: Addresses
 
     public final func localAddress() throws(SystemError) -> SocketAddress {
         try unsafe SocketAddress.asking(.getsockname, descriptor) { unsafe getsockname($0, $1, $2) }
@@ -143,10 +142,5 @@ internal import Glibc
 
     public final func peerAddress() throws(SystemError) -> SocketAddress {
         try unsafe SocketAddress.asking(.getpeername, descriptor) { unsafe getpeername($0, $1, $2) }
-    }
-
-    /// TCP_NODELAY: small writes are not held back. Set already on what a `Listener` accepts and on what connects from here.
-    public final func setNoDelay(_ on: Bool) throws(SystemError) {
-        try setSocketOption(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, Int32(on ? 1 : 0))
     }
 }

@@ -30,11 +30,7 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
 
     public var description: String { "\(call.rawValue): \(message)" }
 
-    /// The other side went away (reset, or closed while we were still writing).
-    public var isDisconnect: Bool { code == ECONNRESET || code == EPIPE || code == ENOTCONN }
     public var isRefused: Bool { code == ECONNREFUSED }
-    /// This process or the whole system has no descriptor left.
-    public var isOutOfDescriptors: Bool { code == EMFILE || code == ENFILE }
 }
 
 /// Runs `body` again for as long as a signal interrupts it.

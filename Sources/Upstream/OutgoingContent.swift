@@ -1,4 +1,5 @@
 import Bytes
+import HTTPSemantics
 
 /// Request content on its way to an origin, framed, until the socket takes it.
 struct OutgoingContent {
@@ -15,10 +16,9 @@ struct OutgoingContent {
         case .length:
             pieces.append(content)
         case .chunked:
-            pieces.append(hexadecimal: UInt64(content.count))
-            pieces.append("\r\n")
+            pieces.appendChunkHeader(content.count)
             pieces.append(content)
-            pieces.append("\r\n")
+            pieces.appendChunkEnd()
         }
     }
 
@@ -26,8 +26,6 @@ struct OutgoingContent {
         guard !isEnded else { return }
         isEnded = true
         guard framing == .chunked else { return }
-        pieces.append("0\r\n")
-        if let trailers { pieces.append(trailers) }
-        pieces.append("\r\n")
+        pieces.appendLastChunk(trailers: trailers)
     }
 }

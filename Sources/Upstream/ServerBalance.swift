@@ -45,9 +45,4 @@ public struct ServerBalance: Sendable {
         health[server].failuresInARow += 1
         if health[server].failuresInARow >= maxFailures { health[server].leftAloneUntil = now + cooldown }
     }
-
-    /// Servers not left alone at `now`.
-    public func healthyCount(at now: Int64) -> Int {
-        health.count { $0.leftAloneUntil <= now }
-    }
 }

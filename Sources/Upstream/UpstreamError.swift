@@ -17,18 +17,12 @@ public struct UpstreamError: Error, Sendable, CustomStringConvertible {
         self.closedBeforeResponse = closedBeforeResponse
     }
 
-    public var description: String { detail.isEmpty ? failure.name : "\(failure.name): \(detail)" }
+    public var description: String { detail.isEmpty ? "\(failure.name)" : "\(failure.name): \(detail)" }
 
-    /// What a client is told when nothing better can be served (RFC 9110 §15.6).
-    public var status: UInt16 {
-        switch failure {
-        case .unavailable: 503
-        case .connectTimeout, .headTimeout, .bodyTimeout: 504
-        case .resolve, .connect, .send, .closed, .head, .body: 502
-        }
-    }
+    /// What a client is told when nothing better can be served (RFC 9110 §15.6): what RFC 9209 recommends for `proxyError`.
+    public var status: UInt16 { proxyError.recommendedStatus.code }
 
-    /// The same in the words of `Proxy-Status` (RFC 9209 §2.3).
+    /// The failure in the words of `Proxy-Status` (RFC 9209 §2.3).
     public var proxyError: ProxyError {
         switch failure {
         case .unavailable: .connectionLimitReached

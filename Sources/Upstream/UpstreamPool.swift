@@ -35,9 +35,6 @@ public final class UpstreamPool {
     /// Keeps no connection any more: those in use are closed after their exchange.
     private var isDropped = false
 
-    /// Idle connections of all servers.
-    public var idleCount: Int { idle.reduce(0) { $0 + $1.count } }
-
     /// Closes every idle connection: the pool is going away.
     public func closeIdle() {
         isDropped = true

@@ -67,22 +67,6 @@ public enum ProxyError: UInt8, Sendable, CaseIterable {
              .httpResponseTimeout: Status(504)
         }
     }
-
-    /// Whether only a response that an intermediary made itself can carry it; the others may go with an origin's.
-    public var impliesOwnResponse: Bool {
-        switch self {
-        case .connectionTerminated, .connectionReadTimeout, .connectionWriteTimeout, .tlsProtocolError,
-             .tlsAlertReceived, .httpResponseIncomplete, .httpResponseHeaderSectionSize,
-             .httpResponseHeaderSize, .httpResponseBodySize, .httpResponseTrailerSectionSize,
-             .httpResponseTrailerSize, .httpResponseTransferCoding, .httpResponseContentCoding,
-             .httpResponseTimeout, .httpProtocolError: false
-        case .dnsTimeout, .dnsError, .destinationNotFound, .destinationUnavailable,
-             .destinationIPProhibited, .destinationIPUnroutable, .connectionRefused, .connectionTimeout,
-             .connectionLimitReached, .tlsCertificateError, .httpRequestError, .httpRequestDenied,
-             .httpUpgradeFailed, .proxyInternalResponse, .proxyInternalError, .proxyConfigurationError,
-             .proxyLoopDetected: true
-        }
-    }
 }
 
 /// Writes `Proxy-Status` lines under this proxy's name (RFC 9209), behind those that came from upstream.

@@ -1,23 +1,5 @@
 import Bytes
 
-/// What to do with the answer to a validation (RFC 9111 §4.3.3).
-public enum ValidationOutcome: Sendable, Equatable {
-    /// 304: freshen what it is about and use that.
-    case freshen
-    /// A full response: it takes the stored one's place.
-    case replace
-    /// The origin failed: a stale response may be used where `mayServeStale` says so, else forward this one.
-    case failed
-
-    public init(status: Status) {
-        self = switch status {
-        case .notModified: .freshen
-        case let status where ResponseFacts.countsAsError(status): .failed
-        default: .replace
-        }
-    }
-}
-
 /// Which stored responses a 304 is about (RFC 9111 §4.3.4): add each that could have been chosen for the request,
 /// then read `selected`. Where that is empty the 304 is about something the client has: pass it on, or ask again
 /// without conditions if the client asked none.

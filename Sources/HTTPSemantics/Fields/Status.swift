@@ -7,7 +7,6 @@ public struct Status: Sendable, Hashable, BitwiseCopyable {
     @inlinable public var isInformational: Bool { code < 200 }
     @inlinable public var isSuccessful: Bool { code >= 200 && code < 300 }
     @inlinable public var isRedirection: Bool { code >= 300 && code < 400 }
-    @inlinable public var isClientError: Bool { code >= 400 && code < 500 }
     /// 5xx, and what is no valid code at all: "as if it had a 5xx" (RFC 9110 §15).
     @inlinable public var isServerError: Bool { code >= 500 }
 
@@ -31,7 +30,6 @@ public struct Status: Sendable, Hashable, BitwiseCopyable {
     public static let expectationFailed = Status(417)
     public static let misdirectedRequest = Status(421)
     public static let requestHeaderFieldsTooLarge = Status(431)
-    public static let internalServerError = Status(500)
     public static let notImplemented = Status(501)
     public static let badGateway = Status(502)
     public static let serviceUnavailable = Status(503)

@@ -5,8 +5,6 @@ extension FieldSet {
     public static let hopByHop = FieldSet(.connection, .keepAlive, .proxyConnection, .te, .transferEncoding, .upgrade)
     /// Written anew by whoever frames the message.
     public static let framing = FieldSet(.contentLength, .transferEncoding)
-    /// Meant for the next proxy that asks for it, which may be us (RFC 9110 §11.7).
-    public static let proxyAuthentication = FieldSet(.proxyAuthorization, .proxyAuthenticate, .proxyAuthenticationInfo)
 }
 
 extension ByteBuffer {

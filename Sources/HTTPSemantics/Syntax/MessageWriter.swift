@@ -70,6 +70,11 @@ extension ByteBuffer {
     @inlinable
     public func appendChunkEnd() { appendLineEnd() }
 
-    /// Behind the last chunk: ends the body without trailers.
-    public func appendLastChunk() { append("0\r\n\r\n") }
+    /// Behind the data of all chunks: ends the body.
+    /// - Parameter trailers: field lines without the last CRLF.
+    public func appendLastChunk(trailers: ByteSlice? = nil) {
+        append("0\r\n")
+        if let trailers { append(trailers) }
+        appendLineEnd()
+    }
 }

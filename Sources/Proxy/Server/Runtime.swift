@@ -26,14 +26,15 @@ final class Runtime: Sendable {
         self.origins = origins
         hosts = settings.hosts.map { ByteSlice($0) }
         let name = ByteSlice(settings.forwarding.viaName ?? "coalesced")
-        let via = settings.forwarding.viaName.map { ByteSlice("Via: 1.1 \($0)\r\n") }
+        loopDetection = LoopDetection(name: name)
+        let via = ByteBuffer(capacity: 64)
+        if settings.forwarding.viaName != nil { loopDetection.writeVia(received: .http11, to: via) }
         requestForwarding = RequestForwarding(
             via: settings.forwarding.viaName.map { ByteSlice($0) },
             clientFields: settings.forwarding.sendsXForwarded ? .append : .off,
             defaultHost: ByteSlice(upstreams.first?.servers.first?.host ?? "localhost"))
         responseForwarding = ResponseForwarding(
-            via: via ?? ByteSlice(""), cacheStatus: settings.forwarding.sendsCacheStatus ? CacheStatusWriter(name: name) : nil)
-        loopDetection = LoopDetection(name: name)
+            via: via.copied(), cacheStatus: settings.forwarding.sendsCacheStatus ? CacheStatusWriter(name: name) : nil)
         proxyStatus = settings.forwarding.sendsProxyStatus ? ProxyStatusWriter(name: name) : nil
         var routes = settings.routes.compactMap { route in
             origins.first { $0.settings.name == route.upstream }.map { Route(route, origin: $0, settings) }

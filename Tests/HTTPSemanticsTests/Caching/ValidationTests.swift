@@ -89,16 +89,6 @@ struct ValidationTests {
         #expect(isConfirmed == expected)
     }
 
-    static let outcomes: [(UInt16, ValidationOutcome)] = [
-        (304, .freshen), (200, .replace), (204, .replace), (206, .replace), (301, .replace), (404, .replace), (410, .replace),
-        (412, .replace), (501, .replace), (500, .failed), (502, .failed), (503, .failed), (504, .failed),
-    ]
-
-    @Test(arguments: outcomes)
-    func `the answer freshens, replaces or fails`(status: UInt16, expected: ValidationOutcome) {
-        #expect(ValidationOutcome(status: Status(status)) == expected)
-    }
-
     struct Selection: Sendable, CustomTestStringConvertible {
         let clause: String, notModified: String, stored: [String], expected: [Int]
 

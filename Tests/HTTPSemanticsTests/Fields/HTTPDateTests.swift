@@ -59,12 +59,4 @@ import Testing
         HTTPDate.append(.max, to: buffer)
         #expect(buffer.count == HTTPDate.length)
     }
-
-    @Test func `the cached date follows the second`() {
-        var date = CachedDate()
-        let buffer = ByteBuffer(capacity: 128)
-        for second in [784_111_777, 784_111_777, 784_111_778, 784_111_776] as [Int64] { date.append(second, to: buffer) }
-        let result = plain(buffer.span)
-        #expect(result == ["37", "37", "38", "36"].map { "Sun, 06 Nov 1994 08:49:\($0) GMT" }.joined())
-    }
 }
