@@ -29,7 +29,7 @@ public enum OperationError: Error, Sendable {
 }
 
 /// Why a waiter was not taken in. Closed, like `OperationError`.
-public enum Refusal: String, Error, Sendable, CaseIterable {
+public enum Refusal: Error, Sendable, CaseIterable {
     /// The operation has ended. The next `enqueue` for its identifier starts a new one.
     case finished
     /// `close()` was called: it serves only those who already wait.
@@ -43,4 +43,16 @@ public enum Refusal: String, Error, Sendable, CaseIterable {
     /// The operation's identifier is not of the manager's `Key` type, its class is not the one that was asked for, or it was started or
     /// enqueued before.
     case foreign
+
+    /// The fixed name, for logs and metric labels.
+    public var name: StaticString {
+        switch self {
+        case .finished: "finished"
+        case .closed: "closed"
+        case .notAccepted: "not-accepted"
+        case .full: "waiters-full"
+        case .queueFull: "queue-full"
+        case .foreign: "foreign"
+        }
+    }
 }

@@ -2,15 +2,15 @@ public import Bytes
 public import HTTPSemantics
 internal import Synchronization
 
-/// How an attempt to store ended. The raw value is its name in logs and metrics.
-public enum StoreOutcome: String, Sendable, CaseIterable {
+/// How an attempt to store ended.
+public enum StoreOutcome: Sendable, CaseIterable {
     case stored
     /// The key was invalidated or purged since the fetch began.
     case outdated
     /// Larger than `StorageSettings.objectLimit`.
-    case tooLarge = "too-large"
+    case tooLarge
     /// The budget is spent and nothing is left to evict.
-    case noRoom = "no-room"
+    case noRoom
     /// The body is not complete, or its beginning is gone.
     case incomplete
     /// The response that was to be freshened is not stored any more.

@@ -5,6 +5,7 @@ public enum Counter: Hashable, Sendable {
     case verdicts(Verdict)
     case coalescing(CoalescingEvent)
     case upstreamFailures(UpstreamFailure)
+    case stores(StoreResult)
 
     /// Exchanges begun with an origin, and those among them that repeated a failed one.
     case upstreamFetches, upstreamRetries
@@ -46,6 +47,7 @@ extension Counter {
         case .clientBytesIn: 46
         case .clientBytesOut: 47
         case .malformedRequests: 48
+        case .stores(let result): 49 + result.position
         }
     }
 }
@@ -64,5 +66,6 @@ extension Counter: CaseIterable {
                 .clientConnectionsOpened, .clientConnectionsClosed, .clientConnectionsRefused,
                 .clientBytesIn, .clientBytesOut, .malformedRequests,
             ]
+            + StoreResult.allCases.map(Counter.stores)
     }
 }

@@ -4,7 +4,7 @@ internal import Histogram
 public enum LatencyClass: UInt8, PublicName {
     case hit, miss, pass
 
-    public var name: String {
+    public var name: StaticString {
         switch self {
         case .hit: "hit"
         case .miss: "miss"
@@ -33,7 +33,7 @@ public enum LatencyMeasure: UInt8, PublicName {
     /// To the last byte of the response written.
     case total
 
-    public var name: String {
+    public var name: StaticString {
         switch self {
         case .firstByte: "first_byte"
         case .total: "total"

@@ -16,7 +16,7 @@ public enum LogFormat: UInt8, PublicName {
     /// One JSON object (RFC 8259) a line.
     case json
 
-    public var name: String {
+    public var name: StaticString {
         switch self {
         case .combined: "combined"
         case .json: "json"

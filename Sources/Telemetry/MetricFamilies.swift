@@ -8,6 +8,7 @@ extension CounterValues {
             labelled("responses", "Responses sent, by class of status.", "class", Counter.responses),
             labelled("verdicts", "Requests by the cache's verdict.", "verdict", Counter.verdicts),
             labelled("coalescing", "Events at the table of operations in flight.", "event", Counter.coalescing),
+            labelled("stores", "Responses given to the store, by what became of them.", "outcome", Counter.stores),
             single("upstream_fetches", "Exchanges begun with origins.", .upstreamFetches),
             single("upstream_retries", "Exchanges that repeated a failed one.", .upstreamRetries),
             labelled("upstream_failures", "Failed exchanges with origins, by where they failed.", "kind", Counter.upstreamFailures),
@@ -34,7 +35,7 @@ extension CounterValues {
     private func labelled<Name: PublicName>(
         _ name: String, _ help: String, _ label: String, _ counter: (Name) -> Counter
     ) -> MetricFamily {
-        .counter(name, help, Name.allCases.map { MetricSample([(label, $0.name)], .whole(self[counter($0)])) })
+        .counter(name, help, Name.allCases.map { MetricSample([(label, "\($0.name)")], .whole(self[counter($0)])) })
     }
 }
 
@@ -49,7 +50,7 @@ extension LatencySnapshot {
 
     private func family(_ name: String, _ help: String, _ measure: LatencyMeasure) -> MetricFamily {
         MetricFamily("request_" + name, help, .histogram, LatencyClass.allCases.map { latencyClass in
-            MetricSample([("class", latencyClass.name)], .distribution(self[measure, latencyClass]))
+            MetricSample([("class", "\(latencyClass.name)")], .distribution(self[measure, latencyClass]))
         })
     }
 }

@@ -3,7 +3,7 @@ public struct MetricFamily: Sendable {
     public enum Kind: UInt8, PublicName {
         case counter, gauge, histogram
 
-        public var name: String {
+        public var name: StaticString {
             switch self {
             case .counter: "counter"
             case .gauge: "gauge"

@@ -2,7 +2,7 @@
 /// A name is public contract: dashboards are built on it. Add cases, never rename one.
 public protocol PublicName: CaseIterable, Hashable, Sendable where AllCases == [Self] {
     /// The fixed outward spelling.
-    var name: String { get }
+    var name: StaticString { get }
 }
 
 extension PublicName where Self: RawRepresentable, RawValue == UInt8 {
@@ -15,7 +15,7 @@ extension PublicName where Self: RawRepresentable, RawValue == UInt8 {
 public enum MethodClass: UInt8, PublicName {
     case get, head, options, post, put, patch, delete, other
 
-    public var name: String {
+    public var name: StaticString {
         switch self {
         case .get: "get"
         case .head: "head"
@@ -44,7 +44,7 @@ public enum StatusClass: UInt8, PublicName {
         }
     }
 
-    public var name: String {
+    public var name: StaticString {
         switch self {
         case .informational: "1xx"
         case .successful: "2xx"
@@ -72,7 +72,7 @@ public enum Verdict: UInt8, PublicName {
     /// Turned away before any look-up: bad syntax, overload, an unknown host.
     case refused
 
-    public var name: String {
+    public var name: StaticString {
         switch self {
         case .hit: "hit"
         case .stale: "stale"
@@ -98,7 +98,7 @@ public enum Role: UInt8, PublicName {
     /// Joined a body that was already growing.
     case joinedLate
 
-    public var name: String {
+    public var name: StaticString {
         switch self {
         case .none: "none"
         case .alone: "alone"
@@ -124,7 +124,7 @@ public enum CoalescingEvent: UInt8, PublicName {
     /// A request was turned away: too many waiters or too many operations.
     case refused
 
-    public var name: String {
+    public var name: StaticString {
         switch self {
         case .led: "led"
         case .joined: "joined"
@@ -159,7 +159,7 @@ public enum UpstreamFailure: UInt8, PublicName {
     /// The body stalled.
     case bodyTimeout
 
-    public var name: String {
+    public var name: StaticString {
         switch self {
         case .unavailable: "unavailable"
         case .resolve: "resolve"
@@ -175,11 +175,37 @@ public enum UpstreamFailure: UInt8, PublicName {
     }
 }
 
+/// What became of a response that might be stored, or of a stored one that might be freshened.
+public enum StoreResult: UInt8, PublicName {
+    case stored
+    /// The key was invalidated or purged since the fetch began, or something newer is stored.
+    case outdated
+    /// Larger than the largest that is stored.
+    case tooLarge
+    /// The memory is full, and nothing is left to evict.
+    case noRoom
+    /// Not the whole body.
+    case incomplete
+    /// What was to be freshened is not stored any more.
+    case gone
+
+    public var name: StaticString {
+        switch self {
+        case .stored: "stored"
+        case .outdated: "outdated"
+        case .tooLarge: "too_large"
+        case .noRoom: "no_room"
+        case .incomplete: "incomplete"
+        case .gone: "gone"
+        }
+    }
+}
+
 /// The protocol version of a request, as the access log prints it.
 public enum ProtocolVersion: UInt8, PublicName {
     case unknown, http10, http11, http2
 
-    public var name: String {
+    public var name: StaticString {
         switch self {
         case .unknown: "-"
         case .http10: "HTTP/1.0"

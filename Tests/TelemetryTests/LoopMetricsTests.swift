@@ -11,7 +11,7 @@ import Testing
 
     @Test func `public names are distinct and fit for labels`() {
         func check<Name: PublicName>(_: Name.Type) {
-            let names = Name.allCases.map(\.name)
+            let names = Name.allCases.map { "\($0.name)" }
             #expect(Set(names).count == names.count)
             #expect(names.allSatisfy { $0.utf8.allSatisfy { ($0 >= 0x61 && $0 <= 0x7A) || ($0 >= 0x30 && $0 <= 0x39) || $0 == 0x5F } })
         }
@@ -21,6 +21,7 @@ import Testing
         check(Role.self)
         check(CoalescingEvent.self)
         check(UpstreamFailure.self)
+        check(StoreResult.self)
         check(LatencyClass.self)
         check(LatencyMeasure.self)
     }

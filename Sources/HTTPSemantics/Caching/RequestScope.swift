@@ -1,5 +1,5 @@
-/// Why a request is neither answered from the store nor shares a fetch. The raw value is its name in logs and metrics.
-public enum NotCoalescedReason: String, Sendable, CaseIterable {
+/// Why a request is neither answered from the store nor shares a fetch.
+public enum NotCoalescedReason: Sendable, CaseIterable {
     case method
     /// A body on GET or HEAD has no meaning (RFC 9110 §9.3.1), but an origin may give it one.
     case content

@@ -1,12 +1,12 @@
-/// Why a stored response must be validated before it is used. The raw value is its name in logs and metrics.
-public enum ValidationReason: String, Sendable, CaseIterable {
+/// Why a stored response must be validated before it is used.
+public enum ValidationReason: Sendable, CaseIterable {
     case stale
     /// The response's `no-cache`.
-    case noCache = "no-cache"
+    case noCache
     /// `no-cache` or `Pragma: no-cache` of the request.
-    case requestNoCache = "request-no-cache"
+    case requestNoCache
     /// `max-age` or `min-fresh` of the request.
-    case requestAge = "request-age"
+    case requestAge
     /// Since it came, an unsafe request (§4.4) or its cache group (RFC 9875) invalidated it.
     case invalidated
 }

@@ -1,20 +1,39 @@
-/// Why a response goes only to the client that asked. The raw value is its name in logs and metrics.
-public enum NotSharedReason: String, Sendable, CaseIterable {
+/// Why a response goes only to the client that asked.
+public enum NotSharedReason: Sendable, CaseIterable {
     case method
     case status
-    case requestNoStore = "request-no-store"
-    case noStore = "no-store"
-    case noCache = "no-cache"
+    case requestNoStore
+    case noStore
+    case noCache
     case `private`
     case authorization
-    case setCookie = "set-cookie"
-    case varyStar = "vary-star"
+    case setCookie
+    case varyStar
     /// A part of the representation, asked for by one client.
     case range
-    case notCacheable = "not-cacheable"
-    case serverError = "server-error"
+    case notCacheable
+    case serverError
     /// It says otherwise than former ones which queries it is for: those who asked with other queries look under their own.
-    case search = "no-vary-search"
+    case search
+
+    /// The fixed name, for `detail` in `Cache-Status` (RFC 9211 §2.8).
+    public var name: StaticString {
+        switch self {
+        case .method: "method"
+        case .status: "status"
+        case .requestNoStore: "request-no-store"
+        case .noStore: "no-store"
+        case .noCache: "no-cache"
+        case .private: "private"
+        case .authorization: "authorization"
+        case .setCookie: "set-cookie"
+        case .varyStar: "vary-star"
+        case .range: "range"
+        case .notCacheable: "not-cacheable"
+        case .serverError: "server-error"
+        case .search: "no-vary-search"
+        }
+    }
 }
 
 /// Who else may have a response that is only now arriving (RFC 9111 §4, on collapsed requests).

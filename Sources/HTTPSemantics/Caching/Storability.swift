@@ -1,17 +1,17 @@
-/// Why a response is not stored. The raw value is its name in logs, metrics and `Cache-Status`.
-public enum NotStoredReason: String, Sendable, CaseIterable {
+/// Why a response is not stored.
+public enum NotStoredReason: Sendable, CaseIterable {
     case method
     case status
-    case requestNoStore = "request-no-store"
-    case noStore = "no-store"
+    case requestNoStore
+    case noStore
     case `private`
     case authorization
-    case setCookie = "set-cookie"
-    case varyStar = "vary-star"
+    case setCookie
+    case varyStar
     /// No explicit lifetime, and no status or `public` that would allow a guess (RFC 9111 §3).
-    case notCacheable = "not-cacheable"
+    case notCacheable
     /// Neither fresh for a moment nor good for anything afterwards.
-    case noFreshness = "no-freshness"
+    case noFreshness
     /// A 206 that cannot be combined, or that the route does not store.
     case partial
     case incomplete

@@ -205,8 +205,8 @@ extension Fetch: ExchangeHandler {
         response.body.complete(trailers: trailers)
         // Into the store first, out of the in-flight table afterwards: nobody may find it in neither.
         if willBeStored {
-            _ = worker.shared.store.store(
-                response, under: ownKey, generation: ownGeneration, requested: sentAt, popularity: max(0, (operation?.waiterCount ?? 0) - 1))
+            worker.count(worker.shared.store.store(
+                response, under: ownKey, generation: ownGeneration, requested: sentAt, popularity: max(0, (operation?.waiterCount ?? 0) - 1)))
             dropFormer()
         }
         finish(nil)

@@ -83,7 +83,7 @@ extension Fetch {
         let mayStay = new.facts.storability(
             method: .get, request: request.directives, hasAuthorization: request.hasAuthorization, policy: request.route.policy)
         if mayStay == .store {
-            _ = worker.shared.store.freshen(old, by: new, under: request.key, generation: generation)
+            worker.count(worker.shared.store.freshen(old, by: new, under: request.key, generation: generation))
         } else {
             worker.shared.store.invalidate(request.key)
         }

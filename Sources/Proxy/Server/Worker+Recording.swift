@@ -1,6 +1,7 @@
 import Bytes
 import HTTPSemantics
 import Libevent
+import Storage
 import Telemetry
 
 /// What remains of a request: counts, latencies, and a line in the access log. No text is formatted here.
@@ -42,6 +43,19 @@ extension Worker {
         record.verdict = .hit
         count(head.method, record)
         append(record, head, fields, client: client, server: .empty)
+    }
+
+    /// What became of a response that was given to the store.
+    func count(_ outcome: StoreOutcome) {
+        let result: StoreResult = switch outcome {
+        case .stored: .stored
+        case .outdated: .outdated
+        case .tooLarge: .tooLarge
+        case .noRoom: .noRoom
+        case .incomplete: .incomplete
+        case .gone: .gone
+        }
+        metrics.add(.stores(result))
     }
 
     private func makeRecord(status: UInt16, began: Int64, firstByte: Int64, bodyBytes: UInt64) -> TransactionRecord {

@@ -1,5 +1,4 @@
 import Bytes
-import Coalescing
 import HTTPSemantics
 import Telemetry
 import Upstream
@@ -50,41 +49,6 @@ struct Provenance {
     }
 }
 
-extension NotSharedReason {
-    /// The same name for `detail` (RFC 9211 §2.8).
-    var token: StaticString {
-        switch self {
-        case .method: "method"
-        case .status: "status"
-        case .requestNoStore: "request-no-store"
-        case .noStore: "no-store"
-        case .noCache: "no-cache"
-        case .private: "private"
-        case .authorization: "authorization"
-        case .setCookie: "set-cookie"
-        case .varyStar: "vary-star"
-        case .range: "range"
-        case .notCacheable: "not-cacheable"
-        case .serverError: "server-error"
-        case .search: "no-vary-search"
-        }
-    }
-}
-
-extension Refusal {
-    /// Why a request found no place, for `detail`.
-    var token: StaticString {
-        switch self {
-        case .finished: "finished"
-        case .closed: "closed"
-        case .notAccepted: "not-accepted"
-        case .full: "waiters-full"
-        case .queueFull: "queue-full"
-        case .foreign: "foreign"
-        }
-    }
-}
-
 extension UpstreamError {
     /// What a client is told.
     var explanation: StaticString {
@@ -97,22 +61,6 @@ extension UpstreamError {
         case .headTimeout: "The origin did not answer in time."
         case .head: "The origin's answer is not valid HTTP."
         case .body, .bodyTimeout: "The origin's answer broke off."
-        }
-    }
-
-    /// The failure's public name, for `detail`.
-    var token: StaticString {
-        switch failure {
-        case .unavailable: "unavailable"
-        case .resolve: "resolve"
-        case .connect: "connect"
-        case .connectTimeout: "connect_timeout"
-        case .send: "send"
-        case .closed: "closed"
-        case .headTimeout: "head_timeout"
-        case .head: "head"
-        case .body: "body"
-        case .bodyTimeout: "body_timeout"
         }
     }
 }

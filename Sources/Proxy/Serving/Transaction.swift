@@ -148,7 +148,7 @@ final class Transaction: DeadlineTarget {
             interimObserver = operation.interims.observe(on: worker.loop.handle) { bound.value.received(interim: $0) }
         case .refused(let reason, let operation):
             worker.metrics.add(.coalescing(.refused))
-            boundExceeded(reason.token, by: operation)
+            boundExceeded(reason.name, by: operation)
         }
     }
 
@@ -283,7 +283,7 @@ final class Transaction: DeadlineTarget {
 
     private func upstreamFailed(_ error: UpstreamError) {
         provenance.originStatus = 0
-        fail(Status(error.status), error.explanation, detail: error.token, upstream: error)
+        fail(Status(error.status), error.explanation, detail: error.failure.name, upstream: error)
     }
 
     // MARK: Responding
@@ -310,7 +310,7 @@ final class Transaction: DeadlineTarget {
         case .origin:
             provenance.verdict = isPass(fetched) ? .pass : .miss
             if facts.lifetimeSource != .none { provenance.timeToLive = facts.timeToLive(at: worker.moment) }
-            if case .nobody(let reason) = fetched.sharing { provenance.detail = reason.token }
+            if case .nobody(let reason) = fetched.sharing { provenance.detail = reason.name }
         case .validated:
             provenance.tellsAge = true
             provenance.verdict = .revalidated

@@ -168,11 +168,4 @@ struct StorabilityTests {
         policy.setCookie = rule
         #expect(verdict(fields + "\nSet-Cookie: a=b", policy: policy) == expected)
     }
-
-    @Test func `reasons have fixed public names`() {
-        #expect(NotStoredReason.allCases.map(\.rawValue) == [
-            "method", "status", "request-no-store", "no-store", "private", "authorization", "set-cookie", "vary-star",
-            "not-cacheable", "no-freshness", "partial", "incomplete", "invalidated",
-        ])
-    }
 }
