@@ -13,6 +13,8 @@ struct Coalesced: ParsableCommand {
 
               coalesced --listen 127.0.0.1:8080 --upstream http://127.0.0.1:9000
               coalesced demo
+
+            Options: coalesced serve --help.
             """,
         version: "coalesced \(Version.current)",
         subcommands: [Serve.self, Check.self, Demo.self, Purge.self, Status.self, Top.self],
