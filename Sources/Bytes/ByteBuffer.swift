@@ -45,8 +45,10 @@
         return written
     }
 
+    /// Appends one byte. Like all that append, it makes room where there is none: what was lent of the bytes is gone then.
     public func append(_ byte: UInt8) { unsafe region.append(byte) }
 
+    /// Appends a copy of the bytes.
     public func append(_ source: Span<UInt8>) {
         unsafe source.withUnsafeBufferPointer { bytes in
             guard let from = bytes.baseAddress else { return }
@@ -62,8 +64,10 @@
         }
     }
 
+    /// Appends the UTF-8 bytes of a literal, without making a `String`.
     public func append(_ text: StaticString) { unsafe region.append(text.utf8Start, count: text.utf8CodeUnitCount) }
 
+    /// Appends a copy of the slice's bytes.
     public func append(_ slice: ByteSlice) { append(slice.span) }
 
     /// The UTF-8 bytes of `text`. Not for the hot path.

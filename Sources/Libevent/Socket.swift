@@ -60,6 +60,8 @@ internal import Glibc
 
     public final var isReading: Bool { readWatch != nil }
 
+    /// `readable()` is called from now on whenever bytes, or the end of the stream, wait to be read; again as long as they are left there. Does
+    /// nothing when it is already so. On the loop's thread.
     public final func startReading() {
         guard readWatch == nil, !isClosed else { return }
         do throws(SystemError) {
@@ -71,8 +73,11 @@ internal import Glibc
         }
     }
 
+    /// `readable()` is not called any more; the kernel's buffer fills, and then the peer waits. On the loop's thread.
     public final func stopReading() { readWatch = nil }
 
+    /// `writable()` is called as soon as the kernel takes bytes again, until `disarmWrite()`: for who met `.wouldBlock`. On the loop's
+    /// thread.
     public final func armWrite() {
         guard writeWatch == nil, !isClosed else { return }
         do throws(SystemError) {

@@ -116,6 +116,7 @@ public final class ResponseStore: Sendable {
         } != nil
     }
 
+    /// Forgets that responses to `key` are not to be shared: one proved to be. Any thread.
     public func clearMarker(hash: UInt64, key: Span<UInt8>) {
         removing(hash) { shard, dropped in shard.mark(nil, hash: hash, key: key, dropped: &dropped) }
     }
@@ -188,6 +189,7 @@ public final class ResponseStore: Sendable {
     /// Bytes of all that is stored, bodies included.
     public var bytes: Int { stored.load(ordering: .relaxed) }
 
+    /// What is stored and what was evicted. Takes each shard's lock in turn: for the admin pages, not for requests. Any thread.
     public var numbers: StorageNumbers {
         var numbers = StorageNumbers()
         for part in parts { part.shard.withLock { numbers.add($0) } }

@@ -36,6 +36,7 @@ public struct ServerBalance: Sendable {
         return health.indices.min { health[$0].leftAloneUntil < health[$1].leftAloneUntil } ?? 0
     }
 
+    /// A response came, whatever its status: failures are counted from the beginning, and the server is asked again.
     public mutating func succeeded(_ server: Int) {
         health[server] = Health()
     }

@@ -118,6 +118,7 @@ public final class UpstreamConnection: Socket {
     /// Set by the tunnel that took the connection over.
     public weak var tunnel: (any TunnelEnd)?
 
+    /// Ends a connection that was handed over. On its loop; a second call does nothing.
     public func closeTunnel() { end() }
 
     func end() {

@@ -35,8 +35,11 @@ extension MessageSyntaxError {
         case chunkSizeInvalid, chunkSizeTooLarge, chunkExtensionInvalid, chunkExtensionsTooLong, chunkEndMissing
         case trailersTooLarge
 
+        /// Its fixed name, for log and metric.
         public var name: StaticString { facts.name }
+        /// The error to answer a client's request with.
         public var status: Status { facts.status }
+        /// One line for people.
         public var explanation: StaticString { facts.explanation }
 
         private var facts: (name: StaticString, status: Status, explanation: StaticString) {
