@@ -4,7 +4,7 @@ import Testing
 
 /// `config/coalesced.yaml` tells the truth about the defaults.
 @Suite struct `The shipped file` {
-    @Test func `is what the table of keys and the defaults in the code make`() throws {
+    @Test func `the shipped file is what the table of keys and the defaults in the code make`() throws {
         let shipped = try String(contentsOfRepositoryFile: "config/coalesced.yaml")
         let made = DefaultFile.text
         let shippedLines = shipped.split(separator: "\n", omittingEmptySubsequences: false)
@@ -15,13 +15,13 @@ import Testing
         #expect(shippedLines.count == madeLines.count)
     }
 
-    @Test func `comes to the default settings`() throws {
+    @Test func `the shipped file comes to the default settings`() throws {
         let shipped = try String(contentsOfRepositoryFile: "config/coalesced.yaml")
         let settings = try Configuration.load(text: shipped, path: "coalesced.yaml").get()
         #expect(settings == Settings())
     }
 
-    @Test func `is read key by key, so that a changed value changes the settings`() throws {
+    @Test func `the shipped file is read key by key, so that a changed value changes the settings`() throws {
         let shipped = try String(contentsOfRepositoryFile: "config/coalesced.yaml")
         let changed = shipped.split(separator: "\n", omittingEmptySubsequences: false).map { line in
             line.hasSuffix("max-waiters: 10000") ? "  max-waiters: 7" : String(line)
@@ -31,7 +31,7 @@ import Testing
     }
 
     @Test(arguments: ["", "# nothing but a comment\n", "clients:\ncoalescing:\n  # max-waiters: 3\n", "---\n"])
-    func `needs only what differs: what is left out keeps its default`(text: String) throws {
+    func `the shipped file needs only what differs: what is left out keeps its default`(text: String) throws {
         #expect(try Configuration.load(text: text, path: "f").get() == Settings())
     }
 }

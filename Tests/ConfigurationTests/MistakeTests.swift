@@ -33,7 +33,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
             "f:2:3: `frobnicate` is not known; remove it. Known here: `address`, `socket-mode`"),
         Faulty("[a]: 1\n", "f:1:1: a key is a word, not a list"),
     ])
-    func `in a key says what was meant or where it belongs`(faulty: Faulty) {
+    func `a mistake in a key says what was meant or where it belongs`(faulty: Faulty) {
         #expect(faulty.found == faulty.mistakes)
     }
 
@@ -86,7 +86,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
             "access-log:\n  target: stdot\n", "f:2:11: `target: stdot`: not understood; did you mean `stdout`?"),
         Faulty("hosts: [a.example, \"b c\"]\n", "f:1:20: `hosts: b c`: not understood; give a host such as `www.example.com`, without a port"),
     ])
-    func `in a value says what to write instead`(faulty: Faulty) {
+    func `a mistake in a value says what to write instead`(faulty: Faulty) {
         #expect(faulty.found == faulty.mistakes)
     }
 
@@ -104,7 +104,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
             "f:1:26: `listen` has `127.0.0.1:8080` twice; remove one of the two"),
         Faulty("listen: []\n", "f:1:9: `listen` is empty; give at least 1"),
     ])
-    func `in an address to listen at is named`(faulty: Faulty) {
+    func `a mistake in an address to listen at is named`(faulty: Faulty) {
         #expect(faulty.found == faulty.mistakes)
     }
 
@@ -118,7 +118,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         ("http://a.example/base", "a server has no path: requests keep theirs; leave off what follows the port"),
         ("http://me:secret@a.example", "a server takes no user name or password; leave them off"),
     ])
-    func `in the URL of a server is named`(url: String, reason: String) {
+    func `a mistake in the URL of a server is named`(url: String, reason: String) {
         let faulty = Faulty("upstreams:\n  - name: a\n    servers:\n      - \(url)\n", "f:4:9: `servers: \(url)`: \(reason)")
         #expect(faulty.found == faulty.mistakes)
     }
@@ -149,7 +149,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
             "f:4:14: `query` is `all`, `none`, `{keep: [a, b]}` or `{drop: [c]}`"),
         Faulty("routes:\n  -\n", "f:2:4: a route is empty; fill it in or remove the dash"),
     ])
-    func `in an upstream or a route is named`(faulty: Faulty) {
+    func `a mistake in an upstream or a route is named`(faulty: Faulty) {
         #expect(faulty.found == faulty.mistakes)
     }
 
@@ -163,7 +163,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
             "f:4:3: `idle-timeout` is given before, on line 3; remove one of the two",
             "f:5:10: `workers: many`: not understood; give a whole number (0 to 1024)"),
     ])
-    func `of a key given twice does not hide the others`(faulty: Faulty) {
+    func `a mistake of a key given twice does not hide the others`(faulty: Faulty) {
         #expect(faulty.found == faulty.mistakes)
     }
 
@@ -185,11 +185,11 @@ struct Faulty: CustomTestStringConvertible, Sendable {
                 + "look at the colons, quotes and indentation here and just above"),
         Faulty("a: b\nc: \u{7}\n", "f:2:4: not YAML: control characters are not allowed; remove this character"),
     ])
-    func `of YAML itself has its line and column`(faulty: Faulty) {
+    func `a mistake of YAML itself has its line and column`(faulty: Faulty) {
         #expect(faulty.found == faulty.mistakes)
     }
 
-    @Test func `does not keep the others from being found, and all come in the order of the file`() {
+    @Test func `a mistake does not keep the others from being found, and all come in the order of the file`() {
         let faulty = Faulty(
             """
             routes:
@@ -209,7 +209,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         #expect(faulty.found == faulty.mistakes)
     }
 
-    @Test func `counts columns in characters, also behind letters of several bytes`() {
+    @Test func `a mistake counts columns in characters, also behind letters of several bytes`() {
         let faulty = Faulty("{hosts: [käse.example], wrkers: 1}\n",
             "f:1:10: `hosts: käse.example`: not understood; give a host such as `www.example.com`, without a port",
             "f:1:25: `wrkers` is not known; did you mean `workers`?")

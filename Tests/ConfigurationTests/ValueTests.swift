@@ -16,7 +16,7 @@ import Upstream
         ("500ms", Duration.milliseconds(500)), ("30s", .seconds(30)), ("5m", .seconds(300)), ("1h", .seconds(3600)),
         ("0s", .zero), ("0001s", .seconds(1)),
     ])
-    func `of time is read in its unit`(text: String, duration: Duration) throws {
+    func `a value of time is read in its unit`(text: String, duration: Duration) throws {
         #expect(try load("drain-timeout: \(text)").proxy.drainTimeout == duration)
     }
 
@@ -24,11 +24,11 @@ import Upstream
         ("4194304B", 4 << 20), ("2048KiB", 2 << 20), ("256MiB", 256 << 20), ("1GB", 1_000_000_000), ("2gib", 2 << 30),
         ("5MB", 5_000_000), ("4194304", 4 << 20),
     ])
-    func `of size is read in its unit`(text: String, bytes: Int) throws {
+    func `a value of size is read in its unit`(text: String, bytes: Int) throws {
         #expect(try load("storage: {memory: \(text)}").storage.memory == bytes)
     }
 
-    @Test func `that is a list may stand alone`() throws {
+    @Test func `a value that is a list may stand alone`() throws {
         #expect(try load("listen: '[::1]:80'").proxy.listeners == [.ipv6(.loopback, port: 80)])
         #expect(try load("hosts: [WWW.Example.com, '[::1]']").proxy.hosts == ["www.example.com", "[::1]"])
     }
@@ -40,11 +40,11 @@ import Upstream
         ("http://[::1]:9000", UpstreamServer(host: "::1", port: 9000)),
         ("http://[::1]", UpstreamServer(host: "::1", port: 80)),
     ])
-    func `that is a URL gives host and port`(url: String, server: UpstreamServer) throws {
+    func `a value that is a URL gives host and port`(url: String, server: UpstreamServer) throws {
         #expect(try ScalarSyntax.server.value(of: url) == server)
     }
 
-    @Test func `that may be absent has a word for it`() throws {
+    @Test func `a value that may be absent has a word for it`() throws {
         let settings = try load(
             """
             admin: {address: off}
@@ -58,7 +58,7 @@ import Upstream
         #expect(try load("admin: {address: 'unix:/run/a.sock'}").admin.address == .unix(path: "/run/a.sock"))
     }
 
-    @Test func `of a route stands in its settings, and upstreams may come after it`() throws {
+    @Test func `a value of a route stands in its settings, and upstreams may come after it`() throws {
         let settings = try load(
             """
             routes:
@@ -97,7 +97,7 @@ import Upstream
         #expect(settings.upstreams[1].maxConcurrentFetches == 3)
     }
 
-    @Test func `of a small memory keeps the largest response below what may be in flight`() throws {
+    @Test func `a value of a small memory keeps the largest response below what may be in flight`() throws {
         let storage = try load("storage: {memory: 10MiB}").storage
         #expect(storage.inFlightLimit <= 5 << 20)
         #expect(storage.objectLimit == storage.inFlightLimit)
@@ -106,7 +106,7 @@ import Upstream
 }
 
 @Suite struct `A flag` {
-    @Test func `stands above the file, and what no flag names stays as the file says`() throws {
+    @Test func `a flag stands above the file, and what no flag names stays as the file says`() throws {
         let file = try Configuration.load(
             text: """
                 log-level: debug
@@ -137,16 +137,16 @@ import Upstream
         #expect(settings.proxy.workers == 3)
     }
 
-    @Test func `that is not given changes nothing`() {
+    @Test func `a flag that is not given changes nothing`() {
         #expect(Settings().overridden(by: Overrides()) == Settings())
     }
 
-    @Test func `is held to the same range as the file`() {
+    @Test func `a flag is held to the same range as the file`() {
         #expect(throws: ValueMistake.self) { try ScalarSyntax.workers.value(of: "100000") }
         #expect(throws: ValueMistake.self) { try ScalarSyntax.memory.value(of: "1KiB") }
     }
 
-    @Test func `is the only way to an admin listener where there is no file`() throws {
+    @Test func `a flag is the only way to an admin listener where there is no file`() throws {
         #expect(Settings.withoutFile.admin.address == nil)
         var flags = Overrides()
         flags.admin = .ipv4(.loopback, port: 0)
@@ -160,7 +160,7 @@ import Upstream
         ("storage: {shards: 8}\nadmin: {address: off}\naccess-log: {format: json}", ["storage", "admin", "access-log"]),
         ("log-level: debug\nclients: {head-timeout: 1s}\nupstreams: [{name: a, servers: 'http://a'}]", []),
     ])
-    func `names what waits for the next start, and nothing else`(text: String, keys: [String]) throws {
+    func `a reload names what waits for the next start, and nothing else`(text: String, keys: [String]) throws {
         let new = try Configuration.load(text: text, path: "f").get()
         #expect(Settings().keysAtStart(changedBy: new) == keys)
     }
