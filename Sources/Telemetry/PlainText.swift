@@ -2,8 +2,6 @@
 extension [UInt8] {
     mutating func append(_ text: String) { append(contentsOf: text.utf8) }
 
-    mutating func append(_ text: StaticString) { append("\(text)") }
-
     /// The number in decimal, with zeros before it up to `width`.
     mutating func append(decimal number: UInt64, width: Int = 1) {
         let start = count
