@@ -93,4 +93,18 @@ extension GrowingBody {
         state.writerPaused = false
         return state.writerWake
     }
+
+    /// The bytes of `range` of a body that has ended, as they lie in memory.
+    func appendPieces(of range: Range<Int>, to slices: inout [ByteSlice]) {
+        let all = completePieces ?? state.withLock { state in
+            precondition(state.phase != .open && !state.startIsGone, "a part of a body that still changes")
+            return state.pieces.compactMap { $0.filled > 0 ? ByteSlice($0.chunk, 0..<$0.filled) : nil }
+        }
+        var start = 0
+        for piece in all {
+            let wanted = range.clamped(to: start..<start + piece.count)
+            if !wanted.isEmpty { slices.append(piece[wanted.lowerBound - start..<wanted.upperBound - start]) }
+            start += piece.count
+        }
+    }
 }

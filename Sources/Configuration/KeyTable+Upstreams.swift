@@ -45,6 +45,9 @@ enum RouteKeys {
         Key("upstream", \.upstream, upstreamName, isRequired: true, "The name of an upstream."),
         Key("cache", \.isCached, .optional(.flag, "default"), "Whether responses are stored."),
         Key(
+            "range-misses", \.rangeMisses, .optional(.word, "default"),
+            "What a range of something that is not stored asks the origin for."),
+        Key(
             "request-directives", \.ignoredRequestDirectives, .optional(.requestDirectives, "default"),
             "Whether Cache-Control of clients counts."),
         Key(
@@ -78,6 +81,7 @@ enum RouteKeys {
         "    path: /static/                      # default: /",
         "    upstream: origin",
         "    cache: false                        # default: as caching.enabled",
+        "    range-misses: part                  # default: as caching.range-misses",
         "    request-directives: ignore          # default: as caching.request-directives",
         "    store-post-answers: true            # default: false; for GET, as RFC 9110 9.3.3 says",
         "    key:",

@@ -135,6 +135,9 @@ enum KeyTable {
             "max-ranges", \.proxy.caching.maxRanges, .integer(0...RangeRequest.maxSpecs),
             "Ranges served in one response; more gets the whole."),
         Key(
+            "range-misses", \.proxy.caching.rangeMisses, .word,
+            "What a range of something that is not stored asks the origin for: the whole, once for all, or that part."),
+        Key(
             "request-directives", \.proxy.caching.policy.ignoredRequestDirectives, .requestDirectives,
             "Whether Cache-Control of clients counts. honour: a browser's reload reaches the origin."),
     ]

@@ -10,6 +10,8 @@ public struct RouteSettings: Sendable, Equatable {
     public var upstream: String
     /// Whether responses are stored. `nil`: as `CachingSettings.isEnabled`.
     public var isCached: Bool?
+    /// `nil`: as `CachingSettings.rangeMisses`.
+    public var rangeMisses: RangeMissRule?
     /// `nil`: as `CachingSettings.policy` says.
     public var ignoredRequestDirectives: RequestDirectivePolicy?
     /// Whether the answer to a POST is stored for GET and HEAD where it says so itself: explicit lifetime, and `Content-Location` equal

@@ -41,16 +41,16 @@ public struct CachedResource: Sendable {
     }
 
     init(
-        hash: UInt64, key: ByteSlice, variants: [Variant], knownVary: [VaryRule], marker: UnshareableMarker?,
-        notesSlot: EvictionSlot? = nil
+        hash: UInt64, key: ByteSlice, variants: [Variant], partials: [Variant] = [], knownVary: [VaryRule],
+        marker: UnshareableMarker?, notesSlot: EvictionSlot? = nil
     ) {
         self.init(hash: hash, .snapshot(ResourceSnapshot(
-            key: key, variants: variants, knownVary: knownVary, marker: marker, notesSlot: notesSlot)))
+            key: key, variants: variants, partials: partials, knownVary: knownVary, marker: marker, notesSlot: notesSlot)))
     }
 
     /// `nil` where there is more to say than one response that varies by nothing, or that one is not packed.
-    init?(hash: UInt64, only variants: [Variant], knownVary: [VaryRule], marker: UnshareableMarker?) {
-        guard variants.count == 1, knownVary.isEmpty, marker == nil, variants[0].response.key != nil,
+    init?(hash: UInt64, only variants: [Variant], _ partials: [Variant], knownVary: [VaryRule], marker: UnshareableMarker?) {
+        guard variants.count == 1, partials.isEmpty, knownVary.isEmpty, marker == nil, variants[0].response.key != nil,
               variants[0].response.varyRule.isEmpty else { return nil }
         variants[0].response.stand(at: variants[0].slot)
         self.init(hash: hash, .only(variants[0].response))
@@ -134,6 +134,25 @@ public struct CachedResource: Sendable {
         }
     }
 
+    /// The parts of the variant that would answer a request with `fields`.
+    public func partial(matching fields: FieldView) -> StoredResponse? {
+        partials.first { $0.response.varyRule.isEmpty || $0.response.variantKey.matches(fields, under: $0.response.varyRule) }?.response
+    }
+
+    /// All variants of which there are parts.
+    public var partialResponses: [StoredResponse] { partials.map(\.response) }
+
+    /// All that stands in the eviction queues for it, notes apart.
+    var tenants: [Variant] { partials.isEmpty ? variants : variants + partials }
+
+    /// Variants of which only parts are stored, the latest stored first. Few read them, and never as if they were whole.
+    var partials: [Variant] {
+        switch form {
+        case .only: []
+        case .snapshot(let snapshot): snapshot.partials
+        }
+    }
+
     var variants: [Variant] {
         switch form {
         case .only(let response): [Variant(response: response, slot: response.slot)]
@@ -175,14 +194,19 @@ final class ResourceSnapshot: Sendable {
     /// Almost every resource has one variant: it stands here, and no array is made.
     private let newest: Variant?
     private let older: [Variant]
+    let partials: [Variant]
     let knownVary: [VaryRule]
     let marker: UnshareableMarker?
     let notesSlot: EvictionSlot?
 
-    init(key: ByteSlice, variants: [Variant], knownVary: [VaryRule], marker: UnshareableMarker?, notesSlot: EvictionSlot?) {
+    init(
+        key: ByteSlice, variants: [Variant], partials: [Variant], knownVary: [VaryRule], marker: UnshareableMarker?,
+        notesSlot: EvictionSlot?
+    ) {
         self.key = key
         newest = variants.first
         older = variants.count > 1 ? Array(variants[1...]) : []
+        self.partials = partials
         self.knownVary = knownVary
         self.marker = marker
         self.notesSlot = notesSlot
@@ -213,7 +237,7 @@ final class ResourceSnapshot: Sendable {
     var variants: [Variant] { newest.map { [$0] + older } ?? [] }
 
     var charge: Int {
-        var charge = Charge.resource + key.count + older.count * Charge.variant
+        var charge = Charge.resource + key.count + (older.count + partials.count) * Charge.variant
         for rule in knownVary { charge += CachedResource.charge(of: rule) }
         return charge
     }

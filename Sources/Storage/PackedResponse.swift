@@ -22,11 +22,13 @@ final class Nominations: Sendable {
 final class LooseResponse: Sendable {
     let head: HeadBlock
     let body: GrowingBody
+    let parts: StoredParts?
     let nominations: Nominations?
 
-    init(head: HeadBlock, body: GrowingBody, nominations: Nominations?) {
+    init(head: HeadBlock, body: GrowingBody, parts: StoredParts?, nominations: Nominations?) {
         self.head = head
         self.body = body
+        self.parts = parts
         self.nominations = nominations
     }
 }

@@ -94,6 +94,32 @@ public final class ResponseStore: Sendable {
         } ?? .noRoom
     }
 
+    /// Adds the parts that `response` has to those of its variant, if they are of the same representation; else they take their place. Parts that
+    /// make up the whole become an ordinary response.
+    /// - Parameters:
+    ///   - range: what it brings anew: it stays when others must go to keep the parts below `StorageSettings.objectLimit`.
+    ///   - generation: of the moment the fetch began.
+    ///   - requested: when its request was sent, in nanoseconds of the monotonic clock.
+    public func storeParts(
+        _ response: StoredResponse, bringing range: Range<Int>, hash: UInt64, key: Span<UInt8>, generation: Generation,
+        requested: Int64 = .max
+    ) -> StoreOutcome {
+        guard let parts = response.parts, !range.isEmpty else { return .incomplete }
+        guard response.size <= settings.objectLimit else { return .tooLarge }
+        let cost = response.overhead + CachedResource.charge(of: response.varyRule) + Charge.variant
+        return change(hash, key, reserving: cost) { shard, dropped in
+            guard generation == self.currentGeneration(hash, shard), shard.storeParts(
+                response, parts, bringing: range, since: requested, limit: self.settings.objectLimit, budget: self.budget, hash: hash,
+                key: key, dropped: &dropped) else { return .outdated }
+            return .stored
+        } ?? .noRoom
+    }
+
+    /// The origin said something that does not go with these parts: they are not used again.
+    public func dropParts(_ former: StoredResponse, hash: UInt64, key: Span<UInt8>) {
+        removing(hash) { shard, dropped in shard.dropParts(former, hash: hash, key: key, dropped: &dropped) }
+    }
+
     /// Puts `response` in the place of `former`, whose body it shares, after a validation (RFC 9111 §4.3.4).
     public func freshen(
         _ former: StoredResponse, with response: StoredResponse, hash: UInt64, key: Span<UInt8>, generation: Generation

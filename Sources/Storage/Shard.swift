@@ -34,6 +34,8 @@ typealias EvictionSlot = S3FIFO<Tenant>.Slot
 struct Shard {
     /// Variants of one resource; the one with the oldest `Date` goes first. Bounds the work of choosing one.
     static let mostVariants = 64
+    /// Variants of one resource of which parts are kept; the one stored longest ago goes first. Large files seldom vary.
+    static let mostPartials = 8
     /// Vary rules kept for one resource.
     static let mostRules = 8
     /// Counters of invalidations: see `Generation`.
@@ -86,10 +88,71 @@ struct Shard {
             insert(CachedResource.Variant(response: response, slot: slot), into: &variants)
         }
         if variants.count > Self.mostVariants { discard(variants.removeLast(), &dropped) }
+        // What is there whole needs no parts.
+        let partials = (old?.partials ?? []).filter { partial in
+            guard partial.response.isSameVariant(as: response) else { return true }
+            discard(partial, &dropped)
+            return false
+        }
         put(
-            variants, knownVary: Self.adding(response.varyRule, to: old?.knownVary ?? []), marker: nil,
+            variants, partials, knownVary: Self.adding(response.varyRule, to: old?.knownVary ?? []), marker: nil,
             over: old, hash: hash, key: key, &dropped
         )
+    }
+
+    /// Adds what `response` has to the parts of its variant; a response of another representation takes their place.
+    /// - Parameter range: what it brings anew.
+    /// - Returns: false where the variant is stored whole, or the parts that are stored are newer.
+    mutating func storeParts(
+        _ response: StoredResponse, _ new: StoredParts, bringing range: Range<Int>, since: Int64, limit: Int, budget: MemoryBudget,
+        hash: UInt64, key: Span<UInt8>, dropped: inout Dropped
+    ) -> Bool {
+        let old = table.resource(hash: hash, key: key)
+        guard old?.variants.contains(where: { $0.response.isSameVariant(as: response) }) != true else { return false }
+        var partials = old?.partials ?? []
+        let former = partials.firstIndex { $0.response.isSameVariant(as: response) }.map { partials.remove(at: $0) }
+        var (parts, head) = (new, response)
+        if let stored = former?.response, let others = stored.parts {
+            let isNewer = stored.facts.isMoreRecent(than: response.facts)
+            if stored.holdsParts(ofSameAs: response, new.content) {
+                parts = new.runs.reduce(others) { $0.adding($1, length: new.length, budget: budget) }
+                if isNewer { head = stored }
+            } else if isNewer, stored.facts.received.monotonic > since {
+                return false
+            }
+        }
+        let merged = response.with(parts.joined(keeping: range, limit: limit, budget: budget), head: head, budget: budget)
+        merged.setFrequency(max(response.frequency, former?.response.frequency ?? 0))
+        guard merged.parts != nil else {
+            // The last gap is closed.
+            if let former { discard(former, &dropped) }
+            put(old?.variants ?? [], partials, knownVary: old?.knownVary ?? [], marker: old?.marker, over: old, hash: hash, key: key, &dropped)
+            store(merged.packed(under: key), hash: hash, key: key, dropped: &dropped)
+            return true
+        }
+        if let former {
+            partials.insert(replace(former, with: merged, &dropped), at: 0)
+        } else {
+            let slot = queues.insert(.response(merged), hash: hash, size: merged.size)
+            account(merged)
+            partials.insert(CachedResource.Variant(response: merged, slot: slot), at: 0)
+        }
+        if partials.count > Self.mostPartials { discard(partials.removeLast(), &dropped) }
+        // That the whole is too large is still so.
+        let marker = old?.marker.flatMap { $0.reason == .range ? $0 : nil }
+        put(
+            old?.variants ?? [], partials, knownVary: Self.adding(merged.varyRule, to: old?.knownVary ?? []), marker: marker,
+            over: old, hash: hash, key: key, &dropped)
+        return true
+    }
+
+    /// Drops the parts that `former` stands for, if they are still those.
+    mutating func dropParts(_ former: StoredResponse, hash: UInt64, key: Span<UInt8>, dropped: inout Dropped) {
+        guard let old = table.resource(hash: hash, key: key),
+              let index = old.partials.firstIndex(where: { $0.response === former }) else { return }
+        var partials = old.partials
+        discard(partials.remove(at: index), &dropped)
+        put(old.variants, partials, knownVary: old.knownVary, marker: old.marker, over: old, hash: hash, key: key, &dropped)
     }
 
     /// Whether `former` was still there.
@@ -97,6 +160,7 @@ struct Shard {
         _ former: StoredResponse, with response: StoredResponse, hash: UInt64, key: Span<UInt8>, dropped: inout Dropped
     ) -> Bool {
         guard let old = table.resource(hash: hash, key: key) else { return false }
+        if former.parts != nil { return freshenParts(former, with: response, in: old, hash: hash, key: key, dropped: &dropped) }
         var variants = old.variants
         guard let index = variants.firstIndex(where: { $0.response === former }) else { return false }
         let place = variants.remove(at: index)
@@ -107,7 +171,20 @@ struct Shard {
         response.setFrequency(former.frequency)
         insert(replace(place, with: response, &dropped), into: &variants)
         let rules = Self.adding(response.varyRule, to: old.knownVary)
-        put(variants, knownVary: rules, marker: nil, over: old, hash: hash, key: key, &dropped)
+        put(variants, old.partials, knownVary: rules, marker: nil, over: old, hash: hash, key: key, &dropped)
+        return true
+    }
+
+    private mutating func freshenParts(
+        _ former: StoredResponse, with response: StoredResponse, in old: CachedResource, hash: UInt64, key: Span<UInt8>,
+        dropped: inout Dropped
+    ) -> Bool {
+        var partials = old.partials
+        guard let index = partials.firstIndex(where: { $0.response === former }) else { return false }
+        response.setFrequency(former.frequency)
+        partials[index] = replace(partials[index], with: response, &dropped)
+        let rules = Self.adding(response.varyRule, to: old.knownVary)
+        put(old.variants, partials, knownVary: rules, marker: old.marker, over: old, hash: hash, key: key, &dropped)
         return true
     }
 
@@ -115,32 +192,32 @@ struct Shard {
         let old = table.resource(hash: hash, key: key)
         guard old?.marker != marker else { return }
         put(
-            old?.variants ?? [], knownVary: old?.knownVary ?? [], marker: marker, over: old, hash: hash, key: key, &dropped
-        )
+            old?.variants ?? [], old?.partials ?? [], knownVary: old?.knownVary ?? [], marker: marker, over: old, hash: hash, key: key,
+            &dropped)
     }
 
     mutating func learn(_ rule: VaryRule, hash: UInt64, key: Span<UInt8>, dropped: inout Dropped) {
         let old = table.resource(hash: hash, key: key)
         guard !rule.isEmpty, old?.knownVary.first != rule else { return }
         let rules = Self.adding(rule, to: old?.knownVary ?? [])
-        put(old?.variants ?? [], knownVary: rules, marker: old?.marker, over: old, hash: hash, key: key, &dropped)
+        put(old?.variants ?? [], old?.partials ?? [], knownVary: rules, marker: old?.marker, over: old, hash: hash, key: key, &dropped)
     }
 
     /// Drops the responses; how it varies and that it may not be shared is still known.
     mutating func invalidate(hash: UInt64, key: Span<UInt8>, dropped: inout Dropped) -> Int {
         invalidations[stripe(hash)] &+= 1
         guard let old = table.resource(hash: hash, key: key) else { return 0 }
-        for variant in old.variants { discard(variant, &dropped) }
-        put([], knownVary: old.knownVary, marker: old.marker, over: old, hash: hash, key: key, &dropped)
-        return old.count
+        for variant in old.tenants { discard(variant, &dropped) }
+        put([], [], knownVary: old.knownVary, marker: old.marker, over: old, hash: hash, key: key, &dropped)
+        return old.tenants.count
     }
 
     mutating func remove(hash: UInt64, key: Span<UInt8>, dropped: inout Dropped) -> Int {
         invalidations[stripe(hash)] &+= 1
         guard let old = table.resource(hash: hash, key: key) else { return 0 }
-        for variant in old.variants { discard(variant, &dropped) }
-        put([], knownVary: [], marker: nil, over: old, hash: hash, key: key, &dropped)
-        return old.count
+        for variant in old.tenants { discard(variant, &dropped) }
+        put([], [], knownVary: [], marker: nil, over: old, hash: hash, key: key, &dropped)
+        return old.tenants.count
     }
 
     mutating func removeAll(dropped: inout Dropped) -> Int {
@@ -162,13 +239,14 @@ struct Shard {
             if let resource = table.resource(hash: hash, where: { $0.notesSlot == slot }) { forget(resource, &dropped) }
         case .response(let response):
             writeOff(response, &dropped)
-            guard let old = table.resource(hash: hash, where: { $0.variants.contains { $0.slot == slot } }) else { break }
+            guard let old = table.resource(hash: hash, where: { $0.tenants.contains { $0.slot == slot } }) else { break }
             let variants = old.variants.filter { $0.slot != slot }
-            if variants.isEmpty {
+            let partials = old.partials.filter { $0.slot != slot }
+            if variants.isEmpty, partials.isEmpty {
                 forget(old, &dropped)
             } else {
                 let new = CachedResource(
-                    hash: hash, key: old.key, variants: variants, knownVary: old.knownVary, marker: old.marker
+                    hash: hash, key: old.key, variants: variants, partials: partials, knownVary: old.knownVary, marker: old.marker
                 )
                 swap(old, for: new, &dropped)
             }
@@ -180,22 +258,22 @@ struct Shard {
 
     /// Puts the snapshot with these contents in the place of `old`, or nothing when they say nothing.
     private mutating func put(
-        _ variants: [CachedResource.Variant], knownVary: [VaryRule], marker: UnshareableMarker?,
+        _ variants: [CachedResource.Variant], _ partials: [CachedResource.Variant], knownVary: [VaryRule], marker: UnshareableMarker?,
         over old: CachedResource?, hash: UInt64, key: Span<UInt8>, _ dropped: inout Dropped
     ) {
         if let slot = old?.notesSlot { queues.remove(slot) }
-        guard !variants.isEmpty || !knownVary.isEmpty || marker != nil else {
+        guard !variants.isEmpty || !partials.isEmpty || !knownVary.isEmpty || marker != nil else {
             if let old { forget(old, &dropped) }
             return
         }
         var notesSlot: EvictionSlot?
-        if variants.isEmpty {
+        if variants.isEmpty, partials.isEmpty {
             let size = Charge.resource + key.count
             notesSlot = queues.insert(.notes, hash: hash, size: size)
         }
-        let new = CachedResource(hash: hash, only: variants, knownVary: knownVary, marker: marker) ?? CachedResource(
-            hash: hash, key: old?.ownKey ?? ByteSlice(copying: key), variants: variants, knownVary: knownVary, marker: marker,
-            notesSlot: notesSlot
+        let new = CachedResource(hash: hash, only: variants, partials, knownVary: knownVary, marker: marker) ?? CachedResource(
+            hash: hash, key: old?.ownKey ?? ByteSlice(copying: key), variants: variants, partials: partials,
+            knownVary: knownVary, marker: marker, notesSlot: notesSlot
         )
         if let old {
             swap(old, for: new, &dropped)

@@ -36,12 +36,12 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     ///   - varyRule: what its `Vary` nominates, and `variantKey` what the request that caused it said there (RFC 9111 §4.1).
     ///   - groups: the cache groups it belongs to (RFC 9875).
     public init(
-        head: HeadBlock, facts: ResponseFacts, body: GrowingBody, varyRule: VaryRule = .none, variantKey: VariantKey = .none,
-        groups: [String] = []
+        head: HeadBlock, facts: ResponseFacts, body: GrowingBody, parts: StoredParts? = nil, varyRule: VaryRule = .none,
+        variantKey: VariantKey = .none, groups: [String] = []
     ) {
         self.facts = facts
         let nominations = Nominations(varyRule: varyRule, variantKey: variantKey, groups: groups)
-        form = .loose(LooseResponse(head: head, body: body, nominations: nominations.isEmpty ? nil : nominations))
+        form = .loose(LooseResponse(head: head, body: body, parts: parts, nominations: nominations.isEmpty ? nil : nominations))
         uses = Atomic(0)
     }
 
@@ -54,7 +54,7 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     /// The packed copy of a complete and small response, itself if it is neither.
     /// - Parameter key: under which it is stored.
     func packed(under key: Span<UInt8>) -> StoredResponse {
-        guard let pieces, let bodyLength, bodyLength <= Self.packedBody, trailers == nil else { return self }
+        guard let pieces, let bodyLength, bodyLength <= Self.packedBody, trailers == nil, parts == nil else { return self }
         let packed = PackedResponse(key: key, fieldLines: fieldLines, pieces, bodyLength: bodyLength, nominations: nominations)
         return StoredResponse(packed, facts: facts, frequency: frequency)
     }
@@ -137,6 +137,32 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     public var groups: [String] { nominations?.groups ?? [] }
     public var hasGroups: Bool { nominations.map { !$0.groups.isEmpty } ?? false }
 
+    // MARK: - Parts
+
+    /// What is there of a representation that is not there whole; then this stands beside the variants of its resource, never among them, and
+    /// `body` is empty.
+    public var parts: StoredParts? {
+        switch form {
+        case .loose(let loose): loose.parts
+        case .packed: nil
+        }
+    }
+
+    /// The same with other parts; `body` is the whole once they make it up.
+    func with(_ parts: StoredParts, head other: StoredResponse, budget: MemoryBudget) -> StoredResponse {
+        let isWhole = parts.isComplete
+        return StoredResponse(
+            head: other.head, facts: other.facts, body: isWhole ? parts.runs[0].body : GrowingBody(joining: [], budget: budget),
+            parts: isWhole ? nil : parts, varyRule: varyRule, variantKey: variantKey, groups: other.groups)
+    }
+
+    /// Whether its parts and `content` of `other` are parts of one representation (RFC 9111 §3.4).
+    func holdsParts(ofSameAs other: StoredResponse, _ content: PartialContent) -> Bool {
+        let (own, theirs) = (head, other.head)
+        guard var both = parts?.content, PartialContent.mayCombine(own.view, theirs.view) else { return false }
+        return both.add(content)
+    }
+
     /// Whether both answer the same requests, so that one takes the other's place.
     func isSameVariant(as other: StoredResponse) -> Bool {
         variantKey == other.variantKey && varyRule == other.varyRule
@@ -171,7 +197,7 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     /// Bytes that the body accounts for itself.
     public var retained: Int {
         switch form {
-        case .loose(let loose): loose.body.retained
+        case .loose(let loose): loose.parts?.retained ?? loose.body.retained
         case .packed: 0
         }
     }

@@ -51,7 +51,7 @@ extension UpstreamConnection {
             do throws(MessageSyntaxError) {
                 event = try reader?.next(in: input.span) ?? .needMore
             } catch {
-                return fail(reader?.isInBody == true ? .body : .head, "\(error.explanation)")
+                return fail(reader?.isInBody == true ? .body : .head, "\(error.explanation)", isMalformed: true)
             }
             switch event {
             case .needMore:

@@ -131,12 +131,12 @@ public final class UpstreamConnection: Socket {
         close()
     }
 
-    func fail(_ failure: UpstreamFailure, _ detail: String) {
+    func fail(_ failure: UpstreamFailure, _ detail: String, isMalformed: Bool = false) {
         let exchange = exchange
         let isDead = isReused && !hasReceivedBytes && (failure == .closed || failure == .send)
         self.exchange = nil
         end()
-        exchange?.failed(UpstreamError(failure, detail: "\(address): \(detail)", closedBeforeResponse: isDead))
+        exchange?.failed(UpstreamError(failure, detail: "\(address): \(detail)", closedBeforeResponse: isDead, isMalformed: isMalformed))
     }
 
     func giveBackInput() {

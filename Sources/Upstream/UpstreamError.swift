@@ -10,11 +10,14 @@ public struct UpstreamError: Error, Sendable, CustomStringConvertible {
     /// Trying once more cannot make the origin do the work twice: the connection was an old one and closed before a
     /// byte of a response (RFC 9112 §9.3.1). Whether the method allows it is decided by who asks.
     public let closedBeforeResponse: Bool
+    /// The response broke the rules of its framing, so that what came of it before may be wrong too.
+    public let isMalformed: Bool
 
-    public init(_ failure: UpstreamFailure, detail: String = "", closedBeforeResponse: Bool = false) {
+    public init(_ failure: UpstreamFailure, detail: String = "", closedBeforeResponse: Bool = false, isMalformed: Bool = false) {
         self.failure = failure
         self.detail = detail
         self.closedBeforeResponse = closedBeforeResponse
+        self.isMalformed = isMalformed
     }
 
     public var description: String { detail.isEmpty ? "\(failure.name)" : "\(failure.name): \(detail)" }

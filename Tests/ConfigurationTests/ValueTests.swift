@@ -66,6 +66,7 @@ import Upstream
                 path: /img/
                 upstream: images
                 cache: true
+                range-misses: part
                 request-directives: ignore
                 store-post-answers: true
                 key:
@@ -83,6 +84,7 @@ import Upstream
         images.host = "static.example.com"
         images.path = "/img/"
         images.isCached = true
+        images.rangeMisses = .part
         images.ignoredRequestDirectives = .protectsOrigin
         images.storesPostAnswers = true
         images.key.query = .dropping([ByteSlice("utm_source"), ByteSlice("utm_medium")])

@@ -13,6 +13,12 @@ public struct PartialContent: Sendable, Equatable {
         self.length = length
     }
 
+    /// Of runs that are apart from each other or touch, in order.
+    public init(_ runs: [Range<Int>], of length: Int?) {
+        self.init(0..<0, of: length)
+        for run in runs where !run.isEmpty { insert(run) }
+    }
+
     /// What a 206 with one part brings; `nil` for multipart ones and those whose `Content-Range` makes no sense.
     public init?(_ fields: FieldView) {
         guard case .part(let range, let length)? = ContentRange(fields) else { return nil }

@@ -11,6 +11,8 @@ public enum NotSharedReason: Sendable, CaseIterable {
     case varyStar
     /// A part of the representation, asked for by one client.
     case range
+    /// A part that cannot be kept as one: it has no strong entity tag, or is not what was asked for.
+    case part
     case notCacheable
     case serverError
     /// It says otherwise than former ones which queries it is for: those who asked with other queries look under their own.
@@ -29,6 +31,7 @@ public enum NotSharedReason: Sendable, CaseIterable {
         case .setCookie: "set-cookie"
         case .varyStar: "vary-star"
         case .range: "range"
+        case .part: "part"
         case .notCacheable: "not-cacheable"
         case .serverError: "server-error"
         case .search: "no-vary-search"

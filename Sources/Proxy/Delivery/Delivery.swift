@@ -32,6 +32,8 @@ final class Delivery {
         case complete(CompleteBodyReader)
         /// `part`: only this part of the body, which then has a known length.
         case arriving(GrowingBody, GrowingBody.Cursor, part: Range<Int>?)
+        /// One behind the other, none of them such a row.
+        indirect case row([Source])
         /// The body cannot be had any more: the response ends short.
         case lost
     }
@@ -41,6 +43,8 @@ final class Delivery {
     let passesTrailers: Bool
     private(set) var bodyBytesSent: UInt64 = 0
     private var source: Source
+    /// What comes when `source` is all sent, the next one last.
+    private var later: [Source] = []
     /// Head, chunk sizes and chunk ends that go before the next body byte.
     private let control: ByteBuffer
     /// Body bytes left of the chunk whose size was written.
@@ -53,6 +57,10 @@ final class Delivery {
     init(head: ByteBuffer, source: Source, framing: Framing, passesTrailers: Bool = false) {
         control = head
         self.source = source
+        if case .row(let row) = source {
+            self.source = row.first ?? .none
+            later = row.dropFirst().reversed()
+        }
         self.framing = framing
         self.passesTrailers = passesTrailers
     }
@@ -69,6 +77,8 @@ final class Delivery {
     func detach() {
         if case .arriving(let body, let cursor, _) = source { body.detach(cursor) }
         source = .none
+        for case .arriving(let body, let cursor, _) in later { body.detach(cursor) }
+        later = []
     }
 
     /// Writes as much as goes now.
@@ -79,7 +89,11 @@ final class Delivery {
             guard !control.isEmpty || !list.isEmpty else {
                 switch end {
                 case .more: return .starved
-                case .complete: return .done
+                case .complete:
+                    guard let next = later.popLast() else { return .done }
+                    if case .arriving(let body, let cursor, _) = source { body.detach(cursor) }
+                    source = next
+                    continue
                 case .failed: return .cutOff
                 }
             }
@@ -106,7 +120,7 @@ final class Delivery {
     /// Puts what comes next into `control` and `list`, and tells how the body stands behind that.
     private func prepare(_ list: GatherList) -> End {
         switch source {
-        case .none:
+        case .none, .row:
             return .complete
         case .lost:
             return .failed
@@ -196,7 +210,7 @@ final class Delivery {
         guard ofBody > 0 else { return }
         bodyBytesSent += UInt64(ofBody)
         switch source {
-        case .none, .lost:
+        case .none, .row, .lost:
             break
         case .complete(var reader):
             reader.advance(by: ofBody)

@@ -33,12 +33,13 @@ extension Fetch {
         if !plan.isTransparent {
             // What one client wants of the answer is decided here, so that the answer fits all who wait.
             dropping = FieldSet(.ifNoneMatch, .ifModifiedSince, .range, .ifRange, .expect)
-            for stored in conditions == .none ? [] : plan.resource?.responses ?? [] {
+            let candidates = plan.asked == nil ? plan.resource?.responses ?? [] : plan.stored.map { [$0] } ?? []
+            for stored in conditions == .none ? [] : candidates {
                 let head = stored.head
                 validation.add(head.view, facts: stored.facts)
             }
             // Only where somebody is there to get the answer to them.
-            if conditions == .storedAndClients, client != nil { validation.merge(client: fields.view) }
+            if conditions == .storedAndClients, client != nil, plan.asked == nil { validation.merge(client: fields.view) }
         }
         hasClientTags = validation.hasClientTags
         if request.maxForwards != nil { dropping.insert(.maxForwards) }
@@ -54,12 +55,26 @@ extension Fetch {
             clientAddress: address.span, scheme: "http", to: head
         ) { [worker, request] buffer in
             validation.write(to: buffer)
+            appendRange(to: buffer)
             worker.runtime.loopDetection.writeLoop(to: buffer)
             if let hops = request.maxForwards { buffer.appendField("Max-Forwards", UInt64(hops - 1)) }
         }
         return UpstreamRequest(
             method: method, head: head.copied(), content: content, asksForUpgrade: isUpgrading,
             expectsContinue: request.head.expectation == .continue)
+    }
+
+    /// The range that is asked for; the missing one only of the representation whose parts are stored (RFC 9110 §13.1.5).
+    private func appendRange(to buffer: ByteBuffer) {
+        guard let asked = plan.asked, !plan.isTransparent else { return }
+        buffer.appendName("Range")
+        asked.write(to: buffer)
+        buffer.appendLineEnd()
+        guard conditions != .none, plan.stored == nil, let parts = plan.parts else { return }
+        let head = parts.head
+        let fields = head.view
+        guard let line = fields.firstIndex(of: .etag) else { return }
+        buffer.appendField("If-Range", fields.value(at: line))
     }
 }
 

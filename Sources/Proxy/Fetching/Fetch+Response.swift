@@ -23,7 +23,7 @@ extension Fetch: ExchangeHandler {
     }
 
     func exchange(_ exchange: Exchange, received head: borrowing ReceivedHead) {
-        guard state == .asking, let operation else { return }
+        guard state == .asking else { return }
         let now = worker.moment
         lastProgress = worker.loop.now
         let status = head.head.status
@@ -39,6 +39,7 @@ extension Fetch: ExchangeHandler {
         if status.isServerError, let stale = usableStale(on: .status(status)) {
             return serve(stale, source: .staleOnError, status: status.code)
         }
+        if let asked = plan.asked, receivedPart(head, asked: asked, at: now) { return }
         state = .streaming
         if Invalidation.applies(method: method, status: status),
            let next = worker.invalidate(request, answeredBy: head.fields, status: status, after: generation) {
@@ -53,22 +54,28 @@ extension Fetch: ExchangeHandler {
         let length = method == .head ? head.head.contentLength.map { Int(clamping: $0) } : head.head.framing.announcedLength
         willBeStored = isStorable(head, facts) && (length ?? 0) <= worker.storage.objectLimit
         place(head.fields)
-        if plan.isShared, !willBeStored, status == .ok, request.fields.present.contains(.range),
+        if plan.isShared, plan.asked == nil, !willBeStored, status == .ok, request.fields.present.contains(.range),
            length ?? 0 > worker.storage.objectLimit || !sharing.isForSeveral {
             return letEveryoneAskAlone(because: sharing)
         }
         announcedLength = length
         // Kept whole, for storing or for who comes late, is only what may be as large.
         keepsWhole = willBeStored || (sharing.isForSeveral && (length ?? 0) <= worker.storage.objectLimit)
-        let response = makeResponse(head, facts, length: length, keepsWhole: keepsWhole)
-        self.response = response
-        if plan.isShared { operation.interims.end() }
-        announce(response, sharing)
-        if !keepsWhole { operation.close() }
+        let response = makeResponse(head, facts, length: length)
         let forLeader = facts.contains(.excludesFields) ? response.withHead(keptHead(head, facts, isForLeader: true)) : nil
-        operation.deliver(FetchedResponse(
+        share(FetchedResponse(
             leader: request, response: response, leaderResponse: forLeader, source: .origin, sharing: sharing, originStatus: status.code,
             length: length, willBeStored: willBeStored, hasAge: head.fields.contains(.age), key: ownKey, search: search, server: server))
+    }
+
+    /// Hands out the response whose head is there; its body arrives from now on.
+    func share(_ fetched: FetchedResponse) {
+        guard let operation else { return }
+        response = fetched.response
+        if plan.isShared { operation.interims.end() }
+        announce(fetched.response, fetched.sharing)
+        if !keepsWhole { operation.close() }
+        operation.deliver(fetched)
         closeIfInvalidated()
         // With content of its own, it needs its client until that is complete.
         let goesOn = !request.hasContent && (plan.isRefresh || worker.settings.coalescing.whenLastLeaves == .finish)
@@ -108,7 +115,8 @@ extension Fetch: ExchangeHandler {
         case .waitersOnly:
             operation.close()
         case .everyone, .whileArriving:
-            if plan.isShared || willBeStored { store.clearMarker(ownKey) }
+            // Of a part the marker says that the whole is too large, which is still so.
+            if plan.asked == nil, plan.isShared || willBeStored { store.clearMarker(ownKey) }
         }
     }
 
@@ -130,19 +138,24 @@ extension Fetch: ExchangeHandler {
     }
 
     func makeResponse(
-        _ head: borrowing ReceivedHead, _ facts: ResponseFacts, length: Int?, keepsWhole: Bool
+        _ head: borrowing ReceivedHead, _ facts: ResponseFacts, length: Int?
     ) -> StoredResponse {
-        let bound = operation?.work ?? LoopBound(self, on: worker.loop)
-        let body = GrowingBody(
-            budget: worker.shared.budget, expectedLength: length,
-            window: keepsWhole ? nil : worker.shared.streamingWindow
-        ) { bound.handle.post { bound.value.bodyHasRoom() } }
+        let body = makeBody(expecting: length)
         let rule = facts.contains(.varies) ? VaryRule(head.fields) ?? .none : .none
         let kept = keptHead(head, facts, isForLeader: plan.isTransparent && !willBeStored)
         let fields = request.fields
         return StoredResponse(
             head: kept, facts: facts, body: body, varyRule: rule,
             variantKey: VariantKey(fields.view, under: rule), groups: CacheGroups.groups(of: head.fields))
+    }
+
+    /// Where the content goes that arrives from now on.
+    func makeBody(expecting length: Int?) -> GrowingBody {
+        let bound = operation?.work ?? LoopBound(self, on: worker.loop)
+        return GrowingBody(
+            budget: worker.shared.budget, expectedLength: length,
+            window: keepsWhole ? nil : worker.shared.streamingWindow
+        ) { bound.handle.post { bound.value.bodyHasRoom() } }
     }
 
     func keptHead(_ head: borrowing ReceivedHead, _ facts: ResponseFacts, isForLeader: Bool) -> HeadBlock {
@@ -204,7 +217,9 @@ extension Fetch: ExchangeHandler {
         }
         response.body.complete(trailers: trailers)
         // Into the store first, out of the in-flight table afterwards: nobody may find it in neither.
-        if willBeStored {
+        if willBeStored, let part {
+            store(part: part.range, of: part.length, from: response)
+        } else if willBeStored {
             worker.count(worker.shared.store.store(
                 response, under: ownKey, generation: ownGeneration, requested: sentAt, popularity: max(0, (operation?.waiterCount ?? 0) - 1)))
             dropFormer()
@@ -237,8 +252,9 @@ extension Fetch: ExchangeHandler {
         case .asking:
             originFailed(error)
         case .streaming:
-            // What was handed out ends short; nothing is stored (RFC 9111 §3.3).
+            // What was handed out ends short; it is never stored as if it were whole (RFC 9111 §3.3).
             response?.body.fail()
+            if let response { keepWhatArrived(of: response, after: error) }
             finish(nil)
         case .new, .over:
             break
@@ -285,7 +301,7 @@ extension NotSharedReason {
     var isRemembered: Bool {
         switch self {
         case .noStore, .noCache, .private, .authorization, .setCookie, .varyStar, .notCacheable, .serverError: true
-        case .method, .status, .requestNoStore, .range, .search: false
+        case .method, .status, .requestNoStore, .range, .part, .search: false
         }
     }
 }

@@ -11,10 +11,12 @@ extension Fetch {
     func freshenFromHead(_ head: borrowing ReceivedHead, _ facts: ResponseFacts) {
         let policy = request.route.policy
         let fields = request.fields
-        for stored in plan.resource?.responses ?? [] where stored.answers(fields.view) {
+        for stored in (plan.resource?.responses ?? []) + (plan.resource?.partialResponses ?? []) where stored.answers(fields.view) {
             let old = stored.head
+            // The length of a whole that nobody has told cannot disagree.
+            let length = stored.parts == nil ? stored.body.length : stored.parts?.length ?? head.head.contentLength.map { Int(clamping: $0) } ?? 0
             let verdict = HeadFreshening(
-                head: head.fields, headFacts: facts, stored: old.view, storedFacts: stored.facts, storedLength: stored.body.length)
+                head: head.fields, headFacts: facts, stored: old.view, storedFacts: stored.facts, storedLength: length)
             let new: StoredResponse
             switch verdict {
             case .none:
@@ -39,7 +41,7 @@ extension Fetch {
         let notModified = ResponseFacts(
             status: head.head.status, fields: head.fields, requested: sentAt, received: now, policy: policy)
         var selection = FresheningSelection(notModified: notModified)
-        let candidates = plan.resource?.responses ?? []
+        let candidates = plan.asked == nil ? plan.resource?.responses ?? [] : plan.stored.map { [$0] } ?? []
         for stored in candidates {
             let storedHead = stored.head
             selection.add(storedHead.view, facts: stored.facts, notModified: head.fields)
@@ -65,7 +67,7 @@ extension Fetch {
         guard let operation else { return }
         let facts = ResponseFacts(
             status: head.head.status, fields: head.fields, requested: sentAt, received: now, policy: request.route.policy)
-        let response = makeResponse(head, facts, length: 0, keepsWhole: false).withHead(keptHead(head, facts, isForLeader: true))
+        let response = makeResponse(head, facts, length: 0).withHead(keptHead(head, facts, isForLeader: true))
         response.body.complete(trailers: nil)
         client?.fetch(self, answers: FetchedResponse(
             leader: request, response: response, source: .origin, sharing: .nobody(.status), originStatus: head.head.status.code,

@@ -55,6 +55,8 @@ final class Fetch: DeadlineTarget {
     /// Whether the body is held from its beginning, rather than in a window.
     var keepsWhole = false
     var announcedLength: Int?
+    /// What the body is a part of, where a part was asked for and came.
+    var part: ReceivedPart?
     /// Content that came before the operation got its place.
     var lastProgress: Int64 = 0
     var isPaused = false
@@ -66,7 +68,7 @@ final class Fetch: DeadlineTarget {
     /// stale has it refreshed by a GET.
     var method: Method {
         switch plan.key.kind {
-        case .get, .authorizedGet: .get
+        case .get, .authorizedGet, .part: .get
         case .head: .head
         case .alone: request.method
         }

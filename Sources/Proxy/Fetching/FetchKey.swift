@@ -10,6 +10,8 @@ struct FetchKey: Hashable, Sendable {
         /// Like `get` for requests that carry `Authorization`: what they get may mostly not be shared (RFC 9111 §3.5), and nobody
         /// without should have to wait to learn that.
         case authorizedGet
+        /// A GET for one range, for all whom this range helps.
+        case part(ByteRangeSpec, isAuthorized: Bool)
         /// Never shared: the number makes it the only one of its kind.
         case alone(UInt64)
     }

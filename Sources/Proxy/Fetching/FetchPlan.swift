@@ -18,10 +18,16 @@ struct FetchPlan: Sendable {
     /// A refresh in the background: it belongs to no client, so it is not cut when nobody waits (RFC 5861 §3).
     var isRefresh = false
 
+    /// The range that is asked for; `nil`: the whole.
+    var asked: ByteRangeSpec?
+    /// The parts that are stored: what arrives goes with them if it has their strong entity tag (RFC 9111 §3.4). In `stored` too where they are
+    /// all that is wanted, and are only to be validated.
+    var parts: StoredResponse?
+
     /// Whether the fetch may serve others than the request it was made for.
     var isShared: Bool {
         switch key.kind {
-        case .get, .head, .authorizedGet: true
+        case .get, .head, .authorizedGet, .part: true
         case .alone: false
         }
     }

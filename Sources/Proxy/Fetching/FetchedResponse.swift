@@ -76,7 +76,7 @@ final class FetchedResponse: Sendable {
             if cameLate { return false }
         }
         let fields = request.fields
-        return response.answers(fields.view)
+        return response.answers(fields.view) && response.hasAll(that: request)
     }
 
     /// Whether the URL is the leader's, or one that by the response's own word gets the same (No-Vary-Search).

@@ -11,6 +11,15 @@ extension ResponseStore {
             response, hash: key.hash, key: key.bytes.span, generation: generation, requested: requested.monotonic, popularity: popularity)
     }
 
+    func storeParts(
+        _ response: StoredResponse, bringing range: Range<Int>, under key: CacheKey, generation: Generation, requested: Moment
+    ) -> StoreOutcome {
+        storeParts(
+            response, bringing: range, hash: key.hash, key: key.bytes.span, generation: generation, requested: requested.monotonic)
+    }
+
+    func dropParts(_ former: StoredResponse, of key: CacheKey) { dropParts(former, hash: key.hash, key: key.bytes.span) }
+
     func freshen(_ former: StoredResponse, by response: StoredResponse, under key: CacheKey, generation: Generation) -> StoreOutcome {
         freshen(former, with: response, hash: key.hash, key: key.bytes.span, generation: generation)
     }
@@ -32,7 +41,7 @@ extension StoredResponse {
     /// The same body under another head.
     func with(head: HeadBlock, facts: ResponseFacts) -> StoredResponse {
         StoredResponse(
-            head: head, facts: facts, body: body, varyRule: varyRule, variantKey: variantKey,
+            head: head, facts: facts, body: body, parts: parts, varyRule: varyRule, variantKey: variantKey,
             groups: CacheGroups.groups(of: head.view))
     }
 
@@ -47,7 +56,7 @@ extension StoredResponse {
     func answering(_ fields: FieldView) -> StoredResponse {
         guard !answers(fields) else { return self }
         return StoredResponse(
-            head: head, facts: facts, body: body, varyRule: varyRule,
+            head: head, facts: facts, body: body, parts: parts, varyRule: varyRule,
             variantKey: VariantKey(fields, under: varyRule), groups: groups)
     }
 

@@ -70,6 +70,8 @@ extension Route {
         if let ignored = settings.ignoredRequestDirectives { policy.ignoredRequestDirectives = ignored }
         policy.sharesServerErrors = proxy.coalescing.sharesErrors
         policy.storesPostAnswers = settings.storesPostAnswers
+        policy.maxRanges = proxy.caching.maxRanges
+        policy.asksForParts = (settings.rangeMisses ?? proxy.caching.rangeMisses) == .part
         self.init(
             host: settings.host.map { ByteSlice($0) }, path: ByteSlice(settings.path == "/" ? "" : settings.path), origin: origin,
             isCached: settings.isCached ?? proxy.caching.isEnabled, policy: policy, key: settings.key)

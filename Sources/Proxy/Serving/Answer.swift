@@ -17,17 +17,19 @@ struct Answer {
     private let content: Content
     /// The length of the content that is sent or, to HEAD, would be; `nil` when it is not known yet.
     private let length: Int?
-    /// The length of the whole representation, where ranges are spoken of.
-    private let wholeLength: Int
+    /// The length of the whole representation, where ranges are spoken of and it is known.
+    private let wholeLength: Int?
     private let response: StoredResponse
 
     /// - Parameters:
+    ///   - response: where it has only parts, they are all that is wanted (`StoredResponse.hasAll`).
     ///   - length: the body's length as far as it is known.
     ///   - isOwn: the response was made for this very request, preconditions and range and all.
     ///   - maxRanges: with more, all are ignored (RFC 9110 §14.2).
     init(_ request: ClientRequest, _ response: StoredResponse, length: Int?, isOwn: Bool, maxRanges: Int) {
         self.response = response
-        wholeLength = length ?? 0
+        let length = response.parts == nil ? length : response.parts?.length
+        wholeLength = length
         let stored = response.facts.status
         let (asked, own) = (request.fields, response.head)
         if !isOwn, ClientConditions.evaluate(asked.view, stored: own.view, facts: response.facts) == .notModified {
@@ -39,7 +41,7 @@ struct Answer {
             switch range.resolve(length: length) {
             case .whole:
                 break
-            case .multiple where response.bodyLength == nil:
+            case .multiple where !response.isAllThere:
                 // Several parts in the order they were asked for cannot be sent as the bytes come.
                 break
             case .single(let part):
@@ -55,10 +57,17 @@ struct Answer {
                 return
             }
         }
+        // A part of what nobody knows the length of.
+        if !isOwn, length == nil, response.parts != nil, maxRanges > 0, let range = RangeRequest(asked.view, method: request.method),
+           range.specs.count == 1, case .between(let first, let last) = range.specs[0],
+           RangeCondition.holds(asked.view, stored: own.view, facts: response.facts) {
+            (status, content, self.length) = (.partialContent, .part(first..<last + 1), last + 1 - first)
+            return
+        }
         status = stored
         content = request.method == .head || stored.forbidsContent ? .none : .whole
         // Trailers need chunks (RFC 9112 §7.1.2).
-        let sendsTrailers = request.acceptsTrailers && request.method == .get && response.trailers != nil
+        let sendsTrailers = response.parts == nil && request.acceptsTrailers && request.method == .get && response.trailers != nil
         self.length = stored.forbidsContent || sendsTrailers ? nil : length
     }
 
@@ -74,6 +83,7 @@ struct Answer {
 
     /// What a delivery reads from.
     func source() -> Delivery.Source {
+        if let parts = response.parts { return source(from: parts) }
         guard let pieces = response.pieces, let bodyLength = response.bodyLength, length != nil else {
             let part: Range<Int>?
             switch content {
@@ -90,18 +100,28 @@ struct Answer {
         case .none: return .none
         case .whole: return .complete(CompleteBodyReader(pieces, part: 0..<bodyLength))
         case .part(let part): return .complete(CompleteBodyReader(pieces, part: part))
-        case .parts(let multipart): return .complete(Self.reader(of: multipart, pieces))
+        case .parts(let multipart): return .complete(Self.reader(of: multipart) { CompleteBodyReader(pieces, part: $0).allPieces })
+        }
+    }
+
+    /// From what is there of the representation and what still arrives.
+    private func source(from parts: StoredParts) -> Delivery.Source {
+        switch content {
+        case .none: return .none
+        case .whole: return wholeLength.map { parts.source(of: 0..<$0) } ?? .lost
+        case .part(let part): return parts.source(of: part)
+        case .parts(let multipart): return .complete(Self.reader(of: multipart) { parts.completePieces(of: $0) })
         }
     }
 
     /// The parts with their heads between them, as one row of pieces.
-    private static func reader(of multipart: MultipartRanges, _ pieces: [ByteSlice]) -> CompleteBodyReader {
+    private static func reader(of multipart: MultipartRanges, _ pieces: (Range<Int>) -> [ByteSlice]) -> CompleteBodyReader {
         var row: [ByteSlice] = []
         for (index, range) in multipart.ranges.enumerated() {
             let head = ByteBuffer(capacity: 256)
             multipart.writePartHead(index, to: head)
             row.append(head.copied())
-            row.append(contentsOf: CompleteBodyReader(pieces, part: range).allPieces)
+            row.append(contentsOf: pieces(range))
         }
         let end = ByteBuffer(capacity: 64)
         multipart.writeEnd(to: end)
@@ -147,7 +167,7 @@ struct Answer {
         case .none:
             // 416: what the representation's content is like does not describe this answer.
             buffer.appendFields(fields, connection: ConnectionOptions(), dropping: FieldSet(.contentType, .contentEncoding, .etag, .lastModified))
-            appendContentRange(.unsatisfied(length: wholeLength), to: buffer)
+            appendContentRange(.unsatisfied(length: wholeLength ?? 0), to: buffer)
         case .whole:
             buffer.append(head.bytes)
         case .part(let part):

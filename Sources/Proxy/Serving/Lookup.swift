@@ -12,11 +12,12 @@ enum Lookup: Sendable {
 
     /// - Parameters:
     ///   - resource: what is known under the request's primary key.
+    ///   - usesParts: whether ranges may be asked for in the name of others too. Not after that was in vain.
     ///   - alone: the number of a fetch for this request alone, should it need one.
     ///   - groups: which cache groups were invalidated.
     init(
         _ request: ClientRequest, resource: CachedResource?, groups: GroupInvalidations, at now: Moment, isCoalescing: Bool,
-        alone: @autoclosure () -> UInt64
+        usesParts: Bool = true, alone: @autoclosure () -> UInt64
     ) {
         let fields = request.fields
         let scope = RequestScope(fields.view, method: request.method, hasContent: request.hasContent)
@@ -43,11 +44,17 @@ enum Lookup: Sendable {
                 break
             }
         }
+        if selected == nil, usesParts,
+           let found = Self.parts(request, resource, groups, at: now, isCoalescing: isCoalescing, alone: alone()) {
+            self = found
+            return
+        }
         if request.directives.onlyIfCached {
             self = .notStored
             return
         }
-        self = .fetch(Self.plan(request, resource, selected, at: now, isCoalescing: isCoalescing, alone: alone()))
+        self = .fetch(Self.plan(
+            request, resource, selected, at: now, isCoalescing: isCoalescing, usesParts: usesParts, alone: alone()))
     }
 
     /// A fetch whose request and answer pass through as they are.
@@ -59,10 +66,17 @@ enum Lookup: Sendable {
 
     private static func plan(
         _ request: ClientRequest, _ resource: CachedResource?, _ selected: StoredResponse?, at now: Moment,
-        isCoalescing: Bool, alone: @autoclosure () -> UInt64
+        isCoalescing: Bool, usesParts: Bool, alone: @autoclosure () -> UInt64
     ) -> FetchPlan {
         if request.directives.noStore { return own(request, alone(), .request) }
         let marker = resource?.unshareable(at: now, hasAuthorization: request.hasAuthorization)
+        if selected == nil, usesParts, isCoalescing, marker == .range || (marker == nil && request.route.policy.asksForParts),
+           request.route.isCached {
+            let fields = request.fields
+            if let range = RangeRequest.only(fields.view, method: request.method), request.route.policy.maxRanges > 0 {
+                return part(request, resource, range, (resource?.count ?? 0) > 0 ? .varyMiss : .uriMiss)
+            }
+        }
         if let marker, selected == nil || marker != .noCache { return own(request, alone(), .bypass) }
 
         let reason: ForwardReason = if selected != nil {
@@ -82,5 +96,54 @@ enum Lookup: Sendable {
         return FetchPlan(
             key: FetchKey(kind: kind, primary: request.key, variant: variant), reason: reason, stored: selected, resource: resource,
             isTransparent: false)
+    }
+
+    // MARK: - Parts
+
+    /// What is to be done where parts of the variant are stored; `nil`: as if they were not.
+    private static func parts(
+        _ request: ClientRequest, _ resource: CachedResource?, _ groups: GroupInvalidations, at now: Moment, isCoalescing: Bool,
+        alone: @autoclosure () -> UInt64
+    ) -> Lookup? {
+        let fields = request.fields
+        guard request.method == .get, request.route.isCached, !request.directives.noStore,
+              var stored = resource?.partial(matching: fields.view) else { return nil }
+        let marker = resource?.unshareable(at: now, hasAuthorization: request.hasAuthorization)
+        guard marker == nil || marker == .range else { return nil }
+        if !stored.groups.isEmpty, groups.haveInvalidated(stored, of: request.authority) { stored = stored.invalidated }
+        switch stored.use(for: request) {
+        case .nothing:
+            return nil
+        case .needs(let range):
+            if request.directives.onlyIfCached { return .notStored }
+            return .fetch(part(request, resource, range, .partial, parts: stored, alone: isCoalescing ? nil : alone()))
+        case .answers:
+            switch stored.facts.reuse(for: request.directives, at: now) {
+            case .fresh(let age, let ttl):
+                return .serve(stored, .fresh(age: age, ttl: ttl), refreshes: false)
+            case .staleAccepted(let age):
+                return .serve(stored, .staleAccepted(age: age), refreshes: false)
+            case .staleWhileRevalidate, .validate:
+                // What is refreshed in the background is the whole; parts are validated as they are wanted.
+                guard let range = RangeRequest(fields.view, method: .get)?.specs, range.count == 1 else { return nil }
+                if request.directives.onlyIfCached { return .notStored }
+                let reason: ForwardReason = request.directives.flags.isEmpty ? .stale : .request
+                return .fetch(part(
+                    request, resource, range[0], reason, parts: stored, validates: true, alone: isCoalescing ? nil : alone()))
+            }
+        }
+    }
+
+    /// - Parameter alone: the number of a fetch for this request only.
+    private static func part(
+        _ request: ClientRequest, _ resource: CachedResource?, _ range: ByteRangeSpec, _ reason: ForwardReason,
+        parts: StoredResponse? = nil, validates: Bool = false, alone: UInt64? = nil
+    ) -> FetchPlan {
+        let fields = request.fields
+        let kind: FetchKey.Kind = alone.map { .alone($0) } ?? .part(range, isAuthorized: request.hasAuthorization)
+        let variant = resource?.knownVary.first.map { VariantKey(fields.view, under: $0) }
+        return FetchPlan(
+            key: FetchKey(kind: kind, primary: request.key, variant: variant), reason: reason, stored: validates ? parts : nil,
+            resource: resource, isTransparent: false, asked: range, parts: parts)
     }
 }

@@ -91,7 +91,8 @@ final class Transaction: DeadlineTarget {
         let resource = worker.shared.store.resource(request.key)
         let isCoalescing = worker.settings.coalescing.isEnabled && !mustGoAlone
         switch Lookup(
-            request, resource: resource, groups: worker.shared.groups, at: worker.moment, isCoalescing: isCoalescing, alone: worker.shared.nextOperation()) {
+            request, resource: resource, groups: worker.shared.groups, at: worker.moment, isCoalescing: isCoalescing,
+            usesParts: !mustGoAlone, alone: worker.shared.nextOperation()) {
         case .serve(let stored, let reuse, let refreshes):
             if refreshes { refresh(stored, resource) }
             serve(stored, reuse)
@@ -116,6 +117,7 @@ final class Transaction: DeadlineTarget {
         }
         provenance.forwarded = plan.reason
         let waiter = waiter()
+        if plan.asked != nil, joinWhole(plan, waiter) { return }
         let fetches = worker.fetches(of: request)
         guard plan.isShared else {
             return enqueued(fetches.enqueueAlone(waiter: waiter, make: { worker.makeFetch(request, plan, client: self) }), .alone)
@@ -150,6 +152,16 @@ final class Transaction: DeadlineTarget {
             worker.metrics.add(.coalescing(.refused))
             boundExceeded(reason.name, by: operation)
         }
+    }
+
+    /// Nobody asks for a part of what is just arriving as a whole.
+    private func joinWhole(_ plan: FetchPlan, _ waiter: Waiter<FetchedResponse>) -> Bool {
+        let kind: FetchKey.Kind = request.hasAuthorization ? .authorizedGet : .get
+        let key = FetchKey(kind: kind, primary: plan.key.primary, variant: plan.key.variant)
+        guard plan.isShared, let operation = worker.fetches(of: request).operation(for: key, as: FetchOperation.self),
+              case .joined(let token, let late) = operation.join(waiter) else { return false }
+        enqueued(Enqueued<FetchOperation, Changed>.joined(operation, token, late: late), .none)
+        return true
     }
 
     private func waiter() -> Waiter<FetchedResponse> {
@@ -326,15 +338,15 @@ final class Transaction: DeadlineTarget {
 
     private func isPass(_ fetched: FetchedResponse) -> Bool {
         switch provenance.forwarded {
-        case .method, .bypass, .partial, .request: true
-        case .uriMiss, .varyMiss, .miss, .stale, nil: false
+        case .method, .bypass, .request: true
+        case .uriMiss, .varyMiss, .miss, .stale, .partial, nil: false
         }
     }
 
     private func respond(_ response: StoredResponse, length: Int?) {
         let answer = Answer(
             request, response, length: length, isOwn: ownFetch?.plan.isTransparent == true,
-            maxRanges: worker.settings.caching.maxRanges)
+            maxRanges: request.route.policy.maxRanges)
         let head = ByteBuffer(capacity: response.fieldLines.count + 256)
         status = answer.status.code
         answer.writeHead(

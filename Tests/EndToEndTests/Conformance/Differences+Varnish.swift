@@ -172,17 +172,9 @@ extension Differences {
             """
             HEAD has no ranges
             a 206 to no Range is not stored as whole
-            a 416 that one client's Range brought is not for others
             a body cut off is completed by a range
-            a part goes to the client that asked
-            a part is never taken for the whole
-            a part of an unknown whole serves its range
-            a part with a weak tag is not stored
-            a part without a tag is not stored
-            a stale part is validated before use
-            a stored part serves a range inside it
-            a stored part serves the same range
-            a suffix inside a stored part
+            a body cut off that has changed is fetched anew
+            a range of what was cut off is served
             bytes 0-4 is ignored
             bytes is ignored
             bytes= is ignored
@@ -193,20 +185,16 @@ extension Differences {
             bytes=a-b is ignored
             near ranges are joined to one
             one satisfiable range of two
-            only what is missing is fetched
             overlapping ranges are joined to one
             pages=1-2 is ignored
-            parts that make up the whole serve it
-            parts under two tags do not combine
-            range misses on one object collapse
             too many ranges get the whole
-            two parts under one strong tag combine
             two ranges are two parts
             """),
         Group(
             "a body cut off may end as an error; answers with trailers always do",
             """
             a hit with trailers has them for who takes them
+            a body cut off without a strong tag is not kept
             an answer cut off by length is cut off, and not stored
             an answer cut off in a chunk is cut off, and not stored
             trailers do not go to a client that does not

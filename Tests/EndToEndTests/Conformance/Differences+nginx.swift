@@ -189,17 +189,11 @@ extension Differences {
             If-Range with the exact date
             If-Range with the strong tag
             a 206 to no Range is not stored as whole
-            a 416 that one client's Range brought is not for others
             a Range miss on an origin that ignores Range stores the whole
             a body cut off is completed by a range
-            a multipart answer passes and is not stored
-            a part is never taken for the whole
-            a part with a weak tag is not stored
-            a part without a tag is not stored
+            a body cut off that has changed is fetched anew
             a range of what still arrives
-            a stale part is validated before use
-            a stored part serves a range inside it
-            a suffix inside a stored part
+            a range of what was cut off is served
             bytes=-0 cannot be satisfied
             bytes=-3
             bytes=-99
@@ -212,11 +206,7 @@ extension Differences {
             bytes=99- cannot be satisfied
             near ranges are joined to one
             one satisfiable range of two
-            only what is missing is fetched
             overlapping ranges are joined to one
-            parts that make up the whole serve it
-            parts under two tags do not combine
-            two parts under one strong tag combine
             two ranges are two parts
             """),
         Group(

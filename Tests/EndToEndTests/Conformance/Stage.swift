@@ -59,6 +59,7 @@ final class Stage: Sendable {
         routes:
           - {path: /impatient/, upstream: impatient}
           - {path: /ignore/, upstream: origin, request-directives: ignore}
+          - {path: /parts/, upstream: origin, range-misses: part}
           - {path: /uncached/, upstream: origin, cache: false}
           - {path: /drop/, upstream: origin, key: {query: {drop: [utm_source]}}}
           - {path: /keep/, upstream: origin, key: {query: {keep: [page]}}}

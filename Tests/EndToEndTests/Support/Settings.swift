@@ -22,7 +22,10 @@ enum Setting: Sendable {
     case whenLastLeaves(String)
 
     case memory(mebibytes: Int)
+    case maxObjectSize(Int)
     case staleIfError(Duration)
+    /// `whole` or `part`.
+    case rangeMisses(String)
 
     case connectTimeout(Duration)
     case firstByteTimeout(Duration)
@@ -56,6 +59,8 @@ enum Setting: Sendable {
         case .unshareableTTL(let time): ("coalescing", "unshareable-ttl", time.inFile)
         case .whenLastLeaves(let action): ("coalescing", "when-last-leaves", action)
         case .memory(let mebibytes): ("storage", "memory", "\(mebibytes)MiB")
+        case .maxObjectSize(let bytes): ("storage", "max-object-size", "\(bytes)B")
+        case .rangeMisses(let rule): ("caching", "range-misses", rule)
         case .staleIfError(let time): ("caching", "stale-if-error", time.inFile)
         case .connectTimeout(let time): ("upstream", "connect-timeout", time.inFile)
         case .firstByteTimeout(let time): ("upstream", "first-byte-timeout", time.inFile)

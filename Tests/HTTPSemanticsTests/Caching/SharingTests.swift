@@ -102,7 +102,7 @@ struct SharingTests {
     @Test func `reasons have fixed public names`() {
         #expect(NotSharedReason.allCases.map { "\($0.name)" } == [
             "method", "status", "request-no-store", "no-store", "no-cache", "private", "authorization", "set-cookie",
-            "vary-star", "range", "not-cacheable", "server-error", "no-vary-search",
+            "vary-star", "range", "part", "not-cacheable", "server-error", "no-vary-search",
         ])
     }
 

@@ -1,0 +1,46 @@
+import Bytes
+import Storage
+
+/// Sending parts of a representation, some of which may still be arriving.
+extension StoredParts {
+    /// The bytes of `wanted`, run by run; all of them must be there or on their way.
+    func source(of wanted: Range<Int>) -> Delivery.Source {
+        var row: [Delivery.Source] = []
+        var end = wanted.lowerBound
+        for run in runs {
+            let part = run.range.clamped(to: wanted)
+            guard !part.isEmpty else { continue }
+            // Never a lie: what is not there is not passed over.
+            guard part.lowerBound == end else { break }
+            end = part.upperBound
+            row.append(run.source(of: part))
+        }
+        if end < wanted.upperBound { row.append(.lost) }
+        return row.count == 1 ? row[0] : .row(row)
+    }
+
+    /// The bytes of `wanted` as they lie in memory, all of them there.
+    func completePieces(of wanted: Range<Int>) -> [ByteSlice] {
+        runs.flatMap { run -> [ByteSlice] in
+            let part = run.range.clamped(to: wanted)
+            guard !part.isEmpty, let pieces = run.body.completePieces else { return [] }
+            return CompleteBodyReader(pieces, part: run.own(part)).allPieces
+        }
+    }
+}
+
+extension StoredParts.Run {
+    /// Where in its body the bytes of `part` of the representation stand.
+    func own(_ part: Range<Int>) -> Range<Int> { part.lowerBound - range.lowerBound..<part.upperBound - range.lowerBound }
+
+    fileprivate func source(of part: Range<Int>) -> Delivery.Source {
+        if let pieces = body.completePieces { return .complete(CompleteBodyReader(pieces, part: own(part))) }
+        guard let cursor = body.attach() else { return .lost }
+        return .arriving(body, cursor, part: own(part))
+    }
+}
+
+extension StoredResponse {
+    /// Whether nothing of it still arrives.
+    var isAllThere: Bool { parts?.runs.allSatisfy { $0.body.completeLength != nil } ?? (bodyLength != nil) }
+}

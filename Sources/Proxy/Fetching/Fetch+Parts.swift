@@ -1,0 +1,141 @@
+import Bytes
+import Coalescing
+import HTTPSemantics
+import Libevent
+import Storage
+import Upstream
+
+/// A fetch of a part: what its response may be combined with, and what is kept of a body that broke off (RFC 9111 §3.3, §3.4).
+extension Fetch {
+    /// Takes the head of a response to a request for a range.
+    /// - Returns: false where it is a response like any other.
+    func receivedPart(_ head: borrowing ReceivedHead, asked: ByteRangeSpec, at now: Moment) -> Bool {
+        let status = head.head.status
+        let policy = request.route.policy
+        guard let part = ReceivedPart(head.fields, status: status, contentLength: head.head.framing.announcedLength, asked: asked)
+        else { return partsDoNotFit(head) }
+        let base = plan.parts.flatMap { belongs(part, head.fields, to: $0) ? $0 : nil }
+        let update = ResponseFacts(status: .ok, fields: head.fields, requested: sentAt, received: now, policy: policy)
+        // §3.4: the new fields take the place of the stored ones.
+        let kept = base.map { Freshening.head($0.head, updatedWith: head.fields, facts: update, policy: policy) }
+            ?? keptPartHead(head, update, isForLeader: false)
+        let facts = base.map { stored in
+            ResponseFacts(
+                freshened: stored.facts, head: kept.view, by: head.fields, requested: sentAt, received: now, policy: policy)
+        } ?? update
+        let sharing = facts.sharing(
+            method: method, request: request.directives, hasAuthorization: request.hasAuthorization, policy: policy)
+        willBeStored = isStorable(head, facts) && policy.storesPartialContent && part.range.count <= worker.storage.objectLimit
+        keepsWhole = willBeStored || (sharing.isForSeveral && part.range.count <= worker.storage.objectLimit)
+        place(head.fields)
+        let body = makeBody(expecting: part.range.count)
+        let run = StoredParts.Run(part.range, body)
+        let parts = base?.parts?.adding(run, length: part.length, budget: worker.shared.budget)
+        let fields = request.fields
+        let rule = facts.contains(.varies) ? VaryRule(kept.view) ?? .none : .none
+        let response = StoredResponse(
+            head: kept, facts: facts, body: body, parts: parts ?? StoredParts([run], length: part.length),
+            varyRule: rule, variantKey: VariantKey(fields.view, under: rule), groups: CacheGroups.groups(of: kept.view))
+        guard response.hasAll(that: request) else { return partsDoNotFit(head) }
+        let mayBeKept = facts.storability(method: .get, request: .none, hasAuthorization: false, policy: policy) == .store
+        if let former = plan.parts, base == nil || !mayBeKept { worker.shared.store.dropParts(former, of: request.key) }
+        state = .streaming
+        self.part = part
+        announcedLength = part.range.count
+        let forLeader = base == nil && facts.contains(.excludesFields)
+            ? response.withHead(keptPartHead(head, facts, isForLeader: true)) : nil
+        share(FetchedResponse(
+            leader: request, response: response, leaderResponse: forLeader, source: .origin, sharing: sharing,
+            originStatus: head.head.status.code, length: nil, willBeStored: willBeStored, hasAge: head.fields.contains(.age), key: ownKey,
+            search: search, server: server))
+        return true
+    }
+
+    /// Whether what arrived is another part of the same variant of the same representation as what is stored.
+    private func belongs(_ part: ReceivedPart, _ fields: FieldView, to stored: StoredResponse) -> Bool {
+        // What stands under a key that several URLs share is of the same representation only as long as the response says so: tags are of one
+        // URL (No-Vary-Search draft, RFC 9110 §8.8.3).
+        guard !request.isUnderVariation || Self.said(fields) == request.variation?.rule else { return false }
+        let (head, asked) = (stored.head, request.fields)
+        guard let content = stored.parts?.content, part.belongs(to: content, fields: fields, stored: head.view) else { return false }
+        let rule = VaryRule(fields) ?? .none
+        return !fields.contains(.vary) || (rule == stored.varyRule && stored.variantKey == VariantKey(asked.view, under: rule))
+    }
+
+    /// The response is no part that can be used.
+    /// - Returns: false where the leader gets it as it is.
+    private func partsDoNotFit(_ head: borrowing ReceivedHead) -> Bool {
+        let status = head.head.status
+        guard let former = plan.parts else {
+            // Whoever comes asks for itself: an origin that ignores ranges, or answers in parts that cannot be kept, will do so again.
+            let isTooLarge = status == .ok && head.head.framing.announcedLength ?? 0 > worker.storage.objectLimit
+            if status == .partialContent || status == .rangeNotSatisfiable || isTooLarge { markParts() }
+            return false
+        }
+        if status == .ok || status == .partialContent || status == .rangeNotSatisfiable {
+            worker.shared.store.dropParts(former, of: request.key)
+        }
+        guard status == .partialContent || status == .rangeNotSatisfiable else { return false }
+        // Never to be mixed with what was stored, and not all that the leader wants: all look again, with nothing stored.
+        let exchange = exchange
+        finish(.failure(OperationError.released))
+        exchange?.cancel()
+        return true
+    }
+
+    private func markParts() {
+        let until = worker.loop.now + worker.settings.coalescing.unshareableTTL.nanoseconds
+        worker.shared.store.markUnshareable(request.key, until: until, reason: .part)
+    }
+
+    private func keptPartHead(_ head: borrowing ReceivedHead, _ facts: ResponseFacts, isForLeader: Bool) -> HeadBlock {
+        StoredFields.head(
+            keeping: head.fields, facts: facts, policy: request.route.policy, dropping: FieldSet(.contentLength, .contentRange),
+            isForLeader: isForLeader)
+    }
+
+    // MARK: Storing
+
+    /// The part that was fetched, or as much of it as is there.
+    func store(part range: Range<Int>, of length: Int?, from response: StoredResponse) {
+        let isAll = response.body.completeLength == range.count
+        let body = isAll ? response.body : GrowingBody(joining: [(response.body, 0..<range.count)], budget: worker.shared.budget)
+        let stored = StoredResponse(
+            head: response.head, facts: response.facts,
+            body: GrowingBody(joining: [], budget: worker.shared.budget),
+            parts: StoredParts([StoredParts.Run(range, body)], length: length),
+            varyRule: response.varyRule, variantKey: response.variantKey, groups: response.groups)
+        worker.count(worker.shared.store.storeParts(
+            stored, bringing: range, under: ownKey, generation: ownGeneration, requested: sentAt))
+    }
+
+    /// The body broke off. Under a strong entity tag what is there may be completed later (RFC 9111 §3.3); what broke off for its syntax is
+    /// not to be trusted at all.
+    func keepWhatArrived(of response: StoredResponse, after error: UpstreamError) {
+        let policy = request.route.policy
+        guard willBeStored, keepsWhole, !error.isMalformed, method == .get, policy.storesPartialContent, response.facts.status == .ok,
+              response.facts.contains(.hasStrongETag), response.body.keepsStart, response.body.length > 0 else { return }
+        let arrived = response.body.length
+        if let part {
+            guard arrived < part.range.count else { return }
+            store(part: part.range.lowerBound..<part.range.lowerBound + arrived, of: part.length, from: response)
+        } else if arrived < announcedLength ?? .max {
+            store(part: 0..<arrived, of: announcedLength, from: response)
+        }
+    }
+}
+
+extension StoredResponse {
+    /// Whether its parts are all that `request` wants of it.
+    func hasAll(that request: ClientRequest) -> Bool { use(for: request) == .answers }
+
+    /// What its parts are good for.
+    func use(for request: ClientRequest) -> PartUse {
+        guard let parts else { return .answers }
+        let (asked, own) = (request.fields, head)
+        // For 304 no byte is needed (RFC 9111 §4.3.2).
+        guard ClientConditions.evaluate(asked.view, stored: own.view, facts: facts) == .send else { return .answers }
+        return PartUse(
+            asked.view, of: parts.content, stored: own.view, facts: facts, maxRanges: request.route.policy.maxRanges)
+    }
+}

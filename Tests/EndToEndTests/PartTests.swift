@@ -1,0 +1,335 @@
+import Testing
+
+/// Parts of a representation through the running program (RFC 9111 §3.3, §3.4): what the tables of cases cannot say.
+@Suite(.scenario) struct PartTests {
+    /// An origin that serves a pattern as servers of files do: whole, by one range, under `If-Range` and `If-None-Match`.
+    private static func file(_ length: Int, tag: String = "\"v1\"", seed: Int = 0, before: Step...) -> ScriptedOrigin.Handler {
+        { request in
+            let fields = ["Cache-Control: max-age=60", "ETag: \(tag)", "Accept-Ranges: bytes"]
+            if request["if-none-match"] == tag { return before + [.head(304, fields)] }
+            let mayBePart = request["if-range"].map { $0 == tag } ?? true
+            guard mayBePart, let range = request["range"].flatMap({ self.range($0, of: length) }) else {
+                return before + [.head(200, fields + ["Content-Length: \(length)"]), .pattern(0..<length, seed: seed)]
+            }
+            return before + [
+                .head(206, fields + [
+                    "Content-Length: \(range.count)", "Content-Range: bytes \(range.lowerBound)-\(range.upperBound - 1)/\(length)",
+                ]),
+                .pattern(range, seed: seed),
+            ]
+        }
+    }
+
+    private static func range(_ field: String, of length: Int) -> Range<Int>? {
+        let ends = field.dropFirst("bytes=".count).split(separator: "-", omittingEmptySubsequences: false)
+        guard ends.count == 2 else { return nil }
+        guard let first = Int(ends[0]) else { return Int(ends[1]).map { max(0, length - $0)..<length } }
+        return first..<min(length, (Int(ends[1]) ?? length - 1) + 1)
+    }
+
+    private func expect(_ answer: Answer, is range: Range<Int>, of length: Int, seed: Int = 0, sourceLocation: SourceLocation = #_sourceLocation) {
+        let pattern = Pattern(seed: seed)
+        let expected = Array(pattern.bytes(range).prefix(Body.keepsAtMost))
+        #expect(answer.status == 206 && answer.isClean, sourceLocation: sourceLocation)
+        #expect(answer.body.length == range.count && answer.body.kept == expected, sourceLocation: sourceLocation)
+        #expect(answer["content-range"] == "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(length)", sourceLocation: sourceLocation)
+    }
+
+    // MARK: - Too large to be kept whole
+
+    @Test func `of what is too large to be kept, parts are`() throws {
+        try scenario(.maxObjectSize(100_000)) { origin, proxy in
+            origin.on("/x", Self.file(1_000_000))
+            expect(try proxy.get("/x", "Range: bytes=500000-509999"), is: 500_000..<510_000, of: 1_000_000)
+            // Once for the whole, which was too large, and once for the part.
+            #expect(origin.requests("/x").map { $0["range"] } == [nil, "bytes=500000-509999"])
+            expect(try proxy.get("/x", "Range: bytes=501000-502999"), is: 501_000..<503_000, of: 1_000_000)
+            #expect(origin.count("/x") == 2)
+            expect(try proxy.get("/x", "Range: bytes=505000-514999"), is: 505_000..<515_000, of: 1_000_000)
+            #expect(origin.requests("/x").last?["range"] == "bytes=510000-514999")
+            #expect(origin.requests("/x").last?["if-range"] == "\"v1\"")
+        }
+    }
+
+    @Test func `fifty ranges of something large are two fetches`() throws {
+        try scenario(.maxObjectSize(100_000)) { origin, proxy in
+            let gate = Gate()
+            origin.on("/x") { request in
+                request["range"] == nil
+                    ? [.gate(gate), .head(200, "Cache-Control: max-age=60", "ETag: \"v1\"", "Content-Length: 1000000")]
+                    : [.wait(.milliseconds(300))] + Self.file(1_000_000)(request)
+            }
+            let crowd = proxy.crowd(50, get: "/x", "Range: bytes=1000-1999")
+            try proxy.joined(50)
+            gate.open()
+            for answer in crowd.finished() { expect(answer, is: 1_000..<2_000, of: 1_000_000) }
+            #expect(origin.count("/x") == 2)
+        }
+    }
+
+    @Test func `parts beyond the largest object make room for the newest`() throws {
+        try scenario(.maxObjectSize(100_000), .rangeMisses("part")) { origin, proxy in
+            origin.on("/x", Self.file(1_000_000))
+            for start in stride(from: 0, to: 400_000, by: 20_000) {
+                let range = start..<start + 20_000
+                expect(try proxy.get("/x", "Range: bytes=\(range.lowerBound)-\(range.upperBound - 1)"), is: range, of: 1_000_000)
+            }
+            let before = origin.count("/x")
+            expect(try proxy.get("/x", "Range: bytes=380000-399999"), is: 380_000..<400_000, of: 1_000_000)
+            #expect(origin.count("/x") == before)
+            let stored = try #require(try proxy.status()["memory"]?["stored"]?.number)
+            #expect(stored < 110_000)
+        }
+    }
+
+    @Test func `a whole too large to be kept goes out over the parts that are there`() throws {
+        try scenario(.maxObjectSize(100_000), .rangeMisses("part")) { origin, proxy in
+            origin.on("/x", Self.file(1_000_000))
+            try proxy.get("/x", "Range: bytes=0-49999")
+            let whole = try proxy.get("/x")
+            #expect(whole.status == 200 && whole.isWhole(1_000_000))
+            #expect(origin.requests("/x").last?["range"] == "bytes=50000-")
+        }
+    }
+
+    // MARK: - As the bytes come
+
+    @Test func `what is there goes out while what is missing is on its way`() throws {
+        try scenario(.rangeMisses("part")) { origin, proxy in
+            let rest = Gate()
+            origin.on("/x", Self.file(30_000))
+            try proxy.get("/x", "Range: bytes=0-9999")
+            try proxy.get("/x", "Range: bytes=20000-29999")
+            origin.on("/x") { request in
+                let range = Self.range(request["range"] ?? "", of: 30_000) ?? 0..<30_000
+                return [
+                    .head(206, "Cache-Control: max-age=60", "ETag: \"v1\"", "Content-Length: 10000", "Content-Range: bytes 10000-19999/30000"),
+                    .pattern(range.lowerBound..<range.lowerBound + 5_000), .gate(rest), .pattern(range.lowerBound + 5_000..<range.upperBound),
+                ]
+            }
+            let crowd = proxy.crowd(20, get: "/x")
+            try eventually("all have what there is") { crowd.answers.allSatisfy { $0.body.length == 15_000 } }
+            rest.open()
+            #expect(crowd.finished().allSatisfy { $0.status == 200 && $0.isWhole(30_000) && $0["content-length"] == "30000" })
+            #expect(origin.requests("/x").last?["range"] == "bytes=10000-19999")
+            #expect(origin.count("/x") == 3)
+            #expect(try proxy.get("/x").isWhole(30_000))
+            #expect(origin.count("/x") == 3, "three parts are the whole")
+        }
+    }
+
+    @Test func `a range of a whole that is arriving is not asked for again`() throws {
+        try scenario(.rangeMisses("part")) { origin, proxy in
+            let rest = Gate()
+            origin.on("/x") { _ in
+                [.head(200, "Cache-Control: max-age=60", "ETag: \"v1\"", "Content-Length: 10000"), .pattern(0..<5_000), .gate(rest), .pattern(5_000..<10_000)]
+            }
+            let whole = proxy.crowd(1, get: "/x")
+            try eventually("half is there") { whole.answers.allSatisfy { $0.body.length == 5_000 } }
+            expect(try proxy.get("/x", "Range: bytes=1000-1999"), is: 1_000..<2_000, of: 10_000)
+            rest.open()
+            #expect(whole.finished().allSatisfy { $0.isWhole(10_000) })
+            #expect(origin.count("/x") == 1)
+        }
+    }
+
+    @Test func `different ranges are fetched at the same time, and combine`() throws {
+        try scenario(.rangeMisses("part")) { origin, proxy in
+            let gate = Gate()
+            origin.on("/x") { request in [.gate(gate)] + Self.file(40_000)(request) }
+            let crowds = (0..<4).map { index in proxy.crowd(3, get: "/x", "Range: bytes=\(index * 10_000)-\(index * 10_000 + 9_999)") }
+            try proxy.joined(12)
+            try eventually("each range is asked for") { origin.count("/x") == 4 }
+            gate.open()
+            for (index, crowd) in crowds.enumerated() {
+                for answer in crowd.finished() { expect(answer, is: index * 10_000..<(index + 1) * 10_000, of: 40_000) }
+            }
+            let whole = try proxy.get("/x")
+            #expect(whole.status == 200 && whole.isWhole(40_000) && whole.cacheStatus.contains("hit"))
+            #expect(origin.count("/x") == 4)
+        }
+    }
+
+    // MARK: - Cut off
+
+    @Test(arguments: [true, false])
+    func `a whole that was cut off twice is completed piece by piece`(chunked: Bool) throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { request in
+                let fields = ["Cache-Control: max-age=60", "ETag: \"v1\""]
+                switch request.number {
+                case 1:
+                    return chunked
+                        ? [.head(200, fields + ["Transfer-Encoding: chunked"]), .chunk(pattern: 0..<5_000), .close]
+                        : [.head(200, fields + ["Content-Length: 20000"]), .pattern(0..<5_000), .close]
+                case 2:
+                    return [.head(206, fields + ["Content-Length: 15000", "Content-Range: bytes 5000-19999/20000"]), .pattern(5_000..<12_000), .reset]
+                default:
+                    return Self.file(20_000)(request)
+                }
+            }
+            let first = try proxy.get("/x")
+            #expect(!first.isClean && first.body.length == 5_000)
+            let second = try proxy.get("/x")
+            #expect(second.status == 200 && !second.isClean && second.body.length <= 12_000 && second.body.isIntact)
+            let third = try proxy.get("/x")
+            #expect(third.status == 200 && third.isWhole(20_000))
+            let ranges = origin.requests("/x").map { $0["range"] ?? "" }
+            #expect(ranges[0] == "" && ranges[1] == "bytes=5000-" && ranges.count == 3)
+            #expect(ranges[2] == "bytes=12000-" || ranges[2].hasPrefix("bytes="))
+            #expect(try proxy.get("/x").isWhole(20_000))
+            #expect(origin.count("/x") == 3)
+        }
+    }
+
+    @Test func `what broke the rules of its framing is not kept`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { request in
+                request.number == 1
+                    ? [.head(200, "Cache-Control: max-age=60", "ETag: \"v1\"", "Transfer-Encoding: chunked"), .chunk("good"), .raw("nonsense\r\n")]
+                    : [.answer(200, "Cache-Control: max-age=60", "ETag: \"v1\"", body: "goodness")]
+            }
+            let (first, second) = (try proxy.get("/x"), try proxy.get("/x"))
+            #expect(!first.isClean && second.text == "goodness")
+            #expect(origin.requests("/x").last?["range"] == nil)
+        }
+    }
+
+    // MARK: - The enemy
+
+    private static let letters = "abcdefghijklmnopqrstuvwxyz"
+
+    /// What an origin may say to `bytes=5-9` where 0 to 4 are stored under the tag "a", so that it must not be combined with those.
+    @Test(arguments: [
+        ["ETag: \"b\"", "Content-Range: bytes 5-9/26"], ["ETag: W/\"a\"", "Content-Range: bytes 5-9/26"], ["Content-Range: bytes 5-9/26"],
+        ["ETag: \"a\"", "Content-Range: bytes 5-9/27"], ["ETag: \"a\"", "Content-Range: bytes 6-10/26"], ["ETag: \"a\"", "Content-Range: bytes 5-8/26"],
+        ["ETag: \"a\"", "Content-Range: bytes 0-4/26"], ["ETag: \"a\"", "Content-Range: bytes 5-9/9"], ["ETag: \"a\""],
+        ["ETag: \"a\"", "Content-Range: bytes 5-9/26", "Content-Range: bytes 5-9/26"], ["ETag: \"a\"", "Content-Range: lines 5-9/26"],
+        ["ETag: \"a\"", "Content-Range: bytes 5-9/26", "Content-Type: multipart/byteranges; boundary=x"],
+    ])
+    func `a part that does not fit is never combined`(fields: [String]) throws {
+        try scenario(.rangeMisses("part")) { origin, proxy in
+            let fresh = "Cache-Control: max-age=60"
+            origin.on("/x") { request in
+                switch request["range"] {
+                case "bytes=0-4": [.answer(206, fresh, "ETag: \"a\"", "Content-Range: bytes 0-4/26", body: "abcde")]
+                case "bytes=5-9": [.head(206, [fresh, "Content-Length: 5"] + fields), .text("VWXYZ")]
+                default: [.answer(200, fresh, "ETag: \"c\"", body: Self.letters.uppercased())]
+                }
+            }
+            try proxy.get("/x", "Range: bytes=0-4")
+            let answer = try proxy.get("/x", "Range: bytes=0-9")
+            // The whole anew, or the new part of it: never the old and the new in one.
+            #expect(answer.text != "abcdeVWXYZ" && answer.isClean)
+            #expect(answer.text == "ABCDEFGHIJ" || answer.text == Self.letters.uppercased(), "\(answer.text)")
+            let again = try proxy.get("/x")
+            #expect(again.text == Self.letters.uppercased())
+        }
+    }
+
+    @Test func `a 416 to what is missing drops what was there`() throws {
+        try scenario(.rangeMisses("part")) { origin, proxy in
+            let fresh = "Cache-Control: max-age=60"
+            origin.on("/x") { request in
+                switch request["range"] {
+                case "bytes=0-4": [.answer(206, fresh, "ETag: \"a\"", "Content-Range: bytes 0-4/26", body: "abcde")]
+                case "bytes=5-": [.answer(416, "Content-Range: bytes */5")]
+                default: [.answer(200, fresh, "ETag: \"a\"", body: "abcde")]
+                }
+            }
+            try proxy.get("/x", "Range: bytes=0-4")
+            let whole = try proxy.get("/x")
+            #expect(whole.status == 200 && whole.text == "abcde")
+            #expect(origin.count("/x") == 3)
+        }
+    }
+
+    @Test func `a part shorter than its range is cut off, and not stored`() throws {
+        try scenario(.rangeMisses("part")) { origin, proxy in
+            origin.on("/x") { request in
+                request.number == 1
+                    ? [.head(206, "Cache-Control: max-age=60", "ETag: \"a\"", "Content-Range: bytes 0-9/26", "Transfer-Encoding: chunked"), .chunk("abcde"), .lastChunk()]
+                    : [.answer(206, "Cache-Control: max-age=60", "ETag: \"a\"", "Content-Range: bytes 0-9/26", body: "abcdefghij")]
+            }
+            #expect(try !proxy.get("/x", "Range: bytes=0-9").isClean)
+            let again = try proxy.get("/x", "Range: bytes=0-9")
+            #expect(again.isClean && again.text == "abcdefghij")
+            #expect(origin.requests("/x").last?["range"] == "bytes=0-9")
+        }
+    }
+
+    @Test func `an origin that changes with every answer ends nobody's wait`() throws {
+        try scenario(.rangeMisses("part")) { origin, proxy in
+            origin.on("/x") { request in
+                let tag = "ETag: \"\(request.number)\""
+                guard let range = request["range"].flatMap({ Self.range($0, of: 26) }) else {
+                    return [.answer(200, "Cache-Control: max-age=60", tag, body: Self.letters)]
+                }
+                let part = String(Self.letters.dropFirst(range.lowerBound).prefix(range.count))
+                return [.answer(206, "Cache-Control: max-age=60", tag, "Content-Range: bytes \(range.lowerBound)-\(range.upperBound - 1)/26", body: part)]
+            }
+            for _ in 0..<5 {
+                let (first, second) = (try proxy.get("/x", "Range: bytes=0-4"), try proxy.get("/x", "Range: bytes=3-9"))
+                #expect(first.text == "abcde" && second.text == "defghij")
+            }
+            let crowds = (0..<4).map { proxy.crowd(5, get: "/x", "Range: bytes=\($0)-\($0 + 9)") }
+            for (start, crowd) in crowds.enumerated() {
+                let expected = String(Self.letters.dropFirst(start).prefix(10))
+                #expect(crowd.finished().allSatisfy { $0.isClean && $0.text == expected })
+            }
+        }
+    }
+
+    @Test func `an origin that knows no ranges is asked for the whole by each, or once`() throws {
+        try scenario(.maxObjectSize(100_000)) { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", "ETag: \"v1\"", pattern: 300_000)] }
+            for start in [0, 1_000, 250_000] {
+                let answer = try proxy.get("/x", "Range: bytes=\(start)-\(start + 999)")
+                // What goes through as it is may be the whole; what is shared is cut to the range here.
+                if answer.status == 206 { expect(answer, is: start..<start + 1_000, of: 300_000) } else { #expect(answer.isWhole(300_000)) }
+            }
+            #expect(origin.count("/x") <= 4)
+        }
+    }
+
+    @Test func `of parts that may not be shared each client fetches its own, at the same time`() throws {
+        try scenario(.rangeMisses("part")) { origin, proxy in
+            let first = Gate()
+            let others = Gate()
+            origin.on("/x") { request in
+                [.gate(request.number == 1 ? first : others)]
+                    + [.answer(206, "Cache-Control: private", "ETag: \"a\"", "Content-Range: bytes 2-3/10", body: "23")]
+            }
+            let crowd = proxy.crowd(8, get: "/x", "Range: bytes=2-3")
+            try proxy.joined(8)
+            first.open()
+            try eventually("all others ask at once") { origin.count("/x") == 8 }
+            others.open()
+            #expect(crowd.finished().allSatisfy { $0.status == 206 && $0.text == "23" })
+        }
+    }
+
+    @Test func `a failing origin is covered by a stale part that has it all`() throws {
+        try scenario(.rangeMisses("part"), .staleIfError(.seconds(100))) { origin, proxy in
+            origin.on("/x") { request in
+                request.number == 1
+                    ? [.answer(206, "Cache-Control: max-age=10", "Age: 20", "ETag: \"a\"", "Content-Range: bytes 0-4/26", body: "abcde")]
+                    : [.answer(503, body: "down")]
+            }
+            try proxy.get("/x", "Range: bytes=0-4")
+            let stale = try proxy.get("/x", "Range: bytes=1-2")
+            #expect(stale.status == 206 && stale.text == "bc")
+            #expect(try proxy.get("/x", "Range: bytes=1-8").status == 503)
+        }
+    }
+
+    @Test func `a purge takes the parts too`() throws {
+        try scenario(.rangeMisses("part")) { origin, proxy in
+            origin.on("/x", Self.file(1_000))
+            try proxy.get("/x", "Range: bytes=0-99")
+            #expect(try (200..<300).contains(proxy.purge("http://\(proxy.host)/x").status))
+            try proxy.get("/x", "Range: bytes=0-99")
+            #expect(origin.count("/x") == 2)
+        }
+    }
+}

@@ -1,0 +1,209 @@
+import Bytes
+import HTTPSemantics
+import Storage
+import Testing
+
+/// Parts of representations in the store (RFC 9111 §3.3, §3.4).
+@Suite struct PartTests {
+    let cache: Cache
+
+    init() { self.init(cache: Cache()) }
+
+    /// A response that has `range` of a representation, each byte the lower eight bits of its place.
+    private func part(
+        _ range: Range<Int>, of length: Int? = 1_000, tag: String = "\"a\"", date: Int64 = 1_000_000, received: Int64 = 0,
+        vary: [(String, String)] = []
+    ) throws -> StoredResponse {
+        let body = GrowingBody(budget: cache.budget, expectedLength: range.count)
+        let content = Self.content(range)
+        let taken = body.append(content.span)
+        try #require(taken == .accepted)
+        body.complete()
+        let head = Sample.head([("Cache-Control", "max-age=60"), ("ETag", tag), ("X-Tag", "\(date)")] + (vary.isEmpty ? [] : [("Vary", vary[0].0)]))
+        let moment = Moment(monotonic: received, wall: date)
+        let facts = ResponseFacts(status: .ok, fields: head.view, requested: moment, received: moment, policy: CachingPolicy())
+        let rule = VaryRule(head.view) ?? .none
+        return StoredResponse(
+            head: head, facts: facts, body: GrowingBody(joining: [], budget: cache.budget),
+            parts: StoredParts([StoredParts.Run(range, body)], length: length), varyRule: rule,
+            variantKey: VariantKey(Sample.head(vary).view, under: rule))
+    }
+
+    @discardableResult
+    private func store(_ response: StoredResponse, bringing range: Range<Int>? = nil, requested: Int64 = .max, generation: Generation? = nil) -> StoreOutcome {
+        let hash = cache.hash("k")
+        return cache.store.storeParts(
+            response, bringing: range ?? response.parts?.runs[0].range ?? 0..<0, hash: hash, key: Array("k".utf8).span,
+            generation: generation ?? cache.store.generation(hash: hash), requested: requested)
+    }
+
+    private func stored(_ fields: [(String, String)] = []) -> StoredResponse? {
+        let asked = Sample.head(fields)
+        return cache.resource("k")?.partial(matching: asked.view)
+    }
+
+    private func ranges(_ fields: [(String, String)] = []) -> [Range<Int>] { stored(fields)?.parts?.runs.map(\.range) ?? [] }
+
+    private static func content(_ range: Range<Int>) -> [UInt8] { range.map { UInt8(truncatingIfNeeded: $0) } }
+
+    private func total() -> Int { ranges().reduce(0) { $0 + $1.count } }
+
+    private func bytes(_ body: GrowingBody) -> [UInt8] {
+        var all: [UInt8] = []
+        for piece in body.completePieces ?? [] {
+            let span = piece.span
+            for index in 0..<span.count { all.append(span[index]) }
+        }
+        return all
+    }
+
+    @Test func `parts are not among the variants`() throws {
+        #expect(try store(part(0..<10)) == .stored)
+        let resource = try #require(cache.resource("k"))
+        let none = Sample.head([])
+        let found = resource.response(matching: none.view)
+        #expect(resource.count == 0 && found == nil && stored() != nil)
+    }
+
+    static let sequences: [([Range<Int>], [Range<Int>])] = [
+        ([0..<10, 20..<30], [0..<10, 20..<30]), ([20..<30, 0..<10], [0..<10, 20..<30]), ([0..<10, 10..<20], [0..<20]),
+        ([10..<20, 0..<10], [0..<20]), ([0..<20, 10..<30], [0..<30]), ([0..<30, 10..<20], [0..<30]), ([10..<20, 0..<30], [0..<30]),
+        ([0..<10, 20..<30, 5..<25], [0..<30]), ([0..<10, 20..<30, 10..<20], [0..<30]), ([5..<15, 5..<15], [5..<15]),
+        ([0..<5, 10..<15, 20..<25, 3..<22], [0..<25]),
+    ]
+
+    @Test(arguments: sequences)
+    func `parts of one tag combine byte for byte`(added: [Range<Int>], expected: [Range<Int>]) throws {
+        for range in added { #expect(try store(part(range)) == .stored) }
+        #expect(ranges() == expected)
+        for run in stored()?.parts?.runs ?? [] {
+            let content = bytes(run.body)
+            #expect(content == Self.content(run.range))
+        }
+    }
+
+    @Test func `another tag or length takes their place`() throws {
+        store(try part(0..<10))
+        store(try part(20..<30, tag: "\"b\"", date: 1_000_001))
+        #expect(ranges() == [20..<30])
+        store(try part(0..<10, of: 999, tag: "\"b\"", date: 1_000_002))
+        #expect(ranges() == [0..<10])
+    }
+
+    @Test func `parts with the last gap closed are an ordinary response`() throws {
+        store(try part(500..<1_000))
+        store(try part(0..<500))
+        let none = Sample.head([])
+        let found = cache.resource("k")?.response(matching: none.view)
+        let whole = try #require(found)
+        #expect(whole.parts == nil && whole.bodyLength == 1_000 && stored() == nil)
+        #expect(bytes(whole.body) == Self.content(0..<1_000))
+        #expect(cache.store.numbers.responses == 1)
+    }
+
+    @Test func `where the whole is stored, parts are not; and it takes their place`() throws {
+        store(try part(0..<10))
+        cache.put("k")
+        #expect(stored() == nil && cache.resource("k")?.count == 1)
+        #expect(try store(part(0..<10)) == .outdated)
+        #expect(cache.store.numbers.responses == 1)
+    }
+
+    @Test func `the fields are those of the newest, whichever is stored last`() throws {
+        store(try part(0..<10, date: 1_000_009, received: 9))
+        store(try part(20..<30, date: 1_000_001, received: 1))
+        #expect(ranges().count == 2 && stored()?.tag == "1000009")
+    }
+
+    @Test func `older parts of another tag do not replace what came since`() throws {
+        store(try part(0..<10, tag: "\"b\"", date: 1_000_009, received: 9))
+        #expect(try store(part(20..<30, tag: "\"a\"", date: 1_000_001, received: 1), requested: 5) == .outdated)
+        #expect(ranges() == [0..<10])
+    }
+
+    @Test func `variants have parts of their own`() throws {
+        store(try part(0..<10, vary: [("Accept", "x")]))
+        store(try part(20..<30, vary: [("Accept", "y")]))
+        #expect(ranges([("Accept", "x")]) == [0..<10])
+        #expect(ranges([("Accept", "y")]) == [20..<30])
+        #expect(stored([("Accept", "z")]) == nil)
+    }
+
+    @Test func `runs are bounded in number, and the newest stays`() throws {
+        for index in 0..<StoredParts.mostRuns { store(try part(index * 20..<index * 20 + 10)) }
+        store(try part(901..<902))
+        #expect(ranges().count == StoredParts.mostRuns && ranges().last == 901..<902)
+    }
+
+    @Test func `parts together are no larger than the largest object`() throws {
+        let cache = Cache { $0.maxObjectSize = 2_000 }
+        let parts = PartTests(cache: cache)
+        for index in 0..<6 {
+            #expect(try parts.store(parts.part(index * 500..<index * 500 + 400, of: 100_000)) == .stored)
+            #expect(parts.total() <= 2_000)
+            #expect(parts.ranges().contains(index * 500..<index * 500 + 400))
+        }
+    }
+
+    @Test func `read from end to end they begin anew at the bound`() throws {
+        let parts = PartTests(cache: Cache { $0.maxObjectSize = 2_000 })
+        for start in stride(from: 0, to: 6_000, by: 500) {
+            #expect(try parts.store(parts.part(start..<start + 500, of: 100_000)) == .stored)
+            #expect(parts.ranges().last?.upperBound == start + 500)
+            #expect((parts.ranges().last?.count ?? 0) <= 2_000)
+        }
+    }
+
+    @Test func `invalidation, removal and the generation are for parts too`() throws {
+        store(try part(0..<10))
+        let generation = cache.generation("k")
+        #expect(cache.invalidate("k") == 1 && stored() == nil)
+        #expect(try store(part(0..<10), generation: generation) == .outdated)
+        store(try part(0..<10))
+        #expect(cache.remove("k") == 1 && cache.resource("k") == nil)
+        store(try part(0..<10))
+        #expect(cache.store.removeAll() == 1 && cache.resource("k") == nil)
+        store(try part(0..<10))
+        let former = try #require(stored())
+        cache.store.dropParts(former, hash: cache.hash("k"), key: Array("k".utf8).span)
+        #expect(stored() == nil)
+    }
+
+    @Test func `that the whole is too large is remembered beside them`() throws {
+        let hash = cache.hash("k")
+        cache.store.markUnshareable(UnshareableMarker(until: 100, reason: .range), hash: hash, key: Array("k".utf8).span)
+        store(try part(0..<10))
+        #expect(cache.resource("k")?.marker?.reason == .range)
+    }
+
+    @Test func `they are evicted like all else, and every byte is given back`() throws {
+        for index in 0..<400 {
+            let key = "k\(index)"
+            guard cache.store.makeRoom(bytes: 100_000) else { continue }
+            let response = try part(0..<100_000, of: 1_000_000)
+            let hash = cache.hash(key)
+            _ = cache.store.storeParts(
+                response, bringing: 0..<100_000, hash: hash, key: Array(key.utf8).span, generation: cache.store.generation(hash: hash))
+        }
+        #expect(cache.budget.used <= cache.budget.limit)
+        #expect(cache.store.numbers.evictedFromSmall + cache.store.numbers.evictedFromMain > 200)
+        cache.store.removeAll()
+        #expect(cache.budget.used == 0 && cache.store.bytes == 0)
+    }
+
+    @Test func `a crowd of combined and replaced parts leaves no byte behind`() throws {
+        var generator = SeededGenerator(seed: 7)
+        for _ in 0..<500 {
+            let start = Int.random(in: 0..<900, using: &generator)
+            let range = start..<start + Int.random(in: 1...100, using: &generator)
+            store(try part(range, tag: Int.random(in: 0..<20, using: &generator) == 0 ? "\"b\"" : "\"a\""))
+            if Int.random(in: 0..<50, using: &generator) == 0 { _ = cache.invalidate("k") }
+        }
+        cache.store.removeAll()
+        #expect(cache.budget.used == 0 && cache.store.bytes == 0)
+    }
+}
+
+extension PartTests {
+    init(cache: Cache) { self.cache = cache }
+}
