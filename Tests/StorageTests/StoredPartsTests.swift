@@ -4,7 +4,7 @@ import Storage
 import Testing
 
 /// Parts of representations in the store (RFC 9111 §3.3, §3.4).
-@Suite struct PartTests {
+@Suite struct StoredPartsTests {
     let cache: Cache
 
     init() { self.init(cache: Cache()) }
@@ -137,7 +137,7 @@ import Testing
 
     @Test func `parts together are no larger than the largest object`() throws {
         let cache = Cache { $0.maxObjectSize = 2_000 }
-        let parts = PartTests(cache: cache)
+        let parts = StoredPartsTests(cache: cache)
         for index in 0..<6 {
             #expect(try parts.store(parts.part(index * 500..<index * 500 + 400, of: 100_000)) == .stored)
             #expect(parts.total() <= 2_000)
@@ -146,7 +146,7 @@ import Testing
     }
 
     @Test func `read from end to end they begin anew at the bound`() throws {
-        let parts = PartTests(cache: Cache { $0.maxObjectSize = 2_000 })
+        let parts = StoredPartsTests(cache: Cache { $0.maxObjectSize = 2_000 })
         for start in stride(from: 0, to: 6_000, by: 500) {
             #expect(try parts.store(parts.part(start..<start + 500, of: 100_000)) == .stored)
             #expect(parts.ranges().last?.upperBound == start + 500)
@@ -204,6 +204,6 @@ import Testing
     }
 }
 
-extension PartTests {
+extension StoredPartsTests {
     init(cache: Cache) { self.cache = cache }
 }
