@@ -1,30 +1,6 @@
 internal import Bytes
 internal import HTTPSemantics
 
-/// What stands in the eviction queues: a response, or the notes of a resource that has none.
-enum Tenant: EvictionCandidate {
-    case response(StoredResponse)
-    /// A marker or known `Vary`: cheap to lose, so never spared.
-    case notes
-
-    var frequency: UInt8 {
-        switch self {
-        case .response(let response): response.frequency
-        case .notes: 0
-        }
-    }
-
-    func setFrequency(_ frequency: UInt8) {
-        switch self {
-        case .response(let response): response.setFrequency(frequency)
-        case .notes: break
-        }
-    }
-}
-
-typealias EvictionQueues = S3FIFO<Tenant>
-typealias EvictionSlot = S3FIFO<Tenant>.Slot
-
 /// One part of the store: index, eviction queues, counters. Protected by its shard's mutex.
 ///
 /// A resource is here as long as it has a response or a note (a marker, known `Vary`). Its notes stand in the eviction
@@ -41,8 +17,8 @@ struct Shard {
     /// Counters of invalidations: see `Generation`.
     static let stripes = 256
 
-    private var table = ResourceTable()
-    private var queues: EvictionQueues
+    var table = ResourceTable()
+    var queues: EvictionQueues
     private var invalidations = [UInt32](repeating: 0, count: Shard.stripes)
     /// Reserved for this shard, bodies apart.
     private(set) var charged = 0
@@ -100,61 +76,6 @@ struct Shard {
         )
     }
 
-    /// Adds what `response` has to the parts of its variant; a response of another representation takes their place.
-    /// - Parameter range: what it brings anew.
-    /// - Returns: false where the variant is stored whole, or the parts that are stored are newer.
-    mutating func storeParts(
-        _ response: StoredResponse, _ new: StoredParts, bringing range: Range<Int>, since: Int64, limit: Int, budget: MemoryBudget,
-        hash: UInt64, key: Span<UInt8>, dropped: inout Dropped
-    ) -> Bool {
-        let old = table.resource(hash: hash, key: key)
-        guard old?.variants.contains(where: { $0.response.isSameVariant(as: response) }) != true else { return false }
-        var partials = old?.partials ?? []
-        let former = partials.firstIndex { $0.response.isSameVariant(as: response) }.map { partials.remove(at: $0) }
-        var (parts, head) = (new, response)
-        if let stored = former?.response, let others = stored.parts {
-            let isNewer = stored.facts.isMoreRecent(than: response.facts)
-            if stored.holdsParts(ofSameAs: response, new.content) {
-                parts = new.runs.reduce(others) { $0.adding($1, length: new.length, budget: budget) }
-                if isNewer { head = stored }
-            } else if isNewer, stored.facts.received.monotonic > since {
-                return false
-            }
-        }
-        let merged = response.with(parts.joined(keeping: range, limit: limit, budget: budget), head: head, budget: budget)
-        merged.setFrequency(max(response.frequency, former?.response.frequency ?? 0))
-        guard merged.parts != nil else {
-            // The last gap is closed.
-            if let former { discard(former, &dropped) }
-            put(old?.variants ?? [], partials, knownVary: old?.knownVary ?? [], marker: old?.marker, over: old, hash: hash, key: key, &dropped)
-            store(merged.packed(under: key), hash: hash, key: key, dropped: &dropped)
-            return true
-        }
-        if let former {
-            partials.insert(replace(former, with: merged, &dropped), at: 0)
-        } else {
-            let slot = queues.insert(.response(merged), hash: hash, size: merged.size)
-            account(merged)
-            partials.insert(CachedResource.Variant(response: merged, slot: slot), at: 0)
-        }
-        if partials.count > Self.mostPartials { discard(partials.removeLast(), &dropped) }
-        // That the whole is too large is still so.
-        let marker = old?.marker.flatMap { $0.reason == .range ? $0 : nil }
-        put(
-            old?.variants ?? [], partials, knownVary: Self.adding(merged.varyRule, to: old?.knownVary ?? []), marker: marker,
-            over: old, hash: hash, key: key, &dropped)
-        return true
-    }
-
-    /// Drops the parts that `former` stands for, if they are still those.
-    mutating func dropParts(_ former: StoredResponse, hash: UInt64, key: Span<UInt8>, dropped: inout Dropped) {
-        guard let old = table.resource(hash: hash, key: key),
-              let index = old.partials.firstIndex(where: { $0.response === former }) else { return }
-        var partials = old.partials
-        discard(partials.remove(at: index), &dropped)
-        put(old.variants, partials, knownVary: old.knownVary, marker: old.marker, over: old, hash: hash, key: key, &dropped)
-    }
-
     /// Whether `former` was still there.
     mutating func freshen(
         _ former: StoredResponse, with response: StoredResponse, hash: UInt64, key: Span<UInt8>, dropped: inout Dropped
@@ -172,19 +93,6 @@ struct Shard {
         insert(replace(place, with: response, &dropped), into: &variants)
         let rules = Self.adding(response.varyRule, to: old.knownVary)
         put(variants, old.partials, knownVary: rules, marker: nil, over: old, hash: hash, key: key, &dropped)
-        return true
-    }
-
-    private mutating func freshenParts(
-        _ former: StoredResponse, with response: StoredResponse, in old: CachedResource, hash: UInt64, key: Span<UInt8>,
-        dropped: inout Dropped
-    ) -> Bool {
-        var partials = old.partials
-        guard let index = partials.firstIndex(where: { $0.response === former }) else { return false }
-        response.setFrequency(former.frequency)
-        partials[index] = replace(partials[index], with: response, &dropped)
-        let rules = Self.adding(response.varyRule, to: old.knownVary)
-        put(old.variants, partials, knownVary: rules, marker: old.marker, over: old, hash: hash, key: key, &dropped)
         return true
     }
 
@@ -257,7 +165,7 @@ struct Shard {
     // MARK: - Pieces of a change
 
     /// Puts the snapshot with these contents in the place of `old`, or nothing when they say nothing.
-    private mutating func put(
+    mutating func put(
         _ variants: [CachedResource.Variant], _ partials: [CachedResource.Variant], knownVary: [VaryRule], marker: UnshareableMarker?,
         over old: CachedResource?, hash: UInt64, key: Span<UInt8>, _ dropped: inout Dropped
     ) {
@@ -299,12 +207,12 @@ struct Shard {
         dropped.resources.append(resource)
     }
 
-    private mutating func discard(_ variant: CachedResource.Variant, _ dropped: inout Dropped) {
+    mutating func discard(_ variant: CachedResource.Variant, _ dropped: inout Dropped) {
         queues.remove(variant.slot)
         writeOff(variant.response, &dropped)
     }
 
-    private mutating func replace(
+    mutating func replace(
         _ former: CachedResource.Variant, with response: StoredResponse, _ dropped: inout Dropped
     ) -> CachedResource.Variant {
         queues.replace(former.slot, with: .response(response), size: response.size)
@@ -313,7 +221,7 @@ struct Shard {
         return CachedResource.Variant(response: response, slot: former.slot)
     }
 
-    private mutating func account(_ response: StoredResponse) {
+    mutating func account(_ response: StoredResponse) {
         charged += response.overhead
         bodies += response.retained
         responses += 1
@@ -333,7 +241,7 @@ struct Shard {
         variants.insert(variant, at: index)
     }
 
-    private static func adding(_ rule: VaryRule, to rules: [VaryRule]) -> [VaryRule] {
+    static func adding(_ rule: VaryRule, to rules: [VaryRule]) -> [VaryRule] {
         if rule.isEmpty || rules.first == rule { return rules }
         return [rule] + rules.filter { $0 != rule }.prefix(mostRules - 1)
     }

@@ -165,68 +165,6 @@ extension Fetch: ExchangeHandler {
             isForLeader: isForLeader)
     }
 
-    func exchange(_ exchange: Exchange, received body: Span<UInt8>) -> BodyIntake {
-        lastProgress = worker.loop.now
-        guard state == .streaming, let response else { return .taken }
-        var result = response.body.append(body)
-        if result == .noMemory, worker.shared.store.makeRoom(bytes: max(body.count, GrowingBody.laterPieceSize)) {
-            result = response.body.append(body)
-        }
-        switch result {
-        case .accepted:
-            if keepsWhole, response.body.length > worker.storage.objectLimit { stopKeepingWhole(response) }
-            return .taken
-        case .acceptedAndFull:
-            isPaused = true
-            return .takenAndFull
-        case .noMemory:
-            stopKeepingWhole(response)
-            waitForMemory()
-            return .refused
-        }
-    }
-
-    /// Too large, or no memory: from now on only what its readers still need is kept.
-    func stopKeepingWhole(_ response: StoredResponse) {
-        willBeStored = false
-        keepsWhole = false
-        operation?.close()
-        operation?.lastLeavePolicy = .cancel
-        response.body.limit(toWindow: worker.shared.streamingWindow)
-        operation?.cancelIfUnattended()
-    }
-
-    func waitForMemory() {
-        isPaused = true
-        worker.loop.schedule(after: Worker.memoryRetryInterval) { [weak self] in self?.bodyHasRoom() }
-    }
-
-    func bodyHasRoom() {
-        guard state == .streaming else { return }
-        isPaused = false
-        lastProgress = worker.loop.now
-        exchange?.resume()
-    }
-
-    func exchange(_ exchange: Exchange, endedWith trailers: ByteSlice?) {
-        guard state == .streaming, let response else { return }
-        guard announcedLength == nil || method == .head || announcedLength == response.body.length else {
-            // Never a clean end for less, or more, than was announced.
-            response.body.fail()
-            return finish(nil)
-        }
-        response.body.complete(trailers: trailers)
-        // Into the store first, out of the in-flight table afterwards: nobody may find it in neither.
-        if willBeStored, let part {
-            store(part: part.range, of: part.length, from: response)
-        } else if willBeStored {
-            worker.count(worker.shared.store.store(
-                response, under: ownKey, generation: ownGeneration, requested: sentAt, popularity: max(0, (operation?.waiterCount ?? 0) - 1)))
-            dropFormer()
-        }
-        finish(nil)
-    }
-
     func exchange(_ exchange: Exchange, upgradedTo connection: UpstreamConnection, head: borrowing ReceivedHead) {
         let buffer = ByteBuffer(capacity: 512)
         buffer.appendStatusLine(head.head.status, reason: head.fields.bytes.extracting(head.head.reason.range))

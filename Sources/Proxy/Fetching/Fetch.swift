@@ -24,9 +24,12 @@ protocol FetchClient: AnyObject {
 ///
 /// ```
 /// new ─begin→ asking ─head→ streaming ─end→ over (stored)
-///               │ │            └─failure→ over (body failed)
+///               │ │            └─failure→ over (body failed; what came may be kept as a part)
+///               │ ├─304 about what is stored→ over (validated);  304 about nothing stored→ asking, without conditions
 ///               │ ├─304 for the leader alone→ asking, for the others; over if there are none
-///               │ └─304→ over (validated);  5xx with a usable stale response→ over (stale)
+///               │ ├─5xx with a usable stale response→ over (stale)
+///               │ ├─a whole too large for who wanted a range, a part that does not fit→ over (released)
+///               │ └─101→ over (the connection is the client's)
 ///               └─failure→ over (stale, or failed)
 /// any ─cancel→ over
 /// ```
@@ -57,12 +60,16 @@ final class Fetch: DeadlineTarget {
     var announcedLength: Int?
     /// What the body is a part of, where a part was asked for and came.
     var part: ReceivedPart?
-    /// Content that came before the operation got its place.
+    /// The origin's last sign of life, in nanoseconds of the loop's clock.
     var lastProgress: Int64 = 0
     var isPaused = false
     var conditions = Conditions.storedAndClients
     /// Whether the origin is being asked about tags that only the client has.
     var hasClientTags = false
+    /// Content of the request, and its end, that came before the operation got its place.
+    var early: [ByteSlice] = []
+    var earlyEnd: ByteSlice??
+    private var progressDeadline = LazyDeadline<Void>()
 
     /// What the origin is asked: it follows from the key, since all who share the key get the answer. A HEAD that finds something
     /// stale has it refreshed by a GET.
@@ -130,9 +137,6 @@ final class Fetch: DeadlineTarget {
 
     // MARK: Content of the client's request
 
-    var early: [ByteSlice] = []
-    var earlyEnd: ByteSlice??
-
     /// - Returns: false when enough is held: wait for `fetchTakesContent`.
     func send(_ content: Span<UInt8>) -> Bool {
         if let exchange { return exchange.send(content) }
@@ -148,8 +152,6 @@ final class Fetch: DeadlineTarget {
     }
 
     // MARK: Time
-
-    private var progressDeadline = LazyDeadline<Void>()
 
     /// How long the origin may stand still, in nanoseconds. The wheel is late by up to a tick: aimed half a tick ahead, it is neither too early
     /// nor too late on the whole.

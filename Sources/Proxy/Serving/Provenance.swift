@@ -1,5 +1,6 @@
 import Bytes
 import HTTPSemantics
+import Storage
 import Telemetry
 import Upstream
 
@@ -25,6 +26,48 @@ struct Provenance {
     var server = ByteSlice.empty
 
     init(_ verdict: Verdict) { self.verdict = verdict }
+
+    /// What is answered from the store.
+    mutating func note(_ stored: StoredResponse, _ reuse: Reuse, detail: StaticString?, at now: Moment) {
+        forwarded = nil
+        self.detail = detail
+        verdict = if case .fresh = reuse { .hit } else { .stale }
+        timeToLive = stored.facts.timeToLive(at: now)
+        tellsAge = true
+    }
+
+    /// What a fetch brought.
+    mutating func note(_ fetched: FetchedResponse, at now: Moment) {
+        let facts = fetched.response.facts
+        server = fetched.server
+        originStatus = fetched.originStatus
+        isStored = fetched.willBeStored
+        // Who joined late gets what was made for somebody before.
+        tellsAge = fetched.hasAge || role == .joinedLate
+        switch fetched.source {
+        case .origin:
+            verdict = wasPassed ? .pass : .miss
+            if facts.lifetimeSource != .none { timeToLive = facts.timeToLive(at: now) }
+            if case .nobody(let reason) = fetched.sharing { detail = reason.name }
+        case .validated:
+            tellsAge = true
+            verdict = .revalidated
+            timeToLive = facts.timeToLive(at: now)
+        case .staleOnError:
+            tellsAge = true
+            verdict = .stale
+            timeToLive = facts.timeToLive(at: now)
+            detail = "stale-if-error"
+        }
+    }
+
+    /// Whether the store could not have answered, whatever was in it.
+    private var wasPassed: Bool {
+        switch forwarded {
+        case .method, .bypass, .request: true
+        case .uriMiss, .varyMiss, .miss, .stale, .partial, nil: false
+        }
+    }
 
     /// The same in the words of RFC 9211.
     var cacheStatus: CacheStatus? {

@@ -1,0 +1,49 @@
+import Bytes
+import Coalescing
+import Libevent
+import Telemetry
+import Upstream
+
+/// What the fetch that this request led tells of itself, and the content that the client sends through it.
+extension Transaction: FetchClient {
+    /// A piece of content from the client.
+    /// - Returns: false when no more can be taken at the moment.
+    func receive(content: Span<UInt8>) -> Bool {
+        guard let ownFetch else { return true }
+        contentIsHeldBack = !ownFetch.send(content)
+        return !contentIsHeldBack
+    }
+
+    func endContent(trailers: ByteSlice?) { ownFetch?.endContent(trailers: trailers) }
+
+    /// Whether anybody still wants the request's content.
+    var wantsContent: Bool { ownFetch != nil }
+
+    func fetchTakesContent(_ fetch: Fetch) {
+        guard contentIsHeldBack else { return }
+        contentIsHeldBack = false
+        client.resumeContent()
+    }
+
+    func fetch(_ fetch: Fetch, received interim: ByteSlice) { received(interim: interim) }
+
+    func fetch(_ fetch: Fetch, answers response: FetchedResponse) {
+        guard case .waiting(let seat) = state, seat.leave() else { return }
+        // Before anybody hears of it: who comes then finds a fetch that goes on for others, or none.
+        seat.operation.cancelIfUnattended()
+        deadline.clear()
+        stopLeading()
+        state = .responding(nil)
+        respond(response)
+    }
+
+    func fetch(_ fetch: Fetch, upgradedTo connection: UpstreamConnection, head: ByteBuffer) {
+        guard case .waiting(let seat) = state else { return connection.closeTunnel() }
+        seat.leave()
+        state = .responding(nil)
+        status = 101
+        provenance.verdict = .pass
+        provenance.server = connection.addressText
+        client.tunnel(to: connection, head: head)
+    }
+}

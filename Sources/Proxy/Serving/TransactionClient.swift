@@ -1,0 +1,16 @@
+import Bytes
+import Upstream
+
+/// What a transaction needs of the client's connection, whatever its transport and protocol.
+protocol TransactionClient: AnyObject {
+    /// Sends a response; the transaction is told by `responseSent`.
+    func send(_ head: ByteBuffer, _ source: Delivery.Source, _ framing: Delivery.Framing, passesTrailers: Bool)
+    /// Sends a 1xx head as it is.
+    func send(interim: ByteSlice)
+    /// Content may be read again.
+    func resumeContent()
+    /// The connection becomes a tunnel to `upstream`; `head` is the 101.
+    func tunnel(to upstream: UpstreamConnection, head: ByteBuffer)
+    /// Whether the connection outlives the response, and the client's version: what the head must say of it.
+    var persists: Bool { get }
+}

@@ -1,0 +1,23 @@
+/// What stands in the eviction queues: a response, or the notes of a resource that has none.
+enum Tenant: EvictionCandidate {
+    case response(StoredResponse)
+    /// A marker or known `Vary`: cheap to lose, so never spared.
+    case notes
+
+    var frequency: UInt8 {
+        switch self {
+        case .response(let response): response.frequency
+        case .notes: 0
+        }
+    }
+
+    func setFrequency(_ frequency: UInt8) {
+        switch self {
+        case .response(let response): response.setFrequency(frequency)
+        case .notes: break
+        }
+    }
+}
+
+typealias EvictionQueues = S3FIFO<Tenant>
+typealias EvictionSlot = S3FIFO<Tenant>.Slot
