@@ -30,4 +30,18 @@ import Testing
             #expect(try proxy.get("/x").text == "hello")
         }
     }
+
+    @Test func `a HEAD answered from the store leaves nothing on the connection`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "hello")] }
+            try proxy.get("/x")
+            let client = try proxy.connect()
+            try client.send(proxy.request("HEAD", "/x") + proxy.request("GET", "/x"))
+            let head = try client.answer(to: "HEAD")
+            #expect(head.status == 200 && head["content-length"] == "5")
+            let next = try client.answer()
+            #expect(next.head?.startLine.hasPrefix("HTTP/1.1 200") == true && next.text == "hello")
+            #expect(origin.count("/x") == 1)
+        }
+    }
 }

@@ -16,6 +16,25 @@ import Testing
         }
     }
 
+    @Test func `who joins between an interim answer and the head gets both`() throws {
+        try scenario { origin, proxy in
+            let head = Gate()
+            origin.on("/x") { _ in
+                [.interim(103, "Link: </a.css>; rel=preload"), .gate(head), .answer(200, "Cache-Control: max-age=60", body: "x")]
+            }
+            let leader = try proxy.connect()
+            try leader.send(proxy.request("GET", "/x"))
+            try leader.progress { !$0.interim.isEmpty }
+            let joiner = try proxy.connect()
+            try joiner.send(proxy.request("GET", "/x"))
+            #expect(try joiner.progress { !$0.interim.isEmpty }.interim.map(\.status) == [103])
+            head.open()
+            let answers = try [leader.answer(), joiner.answer()]
+            #expect(answers.allSatisfy { $0.text == "x" && $0.interim.count == 1 })
+            #expect(origin.count("/x") == 1)
+        }
+    }
+
     @Test func `who gave up waiting hears no more of that fetch`() throws {
         try scenario(.waitTimeout(.milliseconds(300)), .whenExceeded("pass")) { origin, proxy in
             let (first, second) = (Gate(), Gate())

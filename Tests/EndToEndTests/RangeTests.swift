@@ -48,4 +48,26 @@ import Testing
             #expect(whole.status == 200 && whole.text == letters)
         }
     }
+
+    @Test func `of more ranges than the operator allows all are ignored`() throws {
+        try scenario(.other(section: "caching", key: "max-ranges", value: "2")) { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", pattern: 1_000)] }
+            try proxy.get("/x")
+            #expect(try proxy.get("/x", "Range: bytes=0-1,900-901").status == 206)
+            let whole = try proxy.get("/x", "Range: bytes=0-1,500-501,900-901")
+            #expect(whole.status == 200 && whole.isWhole(1_000))
+        }
+    }
+
+    @Test(arguments: ["bytes=0-4", "bytes=-1", "bytes=1000-"])
+    func `where the operator allows no range, one is ignored too`(_ range: String) throws {
+        try scenario(.other(section: "caching", key: "max-ranges", value: "0")) { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", pattern: 1_000)] }
+            try proxy.get("/x")
+            for field in ["X: plain", "Cache-Control: max-stale"] {
+                let whole = try proxy.get("/x", "Range: \(range)", field)
+                #expect(whole.status == 200 && whole.isWhole(1_000), "\(field)")
+            }
+        }
+    }
 }

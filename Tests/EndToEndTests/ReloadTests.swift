@@ -58,4 +58,16 @@ import Testing
             try eventually("a line in it") { try proxy.accessLog.count == 1 }
         }
     }
+
+    @Test func `a route that is no longer cached answers nothing from what is stored`() throws {
+        try scenario(.workers(1)) { origin, proxy in
+            origin.on("/x") { [.answer(200, "Cache-Control: max-age=600", body: "\($0.number)")] }
+            #expect(try proxy.get("/x").text == "1")
+            #expect(try proxy.get("/x").text == "1")
+            try proxy.rewriteConfiguration(upstream: origin.url, .other(section: "route", key: "cache", value: "false"))
+            proxy.signal(SIGHUP)
+            try eventually("the origin is asked") { try proxy.get("/x").text == "2" }
+            #expect(try proxy.get("/x", "Cache-Control: max-stale").text == "3")
+        }
+    }
 }

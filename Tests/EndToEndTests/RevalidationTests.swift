@@ -70,4 +70,39 @@ import Testing
             #expect(origin.count("/n") == 3)
         }
     }
+
+    @Test(arguments: ["no-cache", "private"])
+    func `a 304 that forbids sharing is for the one who asked, the others ask each`(_ directive: String) throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/e") { request in
+                if request.number == 1 { return [.answer(200, "Cache-Control: max-age=0", "ETag: \"v1\"", body: "stored")] }
+                let answer: Step = request["if-none-match"] != nil
+                    ? .answer(304, "Cache-Control: \(directive)", "ETag: \"v1\"")
+                    : .answer(200, "Cache-Control: \(directive)", "ETag: \"v1\"", body: "stored")
+                return [.gate(gate), answer]
+            }
+            try proxy.get("/e")
+            let crowd = proxy.crowd(5, get: "/e")
+            try proxy.joined(6)
+            gate.open()
+            #expect(crowd.finished().allSatisfy { $0.status == 200 && $0.text == "stored" })
+            #expect(origin.count("/e") == 6)
+        }
+    }
+
+    @Test func `a 304 about what is not stored is no answer: the whole is asked for`() throws {
+        try scenario { origin, proxy in
+            origin.on("/e") { request in
+                if request.number == 1 { return [.answer(200, "Cache-Control: max-age=0", "ETag: \"v1\"", body: "old")] }
+                return request["if-none-match"] != nil
+                    ? [.answer(304, "Cache-Control: max-age=60", "ETag: \"v2\"")]
+                    : [.answer(200, "Cache-Control: max-age=60", "ETag: \"v2\"", body: "new")]
+            }
+            try proxy.get("/e")
+            let answer = try proxy.get("/e")
+            #expect(answer.status == 200 && answer.text == "new")
+            #expect(origin.requests("/e").map { $0["if-none-match"] } == [nil, "\"v1\"", nil])
+        }
+    }
 }

@@ -37,20 +37,24 @@ import Testing
 
     @Test func `a cookie in an interim answer is the leader's alone`() throws {
         try scenario { origin, proxy in
-            let head = Gate()
+            let interim = Gate(), head = Gate()
             origin.on("/x") { request in
                 request.number == 1
-                    ? [.interim(103, "Set-Cookie: sid=leader"), .gate(head), .answer(200, "Cache-Control: private", body: "own")]
+                    ? [.gate(interim), .interim(103, "Set-Cookie: sid=leader"), .gate(head), .answer(200, "Cache-Control: private", body: "own")]
                     : [.answer(200, "Cache-Control: private", body: "own")]
             }
             let leader = try proxy.connect()
             try leader.send(proxy.request("GET", "/x"))
-            _ = try leader.progress { !$0.interim.isEmpty }
-            let joiner = proxy.crowd(1, get: "/x")
+            try eventually("it leads") { origin.count("/x") == 1 }
+            let before = proxy.crowd(1, get: "/x")
             try proxy.joined(2)
+            interim.open()
+            _ = try leader.progress { !$0.interim.isEmpty }
+            let after = proxy.crowd(1, get: "/x")
+            try proxy.joined(3)
             head.open()
             #expect(try leader.answer().text == "own")
-            #expect(joiner.finished().allSatisfy { $0.interim.isEmpty && $0.text == "own" })
+            #expect((before.finished() + after.finished()).allSatisfy { $0.interim.isEmpty && $0.text == "own" })
         }
     }
 

@@ -92,4 +92,19 @@ import Testing
             #expect(try proxy.get("/now").text == "2")
         }
     }
+
+    @Test func `who comes without Authorization does not wait for an answer to it`() throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/me") { request in
+                guard let who = request["authorization"] else { return [.answer(200, "Cache-Control: max-age=60", body: "nobody")] }
+                return [.gate(gate), .answer(200, "Cache-Control: max-age=60", body: who)]
+            }
+            let own = proxy.crowd(1, get: "/me", "Authorization: Bearer 1")
+            try eventually("it is under way") { origin.count("/me") == 1 }
+            #expect(try proxy.get("/me").text == "nobody")
+            gate.open()
+            #expect(own.finished().map(\.text) == ["Bearer 1"])
+        }
+    }
 }

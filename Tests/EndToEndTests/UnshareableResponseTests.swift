@@ -80,4 +80,40 @@ import Testing
             #expect(origin.count("/turn") <= before + 1)
         }
     }
+
+    @Test func `answers to Authorization do not keep those without it from sharing`() throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/x") { request in
+                request["authorization"] != nil
+                    ? [.answer(200, "Cache-Control: max-age=60", body: "own")]
+                    : [.gate(gate), .answer(200, "Cache-Control: max-age=60", body: "everybody's")]
+            }
+            #expect(try proxy.get("/x", "Authorization: Bearer 1").text == "own")
+            let crowd = proxy.crowd(20, get: "/x")
+            try proxy.joined(21)
+            gate.open()
+            #expect(crowd.finished().allSatisfy { $0.text == "everybody's" })
+            #expect(origin.count("/x") == 2)
+        }
+    }
+
+    @Test func `released twice, they go alone and at the same time`() throws {
+        try scenario(.unshareableTTL(.zero)) { origin, proxy in
+            let first = Gate(), second = Gate(), others = Gate()
+            origin.on("/me") { request in
+                let gate = request.number == 1 ? first : request.number == 2 ? second : others
+                return [.gate(gate), .answer(200, "Cache-Control: private", body: "response \(request.number)")]
+            }
+            let crowd = proxy.crowd(10, get: "/me")
+            try proxy.joined(10)
+            first.open()
+            try eventually("one of the others asks, as nothing was remembered") { origin.count("/me") == 2 }
+            try eventually("they wait for it") { try proxy.metric(.joined) == 9 + 8 }
+            second.open()
+            try eventually("nobody waits a third time") { origin.count("/me") == 10 }
+            others.open()
+            #expect(Set(crowd.finished().map(\.text)).count == 10)
+        }
+    }
 }

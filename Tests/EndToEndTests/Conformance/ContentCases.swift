@@ -37,6 +37,7 @@ extension Conformance {
             Case("If-None-Match goes before Range", .answers(fresh, tag, body: letters), .get(.fetched), .get(.hit, "Range: bytes=0-4", "If-None-Match: \"a\"", .status(304), .body("")))
             Case("HEAD has no ranges", .answers(fresh, tag, body: letters), .get(.fetched), .head(.hit, "Range: bytes=0-4", .status(200), .has("Content-Length", "26")))
             Case("a stored 404 has no ranges", .answers(404, fresh, body: letters), .get(.fetched), .get(.hit, "Range: bytes=0-4", .status(404), .body(letters)))
+            Case("of a fetch for the request alone the answer passes as it is", .answers(fresh, tag, body: letters), .get(.fetched, "Cache-Control: no-store", "Range: bytes=0-4", .status(200), .body(letters), .lacks("Content-Range")))
             Case("near ranges are joined to one", .answers(fresh, tag, body: letters), .get(.fetched), .get(.hit, "Range: bytes=0-1,4-5", .status(206), .body("abcdef"), .has("Content-Range", "bytes 0-5/26")))
             Case("a range of what still arrives", .does(.head(200, fresh, tag, "Content-Length: 26"), .text("abcdefghijklm"), .wait(.seconds(1)), .text("nopqrstuvwxyz")), .begin(), .get(.stale, "Range: bytes=0-4", .status(206), .body("abcde")), .end(.body(letters)))
             Case("a Range miss on an origin that ignores Range stores the whole", .answers(fresh, tag, body: letters), .get(.fetched, "Range: bytes=0-4", .status(206), .body("abcde")), .get(.hit, .body(letters)), .get(.hit, "Range: bytes=0-4", .status(206), .body("abcde")))

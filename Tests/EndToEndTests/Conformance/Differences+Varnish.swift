@@ -184,6 +184,7 @@ extension Differences {
             bytes=4-2 is ignored
             bytes=a-b is ignored
             near ranges are joined to one
+            of a fetch for the request alone the answer passes as it is
             one satisfiable range of two
             overlapping ranges are joined to one
             pages=1-2 is ignored
@@ -212,12 +213,13 @@ extension Differences {
             they go to all who wait
             """),
         Group(
-            "the host is compared with its port; `Vary` compares fields byte by byte and knows no `*` in a list; one that forgot `Vary` hides one with it (§4.1: SHOULD NOT)",
+            "the host is compared with its port; `Vary` compares fields byte by byte and knows no `*` in a list; one that forgot `Vary` hides one with it (§4.1: SHOULD NOT); the last to arrive goes before the most recent (§4: MUST)",
             """
             Vary: * among others
             another host is another response
             lines of the nominated field are combined
             one with Vary goes before a newer one that forgot it
+            the most recent by Date, not by arrival
             """),
         Group(
             "`If-Match` and `If-Unmodified-Since` are answered from the store (§4.3.2: MUST NOT); `If-None-Match` is not read as a list (RFC 9110 §13.1.2); only `Last-Modified` is compared; a 304 keeps fields of the content",
@@ -229,6 +231,7 @@ extension Differences {
             If-None-Match: * of a stored response is 304
             If-Unmodified-Since is for the origin
             a 304 from the store has Age, Date and Cache-Control and no content fields
+            a 404 to a client's If-Match is not for others either
             """),
         Group(
             "what is stale on arrival is not stored, so there is nothing to validate or to serve stale (§3: MAY); a 304 to a request without condition is an error",

@@ -217,6 +217,7 @@ extension Differences {
             If-Modified-Since: Wed, 02 Jan 2019 00:00:00 GMT of a stored response is 304
             If-Unmodified-Since is for the origin
             a 304 from the store has Age, Date and Cache-Control and no content fields
+            a 404 to a client's If-Match is not for others either
             a 412 that the client's If-Match brought is not for others
             a 412 that the client's If-Unmodified-Since brought is not for others
             """),
@@ -317,7 +318,7 @@ extension Differences {
             they go to all who wait
             """),
         Group(
-            "the host is compared with its port and case; `Vary` compares fields byte by byte, empty like absent, and knows no `*` in a list; one that forgot `Vary` hides one with it (§4.1: SHOULD NOT)",
+            "the host is compared with its port and case; `Vary` compares fields byte by byte, empty like absent, and knows no `*` in a list; one that forgot `Vary` hides one with it (§4.1: SHOULD NOT); the last to arrive goes before the most recent (§4: MUST)",
             """
             Vary: * among others
             another host is another response
@@ -325,6 +326,7 @@ extension Differences {
             lines of the nominated field are combined
             one with Vary goes before a newer one that forgot it
             the case of Accept-Encoding does not matter
+            the most recent by Date, not by arrival
             """),
         Group(
             "HEAD fetches with GET, so it freshens nothing (§4.3.5: SHOULD)",

@@ -86,6 +86,7 @@ extension Conformance {
         @CaseTable static var age: [Case] {
             Case("a hit has Age", .answers("Cache-Control: max-age=100"), .get(.fetched), .get(.hit, .age(0...20)))
             Case("Age counts what the response brought along", .answers("Cache-Control: max-age=1000", "Age: 100"), .get(.fetched), .get(.hit, .age(100...120)))
+            Case("who has it fetched is told the Age it came with", .answers("Cache-Control: max-age=1000", "Age: 100"), .get(.fetched, .age(100...120)))
             Case("Age grows with time in the store", .answers("Cache-Control: max-age=1000", "Age: 100"), .get(.fetched), .pause(2.1), .get(.hit, .age(102...130)))
             Case("Age as large as the lifetime", .answers("Cache-Control: max-age=100", "Age: 100"), .get(.fetched), .get(.fetched))
             Case("Age larger than the lifetime", .answers("Cache-Control: max-age=100", "Age: 200"), .get(.fetched), .get(.fetched))

@@ -50,6 +50,8 @@ extension Conformance {
             Case("the case of other values matters", .answers(fresh, "Vary: X-V"), .get(.fetched, "X-V: a"), .get(.fetched, "X-V: A"))
             Case("the most recent by Date of several that match", .answers(fresh, "Vary: X-V", "Date: {-20}", body: "older"), .get(.fetched, "X-V: 1"),
                  .answers(fresh, "Vary: X-W", "Date: {0}", body: "newer"), .get(.fetched, "X-V: 2"), .get(.hit, "X-V: 1", .body("newer")))
+            Case("the most recent by Date, not by arrival", .answers(fresh, "Vary: X-V", "Date: {0}", body: "newer"), .get(.fetched, "X-V: 1"),
+                 .answers(fresh, "Vary: X-W", "Date: {-20}", body: "older"), .get(.fetched, "X-V: 2"), .get(.hit, "X-V: 1", .body("newer")))
             Case("one with Vary goes before a newer one that forgot it", .answers(fresh, "Vary: X-V", "Date: {-20}", body: "varied"), .get(.fetched, "X-V: 1"),
                  .answers(fresh, "Date: {0}", body: "plain"), .get(.fetched, "X-V: 2"), .get(.hit, "X-V: 1", .body("varied")), .get(.hit, "X-V: 3", .body("plain")))
             Case("a variant's validators are those of all variants", .answers(fresh, "Vary: X-V", "ETag: \"1\""), .get(.fetched, "X-V: 1"), .answers(fresh, "Vary: X-V", "ETag: \"2\""), .get(.validated, "X-V: 2", .asked("If-None-Match", "\"1\"")),
@@ -119,6 +121,7 @@ extension Conformance {
             Case("If-Match is for the origin", .answers(fresh, "ETag: \"a\""), .get(.fetched), .answers(412), .get(.fetched, "If-Match: \"b\"", .asked("If-Match", "\"b\""), .status(412)))
             Case("a 412 that the client's If-Match brought is not for others", .answers(412, fresh), .get(.fetched, "If-Match: \"b\""), .answers(fresh), .get(.fetched))
             Case("a 412 that the client's If-Unmodified-Since brought is not for others", .answers(412, fresh), .get(.fetched, "If-Unmodified-Since: Mon, 31 Dec 2018 00:00:00 GMT"), .answers(fresh), .get(.fetched))
+            Case("a 404 to a client's If-Match is not for others either", .answers(404, fresh), .get(.fetched, "If-Match: \"b\""), .answers(fresh), .get(.fetched))
             Case("If-Unmodified-Since is for the origin", .answers(fresh, modified), .get(.fetched), .answers(412), .get(.fetched, "If-Unmodified-Since: Mon, 31 Dec 2018 00:00:00 GMT", .status(412)))
             Case("a request with no-store keeps its conditions", .answers(304, "ETag: \"a\""), .get(.fetched, "Cache-Control: no-store", "If-None-Match: \"a\"", .asked("If-None-Match", "\"a\""), .status(304)))
             Case("If-None-Match on PUT is for the origin", .answers(fresh, "ETag: \"a\""), .get(.fetched), .answers(412), .send("PUT", .fetched, "If-None-Match: *", .asked("If-None-Match", "*"), .status(412)))

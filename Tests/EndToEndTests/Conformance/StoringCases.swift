@@ -44,6 +44,7 @@ extension Conformance {
             Case("a 304 to a request without condition is not stored", .answers(304, fresh, "ETag: \"a\""), .get(.stale, .status(304)), .answers(200, fresh), .get(.fetched))
             Case("a newer answer takes the place of the older", .answers(fresh), .get(.fetched), .answers(fresh), .get(.fetched, "Cache-Control: no-cache"), .get(.hit, .body("answer 2")))
             Case("a route that is not cached", by: "uncached", .answers(fresh), .get(.fetched), .get(.fetched))
+            Case("a route that is not cached has nothing to ask about either", by: "uncached", .answers(fresh, "ETag: \"a\""), .get(.fetched), .get(.fetched))
         }
 
         @CaseTable static var authorized: [Case] {
