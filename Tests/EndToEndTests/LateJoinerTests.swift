@@ -57,6 +57,22 @@ import Testing
         }
     }
 
+    @Test func `what says no-cache is validated by each, and all at the same time`() throws {
+        try scenario { origin, proxy in
+            let answers = Gate()
+            origin.on("/x") { request in
+                request.number == 1
+                    ? [.answer(200, "Cache-Control: no-cache", "ETag: \"a\"", body: "page")]
+                    : [.gate(answers), .head(304, "Cache-Control: no-cache", "ETag: \"a\"")]
+            }
+            try proxy.get("/x")
+            let crowd = proxy.crowd(10, get: "/x")
+            try eventually("each has a validation of its own") { origin.count("/x") == 11 }
+            answers.open()
+            #expect(crowd.finished().allSatisfy { $0.status == 200 && $0.text == "page" })
+        }
+    }
+
     @Test func `nobody joins what each must validate, even where that is not remembered`() throws {
         try scenario(.unshareableTTL(.zero)) { origin, proxy in
             let rest = Gate()

@@ -84,7 +84,9 @@ enum Lookup: Sendable {
         } else {
             (resource?.count ?? 0) > 0 ? .varyMiss : .uriMiss
         }
-        let kind: FetchKey.Kind = if !isCoalescing || marker != nil {
+        // RFC 9111 §5.2.2.4: `no-cache` asks for a validation by each request; they are made at the same time.
+        let mustValidateItself = selected?.facts.contains(.noCache) ?? false
+        let kind: FetchKey.Kind = if !isCoalescing || marker != nil || mustValidateItself {
             .alone(alone())
         } else if request.method == .head {
             .head
