@@ -159,33 +159,52 @@ public final class GrowingBody: Sendable {
         let (result, notices) = state.withLock { state -> (AppendResult, [@Sendable () -> Void]) in
             guard state.phase == .open else { return (.accepted, []) }
             guard makeRoom(for: bytes.count, &state) else { return (.noMemory, []) }
-            var offset = 0
-            // `makeRoom` added the pieces; the first with free space is the last that had any.
-            var index = state.pieces.count - 1
-            while index > 0, state.pieces[index].filled == 0, state.pieces[index - 1].filled < state.pieces[index - 1].chunk.capacity {
-                index -= 1
-            }
-            while offset < bytes.count {
-                let piece = state.pieces[index]
-                let part = min(bytes.count - offset, piece.chunk.capacity - piece.filled)
-                piece.chunk.write(bytes.extracting(offset..<offset + part), at: piece.filled)
-                state.pieces[index].filled += part
-                offset += part
-                index += 1
-            }
-            state.length += bytes.count
-            var result = AppendResult.accepted
-            if let window = state.window {
-                Self.trim(&state, budget)
-                if Self.unread(state) >= window {
-                    state.writerPaused = true
-                    result = .acceptedAndFull
-                }
-            }
-            return (result, Self.takeNotices(&state))
+            return write(bytes, &state)
         }
         for notify in notices { notify() }
         return result
+    }
+
+    /// After `noMemory`: appends as much as there is room for in the last piece. A piece that is full is given up once its readers have passed
+    /// it; one that is half empty would be held by a body that waits for memory, and many such bodies would wait for each other.
+    /// - Returns: how many bytes were taken.
+    public func appendWhatFits(_ bytes: Span<UInt8>) -> Int {
+        let (count, notices) = state.withLock { state -> (Int, [@Sendable () -> Void]) in
+            guard state.phase == .open, let last = state.pieces.last else { return (0, []) }
+            let count = min(bytes.count, last.chunk.capacity - last.filled)
+            guard count > 0 else { return (0, []) }
+            return (count, write(bytes.extracting(0..<count), &state).1)
+        }
+        for notify in notices { notify() }
+        return count
+    }
+
+    /// Into the room that `makeRoom` made.
+    private func write(_ bytes: Span<UInt8>, _ state: inout State) -> (AppendResult, [@Sendable () -> Void]) {
+        var offset = 0
+        // `makeRoom` added the pieces; the first with free space is the last that had any.
+        var index = state.pieces.count - 1
+        while index > 0, state.pieces[index].filled == 0, state.pieces[index - 1].filled < state.pieces[index - 1].chunk.capacity {
+            index -= 1
+        }
+        while offset < bytes.count {
+            let piece = state.pieces[index]
+            let part = min(bytes.count - offset, piece.chunk.capacity - piece.filled)
+            piece.chunk.write(bytes.extracting(offset..<offset + part), at: piece.filled)
+            state.pieces[index].filled += part
+            offset += part
+            index += 1
+        }
+        state.length += bytes.count
+        var result = AppendResult.accepted
+        if let window = state.window {
+            Self.trim(&state, budget)
+            if Self.unread(state) >= window {
+                state.writerPaused = true
+                result = .acceptedAndFull
+            }
+        }
+        return (result, Self.takeNotices(&state))
     }
 
     /// Ends the body cleanly. The trailer section, if any, is in the syntax of field lines.

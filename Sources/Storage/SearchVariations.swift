@@ -32,6 +32,7 @@ public final class SearchVariations: Sendable {
     public static let mostOfPath = 4
 
     private static let shardCount = 16
+    private static let stripes = 256
     /// Of an entry, beside its path and its variations.
     private static let entrySize = 160
 
@@ -50,6 +51,8 @@ public final class SearchVariations: Sendable {
         var entries: [UInt64: Entry] = [:]
         var size = 0
         var changes: UInt64 = 0
+        /// By the hash of the path, some paths each: see `invalidations(of:)`.
+        var invalidations = [UInt32](repeating: 0, count: SearchVariations.stripes)
     }
 
     private final class Part: Sendable {
@@ -133,6 +136,32 @@ public final class SearchVariations: Sendable {
         paths.add(change, ordering: .relaxed)
         return variation
     }
+
+    // MARK: - Invalidations
+
+    /// What is stored for a URL of this path was invalidated or removed. To be said before `all(for:)` is asked.
+    public func noteInvalidation(of key: Span<UInt8>) {
+        let hash = hash.hash(key.extracting(SearchKey(key).path))
+        part(hash).shard.withLock { $0.invalidations[Self.stripe(hash)] &+= 1 }
+    }
+
+    /// Everything was.
+    public func noteInvalidationOfAll() {
+        for part in parts {
+            part.shard.withLock { shard in
+                for stripe in 0..<Self.stripes { shard.invalidations[stripe] &+= 1 }
+            }
+        }
+    }
+
+    /// A number that changes with each invalidation of a URL of this path (and of some others). A fetch whose response turns out to belong under
+    /// a key that nobody thought of when it began has it from its beginning: the generation of that key, read late, does not tell.
+    public func invalidations(of key: Span<UInt8>) -> UInt32 {
+        let hash = hash.hash(key.extracting(SearchKey(key).path))
+        return part(hash).shard.withLock { $0.invalidations[Self.stripe(hash)] }
+    }
+
+    private static func stripe(_ hash: UInt64) -> Int { Int(truncatingIfNeeded: hash >> 32) & (stripes - 1) }
 
     private func part(_ hash: UInt64) -> Part { parts[Int(truncatingIfNeeded: hash) & (Self.shardCount - 1)] }
 }

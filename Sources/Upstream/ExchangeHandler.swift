@@ -6,8 +6,8 @@ public enum BodyIntake: Sendable {
     case taken
     /// Taken, but stop reading until `Exchange.resume()`.
     case takenAndFull
-    /// Not taken, there is no memory: offer it again after `Exchange.resume()`.
-    case refused
+    /// Only so many bytes were taken, there is no memory: the rest is offered again after `Exchange.resume()`.
+    case refused(after: Int)
 }
 
 /// Who runs an exchange. Called on the exchange's loop, in the order of the message; not from inside `Exchange.start()` or `cancel()`,

@@ -107,8 +107,8 @@ extension UpstreamConnection {
             return true
         case .takenAndFull:
             pause()
-        case .refused:
-            refused = ByteSlice(copying: body)
+        case .refused(let taken):
+            refused = ByteSlice(copying: body.extracting(taken..<body.count))
             pause()
         case nil:
             return false

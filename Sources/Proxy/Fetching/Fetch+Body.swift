@@ -15,6 +15,7 @@ extension Fetch {
         if result == .noMemory, worker.shared.store.makeRoom(bytes: max(body.count, GrowingBody.laterPieceSize)) {
             result = response.body.append(body)
         }
+        if result != .noMemory { waitsForMemorySince = nil }
         switch result {
         case .accepted:
             if keepsWhole, response.body.length > worker.storage.objectLimit { stopKeepingWhole(response) }
@@ -23,9 +24,10 @@ extension Fetch {
             isPaused = true
             return .takenAndFull
         case .noMemory:
+            let taken = response.body.appendWhatFits(body)
             stopKeepingWhole(response)
             waitForMemory()
-            return .refused
+            return .refused(after: taken)
         }
     }
 
@@ -39,9 +41,25 @@ extension Fetch {
         operation?.cancelIfUnattended()
     }
 
+    /// Others give memory back as their readers go on. Nobody waits for that longer than for an origin that stands still.
     func waitForMemory() {
         isPaused = true
+        let since = waitsForMemorySince ?? worker.loop.now
+        waitsForMemorySince = since
+        guard worker.loop.now - since < request.route.origin.settings.noProgressTimeout.nanoseconds else { return giveUp() }
         worker.loop.schedule(after: Worker.memoryRetryInterval) { [weak self] in self?.bodyHasRoom() }
+    }
+
+    /// Not from inside a call of the exchange.
+    private func giveUp() {
+        worker.loop.schedule(after: 0) { [weak self] in
+            guard let self, state == .streaming else { return }
+            worker.noteOverload()
+            response?.body.fail()
+            let exchange = exchange
+            finish(nil)
+            exchange?.cancel()
+        }
     }
 
     func bodyHasRoom() {

@@ -30,14 +30,17 @@ extension Fetch {
         ownGeneration = ownKey == request.sentKey ? sentGeneration : store.generation(hash: ownKey.hash)
         // In this order: who invalidates begins with the key as sent and asks for variations then. So either it shows here, or the
         // variation showed there.
-        if store.generation(hash: request.key.hash) != generation || store.generation(hash: request.sentKey.hash) != sentGeneration {
+        if pathWasInvalidated || store.generation(hash: request.key.hash) != generation
+            || store.generation(hash: request.sentKey.hash) != sentGeneration {
             willBeStored = false
+            wasInvalidated = true
         }
     }
 
-    /// An invalidation of the response's own key between `place` and the delivery did not find the operation.
+    /// An invalidation before `place`, or one of the response's own key between `place` and the delivery did not find the operation.
     func closeIfInvalidated() {
-        if isElsewhere, worker.shared.store.generation(hash: ownKey.hash) != ownGeneration { operation?.close() }
+        guard isElsewhere else { return }
+        if wasInvalidated || worker.shared.store.generation(hash: ownKey.hash) != ownGeneration { operation?.close() }
     }
 
     /// The response is not for all who asked under its key: for a while they look under their own URLs, at the same time and not one after

@@ -51,10 +51,14 @@ final class Fetch: DeadlineTarget {
     var ownKey: CacheKey
     var ownGeneration: Generation
     var sentGeneration: Generation
+    /// Of the request's path, when the fetch began (`SearchVariations.invalidations`).
+    private let pathInvalidations: UInt32
     /// What the response says of queries, as far as it counts.
     var search = NoVarySearch.default
     var response: StoredResponse?
     var willBeStored = false
+    /// Whether the response belongs where something was invalidated while it was made: nobody joins it any more.
+    var wasInvalidated = false
     /// Whether the body is held from its beginning, rather than in a window.
     var keepsWhole = false
     var announcedLength: Int?
@@ -63,6 +67,8 @@ final class Fetch: DeadlineTarget {
     /// The origin's last sign of life, in nanoseconds of the loop's clock.
     var lastProgress: Int64 = 0
     var isPaused = false
+    /// When it found no memory for what had come, in nanoseconds of the loop's clock; `nil` while it has some.
+    var waitsForMemorySince: Int64?
     var conditions = Conditions.storedAndClients
     /// Whether the origin is being asked about tags that only the client has.
     var hasClientTags = false
@@ -90,7 +96,15 @@ final class Fetch: DeadlineTarget {
         generation = store.generation(hash: request.key.hash)
         sentGeneration = request.isUnderVariation ? store.generation(hash: request.sentKey.hash) : generation
         (ownKey, ownGeneration) = (request.key, generation)
+        let sent = request.sentKey.bytes
+        pathInvalidations = worker.shared.variations.invalidations(of: sent.span)
         super.init()
+    }
+
+    /// Whether what is stored for a URL of the path was invalidated since the fetch began.
+    var pathWasInvalidated: Bool {
+        let sent = request.sentKey.bytes
+        return worker.shared.variations.invalidations(of: sent.span) != pathInvalidations
     }
 
     // MARK: Beginning and ending

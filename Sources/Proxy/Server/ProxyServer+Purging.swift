@@ -16,6 +16,7 @@ extension ProxyServer {
         // The URL's own key first: see `Worker.invalidate`.
         var removed = remove(key, at: route.origin)
         let sent = key.bytes
+        shared.variations.noteInvalidation(of: sent.span)
         for variation in shared.variations.all(for: sent.span) {
             removed += remove(writer.key(key, under: variation), at: route.origin)
         }
@@ -33,6 +34,7 @@ extension ProxyServer {
     /// - Returns: how many responses.
     public func purgeAll() -> Int {
         let removed = shared.store.removeAll()
+        shared.variations.noteInvalidationOfAll()
         for origin in runtime.origins { origin.closeFetches() }
         return removed
     }

@@ -38,8 +38,9 @@ extension Worker {
     /// - Parameter key: as sent; invalidated in the store before. In this order: whoever learns a variation afterwards finds the key
     ///   invalidated (`Fetch.place`).
     private func invalidateWhatElse(isUnder key: CacheKey, at origin: Origin) {
-        origin.closeFetches(of: key)
         let sent = key.bytes
+        shared.variations.noteInvalidation(of: sent.span)
+        origin.closeFetches(of: key)
         for variation in shared.variations.all(for: sent.span) {
             let key = keys.key(key, under: variation)
             shared.store.invalidate(key)

@@ -16,7 +16,9 @@ extension Transaction {
 
     func respond(_ fetched: FetchedResponse) {
         provenance.note(fetched, at: worker.moment)
-        respond(fetched.response(for: request), length: fetched.length ?? fetched.response.bodyLength)
+        // To HEAD only what was announced: the body that came with the answer to a HEAD is empty, whatever GET's is (RFC 9110 §8.6).
+        let length = fetched.length ?? (request.method == .head ? nil : fetched.response.bodyLength)
+        respond(fetched.response(for: request), length: length)
     }
 
     private func respond(_ response: StoredResponse, length: Int?) {
