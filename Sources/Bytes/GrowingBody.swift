@@ -88,8 +88,8 @@ public final class GrowingBody: Sendable {
     /// goes on, half of the window, must not be below that, or it would wait for ever.
     package static let smallestWindow = 2 * laterPieceSize
     let expectedLength: Int?
-    /// Bodies whose memory this one uses: see `init(joining:budget:)`. Mostly none.
-    let lenders: [GrowingBody]
+    /// What it uses of other bodies, in order: see `init(joining:budget:)`. Mostly nothing.
+    let loans: [Loan]
 
     /// - Parameters:
     ///   - expectedLength: the length the message announced, so that a small body takes exactly its bytes.
@@ -101,7 +101,7 @@ public final class GrowingBody: Sendable {
     ) {
         self.budget = budget
         self.expectedLength = expectedLength
-        lenders = []
+        loans = []
         var state = State()
         state.window = window.map { max($0, Self.smallestWindow) }
         state.writerWake = writerWake
@@ -112,7 +112,7 @@ public final class GrowingBody: Sendable {
     public init(lending bytes: ByteSlice) {
         budget = Self.nobodys
         expectedLength = nil
-        lenders = []
+        loans = []
         var state = State()
         state.phase = .complete
         state.length = bytes.count
@@ -124,21 +124,16 @@ public final class GrowingBody: Sendable {
 
     private static let nobodys = MemoryBudget(limit: 0)
 
-    /// A complete body of ranges of others, one behind the other. Nothing is copied: it shares their memory, which stays accounted for by them.
+    /// A complete body of ranges of others, one behind the other. It shares their memory, which stays accounted for by them; what is small or
+    /// mostly unused is copied (`Loan`).
     ///
     /// The others must have ended, also short, and have been kept whole.
     public init(joining parts: [(body: GrowingBody, range: Range<Int>)], budget: MemoryBudget) {
         self.budget = budget
         expectedLength = nil
-        var lenders: [GrowingBody] = []
+        loans = Loan.compacted(parts.flatMap { Loan.of($0.range, of: $0.body) }, budget)
         var pieces: [ByteSlice] = []
-        for (body, range) in parts {
-            body.appendPieces(of: range, to: &pieces)
-            for lender in body.lenders.isEmpty ? [body] : body.lenders where !lenders.contains(where: { $0 === lender }) {
-                lenders.append(lender)
-            }
-        }
-        self.lenders = lenders
+        for loan in loans { loan.body.appendPieces(of: loan.range, to: &pieces) }
         var state = State()
         state.phase = .complete
         state.length = pieces.reduce(0) { $0 + $1.count }
@@ -254,15 +249,24 @@ public final class GrowingBody: Sendable {
     /// Bytes arrived so far.
     public var length: Int { completeLength ?? state.withLock { $0.length } }
     /// Bytes of memory held at this moment.
-    public var retained: Int { lenders.reduce(state.withLock { $0.retained }) { $0 + $1.retained } }
+    public var retained: Int { Self.retained(by: [self]) }
+    /// How many bodies' memory that is.
+    public var lenderCount: Int { loans.count }
 
     /// Bytes of memory held by all of `bodies`, what they share counted once.
     public static func retained(by bodies: [GrowingBody]) -> Int {
         var counted: Set<ObjectIdentifier> = []
-        return bodies.flatMap { $0.lenders.isEmpty ? [$0] : $0.lenders }.reduce(0) { sum, body in
-            counted.insert(ObjectIdentifier(body)).inserted ? sum + body.retained : sum
+        var sum = 0
+        for body in bodies {
+            if body.loans.isEmpty { sum += body.ownMemory }
+            for loan in body.loans where counted.insert(ObjectIdentifier(loan.body)).inserted { sum += loan.body.ownMemory }
         }
+        return sum
     }
+
+    /// What it has reserved itself.
+    var ownMemory: Int { state.withLock { $0.retained } }
+
     /// The trailer section, when the body is complete and had one.
     public var trailers: ByteSlice? { state.withLock { $0.trailers } }
     /// Whether a late reader could still begin at the first byte.

@@ -16,6 +16,8 @@ enum Charge {
     static let resource = 208
     /// A response beside the first of its resource.
     static let variant = 16
+    /// A body that lends its bytes to a stored one.
+    static let lender = 400
     /// A `VaryRule`, and each name in it.
     static let rule = 48
     static let nominee = 80

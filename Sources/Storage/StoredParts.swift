@@ -38,6 +38,9 @@ public final class StoredParts: Sendable {
     /// Bytes of memory of the bodies.
     public var retained: Int { GrowingBody.retained(by: runs.map(\.body)) }
 
+    /// Bodies that they are made of.
+    var lenderCount: Int { runs.reduce(0) { $0 + 1 + $1.body.lenderCount } }
+
     /// With another run, which takes the place of what is stored of the same bytes.
     /// - Parameter length: of the whole, as far as the new run's message told.
     public func adding(_ new: Run, length: Int?, budget: MemoryBudget) -> StoredParts {

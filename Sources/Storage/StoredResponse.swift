@@ -189,7 +189,9 @@ public final class StoredResponse: Sendable, EvictionCandidate {
         let nominated = nominations?.charge ?? 0
         switch form {
         case .loose(let loose):
+            let lenders = loose.parts?.lenderCount ?? loose.body.lenderCount
             return Charge.response + nominated + loose.head.bytes.chunk.capacity + loose.head.lines.capacity * Charge.line
+                + lenders * Charge.lender
         case .packed(let packed): return Charge.packed + nominated + packed.block.capacity
         }
     }

@@ -1,6 +1,22 @@
 import Testing
 
 @Suite(.scenario) struct HeadRequestTests {
+    @Test(arguments: [true, false])
+    func `HEAD of a page of unknown length does not say that it is empty`(_ isChunked: Bool) throws {
+        try scenario { origin, proxy in
+            let framing = isChunked ? "Transfer-Encoding: chunked\r\n" : ""
+            origin.on("/x") { request in
+                request.method == "HEAD"
+                    ? [.raw("HTTP/1.1 200 OK\r\n\(framing)ETag: \"a\"\r\nCache-Control: max-age=60\r\n\r\n")]
+                    : [.answer(200, "Cache-Control: max-age=60", "ETag: \"a\"", body: "hello")]
+            }
+            let answer = try proxy.send("HEAD", "/x")
+            #expect(answer.status == 200 && answer["content-length"] == nil)
+            #expect(try proxy.get("/x")["content-length"] == "5")
+            #expect(try proxy.send("HEAD", "/x")["content-length"] == "5")
+        }
+    }
+
     @Test func `HEAD is answered from a stored GET`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", "X: 1", body: "hello")] }

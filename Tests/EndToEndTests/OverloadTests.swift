@@ -15,6 +15,28 @@ import Testing
         }
     }
 
+    @Test func `bodies that fill all memory do not wait for each other for ever`() throws {
+        try scenario(.memory(mebibytes: 8)) { origin, proxy in
+            let rest = Gate()
+            for number in 0..<200 {
+                origin.on("/\(number)") { _ in
+                    [.head(200, "Cache-Control: no-store", "Content-Length: 400000"), .pattern(0..<70_000), .gate(rest), .pattern(70_000..<400_000)]
+                }
+            }
+            let clients = (0..<200).map { proxy.crowd(1, get: "/\($0)") }
+            try eventually("each was asked for, or refused") {
+                let refused = clients.count { $0.pending == 0 }
+                let asked = (0..<200).reduce(0) { $0 + origin.count("/\($1)") }
+                return asked + refused >= 200
+            }
+            rest.open()
+            for client in clients {
+                let answer = client.finished(within: .seconds(20))[0]
+                #expect(answer.isWhole(400_000) || answer.status == 503)
+            }
+        }
+    }
+
     struct Bound: Sendable {
         let whenExceeded: String
         let isStored: Bool

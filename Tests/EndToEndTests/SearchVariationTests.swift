@@ -217,4 +217,27 @@ import Testing
             #expect(try proxy.get("/p?id=1&u=4").text == last)
         }
     }
+
+    @Test(arguments: ["purge", "POST"], [true, false])
+    func `what was asked for before its path was known, and before its URL was invalidated, is not stored`(_ how: String, isKnownMeanwhile: Bool) throws {
+        try scenario { origin, proxy in
+            let head = Gate()
+            origin.on("/p") { request in
+                if request.method == "POST" { return [.requestBody, .answer(200)] }
+                let answer = Step.answer(200, Self.fresh, "No-Vary-Search: params=(\"u\")", body: "\(request.number)")
+                return request.number == 1 ? [.gate(head), answer] : [answer]
+            }
+            let first = proxy.crowd(1, get: "/p?id=1&u=1")
+            try eventually("it is asked for") { origin.count("/p") == 1 }
+            if isKnownMeanwhile { try proxy.get("/p?id=2&u=1") }
+            if how == "purge" {
+                try proxy.purge("http://\(proxy.host)/p?u=2&id=1")
+            } else {
+                try proxy.send("POST", "/p?u=2&id=1", body: "x")
+            }
+            head.open()
+            #expect(texts([first]) == ["1"])
+            #expect(try proxy.get("/p?id=1&u=2").text != "1")
+        }
+    }
 }

@@ -206,4 +206,24 @@ import Testing
 
 extension StoredPartsTests {
     init(cache: Cache) { self.cache = cache }
+
+    @Test(arguments: [false, true])
+    func `a body fetched byte by byte is kept in few pieces`(_ isBackwards: Bool) throws {
+        let places = isBackwards ? Array((1..<5_000).reversed()) : Array(0..<4_999)
+        for place in places { store(try part(place..<place + 1, of: 5_000)) }
+        let parts = try #require(stored()?.parts)
+        #expect(parts.runs.count == 1)
+        let pieces = try #require(parts.runs[0].body.completePieces)
+        #expect(pieces.count < 20)
+        #expect(bytes(parts.runs[0].body) == Self.content(parts.runs[0].range))
+        #expect(parts.retained < 2 * 5_000)
+    }
+
+    @Test func `what overlaps is not held many times over`() throws {
+        for start in 0..<30 { store(try part(start..<start + 100_000, of: 200_000)) }
+        let parts = try #require(stored()?.parts)
+        #expect(ranges() == [0..<100_029])
+        #expect(bytes(parts.runs[0].body) == Self.content(0..<100_029))
+        #expect(parts.retained < 2 * 100_029)
+    }
 }

@@ -70,7 +70,7 @@ extension Fetch {
     }
 
     func exchange(_ exchange: Exchange, endedWith trailers: ByteSlice?) {
-        guard state == .streaming, let response else { return }
+        guard state == .streaming, exchange === self.exchange, let response else { return }
         guard announcedLength == nil || method == .head || announcedLength == response.body.length else {
             // Never a clean end for less, or more, than was announced.
             response.body.fail()

@@ -22,14 +22,15 @@ struct InterimResponses: ~Copyable, Sendable {
     /// `tell` is called on `queue` with each response as it is to be sent, those already there first.
     /// - Returns: what `leave` takes.
     func observe(on queue: any CallbackQueue, _ tell: @escaping @Sendable (ByteSlice) -> Void) -> UInt64 {
-        let (id, missed) = state.withLock { state -> (UInt64, [ByteSlice]) in
-            guard !state.hasEnded else { return (0, []) }
+        state.withLock { state in
+            guard !state.hasEnded else { return 0 }
             state.lastID += 1
             state.observers[state.lastID] = Observer(queue: queue, tell: tell)
-            return (state.lastID, state.responses)
+            // Under the lock, or one that comes now could overtake these; a loop's mailbox calls nobody from inside.
+            let missed = state.responses
+            if !missed.isEmpty { queue.enqueue { for interim in missed { tell(interim) } } }
+            return state.lastID
         }
-        if !missed.isEmpty { queue.enqueue { for interim in missed { tell(interim) } } }
-        return id
     }
 
     /// Whoever left is told nothing more, and is forgotten.
@@ -38,12 +39,11 @@ struct InterimResponses: ~Copyable, Sendable {
     }
 
     func append(_ head: ByteSlice) {
-        let observers = state.withLock { state -> [Observer] in
-            guard !state.hasEnded else { return [] }
+        state.withLock { state in
+            guard !state.hasEnded else { return }
             state.responses.append(head)
-            return Array(state.observers.values)
+            for observer in state.observers.values { observer.queue.enqueue { observer.tell(head) } }
         }
-        for observer in observers { observer.queue.enqueue { observer.tell(head) } }
     }
 
     /// The final response is there: nobody is told anything more.

@@ -61,11 +61,13 @@ final class Transaction: DeadlineTarget {
     /// The client has left, or the connection ends.
     func leave() {
         deadline.cancel(on: worker.loop.deadlines)
-        switch state {
+        // First: leaving may begin somebody else's fetch on this stack.
+        let former = state
+        state = .over
+        switch former {
         case .waiting(let seat), .responding(.some(let seat)): seat.leave()
         case .new, .responding(nil), .over: break
         }
-        state = .over
         stopLeading()
     }
 
