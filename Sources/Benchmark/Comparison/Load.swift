@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 
 /// One run of wrk against one program, and what the program spent on it.
 struct Load {
@@ -19,7 +20,7 @@ struct Load {
         var wrongStatus = 0.0
     }
 
-    private nonisolated(unsafe) static var runs = 0
+    private static let runs = Atomic<Int>(0)
 
     private static let told = """
 
@@ -34,8 +35,7 @@ struct Load {
 
     /// - Returns: nil when wrk could not be run.
     func run(against program: Program, seconds: Int, plan: Plan, during: () -> Void = {}) -> Result? {
-        unsafe Load.runs += 1
-        let number = unsafe Load.runs
+        let number = Self.runs.add(1, ordering: .relaxed).newValue
         let file = "\(plan.folder)/wrk-\(number).lua"
         try? (script.replacingOccurrences(of: "NUMBER", with: "\(number)") + Self.told)
             .write(toFile: file, atomically: false, encoding: .utf8)

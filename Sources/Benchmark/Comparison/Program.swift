@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import Synchronization
 
 /// One running program in front of the origin, pinned to the server's core, with its files in the plan's folder.
 final class Program {
@@ -23,12 +24,11 @@ final class Program {
     let startTime: Double
     private let child: Child
 
-    private nonisolated(unsafe) static var number = 0
+    private static let started = Atomic<Int>(0)
 
     /// Starts it and waits until it answers.
     init(_ kind: Kind, _ options: Options = Options(), plan: Plan, origin: Int) throws {
-        unsafe Program.number += 1
-        let number = unsafe Program.number
+        let number = Self.started.add(1, ordering: .relaxed).newValue
         self.kind = kind
         port = 20_000 + (Int(getpid()) * 37 + number) % 10_000
         let folder = "\(plan.folder)/\(number)"
