@@ -6,24 +6,24 @@ extension GrowingBody {
         // With no piece at hand all before are full and given up, or there were none.
         var start = state.pieces.last.map { $0.start + $0.chunk.capacity } ?? state.length
         var missing = count - free
-        var added: [Piece] = []
+        let former = state.pieces.count
         while missing > 0 {
             let size = nextPieceSize(start: start, missing: missing)
             guard budget.reserve(size) else {
-                for piece in added { budget.release(piece.chunk.capacity) }
+                let added = state.pieces[former...].reduce(0) { $0 + $1.chunk.capacity }
+                budget.release(added)
+                state.retained -= added
+                state.pieces.removeSubrange(former...)
                 return false
             }
-            added.append(Piece(chunk: Chunk(capacity: size), start: start, filled: 0, readers: 0))
+            state.pieces.append(Piece(chunk: Chunk(capacity: size), start: start, filled: 0, readers: 0))
+            state.retained += size
             start += size
             missing -= size
         }
-        for piece in added {
-            state.retained += piece.chunk.capacity
-            state.pieces.append(piece)
-            if state.readersBeyond > 0, piece.start == added[0].start {
-                state.pieces[state.pieces.count - 1].readers += state.readersBeyond
-                state.readersBeyond = 0
-            }
+        if state.readersBeyond > 0, former < state.pieces.count {
+            state.pieces[former].readers += state.readersBeyond
+            state.readersBeyond = 0
         }
         return true
     }

@@ -13,22 +13,31 @@
 /// see `lastLeavePolicy`.
 @ThreadSafe
 open class CoalescibleOperation<Value: Sendable>: Operation {
-    /// What makes two operations of one class the same work.
-    public nonisolated let identifier: any Hashable & Sendable
+    @usableFromInline nonisolated let given: (any Hashable & Sendable)?
+
+    /// What makes two operations of one class the same work. A subclass that holds it as a value of its own overrides this; one that was
+    /// given none is the same as no other.
+    open nonisolated var identifier: any Hashable & Sendable { given ?? ObjectIdentifier(self) }
 
     @usableFromInline nonisolated let audience = Protected(Audience<Value>())
     /// The operation that executes for this one.
     @usableFromInline nonisolated let source = Protected<OperationSource?>(nil)
 
     @inlinable
-    public nonisolated init(identifier: any Hashable & Sendable) {
-        self.identifier = identifier
+    public nonisolated init(identifier: (any Hashable & Sendable)? = nil) {
+        given = identifier
         super.init()
     }
 
+    @inlinable
     deinit {
         // Whoever ended it has told its audience.
-        if !hasEnded { WakeUps(audience.withLock { $0.end(.failure(.abandoned)) }).send() }
+        if !hasEnded { abandon() }
+    }
+
+    @usableFromInline
+    nonisolated final func abandon() {
+        WakeUps(audience.withLock { $0.end(.failure(.abandoned)) }).send()
     }
 
     // MARK: For subclasses

@@ -90,26 +90,39 @@ extension OperationQueueManager {
             return .refused(.queueFull, by: nil)
         }
         let operation = make()
-        let shard = anyShard(for: operation)
-        guard enrol(operation, in: shard, as: nil, priority: priority) else {
+        let counters = anyShard(for: operation).counters
+        let enrolment = Enrolment(gate: gate, counters: counters, forget: nil)
+        let adoption = operation.adopt(enrolment, observers: observers, priority: priority, submits: true)
+        if case .refused = adoption {
             gate.withdraw()
-            shard.counters.refused.count()
+            counters.refused.count()
             return .refused(.foreign, by: operation)
         }
-        operation.close()
-        switch operation.audience.withLock({ $0.join(waiter, leads: true) }) {
+        let joining = operation.audience.withLock { audience in
+            _ = audience.close()
+            return audience.join(waiter, leads: true)
+        }
+        let token: WaiterToken
+        switch joining {
         case .joined(let seat):
-            operation.submit()
-            return .started(operation, operation.token(for: seat))
+            token = operation.token(for: seat)
         case .late(let seat, let value):
             waiter?.callBack(with: value)
-            operation.submit()
-            return .started(operation, operation.token(for: seat))
+            token = operation.token(for: seat)
         case .refused(let refusal):
             // Somebody who had it before us cancelled it.
-            shard.counters.refused.count()
+            gate.withdraw()
+            counters.refused.count()
             return .refused(refusal, by: operation)
         }
+        counters.led.count()
+        if case .ready = adoption {
+            gate.enterReady(operation)
+        } else {
+            gate.enter(operation)
+            operation.submit()
+        }
+        return .started(operation, token)
     }
 
     /// - Parameter prepare: called with a new operation after the lock and before it may begin.

@@ -74,6 +74,14 @@ struct Lifecycle: Sendable {
         return becomeReady() ? .ready : .waitsForDependencies
     }
 
+    /// `submit()` for what depends on nothing; false, and nothing changed, for what does.
+    mutating func submitIndependent() -> Bool {
+        guard case .pending = phase, !isSubmitted, unmetDependencies == 0 else { return false }
+        isSubmitted = true
+        phase = .ready
+        return true
+    }
+
     private mutating func becomeReady() -> Bool {
         guard case .pending = phase, isSubmitted, unmetDependencies == 0 else { return false }
         phase = .ready

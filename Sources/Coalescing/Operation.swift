@@ -19,6 +19,22 @@ open class Operation {
         var sequels: [@Sendable (OperationError?) -> Void] = []
         /// Kept only to find cycles.
         var dependencies: [WeakOperation] = []
+
+        /// Who is still to be told that it is over.
+        struct Farewell: Sendable {
+            let phase: OperationPhase
+            let observers: [OperationObserver]
+            let sequels: [@Sendable (OperationError?) -> Void]
+        }
+
+        /// Its manager has let go of it. Nil when nobody has to be told, which is the rule.
+        mutating func retire() -> Farewell? {
+            lifecycle.retire()
+            if !dependencies.isEmpty { dependencies = [] }
+            guard !observers.isEmpty || !sequels.isEmpty else { return nil }
+            defer { (observers, sequels) = ([], []) }
+            return Farewell(phase: lifecycle.visiblePhase, observers: observers, sequels: sequels)
+        }
     }
 
     /// Weak: whoever waits for an operation must not be what keeps it from being abandoned.
@@ -105,15 +121,30 @@ open class Operation {
 
     // MARK: The steps of its life
 
-    /// False when it already has a manager or is no longer fresh.
     @usableFromInline
-    nonisolated final func adopt(_ enrolment: Enrolment, observers: [OperationObserver]) -> Bool {
-        state.withLock { state in
-            guard state.enrolment == nil, state.lifecycle.isFresh else { return false }
+    enum Adoption: Sendable {
+        /// It already has a manager or is no longer fresh.
+        case refused
+        case adopted
+        /// And submitted, ready to begin as soon as the manager's gate lets it.
+        case ready
+    }
+
+    /// - Parameter submits: whether it is submitted in the same step, if it depends on nothing.
+    @usableFromInline
+    nonisolated final func adopt(
+        _ enrolment: Enrolment, observers: [OperationObserver], priority: OperationPriority, submits: Bool = false
+    ) -> Adoption {
+        let adoption = state.withLock { state -> Adoption in
+            guard state.enrolment == nil, state.lifecycle.isFresh else { return .refused }
+            // Before anybody can find it, so no gate has to be told.
+            priorityLevel.max(priority.rawValue, ordering: .relaxed)
             state.enrolment = enrolment
             if !observers.isEmpty { state.observers += observers }
-            return true
+            return submits && state.lifecycle.submitIndependent() ? .ready : .adopted
         }
+        if case .ready = adoption { tell(observers, .ready) }
+        return adoption
     }
 
     /// Calls `forget` too when it ends. False when it has ended already, or is of no manager with that gate.
@@ -144,12 +175,12 @@ open class Operation {
 
     /// Calls `execute()` unless it has ended meanwhile.
     ///
-    /// - Returns: True when it is over and done with already: the caller releases its slot. Were it released here, each operation that
-    ///   finishes at once would begin the next one deeper in the stack.
+    /// - Returns: True when it is over and done with already, or never begins: the caller releases its slot, which does no harm where
+    ///   somebody else did. Were it released here, each operation that finishes at once would begin the next one deeper in the stack.
     @discardableResult
     nonisolated final func begin() -> Bool {
         let observers = state.withLock { $0.lifecycle.begin() ? $0.observers : nil }
-        guard let observers else { return false }
+        guard let observers else { return true }
         tell(observers, .executing)
         execute()
         switch state.withLock({ $0.lifecycle.entered() }) {
@@ -199,14 +230,12 @@ open class Operation {
             (state.lifecycle.outcome ?? nil, state.enrolment.take())
         }
         enrolment?.forget(self, outcome: outcome)
-        let (phase, observers, sequels) = state.withLock { state in
-            state.lifecycle.retire()
-            defer { (state.observers, state.sequels, state.dependencies) = ([], [], []) }
-            return (state.lifecycle.visiblePhase, state.observers, state.sequels)
-        }
+        let farewell = state.withLock { $0.retire() }
         wakeUps.send()
-        tell(observers, phase, error: outcome)
-        for sequel in sequels { sequel(outcome) }
+        if let farewell {
+            tell(farewell.observers, farewell.phase, error: outcome)
+            for sequel in farewell.sequels { sequel(outcome) }
+        }
         return enrolment?.gate
     }
 

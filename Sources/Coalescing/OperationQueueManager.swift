@@ -131,8 +131,7 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
         var forget: Enrolment.Forget?
         if let name { forget = { self.shard(for: name.hash).remove($0, from: name) } }
         let enrolment = Enrolment(gate: gate, counters: shard.counters, forget: forget)
-        guard operation.adopt(enrolment, observers: observers) else { return false }
-        operation.raisePriority(to: priority)
+        guard case .adopted = operation.adopt(enrolment, observers: observers, priority: priority) else { return false }
         gate.enter(operation)
         shard.counters.led.count()
         return true

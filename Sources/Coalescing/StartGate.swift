@@ -67,6 +67,22 @@ struct StartGate<Member: AnyObject & Sendable>: Sendable {
         records[ObjectIdentifier(member)] = Record(member: member, place: .pending)
     }
 
+    /// The one the place was reserved for, which could run now.
+    ///
+    /// - Returns: as `next()`; the member itself where a slot is free and nobody waits.
+    mutating func enterReady(_ member: Member, priority: OperationPriority) -> Member? {
+        guard !isPaused, running < maxConcurrent, queued == 1 else {
+            enter(member)
+            submit(member, priority: priority)
+            return next()
+        }
+        records[ObjectIdentifier(member)] = Record(member: member, place: .running)
+        grants += 1
+        running += 1
+        queued -= 1
+        return member
+    }
+
     /// It could run now. Ignored when it has left meanwhile.
     mutating func submit(_ member: Member, priority: OperationPriority) {
         let id = ObjectIdentifier(member)

@@ -56,15 +56,15 @@ final class LoopHome: @unchecked Sendable {
     deinit {
         guard !handle.isCurrent else { return }
         // Moved, not copied: no reference may be left here that could be the last one.
-        let parcel = Parcel(content.take())
+        let parcel = LoopParcel(content.take())
         handle.bringHome { parcel.content = nil }
     }
+}
 
-    /// Emptied on the loop, so that it does not matter which thread lets go of it last.
-    private final class Parcel: @unchecked Sendable {
-        var content: AnyObject?
-        init(_ content: consuming AnyObject?) { self.content = content }
-    }
+/// Something on its way home. Emptied on the loop, so that it does not matter which thread lets go of it last.
+final class LoopParcel: @unchecked Sendable {
+    var content: AnyObject?
+    init(_ content: consuming AnyObject?) { self.content = content }
 }
 
 /// Makes an object of a value.
@@ -74,4 +74,35 @@ final class LoopBox<Value> {
 
     @inlinable
     init(_ value: Value) { self.value = value }
+}
+
+/// `LoopBound` for one owner: something that belongs to a loop, held by an object that other threads see. No object stands between.
+///
+/// `@unchecked Sendable` for the same reasons: `value` is read on the loop's thread alone, which is checked, and is released there.
+/// `object` is a reference that `init` took and only `deinit` gives up, so it is valid in between.
+@safe public struct LoopOwned<Value: AnyObject>: ~Copyable, @unchecked Sendable {
+    public let handle: LoopHandle
+    private let object: Unmanaged<Value>
+
+    /// On the loop's thread.
+    public init(_ value: Value, on loop: EventLoop) {
+        precondition(loop.handle.isCurrent, "something was bound to a loop from outside of it")
+        handle = loop.handle
+        unsafe object = Unmanaged.passRetained(value)
+    }
+
+    /// On the loop's thread; anywhere else this is a bug, and stops the program.
+    public var value: Value {
+        precondition(handle.isCurrent, "something that belongs to a loop was touched outside of it")
+        return unsafe object.takeUnretainedValue()
+    }
+
+    deinit {
+        if handle.isCurrent {
+            unsafe object.release()
+        } else {
+            let parcel = unsafe LoopParcel(object.takeRetainedValue())
+            handle.bringHome { parcel.content = nil }
+        }
+    }
 }

@@ -40,8 +40,9 @@ public final class StoredResponse: Sendable, EvictionCandidate {
         variantKey: VariantKey = .none, groups: [String] = []
     ) {
         self.facts = facts
-        let nominations = Nominations(varyRule: varyRule, variantKey: variantKey, groups: groups)
-        form = .loose(LooseResponse(head: head, body: body, parts: parts, nominations: nominations.isEmpty ? nil : nominations))
+        let nominations = varyRule.isEmpty && groups.isEmpty
+            ? nil : Nominations(varyRule: varyRule, variantKey: variantKey, groups: groups)
+        form = .loose(LooseResponse(head: head, body: body, parts: parts, nominations: nominations))
         uses = Atomic(0)
     }
 

@@ -19,16 +19,22 @@ public enum StoredFields {
     public static func head(
         keeping fields: FieldView, facts: ResponseFacts, policy: CachingPolicy, dropping: FieldSet = [], isForLeader: Bool = false
     ) -> HeadBlock {
-        var builder = HeadBlockBuilder(capacity: fields.bytes.count + 64, lines: fields.lines.count + 1)
         let dropped = connectionFields.union(dropping).union(FieldSet(.age))
         let excluded = ExcludedFields(fields, facts: facts, policy: policy)
-        for index in 0..<fields.lines.count {
-            guard !dropped.contains(fields.lines[index].field), !isNominated(index, fields),
-                  isForLeader || !excluded.contains(fields.name(at: index)) else { continue }
-            builder.append(fields, index)
+        func isKept(_ index: Int) -> Bool {
+            !dropped.contains(fields.lines[index].field) && !isNominated(index, fields)
+                && (isForLeader || !excluded.contains(fields.name(at: index)))
         }
         // RFC 9110 §6.6.1: a recipient with a clock adds the date it lacks.
-        if !fields.contains(.date) { builder.appendDate(facts.date) }
+        let needsDate = !fields.contains(.date)
+        // An upper bound; the difference is what is left out, mostly nothing.
+        var size = needsDate ? HeadBlockBuilder.dateLineSize : 0
+        for index in 0..<fields.lines.count where !dropped.contains(fields.lines[index].field) {
+            size += HeadBlockBuilder.size(fields, index)
+        }
+        var builder = HeadBlockBuilder(capacity: size, lines: fields.lines.count + (needsDate ? 1 : 0))
+        for index in 0..<fields.lines.count where isKept(index) { builder.append(fields, index) }
+        if needsDate { builder.appendDate(facts.date) }
         return builder.finish()
     }
 

@@ -9,15 +9,14 @@ extension ClientConnection: TransactionClient {
 
     func send(_ head: ByteBuffer, _ source: Delivery.Source, _ framing: Delivery.Framing, passesTrailers: Bool) {
         if framing == .untilClose { keepsAlive = false }
-        if let pending = interims {
-            // They come first.
-            pending.append(head.span)
-            interims = nil
-            delivery = Delivery(head: pending, source: source, framing: framing, passesTrailers: passesTrailers)
-        } else {
-            delivery = Delivery(head: head, source: source, framing: framing, passesTrailers: passesTrailers)
-        }
+        // Interim responses come first.
+        let pending = interims
+        pending?.append(head.span)
+        interims = nil
+        let response = Delivery(head: pending ?? head, source: source, framing: framing, passesTrailers: passesTrailers)
+        delivery = response
         pump()
+        if delivery === response, pending == nil { response.keepHead() }
     }
 
     /// A hit went out as a whole.

@@ -46,7 +46,7 @@ final class Delivery {
     /// What comes when `source` is all sent, the next one last.
     private var later: [Source] = []
     /// Head, chunk sizes and chunk ends that go before the next body byte.
-    private let control: ByteBuffer
+    private var control: ByteBuffer
     /// Body bytes left of the chunk whose size was written.
     private var chunkRemaining = 0
     private var chunkIsOpen = false
@@ -66,6 +66,16 @@ final class Delivery {
     }
 
     deinit { detach() }
+
+    /// From now on the head that it was made with is somebody else's again.
+    func keepHead() {
+        let rest = ByteBuffer(capacity: max(control.count, Self.controlCapacity))
+        rest.append(control.span)
+        control = rest
+    }
+
+    /// Room for a chunk's end and the next one's size.
+    private static let controlCapacity = 32
 
     /// The body that is still arriving, if this follows one.
     var followed: GrowingBody? {
@@ -105,6 +115,7 @@ final class Delivery {
                 sent(count)
                 account(count)
                 if count < offered { list.removeAll(); return .blocked }
+                if isAllSent { list.removeAll(); return .done }
             case .wouldBlock:
                 list.removeAll()
                 return .blocked
@@ -112,6 +123,16 @@ final class Delivery {
                 list.removeAll()
                 return .peerGone
             }
+        }
+    }
+
+    /// Whether it is certain that nothing comes any more, without looking again.
+    private var isAllSent: Bool {
+        guard later.isEmpty else { return false }
+        switch source {
+        case .none: return true
+        case .complete(let reader): return reader.remaining == 0
+        case .arriving, .row, .lost: return false
         }
     }
 

@@ -151,11 +151,10 @@ extension Fetch: ExchangeHandler {
 
     /// Where the content goes that arrives from now on.
     func makeBody(expecting length: Int?) -> GrowingBody {
-        let bound = operation?.work ?? LoopBound(self, on: worker.loop)
-        return GrowingBody(
+        GrowingBody(
             budget: worker.shared.budget, expectedLength: length,
             window: keepsWhole ? nil : worker.shared.streamingWindow
-        ) { bound.handle.post { bound.value.bodyHasRoom() } }
+        ) { [operation] in operation?.work.handle.post { operation?.work.value.bodyHasRoom() } }
     }
 
     func keptHead(_ head: borrowing ReceivedHead, _ facts: ResponseFacts, isForLeader: Bool) -> HeadBlock {

@@ -12,14 +12,16 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
     /// Interim responses so far, and who is told of them.
     nonisolated let interims = InterimResponses()
     /// The fetch, for its own loop only.
-    nonisolated let work: LoopBound<Fetch>
+    nonisolated let work: LoopOwned<Fetch>
 
-    nonisolated init(number: UInt64, key: FetchKey, work: LoopBound<Fetch>) {
+    nonisolated init(number: UInt64, key: FetchKey, work: consuming LoopOwned<Fetch>) {
         self.number = number
         self.key = key
         self.work = work
-        super.init(identifier: key)
+        super.init()
     }
+
+    nonisolated override var identifier: any Hashable & Sendable { key }
 
     nonisolated override func execute() {
         // Nothing is reported from inside `begin`, so it needs no turn of the loop.

@@ -1,8 +1,8 @@
 import HTTPSemantics
 import Storage
 
-/// What a fetch is for, decided at look-up.
-struct FetchPlan: Sendable {
+/// What a fetch is for, decided at look-up. Immutable, and an object because it is handed from hand to hand.
+final class FetchPlan: Sendable {
     let key: FetchKey
     /// Why the origin is asked (RFC 9211 §2.2).
     let reason: ForwardReason
@@ -16,13 +16,27 @@ struct FetchPlan: Sendable {
     let isTransparent: Bool
 
     /// A refresh in the background: it belongs to no client, so it is not cut when nobody waits (RFC 5861 §3).
-    var isRefresh = false
+    let isRefresh: Bool
 
     /// The range that is asked for; `nil`: the whole.
-    var asked: ByteRangeSpec?
+    let asked: ByteRangeSpec?
     /// The parts that are stored: what arrives goes with them if it has their strong entity tag (RFC 9111 §3.4). In `stored` too where they are
     /// all that is wanted, and are only to be validated.
-    var parts: StoredResponse?
+    let parts: StoredResponse?
+
+    init(
+        key: FetchKey, reason: ForwardReason, stored: StoredResponse?, resource: CachedResource?, isTransparent: Bool,
+        isRefresh: Bool = false, asked: ByteRangeSpec? = nil, parts: StoredResponse? = nil
+    ) {
+        self.key = key
+        self.reason = reason
+        self.stored = stored
+        self.resource = resource
+        self.isTransparent = isTransparent
+        self.isRefresh = isRefresh
+        self.asked = asked
+        self.parts = parts
+    }
 
     /// Whether the fetch may serve others than the request it was made for.
     var isShared: Bool {

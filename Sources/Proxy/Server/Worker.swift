@@ -209,7 +209,7 @@ final class Worker {
     func makeFetch(_ request: ClientRequest, _ plan: FetchPlan, client: (any FetchClient)?) -> FetchOperation {
         let fetch = Fetch(request, plan: plan, worker: self)
         fetch.client = client
-        let operation = FetchOperation(number: shared.nextOperation(), key: plan.key, work: LoopBound(fetch, on: loop))
+        let operation = FetchOperation(number: shared.nextOperation(), key: plan.key, work: LoopOwned(fetch, on: loop))
         operation.waiterLimit = settings.coalescing.maxWaiters
         let goesOn = plan.isRefresh || (plan.isShared && settings.coalescing.whenLastLeaves == .finish)
         operation.lastLeavePolicy = goesOn ? .goOn : .cancel

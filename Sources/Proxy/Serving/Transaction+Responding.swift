@@ -25,7 +25,8 @@ extension Transaction {
         let answer = Answer(
             request, response, length: length, isOwn: ownFetch?.plan.isTransparent == true,
             maxRanges: request.route.policy.maxRanges)
-        let head = ByteBuffer(capacity: response.fieldLines.count + 256)
+        let head = worker.scratch
+        head.removeAll()
         status = answer.status.code
         answer.writeHead(
             to: head, provenance: provenance, at: worker.moment, persists: client.persists, version: request.head.version,

@@ -167,6 +167,8 @@ final class Transaction: DeadlineTarget {
     private func wait(at seat: FetchSeat) {
         state = .waiting(seat)
         provenance.operation = seat.operation.number
+        // Who leads waits as long as the origin is given, but not for ever for its place.
+        if isLeading, seat.operation.phase == .executing { return }
         let patience = worker.settings.coalescing.waitTimeout.nanoseconds
         deadline.set((), at: worker.loop.now + patience, for: self, on: worker.loop.deadlines)
     }
@@ -213,7 +215,7 @@ final class Transaction: DeadlineTarget {
         case .later(let time): return time
         case .due:
             guard case .waiting(let seat) = state else { return nil }
-            // Who leads waits as long as the origin is given; but not for ever for its place.
+            // Its fetch has got its place since.
             if isLeading, seat.operation.phase == .executing { return nil }
             if seat.leave() {
                 state = .new

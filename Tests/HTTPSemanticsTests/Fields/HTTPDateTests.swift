@@ -59,4 +59,29 @@ import Testing
         HTTPDate.append(.max, to: buffer)
         #expect(buffer.count == HTTPDate.length)
     }
+
+    /// In capitals as the grammar has them a date is told at one look, in small letters by the reader of all forms.
+    @Test func `a spoilt date says the same in small letters`() {
+        var generator = SplitMix64(state: 8)
+        let (buffer, small) = (ByteBuffer(capacity: 32), ByteBuffer(capacity: 32))
+        var accepted = 0
+        for _ in 0..<30 {
+            buffer.removeAll()
+            HTTPDate.append(Int64.random(in: -62_167_219_200...253_402_300_799, using: &generator), to: buffer)
+            let date = plain(buffer.span)
+            for place in 0..<HTTPDate.length {
+                for spoiler in "0369:, -gGxX" {
+                    var letters = Array(date)
+                    letters[place] = spoiler
+                    let bytes = wire(String(letters))
+                    small.removeAll()
+                    small.append(lowercasing: bytes.span)
+                    let (one, other) = (HTTPDate.parse(bytes.span, now: Self.now), HTTPDate.parse(small.span, now: Self.now))
+                    if one != other { Issue.record("\(String(letters)): \(String(describing: one)), \(String(describing: other))") }
+                    if one != nil { accepted += 1 }
+                }
+            }
+        }
+        #expect(accepted > 1000)
+    }
 }
