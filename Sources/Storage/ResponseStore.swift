@@ -106,7 +106,8 @@ public final class ResponseStore: Sendable {
     ) -> StoreOutcome {
         guard let parts = response.parts, !range.isEmpty else { return .incomplete }
         guard response.size <= settings.objectLimit else { return .tooLarge }
-        let cost = response.overhead + CachedResource.charge(of: response.varyRule) + Charge.variant
+        // What it becomes together with what is stored is known only under the lock.
+        let cost = response.overhead + parts.mostJoinedCharge + CachedResource.charge(of: response.varyRule) + Charge.variant
         return change(hash, key, reserving: cost) { shard, dropped in
             guard generation == self.currentGeneration(hash, shard), shard.storeParts(
                 response, parts, bringing: range, since: requested, limit: self.settings.objectLimit, budget: self.budget, hash: hash,
@@ -278,6 +279,8 @@ public final class ResponseStore: Sendable {
             return (result, shard.charged - charged, shard.bytes - bytes)
         }
         stored.add(bytes, ordering: .relaxed)
+        // Else the ceiling would be exceeded: the excess was reserved by nobody.
+        assert(charge <= reserved, "a change took \(charge) bytes of \(reserved) reserved")
         budget.release(reserved - charge)
         return result
     }

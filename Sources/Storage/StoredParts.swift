@@ -41,6 +41,14 @@ public final class StoredParts: Sendable {
     /// Bodies that they are made of.
     var lenderCount: Int { runs.reduce(0) { $0 + 1 + $1.body.lenderCount } }
 
+    /// The most bytes of overhead that a response of them may come to beyond its own, once they are joined with others: each run may cut
+    /// one of those in two, and a small whole is packed with its body.
+    var mostJoinedCharge: Int {
+        let mayBePacked = length ?? runs.last?.range.upperBound ?? 0 <= StoredResponse.packedBody
+        let packed = mayBePacked ? StoredResponse.packedBody : 0
+        return 2 * runs.count * Charge.lender + packed
+    }
+
     /// With another run, which takes the place of what is stored of the same bytes.
     /// - Parameter length: of the whole, as far as the new run's message told.
     public func adding(_ new: Run, length: Int?, budget: MemoryBudget) -> StoredParts {

@@ -207,6 +207,39 @@ import Testing
 extension StoredPartsTests {
     init(cache: Cache) { self.cache = cache }
 
+    /// Stores what `make` gives with more and more memory left, from nothing on.
+    private func storeAtTheCeiling(_ make: () throws -> StoredResponse, after first: () throws -> Void) throws {
+        var outcomes: Set<StoreOutcome> = []
+        for free in stride(from: 0, to: 10_000, by: 100) {
+            try first()
+            let response = try make()
+            let held = cache.budget.limit - cache.budget.used - free
+            let isHeld = cache.budget.reserve(held)
+            try #require(isHeld)
+            outcomes.insert(store(response))
+            #expect(cache.budget.used <= cache.budget.limit, "\(free) bytes were free")
+            cache.budget.release(held)
+            cache.store.removeAll()
+        }
+        #expect(outcomes.contains(.stored))
+    }
+
+    @Test func `the ceiling holds where a part is a small whole`() throws {
+        try storeAtTheCeiling({ try part(0..<2_000, of: 2_000) }, after: {})
+        try storeAtTheCeiling({ try part(1_000..<2_000, of: 2_000) }, after: { store(try part(0..<1_000, of: 2_000)) })
+    }
+
+    @Test func `the ceiling holds where many parts cut what is stored`() throws {
+        let cuts = try (0..<6).map { try part($0 * 100_000 + 20_000..<$0 * 100_000 + 60_000, of: 1_000_000) }
+        let together = cuts.dropFirst().reduce(cuts[0].parts) { parts, cut in
+            cut.parts.flatMap { parts?.adding($0.runs[0], length: nil, budget: cache.budget) }
+        }
+        let first = cuts[0]
+        let response = StoredResponse(
+            head: first.head, facts: first.facts, body: GrowingBody(joining: [], budget: cache.budget), parts: together)
+        try storeAtTheCeiling({ response }, after: { store(try part(0..<700_000, of: 1_000_000)) })
+    }
+
     @Test(arguments: [false, true])
     func `a body fetched byte by byte is kept in few pieces`(_ isBackwards: Bool) throws {
         let places = isBackwards ? Array((1..<5_000).reversed()) : Array(0..<4_999)
