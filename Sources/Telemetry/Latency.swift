@@ -35,7 +35,7 @@ public enum LatencyMeasure: UInt8, PublicName {
 
     public var name: StaticString {
         switch self {
-        case .firstByte: "first_byte"
+        case .firstByte: "first-byte"
         case .total: "total"
         }
     }

@@ -1,4 +1,5 @@
-/// The closed sets of names that stand, spelled the same, in the metrics, the access log and the tests.
+/// The closed sets of names that stand, spelled the same, in the metrics, the access log, `Cache-Status` and the tests: small words
+/// joined by hyphens, as in the configuration and in HTTP.
 /// A name is public contract: dashboards are built on it. Add cases, never rename one.
 public protocol PublicName: CaseIterable, Hashable, Sendable where AllCases == [Self] {
     /// The fixed outward spelling.
@@ -104,7 +105,7 @@ public enum Role: UInt8, PublicName {
         case .alone: "alone"
         case .led: "led"
         case .joined: "joined"
-        case .joinedLate: "joined_late"
+        case .joinedLate: "joined-late"
         }
     }
 }
@@ -128,7 +129,7 @@ public enum CoalescingEvent: UInt8, PublicName {
         switch self {
         case .led: "led"
         case .joined: "joined"
-        case .joinedLate: "joined_late"
+        case .joinedLate: "joined-late"
         case .released: "released"
         case .overtaken: "overtaken"
         case .refused: "refused"
@@ -164,13 +165,13 @@ public enum UpstreamFailure: UInt8, PublicName {
         case .unavailable: "unavailable"
         case .resolve: "resolve"
         case .connect: "connect"
-        case .connectTimeout: "connect_timeout"
+        case .connectTimeout: "connect-timeout"
         case .send: "send"
         case .closed: "closed"
-        case .headTimeout: "head_timeout"
+        case .headTimeout: "head-timeout"
         case .head: "head"
         case .body: "body"
-        case .bodyTimeout: "body_timeout"
+        case .bodyTimeout: "body-timeout"
         }
     }
 }
@@ -193,8 +194,8 @@ public enum StoreResult: UInt8, PublicName {
         switch self {
         case .stored: "stored"
         case .outdated: "outdated"
-        case .tooLarge: "too_large"
-        case .noRoom: "no_room"
+        case .tooLarge: "too-large"
+        case .noRoom: "no-room"
         case .incomplete: "incomplete"
         case .gone: "gone"
         }

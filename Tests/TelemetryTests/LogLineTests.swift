@@ -16,7 +16,7 @@ import Testing
         }
         #expect(example.line(.combined) == """
             192.0.2.1 - - [21/Nov/2026:05:16:44 +0000] "GET /a?b=c HTTP/1.1" 200 1024 "http://example.org/" "curl/8.0" \
-            host="example.org" verdict=miss role=joined_late operation=42 time=0.001234 ttfb=0.000250 \
+            host="example.org" verdict=miss role=joined-late operation=42 time=0.001234 ttfb=0.000250 \
             upstream=10.0.0.1:80 upstream_status=200 upstream_time=0.120000
 
             """)

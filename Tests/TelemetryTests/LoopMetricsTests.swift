@@ -9,11 +9,15 @@ import Testing
         #expect(Counter.allCases.count <= Counter.capacity)
     }
 
-    @Test func `public names are distinct and fit for labels`() {
+    @Test func `public names are distinct, and small words joined by hyphens`() {
         func check<Name: PublicName>(_: Name.Type) {
             let names = Name.allCases.map { "\($0.name)" }
             #expect(Set(names).count == names.count)
-            #expect(names.allSatisfy { $0.utf8.allSatisfy { ($0 >= 0x61 && $0 <= 0x7A) || ($0 >= 0x30 && $0 <= 0x39) || $0 == 0x5F } })
+            for name in names {
+                #expect(name.split(separator: "-", omittingEmptySubsequences: false).allSatisfy { word in
+                    !word.isEmpty && word.utf8.allSatisfy { ($0 >= 0x61 && $0 <= 0x7A) || ($0 >= 0x30 && $0 <= 0x39) }
+                }, "\(name)")
+            }
         }
         check(MethodClass.self)
         check(StatusClass.self)

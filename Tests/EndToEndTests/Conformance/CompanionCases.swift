@@ -101,7 +101,7 @@ extension Conformance {
             Case("Cache-Status: what is not stored does not say so", .answers("Cache-Control: no-store"), .get(.fetched, .has("Cache-Status", "coalesced; fwd=uri-miss; fwd-status=200; detail=no-store")))
             Case("Cache-Status comes behind that of the origin", .answers(fresh, "Cache-Status: far; hit"), .get(.fetched, .lines("Cache-Status", ["far; hit", "coalesced; fwd=uri-miss; fwd-status=200; stored; ttl=…"])))
             Case("Proxy-Status: a connection that ends", .does(.close), .get(.failed, .status(502), .contains("Proxy-Status", "coalesced; error=connection_terminated")))
-            Case("Proxy-Status: an origin that is silent", by: "impatient", .does(.silence), .get(.failed, .status(504), .contains("Proxy-Status", "coalesced; error=http_response_timeout")))
+            Case("Proxy-Status: an origin that is silent", by: "impatient", .does(.silence), .get(.failed, .status(504), .contains("Proxy-Status", "coalesced; error=http_response_timeout"), .contains("Cache-Status", "detail=head-timeout")))
             Case("Proxy-Status: an answer that is no HTTP", .does(.raw("nonsense\r\n\r\n"), .close), .get(.failed, .status(502), .contains("Proxy-Status", "coalesced; error=http_protocol_error")))
             Case("Proxy-Status of the origin passes on", .answers(fresh, "Proxy-Status: far; error=dns_error"), .get(.fetched, .has("Proxy-Status", "far; error=dns_error")))
             Case("an error of our own has Date and a length", .does(.close), .get(.failed, .status(502), .contains("Date", "GMT"), .contains("Content-Type", "text/plain")))

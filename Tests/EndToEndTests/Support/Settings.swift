@@ -115,7 +115,7 @@ extension Duration {
 enum Metric: String {
     case led = #"coalesced_coalescing_total{event="led"}"#
     case joined = #"coalesced_coalescing_total{event="joined"}"#
-    case joinedLate = #"coalesced_coalescing_total{event="joined_late"}"#
+    case joinedLate = #"coalesced_coalescing_total{event="joined-late"}"#
     case released = #"coalesced_coalescing_total{event="released"}"#
     case overtaken = #"coalesced_coalescing_total{event="overtaken"}"#
     case hits = #"coalesced_verdicts_total{verdict="hit"}"#
