@@ -95,8 +95,9 @@ extension NotSharedReason {
         case .setCookie: .setCookie
         case .varyStar: .varyStar
         case .notCacheable, .noFreshness: .notCacheable
-        case .partial, .incomplete: .range
-        case .invalidated: .noCache
+        case .partial, .requestCondition: .range
+        // These keep a response out of the store and say nothing of sharing; no prohibition is one of them.
+        case .cachingOff, .requestContent, .tooLarge, .outdated: .notCacheable
         }
     }
 }

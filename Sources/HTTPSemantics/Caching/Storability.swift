@@ -14,9 +14,38 @@ public enum NotStoredReason: Sendable, CaseIterable {
     case noFreshness
     /// A 206 that cannot be combined, or that the route does not store.
     case partial
-    case incomplete
-    /// A newer response or an unsafe request overtook it (RFC 9111 §4.4).
-    case invalidated
+    /// The operator has nothing stored here.
+    case cachingOff
+    /// The request had content, which no key holds.
+    case requestContent
+    /// It answers one client's condition or range (RFC 9110 §15.5.13, §15.5.17).
+    case requestCondition
+    /// The length that it announces is more than may be stored.
+    case tooLarge
+    /// An unsafe request or a purge went over the key since it was asked for (RFC 9111 §4.4).
+    case outdated
+
+    /// The fixed name, for `detail` in `Cache-Status` (RFC 9211 §2.8).
+    public var name: StaticString {
+        switch self {
+        case .method: "method"
+        case .status: "status"
+        case .requestNoStore: "request-no-store"
+        case .noStore: "no-store"
+        case .private: "private"
+        case .authorization: "authorization"
+        case .setCookie: "set-cookie"
+        case .varyStar: "vary-star"
+        case .notCacheable: "not-cacheable"
+        case .noFreshness: "no-freshness"
+        case .partial: "partial"
+        case .cachingOff: "caching-off"
+        case .requestContent: "request-content"
+        case .requestCondition: "request-condition"
+        case .tooLarge: "too-large"
+        case .outdated: "outdated"
+        }
+    }
 }
 
 /// Whether a response may be kept for later requests.

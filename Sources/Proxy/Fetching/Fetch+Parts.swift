@@ -25,7 +25,8 @@ extension Fetch {
         } ?? update
         let sharing = facts.sharing(
             method: method, request: request.directives, hasAuthorization: request.hasAuthorization, policy: policy)
-        willBeStored = isStorable(head, facts) && policy.storesPartialContent && part.range.count <= worker.storage.objectLimit
+        notStored = policy.storesPartialContent ? reasonNotToStore(head, facts, length: part.range.count) : .partial
+        willBeStored = notStored == nil
         keepsWhole = willBeStored || (sharing.isForSeveral && part.range.count <= worker.storage.objectLimit)
         place(head.fields)
         let body = makeBody(expecting: part.range.count)
@@ -46,8 +47,8 @@ extension Fetch {
             ? response.withHead(keptPartHead(head, facts, isForLeader: true)) : nil
         share(FetchedResponse(
             leader: request, response: response, leaderResponse: forLeader, source: .origin, sharing: sharing,
-            originStatus: head.head.status.code, length: nil, willBeStored: willBeStored, hasAge: head.fields.contains(.age), key: ownKey,
-            search: search, server: server))
+            originStatus: head.head.status.code, length: nil, willBeStored: willBeStored, notStored: notStored,
+            hasAge: head.fields.contains(.age), key: ownKey, search: search, server: server))
         return true
     }
 

@@ -33,6 +33,7 @@ extension Fetch {
         if pathWasInvalidated || store.generation(hash: request.key.hash) != generation
             || store.generation(hash: request.sentKey.hash) != sentGeneration {
             willBeStored = false
+            notStored = .outdated
             wasInvalidated = true
         }
     }

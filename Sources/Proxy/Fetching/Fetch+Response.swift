@@ -52,7 +52,8 @@ extension Fetch: ExchangeHandler {
         let sharing = facts.sharing(
             method: method, request: request.directives, hasAuthorization: request.hasAuthorization, policy: policy)
         let length = method == .head ? head.head.contentLength.map { Int(clamping: $0) } : head.head.framing.announcedLength
-        willBeStored = isStorable(head, facts) && (length ?? 0) <= worker.storage.objectLimit
+        notStored = reasonNotToStore(head, facts, length: length ?? 0)
+        willBeStored = notStored == nil
         place(head.fields)
         if plan.isShared, plan.asked == nil, !willBeStored, status == .ok, request.fields.present.contains(.range),
            length ?? 0 > worker.storage.objectLimit || !sharing.isForSeveral {
@@ -65,7 +66,7 @@ extension Fetch: ExchangeHandler {
         let forLeader = facts.contains(.excludesFields) ? response.withHead(keptHead(head, facts, isForLeader: true)) : nil
         share(FetchedResponse(
             leader: request, response: response, leaderResponse: forLeader, source: .origin, sharing: sharing, originStatus: status.code,
-            length: length, willBeStored: willBeStored, hasAge: head.fields.contains(.age), key: ownKey, search: search, server: server))
+            length: length, willBeStored: willBeStored, notStored: notStored, hasAge: head.fields.contains(.age), key: ownKey, search: search, server: server))
     }
 
     /// Hands out the response whose head is there; its body arrives from now on.
@@ -124,17 +125,24 @@ extension Fetch: ExchangeHandler {
     /// next moment may find the origin well.
     static let errorMemory: Int64 = 1_000_000_000
 
-    func isStorable(_ head: borrowing ReceivedHead, _ facts: ResponseFacts) -> Bool {
+    /// - Parameter length: what would be stored, in bytes, as far as it is announced.
+    func reasonNotToStore(_ head: borrowing ReceivedHead, _ facts: ResponseFacts, length: Int) -> NotStoredReason? {
+        guard request.route.isCached else { return .cachingOff }
         // Content on GET is nothing that a key could hold; that of a POST has had its effect.
-        guard request.route.isCached, !request.hasContent || method == .post else { return false }
+        if request.hasContent, method != .post { return .requestContent }
         // What went through with one client's conditions and range may be an answer to those, as 412 and 416 are.
-        if plan.isTransparent, request.isConditional, facts.status != .ok { return false }
+        if plan.isTransparent, request.isConditional, facts.status != .ok { return .requestCondition }
         // These answer one client's condition or range, whoever was asked without it (RFC 9110 §15.5.13, §15.5.17).
-        if facts.status == .preconditionFailed || facts.status == .rangeNotSatisfiable { return false }
-        return facts.storability(
+        if facts.status == .preconditionFailed || facts.status == .rangeNotSatisfiable { return .requestCondition }
+        switch facts.storability(
             method: method, request: request.directives, hasAuthorization: request.hasAuthorization,
             answersTarget: method == .post && PostAnswer.isForTarget(head.fields, target: request.targetURI),
-            policy: request.route.policy) == .store
+            policy: request.route.policy) {
+        case .store: return length <= worker.storage.objectLimit ? nil : .tooLarge
+        // Nobody asked for a part: nothing is known of what else there is.
+        case .storePart: return .partial
+        case .doNotStore(let reason): return reason
+        }
     }
 
     func makeResponse(

@@ -57,6 +57,8 @@ final class Fetch: DeadlineTarget {
     var search = NoVarySearch.default
     var response: StoredResponse?
     var willBeStored = false
+    /// Why not, as far as the head tells.
+    var notStored: NotStoredReason?
     /// Whether the response belongs where something was invalidated while it was made: nobody joins it any more.
     var wasInvalidated = false
     /// Whether the body is held from its beginning, rather than in a window.

@@ -26,6 +26,8 @@ final class FetchedResponse: Sendable {
     let length: Int?
     /// Whether it will be stored once complete.
     let willBeStored: Bool
+    /// Why not, as far as the head tells.
+    let notStored: NotStoredReason?
     /// Whether it came with an `Age`: then it was not made for this request, and its age is told (RFC 9111 §5.1).
     let hasAge: Bool
     /// The key under which the response belongs.
@@ -37,8 +39,8 @@ final class FetchedResponse: Sendable {
 
     init(
         leader: ClientRequest, response: StoredResponse, leaderResponse: StoredResponse? = nil, source: Source, sharing: Sharing,
-        originStatus: UInt16, length: Int?, willBeStored: Bool, hasAge: Bool = false, key: CacheKey,
-        search: NoVarySearch, server: ByteSlice
+        originStatus: UInt16, length: Int?, willBeStored: Bool, notStored: NotStoredReason? = nil,
+        hasAge: Bool = false, key: CacheKey, search: NoVarySearch, server: ByteSlice
     ) {
         self.leader = leader
         self.response = response
@@ -48,6 +50,7 @@ final class FetchedResponse: Sendable {
         self.originStatus = originStatus
         self.length = length
         self.willBeStored = willBeStored
+        self.notStored = notStored
         self.hasAge = hasAge
         self.key = key
         self.search = search

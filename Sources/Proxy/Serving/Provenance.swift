@@ -48,7 +48,11 @@ struct Provenance {
         case .origin:
             verdict = wasPassed ? .pass : .miss
             if facts.lifetimeSource != .none { timeToLive = facts.timeToLive(at: now) }
-            if case .nobody(let reason) = fetched.sharing { detail = reason.name }
+            if case .nobody(let reason) = fetched.sharing {
+                detail = reason.name
+            } else {
+                detail = fetched.notStored?.name
+            }
         case .validated:
             tellsAge = true
             verdict = .revalidated

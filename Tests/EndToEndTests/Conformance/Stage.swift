@@ -47,6 +47,7 @@ final class Stage: Sendable {
         # Keys that share a counter of invalidations disturb each other (`Generation`): with so many cases at once, have many.
         storage:
           shards: 1024
+          max-object-size: 1MiB
         upstreams:
           - name: origin
             servers: ["\(url)"]

@@ -13,6 +13,12 @@ struct StorabilityTests {
         )
     }
 
+    @Test func `each reason has a name of its own, a token`() {
+        let names = NotStoredReason.allCases.map { "\($0.name)" } + NotSharedReason.allCases.map { "\($0.name)" }
+        #expect(Set(names.prefix(NotStoredReason.allCases.count)).count == NotStoredReason.allCases.count)
+        for name in names { #expect(name.allSatisfy { $0 == "-" || $0.isASCII && $0.isLowercase }, "\(name)") }
+    }
+
     static let rules: [Row<Storability>] = [
         Row("§3 max-age", "Cache-Control: max-age=9", .store),
         Row("§3 s-maxage", "Cache-Control: s-maxage=9", .store),
