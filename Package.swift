@@ -81,13 +81,16 @@ let package = Package(
         .systemLibrary(name: "CEpoll"),
         .executableTarget(name: "BareResponder"),
         .executableTarget(
-            name: "Benchmark", dependencies: ["Bytes", "CEpoll", "Coalescing", "HTTPSemantics", "Storage"], swiftSettings: strict
+            name: "Benchmark", dependencies: ["Bytes", "CEpoll", "Coalescing", "HTTPSemantics", "Repeatable", "Storage"],
+            swiftSettings: strict
         ),
-        .testTarget(name: "BytesTests", dependencies: ["Bytes"], swiftSettings: strict),
-        .testTarget(name: "CoalescingTests", dependencies: ["Coalescing"], swiftSettings: strict),
-        .testTarget(name: "HTTPSemanticsTests", dependencies: ["HTTPSemantics", "Bytes"], swiftSettings: strict),
+        // For tests and the benchmark only.
+        .target(name: "Repeatable", path: "Tests/Repeatable", swiftSettings: strict),
+        .testTarget(name: "BytesTests", dependencies: ["Bytes", "Repeatable"], swiftSettings: strict),
+        .testTarget(name: "CoalescingTests", dependencies: ["Coalescing", "Repeatable"], swiftSettings: strict),
+        .testTarget(name: "HTTPSemanticsTests", dependencies: ["HTTPSemantics", "Bytes", "Repeatable"], swiftSettings: strict),
         .testTarget(name: "LibeventTests", dependencies: ["Libevent", "Bytes"], swiftSettings: strict),
-        .testTarget(name: "StorageTests", dependencies: ["Storage", "HTTPSemantics", "Bytes"], swiftSettings: strict),
+        .testTarget(name: "StorageTests", dependencies: ["Storage", "HTTPSemantics", "Bytes", "Repeatable"], swiftSettings: strict),
         .testTarget(name: "TelemetryTests", dependencies: ["Telemetry", "Bytes"], swiftSettings: strict),
         .testTarget(name: "ConfigurationTests", dependencies: ["Configuration", "Bytes", "HTTPSemantics", "Libevent", "Proxy", "Admin", "Storage", "Upstream", "Telemetry"], swiftSettings: strict),
         .testTarget(name: "EndToEndTests", dependencies: ["coalesced"], swiftSettings: strict),

@@ -1,4 +1,5 @@
 import Bytes
+import Repeatable
 import Testing
 
 @Suite struct ByteSearchTests {

@@ -1,6 +1,7 @@
 import Bytes
 import Dispatch
 import Glibc
+import Repeatable
 import Synchronization
 import Testing
 

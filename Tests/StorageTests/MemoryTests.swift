@@ -1,5 +1,6 @@
 import Bytes
 import HTTPSemantics
+import Repeatable
 import Storage
 import Testing
 

@@ -1,3 +1,4 @@
+import Repeatable
 import Storage
 import Testing
 

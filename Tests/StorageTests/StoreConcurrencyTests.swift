@@ -1,6 +1,7 @@
 import Bytes
 import Dispatch
 import HTTPSemantics
+import Repeatable
 import Storage
 import Synchronization
 import Testing

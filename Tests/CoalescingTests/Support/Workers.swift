@@ -1,5 +1,6 @@
 import Dispatch
 import Glibc
+import Repeatable
 import Synchronization
 
 @testable import Coalescing
@@ -37,19 +38,13 @@ func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
     group.wait()
 }
 
-/// Repeatable randomness: one multiply and two shifts (SplitMix64).
+/// Repeatable randomness.
 struct Dice {
-    private var state: UInt64
+    private var generator: SeededGenerator
 
-    init(seed: UInt64) { state = seed }
+    init(seed: UInt64) { generator = SeededGenerator(seed: seed) }
 
-    mutating func roll() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
-    }
+    mutating func roll() -> UInt64 { generator.next() }
 
     /// One of `0..<sides`.
     mutating func roll(_ sides: Int) -> Int { Int(truncatingIfNeeded: roll() >> 33) % sides }

@@ -1,5 +1,6 @@
 import Bytes
 import HTTPSemantics
+import Repeatable
 import Testing
 
 @Suite struct HTTPDateTests {
@@ -42,7 +43,7 @@ import Testing
     }
 
     @Test func `what is written is read again`() {
-        var generator = SplitMix64(state: 7)
+        var generator = SeededGenerator(seed: 7)
         let buffer = ByteBuffer(capacity: 32)
         for _ in 0..<2000 {
             let seconds = Int64.random(in: -62_167_219_200...253_402_300_799, using: &generator)

@@ -1,4 +1,5 @@
 import HTTPSemantics
+import Repeatable
 import Testing
 
 @Suite struct BodyDecoderTests {
@@ -74,7 +75,7 @@ import Testing
     }
 
     @Test func `the content does not depend on how the bytes arrive`() {
-        var generator = SplitMix64(state: 2)
+        var generator = SeededGenerator(seed: 2)
         for row in Self.chunked {
             let body = wire(row.input)
             let atOnce = readBody(body, .chunked)

@@ -1,4 +1,5 @@
 import HTTPSemantics
+import Repeatable
 import Testing
 
 @Suite struct RequestHeadTests {
@@ -17,7 +18,7 @@ import Testing
     @Test func `connection options decide what outlives the exchange`() { check(RequestTable.connections) }
 
     @Test func `the verdict does not depend on how the bytes arrive`() {
-        var generator = SplitMix64(state: 1)
+        var generator = SeededGenerator(seed: 1)
         for row in RequestTable.all {
             let message = wire(row.input)
             let atOnce = readRequest(message)
