@@ -100,7 +100,7 @@ enum KeyTable {
             "unshareable-ttl", \.proxy.coalescing.unshareableTTL, .duration(.zero ... .seconds(86_400)),
             "How long a key is remembered as not shareable, so that nobody queues behind it again."),
         Key(
-            "share-errors", \.proxy.coalescing.sharesErrors, .flag,
+            "share-errors", \.proxy.caching.policy.sharesErrors, .flag,
             "A 5xx or a failed connection answers all who wait. Off: each of them tries for itself."),
     ]
 

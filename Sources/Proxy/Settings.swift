@@ -92,8 +92,6 @@ public struct CoalescingSettings: Sendable, Equatable {
     /// How long a key is remembered as not shareable, from the response that proved it: common practice (Varnish's
     /// hit-for-miss), short enough to notice that an origin was mended.
     public var unshareableTTL: Duration = .seconds(120)
-    /// A 5xx or a failed connection answers all who wait. Off: each of them tries for itself.
-    public var sharesErrors = true
 
     public init() {}
 }
@@ -120,8 +118,7 @@ public enum LastLeaveAction: String, Sendable, CaseIterable {
 public struct CachingSettings: Sendable, Equatable {
     /// Off: nothing is stored; requests in flight are still shared. A route may differ.
     public var isEnabled = true
-    /// The rules of storing and reusing. A route may differ in `ignoredRequestDirectives`; `sharesServerErrors` is set from
-    /// `CoalescingSettings.sharesErrors`.
+    /// The rules of storing, reusing and sharing. A route may differ in `ignoredRequestDirectives`.
     public var policy = CachingPolicy()
     /// Ranges served in one response; a request for more gets the whole (RFC 9110 §14.2 on many small ranges).
     public var maxRanges = 16

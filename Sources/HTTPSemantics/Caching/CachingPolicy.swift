@@ -36,8 +36,9 @@ public struct CachingPolicy: Sendable, Equatable {
     public var sharedMaxAgeForbidsStale = true
 
     public var setCookie: SetCookieRule = .whenPublic
-    /// A 5xx answers all who already wait for it, instead of one upstream attempt each.
-    public var sharesServerErrors = true
+    /// A 5xx or a failed connection answers all who already wait for it, instead of one upstream attempt each: an origin in trouble gets no
+    /// crowd on top.
+    public var sharesErrors = true
     /// 206 parts are stored and combined (RFC 9111 §3.3, §3.4).
     public var storesPartialContent = true
     /// A range of what is not stored is asked for as it is; else the whole is fetched, and the range served from that.

@@ -75,7 +75,7 @@ extension ResponseFacts {
         }
         if lifetimeSource.isExplicit { return .waitersOnly(varies: varies) }
         if status.isServerError {
-            return policy.sharesServerErrors ? .waitersOnly(varies: varies) : .nobody(.serverError)
+            return policy.sharesErrors ? .waitersOnly(varies: varies) : .nobody(.serverError)
         }
         // Storable, so shareable (§4); how long it would be good for, nobody said.
         if contains(.public) || Freshness.isHeuristicallyCacheable(status) { return .whileArriving(varies: varies) }

@@ -68,7 +68,6 @@ extension Route {
     convenience init(_ settings: RouteSettings, origin: Origin, _ proxy: ProxySettings) {
         var policy = proxy.caching.policy
         if let ignored = settings.ignoredRequestDirectives { policy.ignoredRequestDirectives = ignored }
-        policy.sharesServerErrors = proxy.coalescing.sharesErrors
         policy.storesPostAnswers = settings.storesPostAnswers
         policy.maxRanges = proxy.caching.maxRanges
         policy.asksForParts = (settings.rangeMisses ?? proxy.caching.rangeMisses) == .part

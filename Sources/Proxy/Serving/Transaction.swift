@@ -191,7 +191,7 @@ final class Transaction: DeadlineTarget {
             lookAgain()
         case .failure(.failed(let error)):
             let error = error as? UpstreamError ?? UpstreamError(.closed, detail: "\(error)")
-            if provenance.role == .joined, !worker.settings.coalescing.sharesErrors { return lookAgain(alone: true) }
+            if provenance.role == .joined, !request.route.policy.sharesErrors { return lookAgain(alone: true) }
             upstreamFailed(error)
         case .failure(.cancelled):
             // The fetch was cancelled over our head, as when the program ends.

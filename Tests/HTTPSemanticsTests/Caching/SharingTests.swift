@@ -77,7 +77,7 @@ struct SharingTests {
 
     @Test func `the operator can have every client see its own server error`() {
         var policy = CachingPolicy()
-        policy.sharesServerErrors = false
+        policy.sharesErrors = false
         let sharing = facts("", status: 503, policy: policy).sharing(
             method: .get, request: .none, hasAuthorization: false, policy: policy
         )
