@@ -60,6 +60,7 @@ extension ByteBuffer {
     }
 
     /// Before a chunk's data; `count` is not 0, which would end the body (RFC 9112 §7.1).
+    @inlinable
     public func appendChunkHeader(_ count: Int) {
         precondition(count > 0, "an empty chunk would end the body")
         append(hexadecimal: UInt64(count))
@@ -72,6 +73,7 @@ extension ByteBuffer {
 
     /// Behind the data of all chunks: ends the body.
     /// - Parameter trailers: field lines without the last CRLF.
+    @inlinable
     public func appendLastChunk(trailers: ByteSlice? = nil) {
         append("0\r\n")
         if let trailers { append(trailers) }

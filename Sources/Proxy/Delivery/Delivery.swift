@@ -189,18 +189,15 @@ final class Delivery {
         let available = slices.reduce(0) { $0 + $1.count }
         if chunkRemaining == 0 {
             if available > 0 {
-                if chunkIsOpen { control.append("\r\n") }
-                control.append(hexadecimal: UInt64(available))
-                control.append("\r\n")
+                if chunkIsOpen { control.appendChunkEnd() }
+                control.appendChunkHeader(available)
                 chunkIsOpen = true
                 chunkRemaining = available
             } else if phase == .complete, reachesEnd {
                 if !lastControlIsOut {
                     lastControlIsOut = true
-                    if chunkIsOpen { control.append("\r\n") }
-                    control.append("0\r\n")
-                    if passesTrailers, let trailers = body.trailers { control.append(trailers) }
-                    control.append("\r\n")
+                    if chunkIsOpen { control.appendChunkEnd() }
+                    control.appendLastChunk(trailers: passesTrailers ? body.trailers : nil)
                 }
                 return .complete
             }
