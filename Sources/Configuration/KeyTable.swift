@@ -132,6 +132,9 @@ enum KeyTable {
             "A response with s-maxage is never served stale (RFC 9111 5.2.2.10), whatever else it says."),
         Key("trust-date", \.proxy.caching.policy.trustsDate, .flag, "Count the time since Date as age. Off: the origin's clock is wrong."),
         Key(
+            "normalise-accept-encoding", \.proxy.caching.policy.normalisesAcceptEncoding, .flag,
+            "Clients that accept the same of gzip, br, zstd and deflate share a variant, whatever order and weights they name."),
+        Key(
             "max-ranges", \.proxy.caching.maxRanges, .integer(0...RangeRequest.maxSpecs),
             "Ranges served in one response; more gets the whole."),
         Key(

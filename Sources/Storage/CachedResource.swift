@@ -125,12 +125,10 @@ public struct CachedResource: Sendable {
 
     /// The variant that answers a request with `fields`: of several, one that varies before one that does not, then the one
     /// with the latest `Date` (RFC 9111 §4.1). Allocates nothing.
-    public func response(
-        matching fields: FieldView, normalising options: VariantNormalisation = []
-    ) -> StoredResponse? {
+    public func response(matching fields: FieldView) -> StoredResponse? {
         switch form {
         case .only(let response): response
-        case .snapshot(let snapshot): snapshot.response(matching: fields, normalising: options)
+        case .snapshot(let snapshot): snapshot.response(matching: fields)
         }
     }
 
@@ -219,7 +217,7 @@ final class ResourceSnapshot: Sendable {
         return older[index - 1].response
     }
 
-    func response(matching fields: FieldView, normalising options: VariantNormalisation) -> StoredResponse? {
+    func response(matching fields: FieldView) -> StoredResponse? {
         guard let newest else { return nil }
         if older.isEmpty, newest.response.varyRule.isEmpty { return newest.response }
         var unvarying: StoredResponse?
@@ -227,7 +225,7 @@ final class ResourceSnapshot: Sendable {
             let response = response(at: index)
             if response.varyRule.isEmpty {
                 if unvarying == nil { unvarying = response }
-            } else if response.variantKey.matches(fields, under: response.varyRule, normalising: options) {
+            } else if response.variantKey.matches(fields, under: response.varyRule) {
                 return response
             }
         }

@@ -68,6 +68,32 @@ import Testing
         }
     }
 
+    private static let encodings = ["gzip, br", "br;q=1.0, gzip;q=0.8", "GZIP,br"]
+
+    @Test(arguments: [true, false])
+    func `two orders of Accept-Encoding are one variant and one fetch where the operator says so`(_ isOn: Bool) throws {
+        try scenario(.other(section: "caching", key: "normalise-accept-encoding", value: "\(isOn)")) { origin, proxy in
+            origin.on("/v") { request in
+                [.answer(200, "Cache-Control: max-age=60", "Vary: Accept-Encoding", body: "\(request.number)")]
+            }
+            let asked = Self.encodings + ["gzip", "gzip, br, exotic"]
+            let texts = try asked.map { try proxy.get("/v", "Accept-Encoding: \($0)").text }
+            // Who accepts less must not get it, and who accepts something else as well may have got something else.
+            #expect(texts == (isOn ? ["1", "1", "1", "2", "3"] : ["1", "2", "1", "3", "4"]))
+        }
+        try scenario(.other(section: "caching", key: "normalise-accept-encoding", value: "\(isOn)")) { origin, proxy in
+            let gate = Gate()
+            origin.on("/v") { request in
+                [.head(200, "Cache-Control: max-age=60", "Vary: Accept-Encoding", "Content-Length: 4"), .gate(gate), .text("body")]
+            }
+            let crowd = Crowd(at: proxy.endpoint, Self.encodings.map { proxy.visitor("/v", ["Accept-Encoding: \($0)"], seed: 1) })
+            try eventually("each variant is asked for") { origin.count("/v") == (isOn ? 1 : 2) }
+            gate.open()
+            #expect(crowd.finished().allSatisfy { $0.text == "body" })
+            #expect(origin.count("/v") == (isOn ? 1 : 2))
+        }
+    }
+
     @Test func `Vary star is never shared`() throws {
         try scenario { origin, proxy in
             origin.on("/v") { [.answer(200, "Cache-Control: max-age=60", "Vary: *", body: "\($0.number)")] }

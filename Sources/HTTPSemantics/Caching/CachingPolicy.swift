@@ -39,6 +39,9 @@ public struct CachingPolicy: Sendable, Equatable {
     /// A 5xx or a failed connection answers all who already wait for it, instead of one upstream attempt each: an origin in trouble gets no
     /// crowd on top.
     public var sharesErrors = true
+    /// Where a response varies by `Accept-Encoding`, requests that accept the same of the common codings get the same variant, whatever
+    /// order and weights they name (RFC 9111 §4.1 on normalising). Off: an origin may go by the weights.
+    public var normalisesAcceptEncoding = false
     /// 206 parts are stored and combined (RFC 9111 §3.3, §3.4).
     public var storesPartialContent = true
     /// A range of what is not stored is asked for as it is; else the whole is fetched, and the range served from that.

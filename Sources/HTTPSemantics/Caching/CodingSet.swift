@@ -1,6 +1,6 @@
 import Bytes
 
-/// The common content codings that an `Accept-Encoding` accepts (RFC 9110 §12.5.3).
+/// The content codings that an `Accept-Encoding` accepts, if it accepts no others than the common ones (RFC 9110 §12.5.3).
 struct CodingSet: OptionSet, Equatable {
     let rawValue: UInt8
 
@@ -9,7 +9,8 @@ struct CodingSet: OptionSet, Equatable {
 
     init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    init(acceptedBy fields: FieldView) {
+    /// `nil` where more is said than a set of the common ones can hold: whoever does not say the same might get what he cannot read.
+    init?(acceptedBy fields: FieldView) {
         self = []
         var members = ListIterator(fields, .acceptEncoding)
         while let member = members.next() {
@@ -17,7 +18,12 @@ struct CodingSet: OptionSet, Equatable {
             let coding = Self(naming: member.extracting(0..<end).trimmingOptionalWhitespace())
             let isRefused = end < member.count && Self.isZeroWeight(member.extracting((end + 1)...))
             // `identity` is acceptable unless refused.
-            if coding == .noIdentity ? isRefused : !isRefused { insert(coding) }
+            if coding == .noIdentity ? isRefused : !isRefused {
+                if coding.isEmpty { return nil }
+                insert(coding)
+            } else if coding == .any {
+                return nil
+            }
         }
     }
 
@@ -39,11 +45,11 @@ struct CodingSet: OptionSet, Equatable {
         return true
     }
 
-    /// Takes the next coding out, as one letter.
+    /// Takes the next coding out, as a byte that stands in no field value.
     mutating func popByte() -> UInt8? {
         guard !isEmpty else { return nil }
         let lowest = rawValue.trailingZeroBitCount
         remove(Self(rawValue: 1 << UInt8(lowest)))
-        return UInt8(ascii: "a") + UInt8(lowest)
+        return 0x10 + UInt8(lowest)
     }
 }

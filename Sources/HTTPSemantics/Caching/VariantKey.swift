@@ -1,14 +1,5 @@
 import Bytes
 
-/// How values of nominated request fields are made comparable, beyond white space and line breaks (RFC 9111 §4.1).
-public struct VariantNormalisation: OptionSet, Sendable, Hashable {
-    public let rawValue: UInt8
-    public init(rawValue: UInt8) { self.rawValue = rawValue }
-
-    /// `Accept-Encoding` counts as the set of common codings it accepts; order, weights and others do not matter.
-    public static let acceptEncoding = Self(rawValue: 1)
-}
-
 /// What one request says in the fields that a `VaryRule` nominates: equal for requests that get the same variant.
 ///
 /// Holds the names too, so that keys under different rules never compare equal. Free to go to any thread.
@@ -25,14 +16,14 @@ public struct VariantKey: Sendable {
     private init(bytes: ByteSlice) { self.bytes = bytes }
 
     /// The key of the request with `fields` under `rule`.
-    public init(_ fields: FieldView, under rule: VaryRule, normalising options: VariantNormalisation = []) {
+    public init(_ fields: FieldView, under rule: VaryRule) {
         guard !rule.isEmpty else { self = .none; return }
         let buffer = ByteBuffer(capacity: 128)
         for nominee in rule.nominees {
             buffer.append(nominee.name)
             if let line = nominee.firstLine(in: fields) {
                 buffer.append(Self.present)
-                var value = NominatedValue(fields, of: nominee, from: line, options)
+                var value = NominatedValue(fields, of: nominee, from: line)
                 while let byte = value.next() { buffer.append(byte) }
             } else {
                 buffer.append(Self.absent)
@@ -43,9 +34,7 @@ public struct VariantKey: Sendable {
     }
 
     /// Whether the request with `fields` has this very key under `rule`, which made the key. Allocates nothing.
-    public func matches(
-        _ fields: FieldView, under rule: VaryRule, normalising options: VariantNormalisation = []
-    ) -> Bool {
+    public func matches(_ fields: FieldView, under rule: VaryRule) -> Bool {
         let stored = bytes.span
         var position = 0
         for nominee in rule.nominees {
@@ -55,7 +44,7 @@ public struct VariantKey: Sendable {
             position += 1
             if let line = nominee.firstLine(in: fields) {
                 guard mark == Self.present else { return false }
-                var value = NominatedValue(fields, of: nominee, from: line, options)
+                var value = NominatedValue(fields, of: nominee, from: line)
                 while let byte = value.next() {
                     guard position < stored.count, stored[position] == byte else { return false }
                     position += 1
@@ -93,7 +82,7 @@ private struct NominatedValue: ~Escapable {
         case list
         /// A list whose letters mean the same in either case.
         case caselessList
-        /// See `VariantNormalisation.acceptEncoding`: the codings still to be written.
+        /// The codings still to be written.
         case codings(CodingSet)
     }
 
@@ -113,12 +102,15 @@ private struct NominatedValue: ~Escapable {
     private var hasWritten = false
 
     @_lifetime(copy fields)
-    init(_ fields: FieldView, of nominee: VaryRule.Nominee, from line: Int, _ options: VariantNormalisation) {
+    init(_ fields: FieldView, of nominee: VaryRule.Nominee, from line: Int) {
         self.fields = fields
         self.nominee = nominee
         self.line = line
+        if nominee.isCodingSet, let accepted = CodingSet(acceptedBy: fields) {
+            form = .codings(accepted)
+            return
+        }
         form = switch nominee.field {
-        case .acceptEncoding where options.contains(.acceptEncoding): .codings(CodingSet(acceptedBy: fields))
         case .acceptEncoding, .acceptLanguage: .caselessList
         case let field where Self.singletons.contains(field): .verbatim
         default: .list

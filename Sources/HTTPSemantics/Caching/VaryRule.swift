@@ -7,6 +7,8 @@ public struct VaryRule: Sendable, Hashable {
     struct Nominee: Sendable {
         let name: ByteSlice
         let field: KnownField
+        /// Its value counts as the `CodingSet` that it accepts, where it is one.
+        let isCodingSet: Bool
     }
 
     let nominees: [Nominee]
@@ -17,7 +19,8 @@ public struct VaryRule: Sendable, Hashable {
     private init(nominees: [Nominee]) { self.nominees = nominees }
 
     /// Reads every `Vary` line; `nil` if a member is `*` or no field name, since then nothing ever matches (§4.1).
-    public init?(_ fields: FieldView) {
+    /// - Parameter normalisesAcceptEncoding: see `CachingPolicy`. Part of the rule, so that keys stay comparable when the operator changes it.
+    public init?(_ fields: FieldView, normalisesAcceptEncoding: Bool = false) {
         guard fields.contains(.vary) else { self = .none; return }
         guard !Self.containsStar(fields) else { return nil }
         var nominees: [Nominee] = []
@@ -26,7 +29,8 @@ public struct VaryRule: Sendable, Hashable {
         while let member = members.next() {
             name.removeAll()
             for index in 0..<member.count { name.append(member[index].lowercasedASCII) }
-            let candidate = Nominee(name: name.copied(), field: .recognise(name.span))
+            let field = KnownField.recognise(name.span)
+            let candidate = Nominee(name: name.copied(), field: field, isCodingSet: normalisesAcceptEncoding && field == .acceptEncoding)
             if !nominees.contains(where: { $0.name == candidate.name }) { nominees.append(candidate) }
         }
         nominees.sort { $0.name.precedes($1.name) }
@@ -50,7 +54,7 @@ public struct VaryRule: Sendable, Hashable {
     public func name(at index: Int) -> ByteSlice { nominees[index].name }
 
     public static func == (left: VaryRule, right: VaryRule) -> Bool {
-        left.nominees.elementsEqual(right.nominees) { $0.name == $1.name }
+        left.nominees.elementsEqual(right.nominees) { $0.name == $1.name && $0.isCodingSet == $1.isCodingSet }
     }
 
     public func hash(into hasher: inout Hasher) {

@@ -33,7 +33,7 @@ extension Fetch {
         let run = StoredParts.Run(part.range, body)
         let parts = base?.parts?.adding(run, length: part.length, budget: worker.shared.budget)
         let fields = request.fields
-        let rule = facts.contains(.varies) ? VaryRule(kept.view) ?? .none : .none
+        let rule = facts.contains(.varies) ? varyRule(kept.view) : .none
         let response = StoredResponse(
             head: kept, facts: facts, body: body, parts: parts ?? StoredParts([run], length: part.length),
             varyRule: rule, variantKey: VariantKey(fields.view, under: rule), groups: CacheGroups.groups(of: kept.view))
@@ -59,7 +59,7 @@ extension Fetch {
         guard !request.isUnderVariation || Self.said(fields) == request.variation?.rule else { return false }
         let (head, asked) = (stored.head, request.fields)
         guard let content = stored.parts?.content, part.belongs(to: content, fields: fields, stored: head.view) else { return false }
-        let rule = VaryRule(fields) ?? .none
+        let rule = varyRule(fields)
         return !fields.contains(.vary) || (rule == stored.varyRule && stored.variantKey == VariantKey(asked.view, under: rule))
     }
 

@@ -149,12 +149,16 @@ extension Fetch: ExchangeHandler {
         _ head: borrowing ReceivedHead, _ facts: ResponseFacts, length: Int?
     ) -> StoredResponse {
         let body = makeBody(expecting: length)
-        let rule = facts.contains(.varies) ? VaryRule(head.fields) ?? .none : .none
+        let rule = facts.contains(.varies) ? varyRule(head.fields) : .none
         let kept = keptHead(head, facts, isForLeader: plan.isTransparent && !willBeStored)
         let fields = request.fields
         return StoredResponse(
             head: kept, facts: facts, body: body, varyRule: rule,
             variantKey: VariantKey(fields.view, under: rule), groups: CacheGroups.groups(of: head.fields))
+    }
+
+    func varyRule(_ fields: FieldView) -> VaryRule {
+        VaryRule(fields, normalisesAcceptEncoding: request.route.policy.normalisesAcceptEncoding) ?? .none
     }
 
     /// Where the content goes that arrives from now on.
