@@ -17,8 +17,13 @@ enum UpstreamKeys {
         Key("no-progress-timeout", \.noProgressTimeout, .patience, "Without a byte while a response arrives; then it is cut."),
         Key("idle-timeout", \.idleTimeout, .patience, "How long an unused connection is kept."),
         Key("max-idle-connections", \.maxIdleConnections, .integer(0...100_000), "Unused connections kept per worker."),
-        Key("max-concurrent-fetches", \.maxConcurrentFetches, .integer(1...1_000_000), "Fetches at a time, over all workers."),
-        Key("max-queued-fetches", \.maxQueuedFetches, .integer(0...10_000_000), "Fetches that wait for a place; the next one gets 503."),
+        Key(
+            "max-concurrent-fetches", \.maxConcurrentFetches, .integer(1...1_000_000),
+            """
+            Fetches at a time, over all workers. A response that is not stored, and larger than the streaming window, keeps its place until \
+            its reader has taken it: allow for as many slow readers as there are.
+            """),
+        Key("max-queued-fetches", \.maxQueuedFetches, .integer(0...10_000_000), "Fetches that wait for a place, until coalescing.wait-timeout; the next one gets 503."),
         Key(
             "retry-dead-connection", \.retriesDeadConnection, .flag,
             "An idempotent request is sent once more when a reused connection turns out dead."),
