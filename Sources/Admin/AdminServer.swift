@@ -18,6 +18,8 @@ public final class AdminServer {
     /// Where it listens, with the port that was chosen.
     public let address: SocketAddress
 
+    /// Listens at `address`; on `loop`, which is the server's control loop.
+    /// - Throws: where nobody can listen there.
     public init(at address: SocketAddress, _ settings: AdminSettings, of server: ProxyServer, on loop: EventLoop) throws(ListenError) {
         self.loop = loop
         pages = AdminPages(server)

@@ -7,9 +7,12 @@
     /// no method of the region calls out, and only `withFreeSpace` lends memory, between two accesses.
     @exclusivity(unchecked) private var region: ByteRegion
 
+    /// - Parameter capacity: bytes it holds before it grows.
     public init(capacity: Int) { unsafe region = ByteRegion(capacity: capacity) }
 
+    /// Bytes of memory held.
     public var capacity: Int { unsafe region.capacity }
+    /// Bytes that are not consumed yet.
     public var count: Int { unsafe region.count }
     public var isEmpty: Bool { unsafe region.isEmpty }
 
@@ -26,6 +29,7 @@
     /// Gives up the first `count` bytes.
     public func consume(_ count: Int) { unsafe region.consume(count) }
 
+    /// Forgets the bytes and keeps the memory.
     public func removeAll() { unsafe region.removeAll() }
 
     /// Drops everything behind the first `count` bytes.
@@ -79,6 +83,7 @@
     /// Appends `number` in decimal digits, at least `width` of them.
     public func append(decimal number: UInt64, width: Int = 1) { unsafe region.append(decimal: number, width: width) }
 
+    /// Appends `number` in decimal digits, with a `-` where it is negative.
     public func append(decimal number: Int) {
         if number < 0 { append(0x2d) }
         append(decimal: UInt64(number.magnitude))

@@ -1,5 +1,6 @@
 /// Immutable bytes: a range of a chunk, kept alive by reference. Copying one copies no bytes.
 public struct ByteSlice: Sendable {
+    /// The memory it stands in, kept alive by it.
     public let chunk: Chunk
     @usableFromInline let start: UInt32
     @usableFromInline let length: UInt32
@@ -36,9 +37,11 @@ public struct ByteSlice: Sendable {
     /// No bytes, in a chunk that all share.
     public static let empty = ByteSlice(Chunk(capacity: 0), 0..<0)
 
+    /// Bytes.
     @inlinable public var count: Int { Int(length) }
     @inlinable public var isEmpty: Bool { length == 0 }
 
+    /// The bytes; valid as long as the slice is.
     @inlinable
     public var span: Span<UInt8> {
         @_lifetime(borrow self)

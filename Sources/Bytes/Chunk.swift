@@ -8,6 +8,7 @@ public struct Chunk: @unchecked Sendable {
     /// Bytes that fit in. Fixed at creation.
     public let capacity: Int
 
+    /// - Parameter capacity: bytes. They are not accounted for: whoever makes a chunk reserves for it (`MemoryBudget`).
     public init(capacity: Int) {
         self.capacity = capacity
         memory = ManagedBuffer<Void, UInt8>.create(minimumCapacity: capacity) { _ in }

@@ -16,6 +16,7 @@ public import Synchronization
 /// reader has passed, so that its writer must pause while the slowest reader is a window behind; it cannot be
 /// joined once its beginning is gone.
 public final class GrowingBody: Sendable {
+    /// Whether more may come, and how it ended.
     public enum Phase: Sendable, Equatable { case open, complete, failed }
 
     /// What an append asks of the writer.
@@ -83,6 +84,7 @@ public final class GrowingBody: Sendable {
 
     /// The size of the first piece when the length is not known, and of all later ones.
     package static let firstPieceSize = 16 * 1024
+    /// See `firstPieceSize`.
     package static let laterPieceSize = 64 * 1024
     /// Only full pieces are given up, so up to one piece stays when all is read. The mark at which a paused writer
     /// goes on, half of the window, must not be below that, or it would wait for ever.
@@ -245,6 +247,7 @@ public final class GrowingBody: Sendable {
 
     // MARK: - How it stands
 
+    /// How it stands at this moment. Any thread.
     public var phase: Phase { sealed.load(ordering: .acquiring) ? .complete : state.withLock { $0.phase } }
     /// Bytes arrived so far.
     public var length: Int { completeLength ?? state.withLock { $0.length } }

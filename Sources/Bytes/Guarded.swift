@@ -9,6 +9,7 @@ public struct Guarded<State>: ~Copyable, Sendable {
     @usableFromInline let mutex: Mutex<State>
     @usableFromInline let order = Atomic<UInt8>(0)
 
+    /// - Parameter state: what the lock protects from now on.
     @inlinable
     public init(_ state: consuming sending State) { mutex = Mutex(state) }
 

@@ -6,6 +6,7 @@ public struct KeyedHash: Sendable {
     @usableFromInline let k0: UInt64
     @usableFromInline let k1: UInt64
 
+    /// - Parameters: both halves of the secret key; random, the same for the life of the process.
     public init(k0: UInt64, k1: UInt64) {
         self.k0 = k0
         self.k1 = k1
@@ -16,6 +17,7 @@ public struct KeyedHash: Sendable {
         KeyedHash(k0: .random(in: .min ... .max), k1: .random(in: .min ... .max))
     }
 
+    /// The hash of `bytes` under the key. Any thread; allocates nothing.
     @inlinable
     public func hash(_ bytes: Span<UInt8>) -> UInt64 {
         var v0 = k0 ^ 0x736f_6d65_7073_6575

@@ -25,6 +25,7 @@ public final class MemoryBudget: Sendable {
         }
     }
 
+    /// Gives back what was reserved.
     public func release(_ bytes: Int) {
         held.subtract(bytes, ordering: .relaxed)
     }

@@ -4,6 +4,7 @@ open class AsyncOperation<Value: Sendable>: CoalescibleOperation<Value> {
     private nonisolated let work: @Sendable () async throws -> Value
     private nonisolated let task = Protected<Task<Void, Never>?>(nil)
 
+    /// - Parameter work: what it does; its task is cancelled with the operation.
     public nonisolated init(
         identifier: any Hashable & Sendable, work: @escaping @Sendable () async throws -> Value
     ) {

@@ -23,6 +23,7 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
     /// The operation that executes for this one.
     @usableFromInline nonisolated let source = Protected<OperationSource?>(nil)
 
+    /// - Parameter identifier: operations of one class with equal ones coalesce.
     @inlinable
     public nonisolated init(identifier: (any Hashable & Sendable)? = nil) {
         given = identifier

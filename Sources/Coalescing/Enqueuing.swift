@@ -17,6 +17,7 @@ public enum Enqueued<Op: Sendable, Found: Sendable>: Sendable {
         }
     }
 
+    /// Of the waiter, to leave with; `nil` where it does not wait.
     public var token: WaiterToken? {
         switch self {
         case .joined(_, let token, _), .started(_, let token): token

@@ -8,6 +8,7 @@ public struct OperationObserver: Sendable {
         public let rawValue: UInt8
         public init(rawValue: UInt8) { self.rawValue = rawValue }
 
+        /// The phases by themselves.
         public static let ready = Phases(.ready)
         public static let executing = Phases(.executing)
         public static let finished = Phases(.finished)
@@ -21,6 +22,7 @@ public struct OperationObserver: Sendable {
 
     /// What is told.
     public struct Notice: Sendable {
+        /// Whose phase it is, and which it has reached.
         public let operation: Operation
         public let phase: OperationPhase
         /// The error it ended with; nil before the end and for success.
@@ -31,6 +33,9 @@ public struct OperationObserver: Sendable {
     let queue: (any CallbackQueue)?
     let notify: @Sendable (Notice) -> Void
 
+    /// - Parameters:
+    ///   - phases: which are told of.
+    ///   - queue: where `notify` is called; `nil`: by whichever thread brings the phase about, so it must not block.
     public init(
         of phases: Phases = .all, on queue: (any CallbackQueue)? = nil, notify: @escaping @Sendable (Notice) -> Void
     ) {

@@ -70,6 +70,7 @@ open class Operation {
 
     // MARK: For everybody
 
+    /// Where it stands at this moment. Any thread.
     public nonisolated final var phase: OperationPhase { state.withLock { $0.lifecycle.visiblePhase } }
 
     /// True once the outcome stands. A long computation inside `execute()` looks here to learn that it was cancelled.

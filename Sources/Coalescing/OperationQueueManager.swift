@@ -43,6 +43,7 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
     @usableFromInline let gate: OperationGate
     @usableFromInline let observers: [OperationObserver]
 
+    /// Nothing is in flight yet. Meant to be injected, never to be a global.
     public init(settings: Settings = Settings()) {
         let bits = (max(1, settings.shards) - 1).bitWidth - (max(1, settings.shards) - 1).leadingZeroBitCount
         shards = (0..<(1 << min(bits, 16))).map { _ in Shard() }
@@ -83,6 +84,7 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
         gate.read { $0.members }
     }
 
+    /// How it stands, and what it has counted. Takes each shard's lock in turn. Any thread.
     public var snapshot: OperationQueueSnapshot {
         var snapshot = OperationQueueSnapshot()
         for shard in shards { snapshot.add(shard.counters) }
@@ -104,6 +106,7 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
         gate.change { $0.isPaused = true }
     }
 
+    /// Begins what has queued up since `pause`. Any thread.
     public func resume() {
         gate.beginNext { $0.isPaused = false }
     }

@@ -15,6 +15,7 @@ public struct OperationTask<Op: Operation>: Sendable {
         let operation: @Sendable () -> Operation?
     }
 
+    /// - Parameter make: gives a new operation with each call, since an operation runs once.
     public init(_ make: @escaping @Sendable () -> Op) {
         makeAlone = make
     }

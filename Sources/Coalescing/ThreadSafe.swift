@@ -19,5 +19,6 @@
 /// but then a stored `var` is no longer caught.
 @globalActor
 public actor ThreadSafe {
+    /// Asked for by `@globalActor`; nothing runs on it.
     public static let shared = ThreadSafe()
 }

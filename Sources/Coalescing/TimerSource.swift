@@ -14,8 +14,10 @@ public struct TaskTimers: TimerSource {
 
     public init() {}
 
+    /// Since it was made, on a clock that never steps.
     public var now: Duration { start.duration(to: .now) }
 
+    /// Calls `fire` on a task of its own, not before `delay`.
     public func schedule(after delay: Duration, _ fire: @escaping @Sendable () -> Void) {
         Task {
             try? await Task.sleep(for: delay)

@@ -22,5 +22,6 @@ public enum Configuration {
 
 /// All that is wrong in one file; never empty.
 public struct Mistakes: Error, Equatable, Sendable {
+    /// In the order of the file; at least one.
     public let all: [Mistake]
 }

@@ -1,5 +1,6 @@
 /// A place in a configuration file, as editors count: from 1, columns in Unicode scalars.
 public struct Position: Hashable, Comparable, Sendable {
+    /// Both from 1.
     public var line: Int
     public var column: Int
 

@@ -76,5 +76,6 @@ public struct ScalarSyntax<Value: Sendable>: Sendable {
 
 /// What is wrong with a single value, and what to write instead.
 public struct ValueMistake: Error, Equatable, Sendable, CustomStringConvertible {
+    /// One sentence without the name of the key.
     public let description: String
 }

@@ -17,6 +17,7 @@ open class DeadlineTarget {
 /// it. Ticks are counted off the clock, so lateness does not add up. An armed deadline keeps its target alive. The timer
 /// only runs while something is armed.
 public final class DeadlineWheel {
+    /// How coarse it is, and how large.
     public enum Settings {
         /// 100 ms, in nanoseconds: timeouts are given in seconds, and ten wake-ups a second cost nothing.
         public static let tick: Int64 = 100_000_000

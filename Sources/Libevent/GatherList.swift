@@ -14,6 +14,7 @@ internal import Glibc
     /// Bytes of all pieces.
     public private(set) var byteCount = 0
 
+    /// An empty list with room for `capacity` pieces.
     public init() {
         unsafe vectors = .allocate(capacity: Self.capacity + 1)
         pieces.reserveCapacity(Self.capacity)
@@ -21,6 +22,7 @@ internal import Glibc
 
     deinit { unsafe vectors.deallocate() }
 
+    /// Pieces.
     public var count: Int { pieces.count }
     public var isEmpty: Bool { pieces.isEmpty }
     public var isFull: Bool { pieces.count == Self.capacity }
@@ -38,6 +40,7 @@ internal import Glibc
         }
     }
 
+    /// Lets go of the pieces; the memory for the next ones stays.
     public func removeAll() {
         pieces.removeAll(keepingCapacity: true)
         byteCount = 0

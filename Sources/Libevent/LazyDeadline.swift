@@ -3,6 +3,7 @@
 /// Moving it later only notes the time; the wheel finds out when the old time comes. So activity costs two stores.
 /// `Kind` says what is waited for.
 public struct LazyDeadline<Kind> {
+    /// What it means that the wheel called.
     public enum Reached {
         case due(Kind)
         /// Not yet: arm again for this time (nanoseconds like `EventLoop.now`).

@@ -2,6 +2,7 @@ internal import Glibc
 
 /// Why an address cannot be listened on.
 public struct ListenError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What an operator can do something about. The raw values are for logs.
     public enum Reason: String, Sendable {
         case addressInUse = "address_in_use"
         case noPermission = "no_permission"
@@ -10,10 +11,12 @@ public struct ListenError: Error, Hashable, Sendable, CustomStringConvertible {
         case other
     }
 
+    /// That was to be listened on.
     public let address: SocketAddress
     /// The call that failed, with its `errno`.
     public let cause: SystemError
 
+    /// The cause, in the words above.
     public var reason: Reason {
         switch cause.code {
         case EADDRINUSE: .addressInUse

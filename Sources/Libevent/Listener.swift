@@ -7,8 +7,10 @@ internal import Glibc
 /// queue meanwhile. (Keeping a spare descriptor to accept and turn away with would need it on every loop, and two loops
 /// would take it from each other; a limit on connections below the descriptor limit answers 503 before it comes to that.)
 @safe public final class Listener {
+    /// Called on the listener's loop for every connection; it owns the descriptor from then on.
     public typealias Accept = (_ connection: consuming Descriptor, _ peer: SocketAddress) -> Void
 
+    /// How it listens.
     public struct Settings: Sendable {
         /// Connections the kernel queues; it takes at most `net.core.somaxconn`, 4096 by default.
         public var backlog: Int32 = 4096
@@ -99,6 +101,7 @@ internal import Glibc
         stopWatching()
     }
 
+    /// Accepts again after `pause`. On its loop.
     public func resume() {
         guard isPaused, descriptor >= 0 else { return }
         isPaused = false

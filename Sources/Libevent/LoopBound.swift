@@ -19,6 +19,7 @@ public struct LoopBound<Value>: @unchecked Sendable {
         home = LoopHome(LoopBox(value), isBoxed: true, handle: loop.handle)
     }
 
+    /// Of the loop that the value lives on. Any thread.
     @inlinable public var handle: LoopHandle { home.handle }
 
     /// On the loop's thread; anywhere else this is a bug, and stops the program.

@@ -9,6 +9,7 @@ internal import Synchronization
 /// jobs it holds. The mailbox has no bound of its own: whoever posts keeps to one outstanding post per thing
 /// (a notice per body, a completion per waiter), and so the sum is bounded by what is bounded elsewhere.
 public final class LoopHandle: Sendable {
+    /// What another thread has the loop do. It runs on the loop's thread and must not block.
     public typealias Job = @Sendable () -> Void
 
     /// open ─beginClosing→ closing ─takeLastBatch→ closed

@@ -8,6 +8,7 @@ internal import Synchronization
 /// returns. Then the loop is finished and the thread ends. All signals are blocked on the thread, so that they reach
 /// the one thread that watches for them.
 public final class LoopThread: Sendable {
+    /// The way into its loop. Any thread.
     public let handle: LoopHandle
     /// `nil` once joined.
     private let thread: Mutex<pthread_t?>

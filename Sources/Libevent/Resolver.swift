@@ -7,12 +7,14 @@ internal import Glibc
 /// `resolv.conf` the server is 127.0.0.1:53, as in resolver(5). evdns asks over UDP and does not tell how long an answer
 /// holds, so nothing is kept here: whoever caches decides for how long.
 @safe public final class Resolver {
+    /// Which addresses are wanted.
     public enum Family: Sendable {
         case ipv4, ipv6
         /// Both; IPv4 addresses come first.
         case any
     }
 
+    /// The system's files, which tests replace.
     public struct Settings: Sendable {
         /// The longest a look-up takes, whatever `resolv.conf` says; in nanoseconds.
         public var timeout: Int64 = 5_000_000_000
@@ -21,12 +23,15 @@ internal import Glibc
         public init() {}
     }
 
+    /// The addresses of a name, in the order to try them: at least one.
     public typealias Answer = Result<[SocketAddress], ResolveError>
 
+    /// On which it is used and answers.
     public let loop: EventLoop
     private let settings: Settings
     private let servers: NameServers
 
+    /// Reads the files of `settings`: once, and blocking, so before the loop runs.
     public init(on loop: EventLoop, settings: Settings = Settings()) throws(SystemError) {
         self.loop = loop
         self.settings = settings

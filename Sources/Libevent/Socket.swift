@@ -7,6 +7,7 @@ internal import Glibc
 /// from inside a call made here, and after `close` none comes any more. Closing inside a callback is fine: the object
 /// lives until the callback returns. A watch costs memory only while it is armed.
 @safe open class Socket: DeadlineTarget {
+    /// On which all of its methods are called, and which calls its own.
     public let loop: EventLoop
     /// -1 once closed.
     var descriptor: Int32
@@ -40,6 +41,7 @@ internal import Glibc
 
     deinit { releaseDescriptor() }
 
+    /// Whether the descriptor is given back.
     public final var isClosed: Bool { descriptor < 0 }
 
     // MARK: For subclasses
@@ -58,6 +60,7 @@ internal import Glibc
 
     // MARK: Watching
 
+    /// Whether it is told of bytes to read.
     public final var isReading: Bool { readWatch != nil }
 
     /// `readable()` is called from now on whenever bytes, or the end of the stream, wait to be read; again as long as they are left there. Does
@@ -141,10 +144,12 @@ internal import Glibc
 
     // MARK: Addresses
 
+    /// Our end's address. Asks the kernel.
     public final func localAddress() throws(SystemError) -> SocketAddress {
         try unsafe SocketAddress.asking(.getsockname, descriptor) { unsafe getsockname($0, $1, $2) }
     }
 
+    /// The other end's address. Asks the kernel; fails once the peer has gone.
     public final func peerAddress() throws(SystemError) -> SocketAddress {
         try unsafe SocketAddress.asking(.getpeername, descriptor) { unsafe getpeername($0, $1, $2) }
     }

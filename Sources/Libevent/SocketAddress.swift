@@ -11,6 +11,7 @@ public enum SocketAddress: Hashable, Sendable {
     /// The longest path the kernel takes, in bytes (`sun_path` less its terminating zero).
     public static let longestPath = 107
 
+    /// `nil` for a Unix socket.
     public var port: UInt16? {
         switch self {
         case .ipv4(_, let port), .ipv6(_, let port, _): port
@@ -54,11 +55,14 @@ public struct IPv4Address: Hashable, Sendable, CustomStringConvertible {
     /// The first written byte is the most significant.
     public let bits: UInt32
 
+    /// - Parameter bits: in the order of the host.
     public init(bits: UInt32) { self.bits = bits }
+    /// Its four numbers as they are written.
     public init(_ a: UInt8, _ b: UInt8, _ c: UInt8, _ d: UInt8) {
         bits = UInt32(a) << 24 | UInt32(b) << 16 | UInt32(c) << 8 | UInt32(d)
     }
 
+    /// All of this machine's, and the one nobody else reaches.
     public static let any = IPv4Address(bits: 0)
     public static let loopback = IPv4Address(127, 0, 0, 1)
 
@@ -74,6 +78,7 @@ public struct IPv4Address: Hashable, Sendable, CustomStringConvertible {
 
 /// Sixteen bytes in network order.
 public struct IPv6Address: Hashable, Sendable, CustomStringConvertible {
+    /// Its halves in the order of the host.
     public let high: UInt64
     public let low: UInt64
 
@@ -82,6 +87,7 @@ public struct IPv6Address: Hashable, Sendable, CustomStringConvertible {
         self.low = low
     }
 
+    /// All of this machine's, and the one nobody else reaches.
     public static let any = IPv6Address(high: 0, low: 0)
     public static let loopback = IPv6Address(high: 0, low: 1)
 

@@ -13,6 +13,7 @@ public enum WriteResult: Sendable, Equatable {
 /// Writing straight to the kernel: one system call each, nothing kept. On the loop's thread, while the socket is open.
 /// A peer that went away is a result like any other: no signal is raised.
 extension Socket {
+    /// Writes what the kernel takes now. On the socket's loop; never waits.
     public final func write(_ bytes: Span<UInt8>) -> WriteResult {
         unsafe bytes.withUnsafeBytes { bytes in
             let count = retryingInterrupted {

@@ -9,10 +9,12 @@ public enum SystemCall: String, Sendable {
 
 /// A failed call and its `errno`.
 public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// Which system call failed.
     public let call: SystemCall
     /// The `errno` the call left.
     public let code: Int32
 
+    /// - Parameter code: an `errno`.
     public init(_ call: SystemCall, code: Int32) {
         self.call = call
         self.code = code
@@ -30,6 +32,7 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
 
     public var description: String { "\(call.rawValue): \(message)" }
 
+    /// Nobody listens there.
     public var isRefused: Bool { code == ECONNREFUSED }
 }
 

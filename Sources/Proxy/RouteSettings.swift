@@ -20,5 +20,6 @@ public struct RouteSettings: Sendable, Equatable {
     /// What makes two requests the same, beyond method, scheme, host and path.
     public var key = KeyPolicy()
 
+    /// Everything else as for all.
     public init(upstream: String) { self.upstream = upstream }
 }

@@ -13,6 +13,7 @@ public struct UnshareableMarker: Sendable, Equatable {
         self.reason = reason
     }
 
+    /// Whether it counts still.
     public func holds(at now: Moment) -> Bool { now.monotonic < until }
 }
 
@@ -108,6 +109,7 @@ public struct CachedResource: Sendable {
 
     // MARK: - Variants, the latest `Date` first
 
+    /// Whole variants; parts are not among them.
     public var count: Int {
         switch form {
         case .only: 1

@@ -29,7 +29,9 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
         let index: UInt32
     }
 
+    /// What was given up.
     public struct Eviction {
+        /// What stood there, and the hash it was inserted with.
         public let candidate: Candidate
         public let hash: UInt64
         /// Where it stood. Free for the next `insert`.
@@ -85,14 +87,18 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
     private var main = Queue()
     private var ghost = GhostQueue()
 
+    /// - Parameter smallPercent: share of all bytes that probation may hold before it is evicted from first.
     public init(smallPercent: Int) { self.smallPercent = smallPercent }
 
+    /// Candidates in both queues.
     public var count: Int { small.count + main.count }
+    /// Sum of their sizes, of all and of those in probation.
     public var bytes: Int { small.bytes + main.bytes }
     public var smallBytes: Int { small.bytes }
     /// Bytes the ghost queue takes.
     public var ghostMemory: Int { ghost.memory }
 
+    /// Where the candidate stands now.
     public func queue(of slot: Slot) -> EvictionQueue { nodes[Int(slot.index)].queue }
 
     /// A new candidate: into probation, or straight into the main queue when it was evicted from probation lately.
@@ -123,6 +129,7 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
         nodes[index].candidate = candidate
     }
 
+    /// Takes a candidate out; its slot may be given to another.
     public mutating func remove(_ slot: Slot) {
         unlink(slot.index)
         release(slot.index)
@@ -134,6 +141,7 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
         return evictFromMain() ?? evictFromSmall()
     }
 
+    /// Forgets all candidates, and whom it evicted lately.
     public mutating func removeAll() {
         nodes = []
         free = Self.none

@@ -64,6 +64,7 @@ public final class SearchVariations: Sendable {
     private let paths = Atomic<Int>(0)
     private let numbers = Atomic<UInt64>(0)
 
+    /// - Parameter hash: under the process's secret key, so that nobody can choose paths that collide.
     public init(hash: KeyedHash) { self.hash = hash }
 
     /// Whether anything was taught that is not forgotten.

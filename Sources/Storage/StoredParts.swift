@@ -8,6 +8,7 @@ public import HTTPSemantics
 /// ├─────────▉▉▉▉▉▉▉──────────────▉▉▉▉▉▉░░░░░░░░░──────────┤
 /// ```
 public final class StoredParts: Sendable {
+    /// Bytes without a gap.
     public struct Run: Sendable {
         /// Where in the representation its bytes stand.
         public let range: Range<Int>
@@ -28,12 +29,17 @@ public final class StoredParts: Sendable {
     /// Of the whole representation; `nil` while nobody has told.
     public let length: Int?
 
+    /// - Parameters:
+    ///   - runs: in order, none overlapping.
+    ///   - length: of the whole in bytes, if it is known.
     public init(_ runs: [Run], length: Int?) {
         self.runs = runs
         self.length = length
     }
 
+    /// Which bytes are there.
     public var content: PartialContent { PartialContent(runs.map(\.range), of: length) }
+    /// Whether they are the whole.
     public var isComplete: Bool { content.isComplete }
     /// Bytes of memory of the bodies.
     public var retained: Int { GrowingBody.retained(by: runs.map(\.body)) }

@@ -24,6 +24,7 @@ public final class StoredResponse: Sendable, EvictionCandidate {
         case packed(PackedResponse)
     }
 
+    /// What the rules go by.
     public let facts: ResponseFacts
     private let form: Form
     /// Where it stands in the eviction queues, if it is all there is of its resource: see `CachedResource`. Only read and written under
@@ -60,6 +61,7 @@ public final class StoredResponse: Sendable, EvictionCandidate {
         return StoredResponse(packed, facts: facts, frequency: frequency)
     }
 
+    /// Of the response; 200 where it stands for parts.
     public var status: Status { facts.status }
 
     // MARK: - The head
@@ -223,5 +225,6 @@ public final class StoredResponse: Sendable, EvictionCandidate {
         if count < 3 { uses.store(count + 1, ordering: .relaxed) }
     }
 
+    /// - Parameter frequency: 0 to 3.
     public func setFrequency(_ frequency: UInt8) { uses.store(frequency, ordering: .relaxed) }
 }

@@ -18,6 +18,7 @@ public struct AccessLogWriter<Sink: LogSink & ~Copyable>: ~Copyable {
         public internal(set) var failure: Int32?
     }
 
+    /// How many lines were written and lost. Any thread.
     public let status: AccessLogStatus
     private let rings: [LogRing]
     private var sink: Sink
@@ -30,6 +31,9 @@ public struct AccessLogWriter<Sink: LogSink & ~Copyable>: ~Copyable {
     /// The sink's last byte was in the middle of a line: the next write must not continue it, so `output` begins with its end.
     private var isLineTorn = false
 
+    /// - Parameters:
+    ///   - rings: one for each loop; each batch takes from all of them.
+    ///   - sink: where lines go; it may block, so the writer needs a thread of its own.
     public init(rings: [LogRing], format: LogFormat, sink: consuming Sink, status: AccessLogStatus = AccessLogStatus()) {
         self.rings = rings
         self.status = status

@@ -68,6 +68,7 @@ public struct LatencySnapshot: Sendable {
 
     public init() {}
 
+    /// What was recorded of `measure` for requests of that class.
     public subscript(measure: LatencyMeasure, latencyClass: LatencyClass) -> LatencyDistribution {
         distributions[Self.index(measure, latencyClass)]
     }
@@ -99,6 +100,7 @@ public struct LatencyDistribution: Sendable {
 
     public init() {}
 
+    /// Requests recorded.
     public var count: UInt64 { histogram.totalCount }
 
     /// How many took at most `nanoseconds`, give or take the histogram's resolution at that point.

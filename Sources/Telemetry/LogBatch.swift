@@ -32,6 +32,7 @@ public struct LogBatch: Sendable {
         texts.reserveCapacity(capacity)
     }
 
+    /// Lines in it.
     public var count: Int { entries.count }
     public var isEmpty: Bool { entries.isEmpty }
     /// Bytes taken, out of `capacity`.

@@ -38,6 +38,7 @@ public struct CounterValues: Sendable {
         for loop in loops { add(loop.read()) }
     }
 
+    /// The counter's value when this was read.
     public subscript(counter: Counter) -> UInt64 { slots[counter.slot] }
 
     /// Adds another loop's values.

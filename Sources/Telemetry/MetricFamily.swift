@@ -1,5 +1,6 @@
 /// One metric with all its samples, on its way to the metrics page. Made at the scrape, never on the hot path.
 public struct MetricFamily: Sendable {
+    /// The types of Prometheus that we have.
     public enum Kind: UInt8, PublicName {
         case counter, gauge, histogram
 
@@ -18,6 +19,7 @@ public struct MetricFamily: Sendable {
     public let kind: Kind
     public let samples: [MetricSample]
 
+    /// - Parameter name: without prefix and suffix, which the page adds.
     public init(_ name: String, _ help: String, _ kind: Kind, _ samples: [MetricSample]) {
         self.name = name
         self.help = help
@@ -25,18 +27,22 @@ public struct MetricFamily: Sendable {
         self.samples = samples
     }
 
+    /// Something that only grows, by labels.
     public static func counter(_ name: String, _ help: String, _ samples: [MetricSample]) -> MetricFamily {
         MetricFamily(name, help, .counter, samples)
     }
 
+    /// Something that only grows.
     public static func counter(_ name: String, _ help: String, _ value: UInt64) -> MetricFamily {
         counter(name, help, [MetricSample([], .whole(value))])
     }
 
+    /// Something that goes up and down, by labels.
     public static func gauge(_ name: String, _ help: String, _ samples: [MetricSample]) -> MetricFamily {
         MetricFamily(name, help, .gauge, samples)
     }
 
+    /// Something that goes up and down.
     public static func gauge(_ name: String, _ help: String, _ value: UInt64) -> MetricFamily {
         gauge(name, help, [MetricSample([], .whole(value))])
     }
@@ -44,6 +50,7 @@ public struct MetricFamily: Sendable {
 
 /// One value of a family.
 public struct MetricSample: Sendable {
+    /// A number as it is written on the page.
     public enum Value: Sendable {
         case whole(UInt64)
         case number(Double)
@@ -52,9 +59,11 @@ public struct MetricSample: Sendable {
         case distribution(LatencyDistribution)
     }
 
+    /// What tells it from the family's other samples; may be empty.
     public let labels: [MetricLabel]
     public let value: Value
 
+    /// - Parameter labels: in the order of the page.
     public init(_ labels: [(name: String, value: String)], _ value: Value) {
         self.labels = labels.map(MetricLabel.init)
         self.value = value
@@ -63,6 +72,7 @@ public struct MetricSample: Sendable {
 
 /// A label: its name is ours, its value may be anything.
 public struct MetricLabel: Sendable, Equatable {
+    /// Both as they are; the page escapes the value.
     public let name: String
     public let value: String
 

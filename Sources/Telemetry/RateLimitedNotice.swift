@@ -3,6 +3,7 @@
 ///
 /// `Kind` must be a closed enum without payloads from outside: there is one entry for each value ever seen.
 public struct RateLimitedNotice<Kind: Hashable & Sendable>: Sendable {
+    /// What to do about one more.
     public enum Decision: Sendable, Equatable {
         /// Write it. If `suppressed` is not 0, say first that so many similar ones were not written.
         case write(suppressed: UInt64)

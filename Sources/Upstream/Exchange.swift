@@ -16,6 +16,7 @@ import Telemetry
 public final class Exchange {
     enum State { case new, resolving, connecting, exchanging, ended }
 
+    /// What is sent.
     public let request: UpstreamRequest
     /// The server asked last.
     public private(set) var server: UpstreamServer?
@@ -34,6 +35,7 @@ public final class Exchange {
     private var serversLeft: Int
     private var mayRetryDead: Bool
 
+    /// On the loop of `pool`. Nothing happens before `start`.
     public init(_ request: UpstreamRequest, pool: UpstreamPool, handler: any ExchangeHandler) {
         self.request = request
         self.pool = pool

@@ -32,7 +32,9 @@ public protocol ExchangeHandler: AnyObject {
 
 /// A response head where it stands in the connection's buffer; gone after the call.
 public struct ReceivedHead: ~Escapable {
+    /// Status, framing and what concerns the connection.
     public let head: ResponseHead
+    /// The fields, in the same bytes.
     public let fields: FieldView
 
     @_lifetime(copy fields)

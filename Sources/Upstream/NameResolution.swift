@@ -20,6 +20,7 @@ public final class NameResolution: Sendable {
     /// Bounded by the number of servers in the configuration.
     private let known = Guarded<[UpstreamServer: Known]>([:])
 
+    /// Knows no name yet. One for all loops.
     public init() {
         inFlight = OperationQueueManager()
     }

@@ -35,6 +35,7 @@ public struct UpstreamSettings: Sendable, Equatable {
     /// Bytes of a response head, twice what we take from clients: origins are trusted more.
     public var maxHeadSize = 64 << 10
 
+    /// - Parameter servers: at least one.
     public init(name: String, servers: [UpstreamServer]) {
         self.name = name
         self.servers = servers

@@ -7,8 +7,11 @@ public import Telemetry
 /// Confined to its loop. Idle connections are used last in, first out: the one used latest is the least likely to be dead,
 /// and a surplus grows old and closes.
 public final class UpstreamPool {
+    /// Of the origin.
     public let settings: UpstreamSettings
+    /// On which everything of it happens.
     public let loop: EventLoop
+    /// Where its connections and failures are counted: those of the loop.
     public let metrics: LoopMetrics
     let buffers: BufferStock
     private let names: NameResolution
@@ -16,6 +19,7 @@ public final class UpstreamPool {
     var balance: ServerBalance
     private var idle: [[UpstreamConnection]]
 
+    /// - Parameters: `resolver`, `buffers` and `metrics` are the loop's, `names` is shared by all loops.
     public init(
         _ settings: UpstreamSettings, on loop: EventLoop, resolver: Resolver, names: NameResolution,
         buffers: BufferStock, metrics: LoopMetrics

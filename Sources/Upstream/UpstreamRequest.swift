@@ -12,6 +12,7 @@ public struct UpstreamRequest: Sendable {
         case chunked
     }
 
+    /// Tells what kind of response to expect, and whether it may be sent twice.
     public let method: Method
     /// Request line, fields and the empty line.
     public let head: ByteSlice

@@ -4,6 +4,7 @@ public import Bytes
 public enum ForwardReason: UInt8, Sendable, CaseIterable {
     case bypass, method, uriMiss, varyMiss, miss, request, stale, partial
 
+    /// The name in the field.
     public var token: StaticString {
         switch self {
         case .bypass: "bypass"
@@ -28,11 +29,13 @@ public enum ForwardReason: UInt8, Sendable, CaseIterable {
 
 /// How one request was handled, for `Cache-Status` (RFC 9211). Parameters that do not apply stay `nil`.
 public struct CacheStatus: Sendable, Equatable {
+    /// Answered here, or by the next hop (RFC 9211 §2.1, §2.2).
     public enum Handling: Sendable, Equatable {
         case hit
         case forwarded(ForwardReason)
     }
 
+    /// What kind of answer it was.
     public var handling: Handling
     /// The status of the next hop's answer, where it is not the one sent on.
     public var forwardStatus: Status?

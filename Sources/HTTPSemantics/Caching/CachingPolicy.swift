@@ -35,6 +35,7 @@ public struct CachingPolicy: Sendable, Equatable {
     /// origins pair it with `stale-while-revalidate` all the same; turned off, their wish is honoured.
     public var sharedMaxAgeForbidsStale = true
 
+    /// What becomes of responses with `Set-Cookie`.
     public var setCookie: SetCookieRule = .whenPublic
     /// A 5xx or a failed connection answers all who already wait for it, instead of one upstream attempt each: an origin in trouble gets no
     /// crowd on top.
@@ -54,6 +55,7 @@ public struct CachingPolicy: Sendable, Equatable {
     /// origins whose clock is wrong.
     public var trustsDate = true
 
+    /// Which directives of clients count for nothing.
     public var ignoredRequestDirectives: RequestDirectivePolicy = .honoursAll
 
     public init() {}

@@ -5,6 +5,7 @@ public import Bytes
 ///
 /// Only the key changes; the origin is asked for what the client sent.
 public struct KeyPolicy: Sendable, Equatable {
+    /// What of a query belongs to the key.
     public enum Query: Sendable, Equatable {
         case asSent
         case dropped
@@ -14,6 +15,7 @@ public struct KeyPolicy: Sendable, Equatable {
         case dropping([ByteSlice])
     }
 
+    /// All of it by default: nobody else knows what matters to the origin.
     public var query: Query = .asSent
     /// Parameters in order of their names; equal names keep theirs.
     public var sortsQuery = false

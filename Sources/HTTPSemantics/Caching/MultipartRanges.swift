@@ -2,7 +2,9 @@ public import Bytes
 
 /// The frame of a `multipart/byteranges` body (RFC 9110 §14.6): a head before each part and an end behind the last.
 public struct MultipartRanges: Sendable {
+    /// Offsets in the whole, in the order in which they are sent.
     public let ranges: [Range<Int>]
+    /// Bytes of the whole representation.
     public let length: Int
     private let boundary: ByteSlice
     private let contentType: ByteSlice?

@@ -13,7 +13,9 @@ public struct NoVarySearch: Sendable, Hashable {
         case only([QueryParameterName])
     }
 
+    /// Which parameters make a difference.
     public let parameters: Parameters
+    /// Whether the order of different parameters does.
     public let orderMatters: Bool
 
     /// The config under which queries are compared byte by byte.

@@ -4,10 +4,14 @@ import Bytes
 ///
 /// The ranges are half open, sorted and apart from each other.
 public struct PartialContent: Sendable, Equatable {
+    /// Half open, in order, with a gap between any two.
     public private(set) var ranges: [Range<Int>]
     /// Of the whole representation; `nil` while no part has told.
     public private(set) var length: Int?
 
+    /// - Parameters:
+    ///   - range: offsets of the bytes that are there.
+    ///   - length: of the whole in bytes, if it is known.
     public init(_ range: Range<Int>, of length: Int?) {
         ranges = range.isEmpty ? [] : [range]
         self.length = length

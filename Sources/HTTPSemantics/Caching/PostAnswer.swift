@@ -3,6 +3,9 @@ import Bytes
 /// Whether the answer to POST may be stored for GET: its `Content-Location` is the request's own target (RFC 9110
 /// §9.3.3). Its lifetime must be explicit besides; see `storability`.
 public enum PostAnswer {
+    /// - Parameters:
+    ///   - fields: of the response.
+    ///   - target: of the request.
     public static func isForTarget(_ fields: FieldView, target: TargetURI) -> Bool {
         guard fields.count(of: .contentLocation) == 1, let line = fields.firstIndex(of: .contentLocation) else { return false }
         return target.sameOriginTarget(of: fields.value(at: line)) == target.pathAndQuery

@@ -24,6 +24,7 @@ public enum RangeSelection: Sendable, Equatable {
 
 /// The `Range` of a GET request (RFC 9110 §14.2).
 public struct RangeRequest: Sendable, Equatable {
+    /// The ranges in the order asked for; at least one.
     public let specs: [ByteRangeSpec]
 
     /// More ranges than this in one request are ignored, all of them: what `14.2` calls a broken client or an attack.

@@ -14,6 +14,7 @@ public struct RequestDirectivePolicy: OptionSet, Sendable, Hashable {
     public static let ignoresMaxStale = Self(rawValue: 16)
     public static let ignoresOnlyIfCached = Self(rawValue: 32)
 
+    /// What RFC 9111 §5.2.1 asks for.
     public static let honoursAll: Self = []
     /// Nothing a client says reaches past a fresh stored response. `no-store` is a promise to the client, so it stays.
     public static let protectsOrigin: Self = [.ignoresNoCache, .ignoresMaxAge, .ignoresMinFresh]
@@ -23,6 +24,7 @@ public struct RequestDirectivePolicy: OptionSet, Sendable, Hashable {
 ///
 /// Limits hold the value that limits nothing when the directive is absent, so a hit only compares numbers.
 public struct RequestDirectives: Sendable, Equatable {
+    /// What is said without a number, or that one is said at all.
     public struct Flags: OptionSet, Sendable, Hashable {
         public let rawValue: UInt8
         @inlinable public init(rawValue: UInt8) { self.rawValue = rawValue }
@@ -37,6 +39,7 @@ public struct RequestDirectives: Sendable, Equatable {
         @inlinable public static var limitsAge: Self { Self(rawValue: 32) }
     }
 
+    /// Empty for almost every request.
     public var flags: Flags = []
     /// Seconds; the oldest response wanted. `UInt32.max` when the client does not say.
     public var maxAge: UInt32 = .max
@@ -60,6 +63,7 @@ public struct RequestDirectives: Sendable, Equatable {
         read(fields, policy)
     }
 
+    /// See `Flags`, and RFC 9111 §5.2.1 for what each of them asks for.
     @inlinable public var noCache: Bool { flags.contains(.noCache) }
     @inlinable public var noStore: Bool { flags.contains(.noStore) }
     @inlinable public var onlyIfCached: Bool { flags.contains(.onlyIfCached) }

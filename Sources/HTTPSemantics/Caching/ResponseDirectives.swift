@@ -5,6 +5,7 @@ import Bytes
 /// Where directives occur twice or contradict each other the more restrictive one holds; a lifetime that makes no
 /// sense makes the response stale. Sources: RFC 9111 §4.2.1, §5.2.2; RFC 5861; RFC 8246.
 public struct ResponseDirectives: Sendable, Equatable {
+    /// Directives without a number (RFC 9111 §5.2.2, RFC 8246).
     public struct Flags: OptionSet, Sendable, Hashable {
         public let rawValue: UInt16
         public init(rawValue: UInt16) { self.rawValue = rawValue }
@@ -24,6 +25,7 @@ public struct ResponseDirectives: Sendable, Equatable {
         public static let noTransform = Self(rawValue: 1 << 10)
     }
 
+    /// Those that are there.
     public var flags: Flags = []
     /// Seconds; 0 when the argument makes no sense.
     public var maxAge: UInt32?
@@ -40,6 +42,7 @@ public struct ResponseDirectives: Sendable, Equatable {
 
     public init() {}
 
+    /// Whether all of `flag` are there.
     public func contains(_ flag: Flags) -> Bool { flags.contains(flag) }
 
     /// Reads every `Cache-Control` line of a response.

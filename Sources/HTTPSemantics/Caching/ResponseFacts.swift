@@ -4,6 +4,7 @@ import Bytes
 ///
 /// A value without references, free to go to any thread. A hit compares two or three of its numbers.
 public struct ResponseFacts: Sendable, Equatable {
+    /// What is yes or no about a response: its directives as they apply here, and which fields it has.
     public struct Flags: OptionSet, Sendable, Hashable {
         public let rawValue: UInt32
         @inlinable public init(rawValue: UInt32) { self.rawValue = rawValue }
@@ -40,8 +41,10 @@ public struct ResponseFacts: Sendable, Equatable {
         @inlinable public static var isInvalidated: Self { Self(rawValue: 1 << 31) }
     }
 
+    /// Of the response; 200 for parts of a representation.
     public let status: Status
     public private(set) var flags: Flags
+    /// Who said how long it is fresh.
     public let lifetimeSource: LifetimeSource
     /// Seconds (RFC 9111 §4.2.1).
     public let lifetime: UInt32
@@ -127,6 +130,7 @@ public struct ResponseFacts: Sendable, Equatable {
         return flags
     }
 
+    /// Whether all of `flag` hold.
     @inlinable public func contains(_ flag: Flags) -> Bool { flags.contains(flag) }
 
     /// Whether there is anything a validation could be made with.

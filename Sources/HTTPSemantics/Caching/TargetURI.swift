@@ -2,6 +2,7 @@ public import Bytes
 
 /// The target URI of a request (RFC 9110 §7.1), against which references in its response are resolved.
 public struct TargetURI: Sendable {
+    /// Whether the scheme is https.
     public let isSecure: Bool
     /// As in `Host`.
     public let authority: ByteSlice

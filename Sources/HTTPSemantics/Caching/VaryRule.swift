@@ -47,7 +47,9 @@ public struct VaryRule: Sendable, Hashable {
         return false
     }
 
+    /// Whether it nominates nothing.
     public var isEmpty: Bool { nominees.isEmpty }
+    /// Fields that it nominates.
     public var count: Int { nominees.count }
 
     /// The nominated name at `index`, in small letters.

@@ -199,6 +199,7 @@ extension KnownField {
 }
 
 extension FieldSet {
+    /// The set of these.
     @inlinable
     public init(_ fields: KnownField...) {
         self = []

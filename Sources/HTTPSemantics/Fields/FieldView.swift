@@ -19,14 +19,17 @@ public struct FieldView: ~Escapable {
         self.present = present
     }
 
+    /// The name of the line at `index` as it was sent.
     @inlinable
     @_lifetime(copy self)
     public func name(at index: Int) -> Span<UInt8> { bytes.extracting(lines[index].name.range) }
 
+    /// The value of the line at `index`, without the white space around it.
     @inlinable
     @_lifetime(copy self)
     public func value(at index: Int) -> Span<UInt8> { bytes.extracting(lines[index].value.range) }
 
+    /// Whether there is a line of `field`. One bit test.
     @inlinable
     public func contains(_ field: KnownField) -> Bool { present.contains(field) }
 
@@ -65,8 +68,11 @@ public struct FieldView: ~Escapable {
 
 /// The fields of one message with the bytes they stand in: immutable, and free to go to any thread.
 public struct HeadBlock: Sendable {
+    /// The head; every range of `lines` counts from its first byte.
     public let bytes: ByteSlice
+    /// In the order of the message.
     public let lines: [FieldLine]
+    /// The known fields that occur at least once.
     public let present: FieldSet
 
     public init(bytes: ByteSlice, lines: [FieldLine], present: FieldSet) {
@@ -85,6 +91,7 @@ public struct HeadBlock: Sendable {
         present = view.present
     }
 
+    /// For the rules, which all take a view.
     @inlinable
     public var view: FieldView {
         @_lifetime(borrow self)

@@ -25,7 +25,9 @@ public enum KnownField: UInt8, Sendable, CaseIterable, BitwiseCopyable {
 public struct FieldSet: OptionSet, Sendable, Hashable {
     public let rawValue: UInt64
     @inlinable public init(rawValue: UInt64) { self.rawValue = rawValue }
+    /// The set of this one.
     @inlinable public init(_ field: KnownField) { rawValue = 1 << UInt64(field.rawValue) }
+    /// One bit test, without a temporary set.
     @inlinable public func contains(_ field: KnownField) -> Bool { rawValue & 1 << UInt64(field.rawValue) != 0 }
     @inlinable public mutating func insert(_ field: KnownField) { self = union(FieldSet(field)) }
 }

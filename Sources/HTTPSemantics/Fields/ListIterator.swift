@@ -14,6 +14,7 @@ public struct MemberIterator: ~Escapable {
     @usableFromInline let quoting: ListQuoting
     @usableFromInline var position = 0
 
+    /// - Parameter value: of one field line.
     @inlinable
     @_lifetime(copy value)
     public init(_ value: Span<UInt8>, quoting: ListQuoting = .none) {
@@ -21,6 +22,7 @@ public struct MemberIterator: ~Escapable {
         self.quoting = quoting
     }
 
+    /// The next member; `nil` behind the last.
     @inlinable
     @_lifetime(copy self)
     public mutating func next() -> Span<UInt8>? {
@@ -61,6 +63,7 @@ public struct ListIterator: ~Escapable {
     @usableFromInline var line: Int?
     @usableFromInline var members: MemberIterator
 
+    /// - Parameter field: a list field (RFC 9110 §5.6.1).
     @inlinable
     @_lifetime(copy fields)
     public init(_ fields: FieldView, _ field: KnownField, quoting: ListQuoting = .none) {
@@ -75,6 +78,7 @@ public struct ListIterator: ~Escapable {
         }
     }
 
+    /// The next member; `nil` behind the last.
     @inlinable
     @_lifetime(copy self)
     public mutating func next() -> Span<UInt8>? {

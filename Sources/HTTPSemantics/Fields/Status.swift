@@ -1,5 +1,6 @@
 /// A status code (RFC 9110 §15).
 public struct Status: Sendable, Hashable, BitwiseCopyable {
+    /// Three digits, as they were received: 100 to 999.
     public let code: UInt16
     @inlinable public init(_ code: UInt16) { self.code = code }
 
@@ -13,6 +14,7 @@ public struct Status: Sendable, Hashable, BitwiseCopyable {
     /// A response with this status has no content, whatever was asked (RFC 9112 §6.3, 1).
     @inlinable public var forbidsContent: Bool { code < 200 || code == 204 || code == 304 }
 
+    /// RFC 9110 §15, RFC 6585 §5; the names are those of the registry.
     public static let `continue` = Status(100)
     public static let switchingProtocols = Status(101)
     public static let ok = Status(200)

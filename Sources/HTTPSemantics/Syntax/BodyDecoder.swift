@@ -23,6 +23,9 @@ public struct BodyDecoder: Sendable {
     /// Content bytes so far, without the coding.
     public private(set) var received: UInt64 = 0
 
+    /// - Parameters:
+    ///   - framing: of the message, as its head announced it.
+    ///   - trailerLimits: for the trailer section of a chunked body; one beyond them is an error.
     public init(_ framing: MessageFraming = .none, trailerLimits: HeadLimits = .trailers) {
         chunks = ChunkedDecoder(trailerLimits: trailerLimits)
         state = Self.start(framing)
@@ -44,6 +47,7 @@ public struct BodyDecoder: Sendable {
         }
     }
 
+    /// Whether the body has ended cleanly.
     public var isComplete: Bool {
         if case .ended = state { true } else { false }
     }

@@ -1,5 +1,6 @@
 /// What one call of a body decoder made of its input.
 public struct BodyStep: Sendable, Equatable {
+    /// What the consumed bytes came to.
     public enum Action: Sendable, Equatable {
         /// That part of the input is content. There may be more in the input behind it: call again.
         case data(Range<Int>)

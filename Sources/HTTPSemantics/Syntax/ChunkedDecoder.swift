@@ -39,6 +39,7 @@ public struct ChunkedDecoder: Sendable {
     /// Tiny chunks with long lines cost the reader much and the sender little; net/http allows as much of it.
     static let maxExcess = 16_384
 
+    /// - Parameter trailerLimits: for the trailer section; one beyond them is an error.
     public init(trailerLimits: HeadLimits = .trailers) {
         section = FieldSectionParser(maxLines: trailerLimits.maxFieldLines)
         trailerLimit = trailerLimits.maxHeadBytes

@@ -2,6 +2,7 @@ import Bytes
 
 /// What `Connection` says (RFC 9110 §7.6.1).
 public struct ConnectionOptions: Sendable, Hashable {
+    /// Which of the options with a meaning of their own are there (RFC 9110 §7.6.1, §7.8; RFC 9112 §9.3).
     public private(set) var close = false
     public private(set) var keepAlive = false
     public private(set) var upgrade = false
@@ -16,6 +17,8 @@ public struct ConnectionOptions: Sendable, Hashable {
     /// Nothing nominated.
     public init() {}
 
+    /// Reads all lines of `Connection`.
+    /// - Throws: where a member is no token, or there are too many: which fields are meant for us alone could not be told.
     public init(_ fields: FieldView) throws(MessageSyntaxError) {
         guard fields.contains(.connection) else { return }
         let position = fields.firstIndex(of: .connection).map { Int(fields.lines[$0].name.lower) } ?? 0

@@ -1,5 +1,6 @@
 /// Why a message was refused, and where. Whatever follows it on its connection cannot be trusted: answer and close.
 public struct MessageSyntaxError: Error, Sendable, Equatable {
+    /// Which rule was broken.
     public let reason: Reason
     /// Offset of the offending byte or line: from the first byte given for the head, or of the body.
     public let position: Int
@@ -19,6 +20,7 @@ public struct MessageSyntaxError: Error, Sendable, Equatable {
 }
 
 extension MessageSyntaxError {
+    /// All rules that a message can break, by where they apply.
     public enum Reason: Sendable, CaseIterable, BitwiseCopyable {
         // Start line
         case tooManyEmptyLines, malformedRequestLine, malformedStatusLine

@@ -22,21 +22,25 @@ extension ByteBuffer {
         append(UInt8(ascii: " "))
     }
 
+    /// CRLF: ends a line, or the head.
     @inlinable
     public func appendLineEnd() { append("\r\n") }
 
+    /// A whole field line.
     public func appendField(_ name: StaticString, _ value: StaticString) {
         appendName(name)
         append(value)
         appendLineEnd()
     }
 
+    /// A whole field line with a value that was received or made.
     public func appendField(_ name: StaticString, _ value: Span<UInt8>) {
         appendName(name)
         append(value)
         appendLineEnd()
     }
 
+    /// A whole field line with a number, in decimal.
     public func appendField(_ name: StaticString, _ value: UInt64) {
         appendName(name)
         append(decimal: value)

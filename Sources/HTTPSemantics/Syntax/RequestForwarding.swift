@@ -25,6 +25,7 @@ public struct RequestForwarding: Sendable {
         /// Whether `TE: trailers` is said if the client said it; only for who forwards trailers.
         public var acceptsTrailers: Bool
 
+        /// - Parameters: `method` is what is sent in place of the request's own; `dropping` fields that are not to go on.
         public init(
             method: Method? = nil, framing: MessageFraming, dropping: FieldSet = [],
             isUpgrading: Bool = false, acceptsTrailers: Bool = false

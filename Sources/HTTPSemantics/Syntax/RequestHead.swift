@@ -5,7 +5,9 @@ public enum TargetForm: Sendable, BitwiseCopyable {
 
 /// A request target and its parts, as ranges of the head's bytes.
 public struct RequestTarget: Sendable, BitwiseCopyable {
+    /// Which of the four forms it has (RFC 9112 §3.2).
     public internal(set) var form = TargetForm.origin
+    /// All of it, as it was sent.
     public internal(set) var whole = ByteRange(0..<0)
     /// Of the absolute and the authority form; else empty.
     public internal(set) var authority = ByteRange(0..<0)
@@ -29,9 +31,12 @@ public enum Expectation: Sendable, BitwiseCopyable {
 
 /// What a request's head says, decided once when it is complete. A value: it outlives the parser with a `HeadBlock`.
 public struct RequestHead: Sendable {
+    /// What was asked for; its name stands at `methodRange`.
     public internal(set) var method = Method.other
     public internal(set) var methodRange = ByteRange(0..<0)
+    /// Where the parts of the target stand.
     public internal(set) var target = RequestTarget()
+    /// Of the client.
     public internal(set) var version = HTTPVersion.http11
     /// The host that counts: the absolute target's (RFC 9112 §3.2.2), CONNECT's, else `Host`. Empty in HTTP/1.0 only.
     public internal(set) var authority = ByteRange(0..<0)

@@ -15,6 +15,7 @@ public struct RequestHeadParser: ~Copyable, Sendable {
     /// Valid once `parse` said `complete`.
     public private(set) var head = RequestHead()
 
+    /// - Parameter limits: a head beyond them is an error that tells which.
     public init(limits: HeadLimits = .request) {
         self.limits = limits
         section = FieldSectionParser(maxLines: limits.maxFieldLines, reserving: HeadLimits.usualFieldLines)

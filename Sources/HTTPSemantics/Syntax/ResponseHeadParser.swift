@@ -2,6 +2,7 @@ import Bytes
 
 /// What a response's head says, decided once when it is complete.
 public struct ResponseHead: Sendable {
+    /// As it was received.
     public internal(set) var status = Status(0)
     /// The phrase behind the code, perhaps empty.
     public internal(set) var reason = ByteRange(0..<0)

@@ -7,6 +7,7 @@ import Upstream
 
 /// The proxy at one moment, for people and scrapers. Its parts are read one after another, so they are of slightly different moments.
 public struct ServerSnapshot: Sendable {
+    /// Whether it accepts no more connections and is about to end.
     public let isDraining: Bool
     /// Where clients connect, with the ports that were chosen.
     public let addresses: [SocketAddress]
@@ -45,6 +46,7 @@ public struct FetchDescription: Sendable {
 
 /// How the proxy is. All on the control loop.
 extension ProxyServer {
+    /// Takes the shards' locks in turn: for the admin pages.
     public var snapshot: ServerSnapshot {
         ServerSnapshot(
             isDraining: isDraining, addresses: workers.addresses, workers: workers.count, counters: workers.counters,

@@ -72,7 +72,7 @@ struct TableOfClauses {
 }
 
 extension StringProtocol {
-    fileprivate var trimmed: String { trimming(" ") }
+    var trimmed: String { trimming(" ") }
 
     fileprivate func trimming(_ characters: String) -> String {
         var rest = self[...]

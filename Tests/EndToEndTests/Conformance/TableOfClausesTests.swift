@@ -11,7 +11,7 @@ import Testing
             names[table] = cases.map(\.promise)
             names[String(table.split(separator: ".")[0]), default: []] += cases.map(\.promise)
         }
-        for file in sources(in: "\(folder)/Tests") {
+        for file in System.sources(in: "\(folder)/Tests") {
             var suite = ""
             for line in System.contents(of: file).split(separator: "\n") {
                 if let struct_ = line.firstMatch(of: /struct (\w+Tests)\b/) { suite = String(struct_.1) }
@@ -19,12 +19,6 @@ import Testing
             }
         }
         return names
-    }
-
-    private static func sources(in folder: String) -> [String] {
-        System.list(folder).filter { !$0.hasPrefix(".") }.flatMap { entry in
-            entry.hasSuffix(".swift") ? ["\(folder)/\(entry)"] : entry.contains(".") ? [] : sources(in: "\(folder)/\(entry)")
-        }
     }
 
     @Test func `every test that the table of clauses names is there`() throws {

@@ -120,6 +120,13 @@ enum System {
         return names
     }
 
+    /// The paths of all Swift files in `folder` and the folders in it.
+    static func sources(in folder: String) -> [String] {
+        list(folder).filter { !$0.hasPrefix(".") }.flatMap { entry in
+            entry.hasSuffix(".swift") ? ["\(folder)/\(entry)"] : entry.contains(".") ? [] : sources(in: "\(folder)/\(entry)")
+        }
+    }
+
     /// Removes a folder and the files directly in it.
     static func removeFolder(_ path: String) {
         for name in list(path) { _ = unsafe unlink("\(path)/\(name)") }

@@ -1,0 +1,77 @@
+import Testing
+
+/// Whoever uses a target reads its public declarations, and what stands above them.
+@Suite struct DocumentationTests {
+    private static let folder = #filePath.split(separator: "/").dropLast(4).map { "/" + $0 }.joined()
+    private static let targets = [
+        "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Storage", "Telemetry", "Upstream", "Proxy", "Admin", "Configuration",
+    ]
+
+    @Test(arguments: targets) func `every public declaration is documented`(_ target: String) {
+        let files = System.sources(in: "\(Self.folder)/Sources/\(target)")
+        #expect(!files.isEmpty)
+        for file in files {
+            for line in Self.undocumented(System.contents(of: file)) { Issue.record("\(file):\(line): no documentation") }
+        }
+    }
+
+    @Test func `what has a comment above it, or follows one that has without a line between, counts as documented`() {
+        let text = """
+            /// One.
+            @inlinable
+            public func a() {
+            }
+            /// Two.
+            public var b = 1
+            public var c: Int { b }
+
+            public var d = 2
+            public init(d: Int) {
+                self.d = d
+            }
+            public func e()
+            """
+        #expect(Self.undocumented(text) == [9, 13])
+    }
+
+    /// The numbers of the lines with a declaration that has none.
+    ///
+    /// A comment holds for the declarations of one line right below it. What a protocol asks for is documented there; and an initialiser
+    /// that takes the properties as they are needs no more than theirs.
+    private static func undocumented(_ text: String) -> [Int] {
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { $0.trimmed }
+        var found: [Int] = []
+        var isCovered = false
+        var hasPublicNames = false
+        for (index, line) in lines.enumerated() {
+            if line.hasPrefix("///") {
+                isCovered = true
+                continue
+            }
+            if line.wholeMatch(of: /@\w+(\(.*\))?/) != nil { continue }
+            if line.hasSuffix("{"), line.contains(/\b(enum|extension)\b/) { hasPublicNames = line.contains("PublicName") }
+            let isAskedFor = isOfProtocol(line) || (hasPublicNames && line.contains("name: StaticString"))
+            if !isCovered, isDeclaration(line), !isAskedFor, !takesProperties(lines[index...]) { found.append(index + 1) }
+            let isOneLine = line.contains(/\b(var|let|case|init|func)\b/) && !line.hasSuffix("{")
+            isCovered = isCovered && isOneLine
+        }
+        return found
+    }
+
+    /// Not an import or an extension.
+    private static func isDeclaration(_ line: String) -> Bool {
+        line.contains(/^(@\w+(\(.*?\))? )*(public|open|package) (?!import |extension )/)
+    }
+
+    /// By the protocols of the standard library.
+    private static func isOfProtocol(_ line: String) -> Bool {
+        line.contains(/static func (==|<)|func hash\(into|var description: String|rawValue: |init\(rawValue|init\(stringLiteral|init\(\) ?\{\}|\boverride /)
+    }
+
+    private static func takesProperties(_ lines: ArraySlice<String>) -> Bool {
+        guard lines.first?.contains(/\binit\(/) == true, let start = lines.firstIndex(where: { $0.hasSuffix("{") || $0.hasSuffix("}") })
+        else { return false }
+        if lines[start].hasSuffix("}") { return lines[start].contains(/\{ self\.\w+ = \w+ \}$/) }
+        return lines[(start + 1)...].prefix { $0 != "}" }.allSatisfy { $0.wholeMatch(of: /self\.(\w+) = (\w+)/) != nil }
+    }
+}
