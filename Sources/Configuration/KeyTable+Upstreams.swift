@@ -14,7 +14,7 @@ enum UpstreamKeys {
         Key(
             "first-byte-timeout", \.firstByteTimeout, .patience,
             "From the request's last byte, or the latest 1xx, to the end of the response's head; then 504."),
-        Key("no-progress-timeout", \.noProgressTimeout, .patience, "Without a byte while a response arrives; then it is cut."),
+        Key("no-progress-timeout", \.noProgressTimeout, .patience, "Without a byte while a request is sent or a response arrives; then it is cut."),
         Key("idle-timeout", \.idleTimeout, .patience, "How long an unused connection is kept."),
         Key("max-idle-connections", \.maxIdleConnections, .integer(0...100_000), "Unused connections kept per worker."),
         Key(

@@ -85,8 +85,8 @@ extension UpstreamConnection {
         if reader?.isInBody == true {
             due(.progress, after: pool.settings.noProgressTimeout)
         } else {
-            // An interim response: the origin is at work.
-            due(.head, after: pool.settings.firstByteTimeout)
+            // An interim response: the origin is at work, or waits for the content.
+            dueBeforeHead()
         }
     }
 

@@ -65,16 +65,18 @@ public final class UpstreamConnection: Socket {
 
     public override func connected(_ error: SystemError?) {
         guard phase == .connecting else { return }
+        if let error { return cannotConnect(UpstreamError(.connect, detail: "\(address): \(error)")) }
+        phase = .leased
+        isCounted = true
+        pool.metrics.add(.upstreamConnects)
+        exchange?.connected(nil)
+    }
+
+    private func cannotConnect(_ error: UpstreamError) {
         let exchange = exchange
-        if let error {
-            end()
-            exchange?.connected(UpstreamError(.connect, detail: "\(address): \(error)"))
-        } else {
-            phase = .leased
-            isCounted = true
-            pool.metrics.add(.upstreamConnects)
-            exchange?.connected(nil)
-        }
+        self.exchange = nil
+        end()
+        exchange?.connected(error)
     }
 
     func begin(_ exchange: Exchange, isReused: Bool, early: OutgoingContent?) {
@@ -161,7 +163,10 @@ public final class UpstreamConnection: Socket {
         flush()
     }
 
-    public override func cannotWatch(_ error: SystemError) { fail(.connect, "\(error)") }
+    public override func cannotWatch(_ error: SystemError) {
+        guard phase == .connecting else { return fail(.connect, "\(error)") }
+        cannotConnect(UpstreamError(.connect, detail: "\(address): \(error)"))
+    }
 
     public override func writable() {
         if phase == .handedOver { tunnel?.tunnelWritable(self); return }
@@ -188,6 +193,7 @@ public final class UpstreamConnection: Socket {
                 progressed()
             case .wouldBlock:
                 armWrite()
+                if reader?.isInBody != true { dueBeforeHead() }
                 return
             case .failed(let error):
                 // The origin may have answered before it closed (RFC 9112 §9.5): send no more, and read what there is.
@@ -199,10 +205,7 @@ public final class UpstreamConnection: Socket {
             }
         }
         disarmWrite()
-        if reader?.isInBody != true {
-            // While the client still sends its content, nothing can be asked of the origin.
-            if requestIsSent { due(.head, after: pool.settings.firstByteTimeout) } else { deadline.clear() }
-        }
+        if reader?.isInBody != true { dueBeforeHead() }
         if contentIsHeldBack, (outgoing?.count ?? 0) < Self.contentHighWater / 2 {
             contentIsHeldBack = false
             exchange?.takesContent()
@@ -225,6 +228,19 @@ public final class UpstreamConnection: Socket {
 
     // MARK: Time
 
+    /// What the origin owes us as long as its response's head is not there.
+    func dueBeforeHead() {
+        if requestIsSent {
+            due(.head, after: pool.settings.firstByteTimeout)
+        } else if headRest.isEmpty, (outgoing?.count ?? 0) == 0 {
+            // While the client still sends its content, nothing can be asked of the origin.
+            deadline.clear()
+        } else if deadline.waitsFor != .progress {
+            // It takes what is sent.
+            due(.progress, after: pool.settings.noProgressTimeout)
+        }
+    }
+
     /// Bytes went either way. The time to the end of the head is not prolonged by them: a head that drips is as bad as none.
     func progressed() {
         switch deadline.waitsFor {
@@ -242,10 +258,7 @@ public final class UpstreamConnection: Socket {
         switch deadline.reached(at: pool.loop.now) {
         case .nothing: return nil
         case .later(let time): return time
-        case .due(.connect):
-            let exchange = exchange
-            end()
-            exchange?.connected(UpstreamError(.connectTimeout, detail: "\(address): no connection in time"))
+        case .due(.connect): cannotConnect(UpstreamError(.connectTimeout, detail: "\(address): no connection in time"))
         case .due(.head): fail(.headTimeout, "no response head in time")
         case .due(.progress): fail(hasReceivedBytes ? .bodyTimeout : .headTimeout, "no progress in time")
         case .due(.idle): end()

@@ -85,4 +85,29 @@ import Testing
             #expect(Set(crowd.finished().map(\.text)).count == 20)
         }
     }
+
+    @Test(arguments: ["Content-Length: 50000000\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n2faf080\r\n"])
+    func `an origin that does not take the body is given up after the time set`(_ framing: String) throws {
+        try scenario(.noProgressTimeout(.seconds(1)), .firstByteTimeout(.seconds(1))) { origin, proxy in
+            origin.on("/up") { _ in [.deaf(true), .silence] }
+            let client = try proxy.connect()
+            try client.send("POST /up HTTP/1.1\r\nHost: a\r\n" + framing)
+            try client.send(Pattern().bytes(0..<50_000_000))
+            #expect(try client.answer().status == 504)
+            try eventually("nobody waits any more") { try proxy.metric(.openUpstreams) == 0 }
+        }
+    }
+
+    @Test func `an origin that says it is at work, and then takes the body slowly, has the time it needs`() throws {
+        try scenario(.firstByteTimeout(.milliseconds(500))) { origin, proxy in
+            origin.on("/up") { _ in
+                [.deaf(true), .wait(.milliseconds(500)), .interim(102), .wait(.milliseconds(1500)), .deaf(false), .requestBody,
+                 .answer(200, body: "all of it")]
+            }
+            let client = try proxy.connect()
+            try client.send("POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 50000000\r\n\r\n")
+            try client.send(Pattern().bytes(0..<50_000_000))
+            #expect(try client.answer().text == "all of it")
+        }
+    }
 }

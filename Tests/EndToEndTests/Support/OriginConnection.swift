@@ -21,6 +21,7 @@ struct OriginConnection {
     private var isHead = false
     private var requestBody = BodyReader.sized(0)
     private var askedGate = false
+    private var isDeaf = false
     private(set) var wakeAt: Instant?
 
     /// Patterns are made in pieces of this size, as the kernel takes them.
@@ -44,14 +45,15 @@ struct OriginConnection {
     }
 
     var interest: PollTable.Interest {
-        isFlushed ? .reading : [.reading, .writing]
+        let reading: PollTable.Interest = isDeaf ? [] : .reading
+        return isFlushed ? reading : reading.union(.writing)
     }
 
     // MARK: - Bytes
 
     mutating func readAndWrite(_ received: inout Ledger, _ scratch: inout [UInt8]) {
         flush(&received)
-        guard phase != .closed else { return }
+        guard phase != .closed, !isDeaf else { return }
         switch Socket.read(descriptor, into: &scratch) {
         case .bytes(let count): input += scratch[..<count]
         case .notNow: break
@@ -170,6 +172,7 @@ struct OriginConnection {
                 steps.append(step)
                 return false
             }
+        case .deaf(let deaf): isDeaf = deaf
         case .echo: phase = .tunnel
         case .silence:
             steps.append(step)

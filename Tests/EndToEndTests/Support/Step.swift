@@ -12,6 +12,8 @@ indirect enum Step: Sendable {
     case gate(Gate)
     /// Goes on when the whole request body has come.
     case requestBody
+    /// From now on nothing is read, not even the end of the connection, or everything again.
+    case deaf(Bool)
     /// Sends back whatever comes, until the other side ends: a tunnel.
     case echo
     case reset
