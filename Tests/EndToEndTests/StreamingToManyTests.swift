@@ -61,4 +61,25 @@ import Testing
             #expect(origin.count("/chunks") == 1)
         }
     }
+
+    /// They are served on loops of their own: the last of them begins when the first has read on already.
+    @Test(arguments: [["Content-Length: 3000000"], []])
+    func `what is too large to be kept comes whole to all who waited for it`(_ length: [String]) throws {
+        try scenario(.workers(4), .maxObjectSize(100_000)) { origin, proxy in
+            for round in 0..<20 {
+                let path = "/\(round)"
+                let start = Gate()
+                origin.on(path) { _ in
+                    [.gate(start), .head(200, ["Cache-Control: max-age=60"] + (length.isEmpty ? ["Connection: close"] : length)),
+                     .pattern(0..<3_000_000), length.isEmpty ? .close : .several([])]
+                }
+                let crowd = proxy.crowd(20, get: path)
+                try proxy.joined(20 * (round + 1))
+                start.open()
+                let answers = crowd.finished()
+                #expect(answers.count { $0.isWhole(3_000_000) } == 20)
+                #expect(origin.count(path) == 1)
+            }
+        }
+    }
 }

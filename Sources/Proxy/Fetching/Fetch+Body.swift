@@ -34,11 +34,19 @@ extension Fetch {
     /// Too large, or no memory: from now on only what its readers still need is kept.
     func stopKeepingWhole(_ response: StoredResponse) {
         willBeStored = false
-        keepsWhole = false
         operation?.close()
+        if keepsWhole { holdStart(of: response.body) }
+        keepsWhole = false
         operation?.lastLeavePolicy = .cancel
         response.body.limit(toWindow: worker.shared.streamingWindow)
         operation?.cancelIfUnattended()
+    }
+
+    /// Those who were served come one after another, on loops of their own: the beginning of a body that is not kept whole stays for the last of
+    /// them, however far the first has read. The operation is closed already.
+    func holdStart(of body: GrowingBody) {
+        guard plan.isShared, let operation, operation.waiterCount > 1, let cursor = body.attach() else { return }
+        worker.shared.afterCallbacks { body.detach(cursor) }
     }
 
     /// Others give memory back as their readers go on. Nobody waits for that longer than for an origin that stands still.

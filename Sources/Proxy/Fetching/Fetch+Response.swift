@@ -78,6 +78,7 @@ extension Fetch: ExchangeHandler {
         if !keepsWhole { operation.close() }
         operation.deliver(fetched)
         closeIfInvalidated()
+        if !keepsWhole { holdStart(of: fetched.response.body) }
         // With content of its own, it needs its client until that is complete.
         let goesOn = !request.hasContent && (plan.isRefresh || worker.settings.coalescing.whenLastLeaves == .finish)
         operation.lastLeavePolicy = willBeStored && goesOn ? .goOn : .cancel

@@ -1,4 +1,5 @@
 import Libevent
+import Synchronization
 
 /// Serves crowds in turns: when thousands of waiters get their response at once, the loop's other clients get a look-in between.
 ///
@@ -37,5 +38,33 @@ final class Turns {
         waiting = waiting.dropFirst(Self.turn)
         if waiting.isEmpty { waiting = [] } else { goOnLater() }
         for job in due { job() }
+    }
+}
+
+/// The turns of one loop, for the other loops.
+struct LoopOfTurns: Sendable {
+    let turns: LoopBound<Turns>
+
+    /// Runs `job` there once everybody has been called back whose callback was posted before, or is posted by what runs there at this moment.
+    func afterCallbacks(_ job: @escaping @Sendable () -> Void) {
+        // The first comes when what runs now is done, so that the second is behind all it posts; and some of those are put off.
+        let comes = turns.handle.post { [turns] in turns.handle.post { turns.value.put(job) } }
+        // A loop that has ended calls nobody back.
+        if !comes { job() }
+    }
+}
+
+/// Calls back when the last of several things is done, on the thread where that is.
+final class LastOfSeveral: Sendable {
+    private let left: Atomic<Int>
+    private let job: @Sendable () -> Void
+
+    init(_ count: Int, _ job: @escaping @Sendable () -> Void) {
+        left = Atomic(count)
+        self.job = job
+    }
+
+    func done() {
+        if left.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { job() }
     }
 }

@@ -78,6 +78,7 @@ final class Worker {
         mostRequests = runtime.settings.clients.maxRequestsPerConnection ?? .max
         errors = ErrorResponses(forwarding: runtime.responseForwarding, proxyStatus: runtime.proxyStatus)
         resolver = try Resolver(on: loop)
+        shared.joins(self)
     }
 
     var settings: ProxySettings { runtime.settings }
