@@ -95,7 +95,7 @@ enum KeyTable {
             "What happens to a request at one of these bounds: a stale response, a fetch of its own, or 503."),
         Key(
             "when-last-leaves", \.proxy.coalescing.whenLastLeaves, .word,
-            "What happens to a fetch that all clients have left: it is finished for the store, or cancelled."),
+            "What happens to a fetch under way that all clients have left: it is finished for the store, or cancelled."),
         Key(
             "unshareable-ttl", \.proxy.coalescing.unshareableTTL, .duration(.zero ... .seconds(86_400)),
             "How long a key is remembered as not shareable, so that nobody queues behind it again."),

@@ -81,4 +81,22 @@ import Testing
             #expect(try proxy.get("/x").text == "second")
         }
     }
+
+    @Test func `when all have left who waited for a place, the origin is not asked`() throws {
+        try scenario(.whenLastLeaves("finish"), .maxConcurrentFetches(1)) { origin, proxy in
+            let gate = Gate()
+            origin.on("/slow") { _ in [.gate(gate), .answer(200, body: "slow")] }
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
+            let slow = proxy.crowd(1, get: "/slow")
+            try eventually("it has the only place") { origin.count("/slow") == 1 }
+            let crowd = proxy.crowd(5, get: "/x")
+            try proxy.joined(6)
+            for index in 0..<5 { crowd.leave(index) }
+            try eventually("the program has seen them go") { try proxy.metric(.openClients) == 1 }
+            gate.open()
+            #expect(slow.finished()[0].text == "slow")
+            #expect(try proxy.get("/slow").text == "slow")
+            #expect(origin.count("/x") == 0)
+        }
+    }
 }

@@ -116,6 +116,7 @@ final class Fetch: DeadlineTarget {
         state = .asking
         self.operation = operation
         lastProgress = worker.loop.now
+        if plan.isShared, worker.settings.coalescing.whenLastLeaves == .finish { operation.lastLeavePolicy = .goOn }
         ask()
         if plan.isShared, worker.settings.coalescing.isEnabled {
             lookForProgress()

@@ -212,8 +212,8 @@ final class Worker {
         fetch.client = client
         let operation = FetchOperation(number: shared.nextOperation(), key: plan.key, work: LoopOwned(fetch, on: loop))
         operation.waiterLimit = settings.coalescing.maxWaiters
-        let goesOn = plan.isRefresh || (plan.isShared && settings.coalescing.whenLastLeaves == .finish)
-        operation.lastLeavePolicy = goesOn ? .goOn : .cancel
+        // Before it has begun there is nothing to finish (`Fetch.begin`).
+        operation.lastLeavePolicy = plan.isRefresh ? .goOn : .cancel
         return operation
     }
 
