@@ -74,6 +74,8 @@ extension Fetch: ExchangeHandler {
         guard let operation else { return }
         response = fetched.response
         if plan.isShared { operation.interims.end() }
+        // Before it can be found under another key.
+        closeIfInvalidated()
         announce(fetched.response, fetched.sharing)
         if !keepsWhole { operation.close() }
         operation.deliver(fetched)
