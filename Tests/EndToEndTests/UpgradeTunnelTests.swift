@@ -73,4 +73,13 @@ import Testing
             #expect(answer.status == 426 && answer.text == "no")
         }
     }
+
+    @Test func `an upgrade to HTTP 2 is not passed on`() throws {
+        try scenario { origin, proxy in
+            origin.on("/h2") { _ in [.answer(200, body: "still HTTP/1.1")] }
+            let answer = try proxy.get("/h2", "Connection: Upgrade", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk")
+            #expect(answer.text == "still HTTP/1.1")
+            #expect(origin.requests("/h2")[0]["upgrade"] == nil)
+        }
+    }
 }

@@ -109,7 +109,7 @@ public struct RequestHeadParser: ~Copyable, Sendable {
         head.framing = declared.isChunked ? .chunked : declared.length.map { .length($0) } ?? .none
         head.expectation = Self.expectation(head.version, fields)
         // RFC 9110 §7.8: ignored in HTTP/1.0.
-        head.asksForUpgrade = head.version == .http11 && head.connection.upgrade && fields.contains(.upgrade)
+        head.asksForUpgrade = head.version == .http11 && head.connection.upgrade && fields.contains(.upgrade) && !fields.offersHTTP2
         head.length = section.lineStart
         return head
     }
@@ -160,5 +160,17 @@ extension HTTPVersion {
         else { throw MessageSyntaxError(.versionInvalid, at: start) }
         guard major == 1 else { throw MessageSyntaxError(.versionNotSupported, at: start) }
         self = minor == 0 ? .http10 : .http11
+    }
+}
+
+extension FieldView {
+    /// Whether `Upgrade` offers HTTP/2 (RFC 7540 §3.2, given up by RFC 9113 §3.1). What goes through a tunnel is neither routed nor checked:
+    /// that must not be more requests.
+    fileprivate var offersHTTP2: Bool {
+        var protocols = ListIterator(self, .upgrade)
+        while let member = protocols.next() {
+            if member.isEqualIgnoringCase(to: "h2c") || member.isEqualIgnoringCase(to: "h2") { return true }
+        }
+        return false
     }
 }

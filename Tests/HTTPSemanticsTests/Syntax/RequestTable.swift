@@ -223,6 +223,7 @@ enum RequestTable {
         hosted("Expect: 100-continue\r\nExpect: tea", "POST / http11 origin host=a path=/ query=- body=none keep=true expect=unknown "),
         fields("Expect: 100-continue", "POST / http10 origin host= path=/ query=- body=none keep=false expect=none ", version: "1.0"),
         hosted("Connection: Upgrade\r\nUpgrade: websocket", "POST / http11 origin host=a path=/ query=- body=none keep=true expect=none upgrade=true "),
+        hosted("Connection: Upgrade\r\nUpgrade: foo, H2C", "POST / http11 origin host=a path=/ query=- body=none keep=true expect=none upgrade=false "),
         hosted("Upgrade: websocket", "POST / http11 origin host=a path=/ query=- body=none keep=true expect=none upgrade=false "),
         hosted("Connection: upgrade", "POST / http11 origin host=a path=/ query=- body=none keep=true expect=none upgrade=false "),
         fields("Connection: upgrade\r\nUpgrade: h2c", "POST / http10 origin host= path=/ query=- body=none keep=false expect=none upgrade=false ", version: "1.0"),
