@@ -5,7 +5,8 @@
 # make bench        compares with nginx, HAProxy and Varnish and writes docs/benchmarks.md: a quarter of an hour
 # make bench-quick  the most telling rows, in less than two minutes
 #
-# Each installs what is missing (libevent-dev, pkg-config) by itself.
+# Each installs what is missing (libevent-dev, pkg-config) by itself. A package list that cannot be fetched, of some other repository
+# perhaps, is no reason to give up.
 
 SWIFT ?= swift
 PROGRAM = $(CURDIR)/.build/release/coalesced
@@ -41,7 +42,7 @@ dependencies:
 	    echo "libevent 2.1.12 or later, with its headers, and pkg-config are needed; install them and try again" >&2; exit 1; }; \
 	  if [ "$$(id -u)" -eq 0 ]; then sudo=; else sudo=sudo; fi; \
 	  echo "installing $(PACKAGES)"; \
-	  $$sudo apt-get update && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(PACKAGES); \
+	  $$sudo apt-get update; $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(PACKAGES); \
 	fi
 
 # Servers run on core 0, load and origin on core 1.
@@ -69,13 +70,13 @@ peers:
 	  command -v apt-get >/dev/null || { echo "install these and try again:$$missing" >&2; exit 1; }; \
 	  if [ "$$(id -u)" -eq 0 ]; then sudo=; else sudo=sudo; fi; \
 	  echo "installing$$missing"; \
-	  policy=/usr/sbin/policy-rc.d; made=; \
+	  policy=/usr/sbin/policy-rc.d; \
 	  if [ ! -e $$policy ]; then \
-	    printf '#!/bin/sh\nexit 101\n' | $$sudo tee $$policy >/dev/null; $$sudo chmod 755 $$policy; made=yes; \
+	    trap "$$sudo rm -f $$policy" EXIT; trap 'exit 130' INT TERM HUP; \
+	    printf '#!/bin/sh\nexit 101\n' | $$sudo tee $$policy >/dev/null; $$sudo chmod 755 $$policy; \
 	  fi; \
-	  $$sudo apt-get update && \
-	    $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $$missing; status=$$?; \
-	  if [ -n "$$made" ]; then $$sudo rm -f $$policy; fi; \
+	  $$sudo apt-get update; \
+	  $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $$missing; status=$$?; \
 	  for service in nginx varnish varnishncsa haproxy; do \
 	    case "$$missing " in *" $${service%ncsa} "*) $$sudo systemctl disable $$service >/dev/null 2>&1 || true ;; esac; \
 	  done; \
