@@ -61,6 +61,15 @@ struct Audience<Value: Sendable>: Sendable {
         }
     }
 
+    /// Lets in the only one there will be. Nil when there is a value, or the end.
+    @inlinable
+    mutating func seatAlone(_ waiter: Waiter<Value>?) -> SlotToken? {
+        guard case .gathering = phase else { return nil }
+        isClosed = true
+        guard let waiter else { return SlotToken.none }
+        return seats.append(.waiting(waiter))
+    }
+
     /// The value is there. Nil when there was one before or it is over.
     @inlinable
     mutating func deliver(_ value: Value) -> Callbacks<Value>? {

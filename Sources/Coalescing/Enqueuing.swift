@@ -99,23 +99,14 @@ extension OperationQueueManager {
             counters.refused.count()
             return .refused(.foreign, by: operation)
         }
-        let joining = operation.audience.withLock { audience in
-            _ = audience.close()
-            return audience.join(waiter, leads: true)
-        }
-        let token: WaiterToken
-        switch joining {
-        case .joined(let seat):
-            token = operation.token(for: seat)
-        case .late(let seat, let value):
-            waiter?.callBack(with: value)
-            token = operation.token(for: seat)
-        case .refused(let refusal):
-            // Somebody who had it before us cancelled it.
+        guard let seat = operation.audience.withLock({ $0.seatAlone(waiter) }) else {
+            // Somebody who had it before us cancelled it, or delivered what nobody had asked for.
+            operation.cancel()
             gate.withdraw()
             counters.refused.count()
-            return .refused(refusal, by: operation)
+            return .refused(.finished, by: operation)
         }
+        let token = operation.token(for: seat)
         counters.led.count()
         if case .ready = adoption {
             gate.enterReady(operation)

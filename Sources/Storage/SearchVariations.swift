@@ -55,6 +55,9 @@ public final class SearchVariations: Sendable {
         var invalidations = [UInt32](repeating: 0, count: SearchVariations.stripes)
     }
 
+    /// Whether a count was ever touched; before that, no fetch has to look for its own. Set before the first one.
+    private let anyInvalidated = Atomic(false)
+
     private final class Part: Sendable {
         let shard = Guarded(Shard())
     }
@@ -143,11 +146,13 @@ public final class SearchVariations: Sendable {
     /// What is stored for a URL of this path was invalidated or removed. To be said before `all(for:)` is asked.
     public func noteInvalidation(of key: Span<UInt8>) {
         let hash = hash.hash(key.extracting(SearchKey(key).path))
+        anyInvalidated.store(true, ordering: .sequentiallyConsistent)
         part(hash).shard.withLock { $0.invalidations[Self.stripe(hash)] &+= 1 }
     }
 
     /// Everything was.
     public func noteInvalidationOfAll() {
+        anyInvalidated.store(true, ordering: .sequentiallyConsistent)
         for part in parts {
             part.shard.withLock { shard in
                 for stripe in 0..<Self.stripes { shard.invalidations[stripe] &+= 1 }
@@ -158,6 +163,8 @@ public final class SearchVariations: Sendable {
     /// A number that changes with each invalidation of a URL of this path (and of some others). A fetch whose response turns out to belong under
     /// a key that nobody thought of when it began has it from its beginning: the generation of that key, read late, does not tell.
     public func invalidations(of key: Span<UInt8>) -> UInt32 {
+        // All counts are 0 then. One that begins at this moment is noticed later, when its count no longer is.
+        guard anyInvalidated.load(ordering: .sequentiallyConsistent) else { return 0 }
         let hash = hash.hash(key.extracting(SearchKey(key).path))
         return part(hash).shard.withLock { $0.invalidations[Self.stripe(hash)] }
     }

@@ -8,23 +8,22 @@ import Upstream
 /// Where a response belongs that says which queries it is for (No-Vary-Search draft). A request is looked up under what is known of its path;
 /// the response may say otherwise, and then goes where its own word puts it.
 extension Fetch {
-    /// Whether the response belongs under another key than the one it was fetched under.
-    var isElsewhere: Bool { ownKey != request.key }
-
     /// When the head is there. Only what will be stored teaches: the draft goes by the most recently *stored* response with the field,
     /// whatever its status; one without the field takes nothing back.
     func place(_ fields: FieldView) {
+        search = Self.said(fields)
+        // An unsafe request's own invalidation may have moved it on (`Worker.invalidate`).
+        ownGeneration = generation
+        if search.isDefault, !request.isUnderVariation { return }
         let variations = worker.shared.variations
         let sent = request.sentKey.bytes
-        search = Self.said(fields)
         ownKey = request.sentKey
         if !search.isDefault,
            let variation = willBeStored ? variations.learn(search, for: sent.span) : variations.known(search, for: sent.span) {
             let isAsked = variation === request.variation && request.isUnderVariation
             ownKey = isAsked ? request.key : worker.keys.key(request.sentKey, under: variation)
         }
-        // An unsafe request's own invalidation may have moved it on (`Worker.invalidate`).
-        ownGeneration = generation
+        isElsewhere = ownKey != request.key
         guard isElsewhere else { return }
         let store = worker.shared.store
         ownGeneration = ownKey == request.sentKey ? sentGeneration : store.generation(hash: ownKey.hash)

@@ -46,11 +46,11 @@ extension Fetch: ExchangeHandler {
             generation = next
             sentGeneration = next
         }
-        let policy = request.route.policy
-        let facts = ResponseFacts(status: status, fields: head.fields, requested: sentAt, received: now, policy: policy)
+        let facts = ResponseFacts(
+            status: status, fields: head.fields, requested: sentAt, received: now, policy: request.route.policy)
         if method == .head { freshenFromHead(head, facts) }
         let sharing = facts.sharing(
-            method: method, request: request.directives, hasAuthorization: request.hasAuthorization, policy: policy)
+            method: method, request: request.directives, hasAuthorization: request.hasAuthorization, policy: request.route.policy)
         let length = method == .head ? head.head.contentLength.map { Int(clamping: $0) } : head.head.framing.announcedLength
         notStored = reasonNotToStore(head, facts, length: length ?? 0)
         willBeStored = notStored == nil
@@ -152,8 +152,11 @@ extension Fetch: ExchangeHandler {
         _ head: borrowing ReceivedHead, _ facts: ResponseFacts, length: Int?
     ) -> StoredResponse {
         let body = makeBody(expecting: length)
-        let rule = facts.contains(.varies) ? varyRule(head.fields) : .none
         let kept = keptHead(head, facts, isForLeader: plan.isTransparent && !willBeStored)
+        guard facts.contains(.varies) else {
+            return StoredResponse(head: kept, facts: facts, body: body, groups: CacheGroups.groups(of: head.fields))
+        }
+        let rule = varyRule(head.fields)
         let fields = request.fields
         return StoredResponse(
             head: kept, facts: facts, body: body, varyRule: rule,

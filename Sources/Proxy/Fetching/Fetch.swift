@@ -50,6 +50,8 @@ final class Fetch: DeadlineTarget {
     /// The key under which the response belongs, and the generation of that.
     var ownKey: CacheKey
     var ownGeneration: Generation
+    /// Whether the response belongs under another key than the one it was fetched under.
+    var isElsewhere = false
     var sentGeneration: Generation
     /// Of the request's path, when the fetch began (`SearchVariations.invalidations`).
     private let pathInvalidations: UInt32

@@ -27,17 +27,36 @@ struct Answer {
     ///   - isOwn: the response was made for this very request, preconditions and range and all.
     ///   - maxRanges: with more, all are ignored (RFC 9110 §14.2).
     init(_ request: ClientRequest, _ response: StoredResponse, length: Int?, isOwn: Bool, maxRanges: Int) {
-        self.response = response
         let length = response.parts == nil ? length : response.parts?.length
+        self.response = response
         wholeLength = length
-        let stored = response.facts.status
-        let (asked, own) = (request.fields, response.head)
-        if !isOwn, ClientConditions.evaluate(asked.view, stored: own.view, facts: response.facts) == .notModified {
-            (status, content, self.length) = (.notModified, .none, nil)
+        if !isOwn, !request.fields.present.isDisjoint(with: Self.deciding),
+           let decided = Self.partOrNothing(of: response, for: request, length: length, maxRanges: maxRanges) {
+            (status, content, self.length) = decided
             return
         }
-        if !isOwn, stored == .ok, let length, let range = RangeRequest(asked.view, method: request.method),
-           range.specs.count <= maxRanges, RangeCondition.holds(asked.view, stored: own.view, facts: response.facts) {
+        let stored = response.facts.status
+        status = stored
+        content = request.method == .head || stored.forbidsContent ? .none : .whole
+        // Trailers need chunks (RFC 9112 §7.1.2).
+        let sendsTrailers = response.parts == nil && request.acceptsTrailers && request.method == .get && response.trailers != nil
+        self.length = stored.forbidsContent || sendsTrailers ? nil : length
+    }
+
+    /// What in a request can make the answer another one than the whole response.
+    private static let deciding = FieldSet(.ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .range, .ifRange)
+
+    /// By the request's preconditions and range (RFC 9110 §13, §14); `nil`: the whole.
+    private static func partOrNothing(
+        of response: StoredResponse, for request: ClientRequest, length: Int?, maxRanges: Int
+    ) -> (Status, Content, Int?)? {
+        let (asked, own) = (request.fields, response.head)
+        if ClientConditions.evaluate(asked.view, stored: own.view, facts: response.facts) == .notModified {
+            return (.notModified, .none, nil)
+        }
+        guard let range = RangeRequest(asked.view, method: request.method),
+              RangeCondition.holds(asked.view, stored: own.view, facts: response.facts) else { return nil }
+        if response.facts.status == .ok, let length, range.specs.count <= maxRanges {
             switch range.resolve(length: length) {
             case .whole:
                 break
@@ -45,30 +64,20 @@ struct Answer {
                 // Several parts in the order they were asked for cannot be sent as the bytes come.
                 break
             case .single(let part):
-                (status, content, self.length) = (.partialContent, .part(part), part.count)
-                return
+                return (.partialContent, .part(part), part.count)
             case .multiple(let parts):
-                let multipart = MultipartRanges(
-                    parts, of: length, boundary: Self.makeBoundary(), contentType: own.view.contentType)
-                (status, content, self.length) = (.partialContent, .parts(multipart), multipart.contentLength)
-                return
+                let multipart = MultipartRanges(parts, of: length, boundary: makeBoundary(), contentType: own.view.contentType)
+                return (.partialContent, .parts(multipart), multipart.contentLength)
             case .unsatisfiable:
-                (status, content, self.length) = (.rangeNotSatisfiable, .none, 0)
-                return
+                return (.rangeNotSatisfiable, .none, 0)
             }
         }
         // A part of what nobody knows the length of.
-        if !isOwn, length == nil, response.parts != nil, maxRanges > 0, let range = RangeRequest(asked.view, method: request.method),
-           range.specs.count == 1, case .between(let first, let last) = range.specs[0],
-           RangeCondition.holds(asked.view, stored: own.view, facts: response.facts) {
-            (status, content, self.length) = (.partialContent, .part(first..<last + 1), last + 1 - first)
-            return
+        if length == nil, response.parts != nil, maxRanges > 0, range.specs.count == 1,
+           case .between(let first, let last) = range.specs[0] {
+            return (.partialContent, .part(first..<last + 1), last + 1 - first)
         }
-        status = stored
-        content = request.method == .head || stored.forbidsContent ? .none : .whole
-        // Trailers need chunks (RFC 9112 §7.1.2).
-        let sendsTrailers = response.parts == nil && request.acceptsTrailers && request.method == .get && response.trailers != nil
-        self.length = stored.forbidsContent || sendsTrailers ? nil : length
+        return nil
     }
 
     /// Letters and digits that a body does not hold but by an absurd chance.

@@ -28,6 +28,7 @@ final class ClientRequest: Sendable {
         self.route = route
         self.key = key
         sentKey = key
+        isUnderVariation = false
         variation = nil
         self.arrived = arrived
         self.client = client
@@ -41,13 +42,14 @@ final class ClientRequest: Sendable {
         route = other.route
         self.key = key
         sentKey = other.sentKey
+        isUnderVariation = key != other.sentKey
         self.variation = variation
         arrived = other.arrived
         client = other.client
     }
 
     /// Whether requests for other URLs have the same key.
-    var isUnderVariation: Bool { key != sentKey }
+    let isUnderVariation: Bool
 
     var method: Method { head.method }
     var hasContent: Bool {
@@ -79,7 +81,7 @@ final class ClientRequest: Sendable {
 
     /// Whether the client takes trailers (RFC 9110 §10.1.4).
     var acceptsTrailers: Bool {
-        guard head.version == .http11 else { return false }
+        guard head.version == .http11, fields.present.contains(.te) else { return false }
         let fields = fields
         var members = ListIterator(fields.view, .te)
         while let member = members.next() {

@@ -63,7 +63,7 @@ import Testing
 
     /// In capitals as the grammar has them a date is told at one look, in small letters by the reader of all forms.
     @Test func `a spoilt date says the same in small letters`() {
-        var generator = SplitMix64(state: 8)
+        var generator = SeededGenerator(seed: 8)
         let (buffer, small) = (ByteBuffer(capacity: 32), ByteBuffer(capacity: 32))
         var accepted = 0
         for _ in 0..<30 {
