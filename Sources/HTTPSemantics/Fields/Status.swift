@@ -1,6 +1,6 @@
 /// A status code (RFC 9110 §15).
 public struct Status: Sendable, Hashable, BitwiseCopyable {
-    /// Three digits, as they were received: 100 to 999.
+    /// Three digits, 100 to 999; 0 while there is none.
     public let code: UInt16
     @inlinable public init(_ code: UInt16) { self.code = code }
 
