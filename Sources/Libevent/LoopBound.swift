@@ -82,6 +82,7 @@ final class LoopBox<Value> {
 /// `@unchecked Sendable` for the same reasons: `value` is read on the loop's thread alone, which is checked, and is released there.
 /// `object` is a reference that `init` took and only `deinit` gives up, so it is valid in between.
 @safe public struct LoopOwned<Value: AnyObject>: ~Copyable, @unchecked Sendable {
+    /// Of the loop that the value lives on. Any thread.
     public let handle: LoopHandle
     private let object: Unmanaged<Value>
 
