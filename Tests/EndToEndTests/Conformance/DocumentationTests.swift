@@ -65,7 +65,7 @@ import Testing
 
     /// By the protocols of the standard library.
     private static func isOfProtocol(_ line: String) -> Bool {
-        line.contains(/static func (==|<)|func hash\(into|var description: String|rawValue: |init\(rawValue|init\(stringLiteral|init\(\) ?\{\}|\boverride /)
+        line.contains(/static func (==|<)|func hash\(into|var description: String|rawValue: |init\(rawValue|init\(stringLiteral|init\(\) ?\{\}|\boverride\b/)
     }
 
     private static func takesProperties(_ lines: ArraySlice<String>) -> Bool {
