@@ -5,7 +5,7 @@
 @safe public final class ByteBuffer {
     /// Exempt from the run-time exclusivity check, which cost a hit a quarter of its instructions. What the check would find cannot be:
     /// no method of the region calls out, and only `withFreeSpace` lends memory, between two accesses.
-    @exclusivity(unchecked) private var region: ByteRegion
+    @exclusivity(unchecked) @usableFromInline var region: ByteRegion
 
     /// - Parameter capacity: bytes it holds before it grows.
     public init(capacity: Int) { unsafe region = ByteRegion(capacity: capacity) }
@@ -50,6 +50,7 @@
     }
 
     /// Appends one byte. Like all that append, it makes room where there is none: what was lent of the bytes is gone then.
+    @inlinable
     public func append(_ byte: UInt8) { unsafe region.append(byte) }
 
     /// Appends a copy of the bytes.
@@ -69,6 +70,7 @@
     }
 
     /// Appends the UTF-8 bytes of a literal, without making a `String`.
+    @inlinable @inline(__always)
     public func append(_ text: StaticString) { unsafe region.append(text.utf8Start, count: text.utf8CodeUnitCount) }
 
     /// Appends a copy of the slice's bytes.

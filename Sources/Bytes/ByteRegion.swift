@@ -1,16 +1,20 @@
 /// The memory of a `ByteBuffer` and what of it is in use. Uniquely owned; all of its work is done here.
-@safe struct ByteRegion: ~Copyable {
-    private var base: UnsafeMutablePointer<UInt8>
+///
+/// What appends is inlinable, so that appending a literal is a few stores where it is written.
+@safe @usableFromInline struct ByteRegion: ~Copyable {
+    /// Memory of an object, which the region alone refers to: bare memory is allocated aligned, which takes several times as long.
+    private var memory: ManagedBuffer<Void, UInt8>
+    /// The first of `capacity` bytes of `memory`, which never move.
+    @usableFromInline var base: UnsafeMutablePointer<UInt8>
     private var lower = 0
-    private var upper = 0
-    private(set) var capacity: Int
+    @usableFromInline var upper = 0
+    @usableFromInline private(set) var capacity: Int
 
     init(capacity: Int) {
         self.capacity = max(capacity, 16)
-        unsafe base = .allocate(capacity: self.capacity)
+        memory = .create(minimumCapacity: self.capacity) { _ in }
+        unsafe base = memory.withUnsafeMutablePointerToElements { unsafe $0 }
     }
-
-    deinit { unsafe base.deallocate() }
 
     var count: Int { upper &- lower }
     var isEmpty: Bool { upper == lower }
@@ -31,21 +35,23 @@
         upper = lower &+ count
     }
 
+    @inlinable @inline(__always)
     mutating func reserve(_ count: Int) {
         if capacity &- upper < count { makeRoom(count) }
     }
 
-    @inline(never)
-    private mutating func makeRoom(_ count: Int) {
+    @inline(never) @usableFromInline
+    mutating func makeRoom(_ count: Int) {
         let held = self.count
         if capacity - held >= count {
             unsafe base.update(from: base + lower, count: held)
         } else {
             let larger = max(capacity * 2, held + count)
-            let new = UnsafeMutablePointer<UInt8>.allocate(capacity: larger)
-            unsafe new.update(from: base + lower, count: held)
-            unsafe base.deallocate()
-            unsafe base = new
+            let new = ManagedBuffer<Void, UInt8>.create(minimumCapacity: larger) { _ in }
+            let start = unsafe new.withUnsafeMutablePointerToElements { unsafe $0 }
+            unsafe start.update(from: base + lower, count: held)
+            memory = new
+            unsafe base = start
             capacity = larger
         }
         lower = 0
@@ -63,17 +69,17 @@
         upper &+= count
     }
 
-    @inline(__always)
+    @inlinable @inline(__always)
     mutating func append(_ byte: UInt8) {
         reserve(1)
         unsafe base[upper] = byte
         upper &+= 1
     }
 
-    @inline(__always)
+    @inlinable @inline(__always)
     mutating func append(_ bytes: UnsafePointer<UInt8>, count: Int) {
         reserve(count)
-        unsafe (base + upper).update(from: bytes, count: count)
+        unsafe (base + upper).initialize(from: bytes, count: count)
         upper &+= count
     }
 
@@ -94,12 +100,19 @@
         reserve(digits)
         var position = upper &+ digits
         var rest = number
-        while position > upper {
-            position &-= 1
-            let (quotient, remainder) = rest.quotientAndRemainder(dividingBy: 10)
-            unsafe base[position] = 0x30 &+ UInt8(truncatingIfNeeded: remainder)
+        // Two digits a division.
+        let pairs: StaticString = """
+            00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748495051525354555657585960616263\
+            646566676869707172737475767778798081828384858687888990919293949596979899
+            """
+        while position &- upper >= 2 {
+            position &-= 2
+            let (quotient, remainder) = rest.quotientAndRemainder(dividingBy: 100)
+            // `pairs` has two digits for each of the hundred remainders.
+            unsafe (base + position).initialize(from: pairs.utf8Start + Int(truncatingIfNeeded: remainder) &* 2, count: 2)
             rest = quotient
         }
+        if position > upper { unsafe base[upper] = 0x30 &+ UInt8(truncatingIfNeeded: rest) }
         upper &+= digits
     }
 }
