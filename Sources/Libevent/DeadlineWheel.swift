@@ -25,7 +25,8 @@ public final class DeadlineWheel {
         static let rings = 512
     }
 
-    private var wheel = Wheel<(target: DeadlineTarget, kind: UInt8)>(ringCount: Settings.rings)
+    /// Without the run-time exclusivity check: the wheel calls nobody, and what it held is let go of outside of it.
+    @exclusivity(unchecked) private var wheel = Wheel<(target: DeadlineTarget, kind: UInt8)>(ringCount: Settings.rings)
     private var timer: Timer?
     /// The loop owns its wheel.
     private unowned let loop: EventLoop
@@ -37,16 +38,16 @@ public final class DeadlineWheel {
     }
 
     /// How many are armed.
-    public var count: Int { wheel.count }
+    public var count: Int { unsafe wheel.count }
 
     /// Lets `target.deadlineReached(kind)` be called once `time` (nanoseconds like `EventLoop.now`) has come.
     public func arm(_ target: DeadlineTarget, _ kind: UInt8 = 0, at time: Int64) -> Deadline {
         if timer == nil {
             // While nothing was armed nobody turned the wheel.
-            wheel.collect(upTo: tick(before: loop.now))
+            unsafe wheel.collect(upTo: tick(before: loop.now))
             timer = loop.schedule(every: Settings.tick) { [unowned self] in turn() }
         }
-        return wheel.insert((target, kind), at: tick(after: time))
+        return unsafe wheel.insert((target, kind), at: tick(after: time))
     }
 
     /// The same, `delay` nanoseconds from the loop's `now`.
@@ -57,31 +58,33 @@ public final class DeadlineWheel {
     /// Moves an armed deadline; false when it is over.
     @discardableResult
     public func move(_ deadline: Deadline, to time: Int64) -> Bool {
-        wheel.move(deadline, to: tick(after: time))
+        unsafe wheel.move(deadline, to: tick(after: time))
     }
 
     /// Disarms and forgets; does nothing when it is over.
     public func cancel(_ deadline: inout Deadline) {
-        wheel.remove(deadline)
+        // Taken out first, so that whatever ends with it finds the wheel at rest.
+        _ = unsafe wheel.remove(deadline)
         deadline = .none
     }
 
     /// Lets go of all targets, which keep the loop that keeps this wheel.
     func loopEnds() {
         timer = nil
-        wheel = Wheel(ringCount: Settings.rings)
+        var former = Wheel<(target: DeadlineTarget, kind: UInt8)>(ringCount: Settings.rings)
+        unsafe swap(&former, &wheel)
     }
 
     private func turn() {
-        wheel.collect(upTo: tick(before: loop.now))
-        while let (deadline, entry) = wheel.nextDue() {
+        unsafe wheel.collect(upTo: tick(before: loop.now))
+        while let (deadline, entry) = unsafe wheel.nextDue() {
             if let again = entry.target.deadlineReached(entry.kind) {
-                wheel.move(deadline, to: tick(after: again))
+                unsafe wheel.move(deadline, to: tick(after: again))
             } else {
-                wheel.remove(deadline)
+                unsafe wheel.remove(deadline)
             }
         }
-        if wheel.count == 0 {
+        if unsafe wheel.count == 0 {
             timer?.cancel()
             timer = nil
         }

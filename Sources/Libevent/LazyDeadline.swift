@@ -1,7 +1,7 @@
 /// The one deadline of a connection, which moves with every byte but is looked at only now and then.
 ///
-/// Moving it later only notes the time; the wheel finds out when the old time comes. So activity costs two stores.
-/// `Kind` says what is waited for.
+/// Moving it later only notes the time; the wheel finds out when the old time comes. So activity costs two stores: where it is
+/// used, not behind a call, for which all of this is inlinable. `Kind` says what is waited for.
 public struct LazyDeadline<Kind> {
     /// What it means that the wheel called.
     public enum Reached {
@@ -12,18 +12,19 @@ public struct LazyDeadline<Kind> {
         case nothing
     }
 
-    private var deadline = Deadline.none
-    private var kind: Kind?
-    private var dueAt = Int64.max
-    private var armedAt = Int64.max
+    @usableFromInline var deadline = Deadline.none
+    @usableFromInline var kind: Kind?
+    @usableFromInline var dueAt = Int64.max
+    /// When the wheel will call; `.max` while it will not.
+    @usableFromInline var armedAt = Int64.max
 
-    public init() {}
+    @inlinable public init() {}
 
     /// What is waited for, if anything.
-    @inlinable public var waitsFor: Kind? { current }
-    @usableFromInline var current: Kind? { kind }
+    @inlinable public var waitsFor: Kind? { kind }
 
     /// From now on `kind` is waited for, until `time`.
+    @inlinable
     public mutating func set(_ kind: Kind, at time: Int64, for target: DeadlineTarget, on wheel: DeadlineWheel) {
         self.kind = kind
         dueAt = time
@@ -38,12 +39,14 @@ public struct LazyDeadline<Kind> {
     }
 
     /// Nothing is waited for; what is armed runs out by itself.
+    @inlinable
     public mutating func clear() {
         kind = nil
         dueAt = .max
     }
 
     /// Nothing is waited for, and the wheel lets go of the target.
+    @inlinable
     public mutating func cancel(on wheel: DeadlineWheel) {
         clear()
         if armedAt != .max { wheel.cancel(&deadline) }
@@ -51,6 +54,7 @@ public struct LazyDeadline<Kind> {
     }
 
     /// The wheel has called: what that means. Answer the wheel with the time of `later`, else with `nil`.
+    @inlinable
     public mutating func reached(at now: Int64) -> Reached {
         guard let kind else {
             deadline = .none

@@ -12,8 +12,10 @@ internal import Glibc
     /// -1 once closed.
     var descriptor: Int32
     private var isConnecting = false
-    private var readWatch: Watch?
-    private var writeWatch: Watch?
+    // Asked for at every read and write. Without the run-time exclusivity check: making and dropping a watch calls libevent alone,
+    // which calls nobody from there.
+    @exclusivity(unchecked) private var readWatch: Watch?
+    @exclusivity(unchecked) private var writeWatch: Watch?
 
     /// Takes over a connected socket, as a `Listener` gives it.
     public init(adopting descriptor: consuming Descriptor, on loop: EventLoop) {
@@ -61,14 +63,14 @@ internal import Glibc
     // MARK: Watching
 
     /// Whether it is told of bytes to read.
-    public final var isReading: Bool { readWatch != nil }
+    public final var isReading: Bool { unsafe readWatch != nil }
 
     /// `readable()` is called from now on whenever bytes, or the end of the stream, wait to be read; again as long as they are left there. Does
     /// nothing when it is already so. On the loop's thread.
     public final func startReading() {
-        guard readWatch == nil, !isClosed else { return }
+        guard unsafe readWatch == nil, !isClosed else { return }
         do throws(SystemError) {
-            readWatch = try unsafe Watch(loop.base, descriptor, EV_READ | EV_PERSIST, context: context(self)) { _, _, context in
+            unsafe readWatch = try Watch(loop.base, descriptor, EV_READ | EV_PERSIST, context: context(self)) { _, _, context in
                 unsafe watcher(context, as: Socket.self)?.readable()
             }
         } catch {
@@ -77,14 +79,14 @@ internal import Glibc
     }
 
     /// `readable()` is not called any more; the kernel's buffer fills, and then the peer waits. On the loop's thread.
-    public final func stopReading() { readWatch = nil }
+    public final func stopReading() { unsafe readWatch = nil }
 
     /// `writable()` is called as soon as the kernel takes bytes again, until `disarmWrite()`: for who met `.wouldBlock`. On the loop's
     /// thread.
     public final func armWrite() {
-        guard writeWatch == nil, !isClosed else { return }
+        guard unsafe writeWatch == nil, !isClosed else { return }
         do throws(SystemError) {
-            writeWatch = try unsafe Watch(loop.base, descriptor, EV_WRITE | EV_PERSIST, context: context(self)) { _, _, context in
+            unsafe writeWatch = try Watch(loop.base, descriptor, EV_WRITE | EV_PERSIST, context: context(self)) { _, _, context in
                 unsafe watcher(context, as: Socket.self)?.becameWritable()
             }
         } catch {
@@ -94,7 +96,7 @@ internal import Glibc
 
     /// While connecting this does nothing: the outcome is being waited for.
     public final func disarmWrite() {
-        if !isConnecting { writeWatch = nil }
+        if !isConnecting, unsafe writeWatch != nil { unsafe writeWatch = nil }
     }
 
     private func becameWritable() {
@@ -136,8 +138,8 @@ internal import Glibc
     private func releaseDescriptor() {
         guard descriptor >= 0 else { return }
         // The watches first: libevent must not be left with a number that may mean another file next.
-        readWatch = nil
-        writeWatch = nil
+        unsafe readWatch = nil
+        unsafe writeWatch = nil
         _ = Glibc.close(descriptor)
         descriptor = -1
     }
