@@ -4,8 +4,9 @@ public import Bytes
 ///
 /// Add each stored response that could answer the request, then write. Off the hot path; lives where it was made.
 public struct ValidationRequest {
-    private let tags = ByteBuffer(capacity: 256)
-    private let lastModified = ByteBuffer(capacity: 32)
+    // Made when there is something to hold: most requests have nothing stored to ask about.
+    private var tags: ByteBuffer?
+    private var lastModified: ByteBuffer?
     private var candidates = 0
 
     /// More tags than this of one client are left out: it gets the whole where the origin would have confirmed a later one.
@@ -17,16 +18,18 @@ public struct ValidationRequest {
     public init() {}
 
     /// Whether there is anything to validate with. Without it, the request goes out unconditionally.
-    public var hasConditions: Bool { !tags.isEmpty || !lastModified.isEmpty }
+    public var hasConditions: Bool { tags != nil || lastModified != nil }
 
     /// A complete stored response, fresh or stale. Partial ones only for a range they hold in full (§4.3.2).
     public mutating func add(_ stored: FieldView, facts: ResponseFacts) {
         candidates += 1
         if let line = stored.firstIndex(of: .etag), stored.entityTag != nil { append(stored.value(at: line)) }
-        lastModified.removeAll()
+        lastModified = nil
         // §4.3.1: the date only where it names one response; as it stands, since the origin may compare it literally.
         if candidates == 1, facts.contains(.hasLastModified), let line = stored.firstIndex(of: .lastModified) {
-            lastModified.append(stored.value(at: line))
+            let value = stored.value(at: line)
+            lastModified = ByteBuffer(capacity: value.count)
+            lastModified?.append(value)
         }
     }
 
@@ -34,7 +37,7 @@ public struct ValidationRequest {
     /// with it the origin would confirm what nobody has. Nothing is added where we have no tag ourselves: our date would
     /// then no longer count (RFC 9110 §13.1.3). The client's own date is never asked about, since one date cannot stand for two.
     public mutating func merge(client request: FieldView) {
-        guard !tags.isEmpty else { return }
+        guard tags != nil else { return }
         var members = ListIterator(request, .ifNoneMatch, quoting: .quotedStrings)
         var count = 0
         while count < Self.maxClientTags, let member = members.next() {
@@ -47,12 +50,12 @@ public struct ValidationRequest {
     /// Appends the field lines, each with its CRLF. The request's own `If-None-Match` and `If-Modified-Since` must
     /// be left out.
     public func write(to buffer: ByteBuffer) {
-        if !tags.isEmpty {
+        if let tags {
             buffer.append("If-None-Match: ")
             buffer.append(tags.span)
             buffer.append("\r\n")
         }
-        if !lastModified.isEmpty {
+        if let lastModified {
             buffer.append("If-Modified-Since: ")
             buffer.append(lastModified.span)
             buffer.append("\r\n")
@@ -61,7 +64,9 @@ public struct ValidationRequest {
 
     /// - Returns: whether it is new.
     @discardableResult
-    private func append(_ tag: Span<UInt8>) -> Bool {
+    private mutating func append(_ tag: Span<UInt8>) -> Bool {
+        let tags = tags ?? ByteBuffer(capacity: 256)
+        self.tags = tags
         var known = MemberIterator(tags.span, quoting: .quotedStrings)
         while let member = known.next() {
             if member.isEqual(to: tag) { return false }

@@ -20,6 +20,8 @@ public struct BodyDecoder: Sendable {
 
     private var state: State
     private var chunks: ChunkedDecoder
+    /// Whether `chunks` is as it was made.
+    private var chunksAreFresh: Bool
     /// Content bytes so far, without the coding.
     public private(set) var received: UInt64 = 0
 
@@ -28,12 +30,14 @@ public struct BodyDecoder: Sendable {
     ///   - trailerLimits: for the trailer section of a chunked body; one beyond them is an error.
     public init(_ framing: MessageFraming = .none, trailerLimits: HeadLimits = .trailers) {
         chunks = ChunkedDecoder(trailerLimits: trailerLimits)
+        chunksAreFresh = framing != .chunked
         state = Self.start(framing)
     }
 
     /// Ready for the next body; memory is kept.
     public mutating func reset(_ framing: MessageFraming) {
-        chunks.reset()
+        if !chunksAreFresh { chunks.reset() }
+        chunksAreFresh = framing != .chunked
         received = 0
         state = Self.start(framing)
     }

@@ -55,14 +55,14 @@ struct DeclaredFraming {
     private static func contentLength(
         _ fields: FieldView, _ allowingEqualLengths: Bool
     ) throws(MessageSyntaxError) -> UInt64 {
+        // One line with one number, as nearly everybody sends it.
+        if let line = fields.firstIndex(of: .contentLength), fields.firstIndex(of: .contentLength, from: line + 1) == nil,
+           let value = fields.value(at: line).decimalValue { return value }
         let position = fields.position(of: .contentLength)
         guard allowingEqualLengths else {
-            guard let line = fields.firstIndex(of: .contentLength),
-                  let value = fields.value(at: line).decimalValue
+            guard let line = fields.firstIndex(of: .contentLength), fields.value(at: line).decimalValue != nil
             else { throw MessageSyntaxError(.contentLengthInvalid, at: position) }
-            guard fields.firstIndex(of: .contentLength, from: line + 1) == nil
-            else { throw MessageSyntaxError(.contentLengthRepeated, at: position) }
-            return value
+            throw MessageSyntaxError(.contentLengthRepeated, at: position)
         }
         // RFC 9112 §6.3, 5: all members valid and the same.
         var values = ListIterator(fields, .contentLength)

@@ -23,10 +23,11 @@ extension ByteBuffer {
     }
 
     /// CRLF: ends a line, or the head.
-    @inlinable
+    @inlinable @inline(__always)
     public func appendLineEnd() { append("\r\n") }
 
     /// A whole field line.
+    @inlinable
     public func appendField(_ name: StaticString, _ value: StaticString) {
         appendName(name)
         append(value)
@@ -34,6 +35,7 @@ extension ByteBuffer {
     }
 
     /// A whole field line with a value that was received or made.
+    @inlinable
     public func appendField(_ name: StaticString, _ value: Span<UInt8>) {
         appendName(name)
         append(value)
@@ -41,6 +43,7 @@ extension ByteBuffer {
     }
 
     /// A whole field line with a number, in decimal.
+    @inlinable
     public func appendField(_ name: StaticString, _ value: UInt64) {
         appendName(name)
         append(decimal: value)
@@ -48,7 +51,7 @@ extension ByteBuffer {
     }
 
     /// `name: `, for a value that is written piece by piece; end it with `appendLineEnd`.
-    @inlinable
+    @inlinable @inline(__always)
     public func appendName(_ name: StaticString) {
         append(name)
         append(": ")

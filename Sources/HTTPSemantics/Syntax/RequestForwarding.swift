@@ -50,14 +50,12 @@ public struct RequestForwarding: Sendable {
         self.defaultHost = defaultHost
     }
 
-    /// Appends the whole head, the empty line included.
+    /// Appends the head up to its empty line, which the caller appends, behind any further field lines of its own.
     ///
     /// `head` and `fields` are the received ones; `clientAddress` is the peer's IP address, `scheme` how it came.
-    /// `extraLines` appends further field lines, each with its CR LF.
     public func write(
         _ head: RequestHead, _ fields: FieldView, _ exchange: Exchange,
-        clientAddress: Span<UInt8>, scheme: StaticString,
-        to buffer: ByteBuffer, extraLines: (ByteBuffer) -> Void = { _ in }
+        clientAddress: Span<UInt8>, scheme: StaticString, to buffer: ByteBuffer
     ) {
         appendRequestLine(head, fields, exchange, to: buffer)
         let host = head.authority.count > 0 ? fields.bytes.extracting(head.authority.range) : defaultHost.span
@@ -68,8 +66,6 @@ public struct RequestForwarding: Sendable {
         if let via { buffer.appendVia(head.version, via, behind: fields, connection: head.connection) }
         appendConnection(head, fields, exchange, to: buffer)
         buffer.appendFraming(exchange.framing)
-        extraLines(buffer)
-        buffer.appendLineEnd()
     }
 
     /// `method SP origin-form SP HTTP/1.1`: path and query stay as they are (RFC 9110 §7.7).

@@ -52,13 +52,12 @@ extension Fetch {
             request.head, fields.view,
             RequestForwarding.Exchange(
                 method: method, framing: request.head.framing, dropping: dropping, isUpgrading: isUpgrading, acceptsTrailers: true),
-            clientAddress: address.span, scheme: "http", to: head
-        ) { [worker, request] buffer in
-            validation.write(to: buffer)
-            appendRange(to: buffer)
-            worker.runtime.loopDetection.writeLoop(to: buffer)
-            if let hops = request.maxForwards { buffer.appendField("Max-Forwards", UInt64(hops - 1)) }
-        }
+            clientAddress: address.span, scheme: "http", to: head)
+        validation.write(to: head)
+        appendRange(to: head)
+        worker.runtime.loopDetection.writeLoop(to: head)
+        if let hops = request.maxForwards { head.appendField("Max-Forwards", UInt64(hops - 1)) }
+        head.appendLineEnd()
         return UpstreamRequest(
             method: method, head: head.copied(), content: content, asksForUpgrade: isUpgrading,
             expectsContinue: request.head.expectation == .continue)

@@ -18,8 +18,10 @@ private func forward(
     let address = ByteSlice("192.0.2.7")
     forwarding.write(
         parser.head, parser.view(in: message.span), exchange ?? .init(framing: parser.head.framing),
-        clientAddress: address.span, scheme: "http", to: buffer, extraLines: extra
+        clientAddress: address.span, scheme: "http", to: buffer
     )
+    extra(buffer)
+    buffer.appendLineEnd()
     return plain(buffer.span).replacing("\r\n", with: "|")
 }
 
