@@ -18,8 +18,6 @@ public final class Exchange {
 
     /// What is sent.
     public let request: UpstreamRequest
-    /// The server asked last.
-    public private(set) var server: UpstreamServer?
     /// The address of the server asked last as text, once one was tried; for logs.
     public private(set) var addressText = ByteSlice.empty
     /// Times the request was put on a connection.
@@ -78,7 +76,7 @@ public final class Exchange {
     public func endContent(trailers: ByteSlice? = nil) {
         guard state != .ended else { return }
         guard let connection, state == .exchanging else {
-            var held = early ?? OutgoingContent()
+            let held = early ?? OutgoingContent()
             held.end(framing: request.content, trailers: trailers)
             early = held
             return
@@ -99,7 +97,6 @@ public final class Exchange {
     private func chooseServer() {
         state = .resolving
         serverIndex = pool.balance.pick(at: pool.loop.now)
-        server = pool.settings.servers[serverIndex]
         serversLeft -= 1
         if mayUseIdle, let idle = pool.takeIdle(server: serverIndex) {
             state = .connecting
@@ -168,14 +165,21 @@ public final class Exchange {
 
     // MARK: From the connection
 
-    func received(interim head: borrowing ReceivedHead) { handler?.exchange(self, interim: head) }
+    func received(interim head: borrowing ReceivedHead) {
+        let handler = handler
+        handler?.exchange(self, interim: head)
+    }
 
     func received(final head: borrowing ReceivedHead) {
         pool.succeeded(server: serverIndex)
+        let handler = handler
         handler?.exchange(self, received: head)
     }
 
-    func received(body: Span<UInt8>) -> BodyIntake { handler?.exchange(self, received: body) ?? .taken }
+    func received(body: Span<UInt8>) -> BodyIntake {
+        let handler = handler
+        return handler?.exchange(self, received: body) ?? .taken
+    }
 
     func takesContent() { handler?.exchangeTakesContent(self) }
 
@@ -186,9 +190,9 @@ public final class Exchange {
         handler.take()?.exchange(self, endedWith: trailers)
     }
 
-    func upgraded(_ connection: UpstreamConnection, head: borrowing ReceivedHead) {
+    func upgraded(head: borrowing ReceivedHead) {
+        guard let connection = connection.take() else { return }
         state = .ended
-        self.connection = nil
         handler.take()?.exchange(self, upgradedTo: connection, head: head)
     }
 

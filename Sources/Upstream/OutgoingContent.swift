@@ -1,9 +1,9 @@
 import Bytes
 import HTTPSemantics
 
-/// Request content on its way to an origin, framed, until the socket takes it.
-struct OutgoingContent {
-    private(set) var pieces = ByteBuffer(capacity: 256)
+/// Request content on its way to an origin, framed, until the socket takes it. Confined to the connection's loop.
+final class OutgoingContent {
+    let pieces = ByteBuffer(capacity: 256)
     private(set) var isEnded = false
 
     var count: Int { pieces.count }
@@ -22,7 +22,7 @@ struct OutgoingContent {
         }
     }
 
-    mutating func end(framing: UpstreamRequest.Content, trailers: ByteSlice?) {
+    func end(framing: UpstreamRequest.Content, trailers: ByteSlice?) {
         guard !isEnded else { return }
         isEnded = true
         guard framing == .chunked else { return }

@@ -4,21 +4,23 @@ import HTTPSemantics
 /// Reads the responses to one request out of a connection's bytes: interim ones, the final head, its body.
 ///
 /// ```
-/// head ─1xx→ taking ─headTaken→ head
-///  ├─final→ taking ─headTaken→ body ─end→ ended
-///  └─101→ ended
+/// ended ─begin→ head
+/// head ─1xx→ taking ─next→ head
+///  ├─final→ taking ─next→ body ─end→ ended
+///  └─101→ taking
 /// ```
-struct ResponseReader {
+struct ResponseReader: ~Copyable {
     enum Event {
         case needMore
-        /// A 1xx head of so many bytes; say `headTaken` once it is dealt with.
+        /// A 1xx head of so many bytes; go on behind it.
         case interim(length: Int)
         /// A 101 head of so many bytes: what follows is not HTTP.
         case switched(length: Int)
-        /// The final head of so many bytes; say `headTaken` once it is dealt with.
+        /// The final head of so many bytes; go on behind it.
         case head(length: Int)
-        /// Content at `range` of the input, of which `consumed` bytes are done with.
-        case body(Range<Int>, consumed: Int)
+        /// Content at `range` of the input, of which `consumed` bytes are done with. With the last, the response has ended without trailers;
+        /// `end` says so again.
+        case body(Range<Int>, consumed: Int, isLast: Bool)
         case end(trailers: ByteSlice?, consumed: Int)
     }
 
@@ -26,8 +28,8 @@ struct ResponseReader {
 
     private enum Phase { case head, taking, body, ended }
 
-    private var method: Method
-    private var phase = Phase.head
+    private var method = Method.get
+    private var phase = Phase.ended
     private var parser: ResponseHeadParser
     private var decoder = BodyDecoder()
     private var seenInterim = 0
@@ -35,38 +37,32 @@ struct ResponseReader {
     /// A server that sends more interim responses than this for one request is not making progress.
     static let maxInterimResponses = 64
 
-    init(method: Method, maxHeadSize: Int) {
-        self.method = method
+    init(maxHeadSize: Int) {
         var limits = HeadLimits.response
         limits.maxHeadBytes = maxHeadSize
-        parser = ResponseHeadParser(limits: limits, answering: method)
+        parser = ResponseHeadParser(limits: limits)
     }
 
     /// Ready for the responses to the next request; memory is kept.
-    mutating func reset(answering method: Method) {
+    mutating func begin(answering method: Method) {
         self.method = method
         phase = .head
         seenInterim = 0
         parser.reset(answering: method)
     }
 
-    var isInBody: Bool {
-        switch phase {
-        case .body, .ended: true
-        case .head, .taking: false
-        }
-    }
-
     /// Whether the connection may carry another request once this response has ended.
     var keepsAlive: Bool { phase == .ended && parser.head.keepsAlive }
 
-    /// Between `interim`, `switched` or `head` and `headTaken`: the head as it stands in `bytes`.
+    /// Between `interim`, `switched` or `head` and `next`: the head as it stands in `bytes`.
     @_lifetime(copy bytes, borrow self)
     func head(in bytes: Span<UInt8>) -> ReceivedHead {
         ReceivedHead(parser.head, fields: parser.view(in: bytes))
     }
 
+    /// - Parameter bytes: what is not yet consumed.
     mutating func next(in bytes: Span<UInt8>) throws(MessageSyntaxError) -> Event {
+        if phase == .taking { leaveHead() }
         switch phase {
         case .head:
             guard case .complete(let length) = try parser.parse(bytes) else { return .needMore }
@@ -82,9 +78,11 @@ struct ResponseReader {
             let step = try decoder.decode(bytes)
             switch step.action {
             case .data(let range):
-                return .body(range, consumed: step.consumed)
+                let isLast = decoder.isComplete
+                if isLast { phase = .ended }
+                return .body(range, consumed: step.consumed, isLast: isLast)
             case .needMore:
-                return step.consumed > 0 ? .body(0..<0, consumed: step.consumed) : .needMore
+                return step.consumed > 0 ? .body(0..<0, consumed: step.consumed, isLast: false) : .needMore
             case .end:
                 phase = .ended
                 let trailers = decoder.trailers(in: bytes)
@@ -94,13 +92,12 @@ struct ResponseReader {
                 return .end(trailers: lines.copied(), consumed: step.consumed)
             }
         case .ended:
-            return .needMore
+            return .end(trailers: nil, consumed: 0)
         }
     }
 
     /// The head was dealt with and its bytes consumed.
-    mutating func headTaken() {
-        guard phase == .taking else { return }
+    private mutating func leaveHead() {
         if parser.head.status.isInformational {
             parser.reset(answering: method)
             phase = .head

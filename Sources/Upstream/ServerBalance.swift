@@ -38,7 +38,7 @@ public struct ServerBalance: Sendable {
 
     /// A response came, whatever its status: failures are counted from the beginning, and the server is asked again.
     public mutating func succeeded(_ server: Int) {
-        health[server] = Health()
+        if health[server].failuresInARow != 0 { health[server] = Health() }
     }
 
     /// A failure to connect or to answer, not a response with an error status.

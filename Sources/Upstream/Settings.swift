@@ -1,3 +1,5 @@
+import Libevent
+
 /// One origin: the servers that stand for it, and how patient we are with them.
 ///
 /// A default stands here with its reason and nowhere else. The ranges a configuration file may choose from stand in
@@ -59,4 +61,19 @@ public struct UpstreamServer: Sendable, Hashable, CustomStringConvertible {
 
     /// `http://127.0.0.1:9000`
     public var description: String { host.contains(":") ? "http://[\(host)]:\(port)" : "http://\(host):\(port)" }
+}
+
+/// `UpstreamSettings`' durations in nanoseconds, converted once.
+struct UpstreamTimeouts {
+    let connect: Int64
+    let firstByte: Int64
+    let noProgress: Int64
+    let idle: Int64
+
+    init(_ settings: UpstreamSettings) {
+        connect = settings.connectTimeout.nanoseconds
+        firstByte = settings.firstByteTimeout.nanoseconds
+        noProgress = settings.noProgressTimeout.nanoseconds
+        idle = settings.idleTimeout.nanoseconds
+    }
 }

@@ -10,7 +10,7 @@ extension UpstreamConnection {
         readingIsPaused = false
         if let piece = refused {
             refused = nil
-            guard offer(piece.span) else { return }
+            guard let exchange, offer(piece.span, to: exchange) else { return }
         }
         startReading()
         progressed()
@@ -36,73 +36,72 @@ extension UpstreamConnection {
     }
 
     func endOfStream() {
-        switch reader?.endOfStream() {
+        switch reader.endOfStream() {
         case .complete: complete(trailers: nil)
         case .beforeHead: fail(sendFailure == nil ? .closed : .send, sendFailure.map { "\($0)" } ?? "closed before a response")
         case .truncated: fail(.body, "closed in the middle of the body")
-        case nil: end()
         }
     }
 
     /// Takes what the buffer holds, message part by message part, until it needs more or must stop.
     func process() {
-        while phase == .leased, !readingIsPaused, let input, let exchange, reader != nil {
+        guard let exchange, let input else { return }
+        while phase == .leased, !readingIsPaused {
             let event: ResponseReader.Event
             do throws(MessageSyntaxError) {
-                event = try reader?.next(in: input.span) ?? .needMore
+                event = try reader.next(in: input.span)
             } catch {
-                return fail(reader?.isInBody == true ? .body : .head, "\(error.explanation)", isMalformed: true)
+                return fail(isInBody ? .body : .head, "\(error.explanation)", isMalformed: true)
             }
             switch event {
             case .needMore:
-                if input.isEmpty, reader?.isInBody == true { giveBackInput() }
+                if input.isEmpty, isInBody { giveBackInput() }
                 return
             case .interim(let length):
-                guard let reader, !reader.hasTooManyInterim else { return fail(.head, "too many interim responses") }
+                guard !reader.hasTooManyInterim else { return fail(.head, "too many interim responses") }
                 exchange.received(interim: reader.head(in: input.span))
-                headTaken(length)
+                // The handler may have ended the exchange.
+                guard phase == .leased else { return }
+                input.consume(length)
+                // The origin is at work, or waits for the content.
+                dueBeforeHead()
             case .switched(let length):
-                return switchProtocols(exchange, input, length)
+                guard exchange.request.asksForUpgrade else { return fail(.head, "101 without having been asked") }
+                leaveHTTP(headLength: length)
+                exchange.upgraded(head: reader.head(in: input.span))
+                self.exchange = nil
+                return
             case .head(let length):
-                guard let reader else { return }
                 exchange.received(final: reader.head(in: input.span))
-                headTaken(length)
-            case .body(let range, let consumed):
-                if !range.isEmpty { _ = offer(input.span.extracting(range)) }
-                if phase == .leased { input.consume(consumed) }
+                guard phase == .leased else { return }
+                input.consume(length)
+                isInBody = true
+                due(.progress, after: pool.timeouts.noProgress)
+            case .body(let range, let consumed, let isLast):
+                let isTaken = range.isEmpty || offer(input.span.extracting(range), to: exchange)
+                guard phase == .leased else { return }
+                input.consume(consumed)
+                // Otherwise the reader tells the end once more, when reading goes on.
+                if isLast, isTaken { return complete(trailers: nil) }
             case .end(let trailers, let consumed):
                 input.consume(consumed)
-                complete(trailers: trailers)
+                // Its last act may be to lease this connection again.
+                return complete(trailers: trailers)
             }
         }
     }
 
-    func headTaken(_ length: Int) {
-        // The handler may have ended the exchange.
-        guard phase == .leased else { return }
-        input?.consume(length)
-        reader?.headTaken()
-        if reader?.isInBody == true {
-            due(.progress, after: pool.settings.noProgressTimeout)
-        } else {
-            // An interim response: the origin is at work, or waits for the content.
-            dueBeforeHead()
-        }
-    }
-
-    func switchProtocols(_ exchange: Exchange, _ input: ByteBuffer, _ length: Int) {
-        guard exchange.request.asksForUpgrade, let reader else { return fail(.head, "101 without having been asked") }
+    /// From here on nobody reads or writes HTTP.
+    func leaveHTTP(headLength: Int) {
         phase = .handedOver
         stopReading()
         deadline.clear()
-        self.exchange = nil
-        handedOverHeadLength = length
-        exchange.upgraded(self, head: reader.head(in: input.span))
+        handedOverHeadLength = headLength
     }
 
     /// False when the exchange wants no more at the moment.
-    func offer(_ body: Span<UInt8>) -> Bool {
-        switch exchange?.received(body: body) {
+    func offer(_ body: Span<UInt8>, to exchange: Exchange) -> Bool {
+        switch exchange.received(body: body) {
         case .taken:
             return true
         case .takenAndFull:
@@ -110,8 +109,6 @@ extension UpstreamConnection {
         case .refused(let taken):
             refused = ByteSlice(copying: body.extracting(taken..<body.count))
             pause()
-        case nil:
-            return false
         }
         return false
     }
@@ -126,11 +123,11 @@ extension UpstreamConnection {
         let exchange = exchange
         self.exchange = nil
         // Anything behind the response was not asked for: the connection's framing cannot be trusted (RFC 9112 §9.3).
-        let isReusable = reader?.keepsAlive == true && requestIsSent && sendFailure == nil && (input?.isEmpty ?? true)
+        let isReusable = reader.keepsAlive && requestIsSent && sendFailure == nil && (input?.isEmpty ?? true)
         giveBackInput()
         if isReusable, pool.keep(idle: self) {
             phase = .idle
-            due(.idle, after: pool.settings.idleTimeout)
+            due(.idle, after: pool.timeouts.idle)
         } else {
             end()
         }

@@ -34,15 +34,17 @@ public final class UpstreamConnection: Socket {
     var isCounted = false
 
     // Sending
-    var headRest = ByteSlice("")
+    /// Bytes of the request's head that are still to be sent.
+    var headLeft = 0
     var outgoing: OutgoingContent?
     var contentIsHeldBack = false
     /// Why sending stopped before its end; the connection is not used again.
     var sendFailure: SystemError?
 
     // Receiving
-    /// From the first exchange on.
-    var reader: ResponseReader?
+    var reader: ResponseReader
+    /// Whether the final head has come.
+    var isInBody = false
     var input: ByteBuffer?
     /// A piece of body that was refused, to be offered again.
     var refused: ByteSlice?
@@ -57,8 +59,9 @@ public final class UpstreamConnection: Socket {
         addressText = ByteSlice(address.description)
         self.pool = pool
         self.exchange = exchange
+        reader = ResponseReader(maxHeadSize: pool.settings.maxHeadSize)
         try super.init(connectingTo: address, on: pool.loop)
-        due(.connect, after: pool.settings.connectTimeout)
+        due(.connect, after: pool.timeouts.connect)
     }
 
     // MARK: Life
@@ -83,21 +86,18 @@ public final class UpstreamConnection: Socket {
         phase = .leased
         self.exchange = exchange
         self.isReused = isReused
-        headRest = exchange.request.head
+        headLeft = exchange.request.head.count
         outgoing = early ?? (exchange.request.content == .none ? nil : OutgoingContent())
         contentIsHeldBack = (early?.count ?? 0) >= Self.contentHighWater
-        if reader == nil {
-            reader = ResponseReader(method: exchange.request.method, maxHeadSize: pool.settings.maxHeadSize)
-        } else {
-            reader?.reset(answering: exchange.request.method)
-        }
+        reader.begin(answering: exchange.request.method)
+        isInBody = false
         hasReceivedBytes = false
         readingIsPaused = false
         sendFailure = nil
         pool.metrics.add(.upstreamFetches)
         if isReused { pool.metrics.add(.upstreamReuses) }
         startReading()
-        due(.progress, after: pool.settings.noProgressTimeout)
+        due(.progress, after: pool.timeouts.noProgress)
         flush()
     }
 
@@ -128,7 +128,7 @@ public final class UpstreamConnection: Socket {
         guard phase != .closed else { return }
         if phase == .idle { pool.forget(idle: self) }
         phase = .closed
-        deadline.cancel(on: pool.loop.deadlines)
+        stopDeadline()
         giveBackInput()
         if isCounted { pool.metrics.add(.upstreamCloses) }
         close()
@@ -143,8 +143,7 @@ public final class UpstreamConnection: Socket {
     }
 
     func giveBackInput() {
-        if let input { pool.buffers.takeBack(input) }
-        input = nil
+        if let input = input.take() { pool.buffers.takeBack(input) }
     }
 
     // MARK: Sending
@@ -173,42 +172,44 @@ public final class UpstreamConnection: Socket {
         flush()
     }
 
-    var requestIsSent: Bool { headRest.isEmpty && (outgoing.map { $0.isEnded && $0.count == 0 } ?? true) }
+    var requestIsSent: Bool { headLeft == 0 && (outgoing.map { $0.isEnded && $0.count == 0 } ?? true) }
 
     func flush() {
-        guard phase == .leased else { return }
-        while !headRest.isEmpty || (outgoing?.count ?? 0) > 0 {
+        guard phase == .leased, let exchange else { return }
+        let head = exchange.request.head
+        while headLeft > 0 || (outgoing?.count ?? 0) > 0 {
+            let rest = head.span.extracting(last: headLeft)
             let content = outgoing?.pieces
             let result = if let content, !content.isEmpty {
-                headRest.isEmpty ? write(content.span) : write(headRest.span, content.span)
+                rest.isEmpty ? write(content.span) : write(rest, content.span)
             } else {
-                write(headRest.span)
+                write(rest)
             }
             switch result {
             case .wrote(let count):
                 pool.metrics.add(.upstreamBytesOut, UInt64(count))
-                let ofHead = min(count, headRest.count)
-                headRest = headRest[ofHead..<headRest.count]
+                let ofHead = min(count, headLeft)
+                headLeft -= ofHead
                 if count > ofHead { content?.consume(count - ofHead) }
                 progressed()
             case .wouldBlock:
                 armWrite()
-                if reader?.isInBody != true { dueBeforeHead() }
+                if !isInBody { dueBeforeHead() }
                 return
             case .failed(let error):
                 // The origin may have answered before it closed (RFC 9112 §9.5): send no more, and read what there is.
                 disarmWrite()
                 sendFailure = error
-                headRest = ByteSlice("")
+                headLeft = 0
                 outgoing = nil
                 return
             }
         }
         disarmWrite()
-        if reader?.isInBody != true { dueBeforeHead() }
+        if !isInBody { dueBeforeHead() }
         if contentIsHeldBack, (outgoing?.count ?? 0) < Self.contentHighWater / 2 {
             contentIsHeldBack = false
-            exchange?.takesContent()
+            exchange.takesContent()
         }
     }
 
@@ -231,13 +232,13 @@ public final class UpstreamConnection: Socket {
     /// What the origin owes us as long as its response's head is not there.
     func dueBeforeHead() {
         if requestIsSent {
-            due(.head, after: pool.settings.firstByteTimeout)
-        } else if headRest.isEmpty, (outgoing?.count ?? 0) == 0 {
+            due(.head, after: pool.timeouts.firstByte)
+        } else if headLeft == 0, (outgoing?.count ?? 0) == 0 {
             // While the client still sends its content, nothing can be asked of the origin.
             deadline.clear()
         } else if deadline.waitsFor != .progress {
             // It takes what is sent.
-            due(.progress, after: pool.settings.noProgressTimeout)
+            due(.progress, after: pool.timeouts.noProgress)
         }
     }
 
@@ -245,17 +246,31 @@ public final class UpstreamConnection: Socket {
     func progressed() {
         switch deadline.waitsFor {
         case .connect, .idle, .head: break
-        case .progress: due(.progress, after: pool.settings.noProgressTimeout)
-        case nil: if reader?.isInBody == true, !readingIsPaused { due(.progress, after: pool.settings.noProgressTimeout) }
+        case .progress: due(.progress, after: pool.timeouts.noProgress)
+        case nil: if isInBody, !readingIsPaused { due(.progress, after: pool.timeouts.noProgress) }
         }
     }
 
-    func due(_ waiting: Waiting, after duration: Duration) {
-        deadline.set(waiting, at: pool.loop.now + duration.nanoseconds, for: self, on: pool.loop.deadlines)
+    // The deadline is changed in a copy: while the wheel is asked, nothing of this object is being written, so no access is checked.
+
+    /// - Parameter nanoseconds: from now.
+    func due(_ waiting: Waiting, after nanoseconds: Int64) {
+        var deadline = deadline
+        deadline.set(waiting, at: pool.loop.now + nanoseconds, for: self, on: pool.deadlines)
+        self.deadline = deadline
+    }
+
+    private func stopDeadline() {
+        var deadline = deadline
+        deadline.cancel(on: pool.deadlines)
+        self.deadline = deadline
     }
 
     public override func deadlineReached(_ kind: UInt8) -> Int64? {
-        switch deadline.reached(at: pool.loop.now) {
+        var deadline = deadline
+        let reached = deadline.reached(at: pool.loop.now)
+        self.deadline = deadline
+        switch reached {
         case .nothing: return nil
         case .later(let time): return time
         case .due(.connect): cannotConnect(UpstreamError(.connectTimeout, detail: "\(address): no connection in time"))

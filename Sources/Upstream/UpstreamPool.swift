@@ -14,10 +14,14 @@ public final class UpstreamPool {
     /// Where its connections and failures are counted: those of the loop.
     public let metrics: LoopMetrics
     let buffers: BufferStock
+    let deadlines: DeadlineWheel
+    let timeouts: UpstreamTimeouts
     private let names: NameResolution
     private let resolver: Resolver
     var balance: ServerBalance
+    /// For each server.
     private var idle: [[UpstreamConnection]]
+    private var idleCount = 0
 
     /// - Parameters: `resolver`, `buffers` and `metrics` are the loop's, `names` is shared by all loops.
     public init(
@@ -30,6 +34,8 @@ public final class UpstreamPool {
         self.names = names
         self.buffers = buffers
         self.metrics = metrics
+        deadlines = loop.deadlines
+        timeouts = UpstreamTimeouts(settings)
         balance = ServerBalance(
             servers: settings.servers.count, maxFailures: settings.maxFailures,
             cooldown: settings.failureCooldown.nanoseconds)
@@ -45,17 +51,24 @@ public final class UpstreamPool {
         for connections in idle { for connection in connections { connection.abandonExchange() } }
     }
 
-    func takeIdle(server: Int) -> UpstreamConnection? { idle[server].popLast() }
+    func takeIdle(server: Int) -> UpstreamConnection? {
+        guard idleCount > 0, let connection = idle[server].popLast() else { return nil }
+        idleCount -= 1
+        return connection
+    }
 
     /// Keeps a connection for the next exchange, when there is room.
     func keep(idle connection: UpstreamConnection) -> Bool {
-        guard !isDropped, idle.reduce(0, { $0 + $1.count }) < settings.maxIdleConnections else { return false }
+        guard !isDropped, idleCount < settings.maxIdleConnections else { return false }
         idle[connection.server].append(connection)
+        idleCount += 1
         return true
     }
 
     func forget(idle connection: UpstreamConnection) {
-        idle[connection.server].removeAll { $0 === connection }
+        guard let index = idle[connection.server].firstIndex(where: { $0 === connection }) else { return }
+        idle[connection.server].remove(at: index)
+        idleCount -= 1
     }
 
     func succeeded(server: Int) { balance.succeeded(server) }

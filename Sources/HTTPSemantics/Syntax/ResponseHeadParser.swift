@@ -22,7 +22,7 @@ public struct ResponseHead: Sendable {
 ///     startLine ─status line→ fields ─empty line→ complete
 ///
 /// One per connection, on its loop; `reset` before each response, informational ones included.
-public struct ResponseHeadParser: Sendable {
+public struct ResponseHeadParser: ~Copyable, Sendable {
     private enum Phase { case startLine, fields, complete }
 
     private var phase = Phase.startLine
@@ -63,6 +63,7 @@ public struct ResponseHeadParser: Sendable {
                 try parseStatusLine(line, bytes)
                 phase = .fields
             case .fields:
+                while section.addWholeLine(in: bytes, limit: limits.maxHeadBytes) {}
                 guard let line = try section.nextLine(in: bytes, limit: limits.maxHeadBytes, excess: .headTooLarge)
                 else { return .incomplete }
                 if line.isEmpty {
