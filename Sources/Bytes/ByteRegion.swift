@@ -91,28 +91,38 @@
     }
 
     /// With zeroes in front where it has less than `width` digits.
+    @inline(__always)
     mutating func append(decimal number: UInt64, width: Int) {
-        var digits = 1
-        var bound: UInt64 = 10
+        if number < 10, width <= 1 { return append(0x30 &+ UInt8(truncatingIfNeeded: number)) }
+        var digits = 2
+        var bound: UInt64 = 100
         // The longest number has 20 digits, and the bound above it would overflow.
         while digits < 20, number >= bound { digits &+= 1; bound &*= 10 }
         digits = max(digits, width)
         reserve(digits)
         var position = upper &+ digits
         var rest = number
-        // Two digits a division.
-        let pairs: StaticString = """
-            00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748495051525354555657585960616263\
-            646566676869707172737475767778798081828384858687888990919293949596979899
-            """
+        // From the end, by two: a division costs more than looking up its remainder.
         while position &- upper >= 2 {
             position &-= 2
-            let (quotient, remainder) = rest.quotientAndRemainder(dividingBy: 100)
-            // `pairs` has two digits for each of the hundred remainders.
-            unsafe (base + position).initialize(from: pairs.utf8Start + Int(truncatingIfNeeded: remainder) &* 2, count: 2)
+            let quotient = rest / 100
+            let pair = Int(truncatingIfNeeded: rest &- quotient &* 100) &* 2
+            unsafe base[position] = Self.pairs.utf8Start[pair]
+            unsafe base[position &+ 1] = Self.pairs.utf8Start[pair &+ 1]
             rest = quotient
         }
-        if position > upper { unsafe base[upper] = 0x30 &+ UInt8(truncatingIfNeeded: rest) }
+        if position > upper { unsafe base[upper] = 0x30 &+ UInt8(truncatingIfNeeded: rest % 10) }
         upper &+= digits
+    }
+
+    /// All numbers of two digits.
+    private static var pairs: StaticString {
+        """
+        0001020304050607080910111213141516171819\
+        2021222324252627282930313233343536373839\
+        4041424344454647484950515253545556575859\
+        6061626364656667686970717273747576777879\
+        8081828384858687888990919293949596979899
+        """
     }
 }

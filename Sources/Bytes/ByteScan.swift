@@ -21,6 +21,17 @@ extension Span where Element == UInt8 {
         }
     }
 
+    /// The first index at or after `start` of a byte that may not stand between quotes in a line of a log as it is: below `first`, outside
+    /// printable ASCII, `"` or `\`.
+    @inlinable
+    public func firstIndexOutsideQuotes(from start: Int, printableFrom first: UInt8) -> Int? {
+        firstIndex(from: start) { word in
+            word.bytesBelow(first) | word.bytes(0x7f) | word.bytes(0x22) | word.bytes(0x5c) | word
+        } whose: { byte in
+            byte < first || byte > 0x7e || byte == 0x22 || byte == 0x5c
+        }
+    }
+
     /// - Parameters:
     ///   - suspects: marks, by its top bit, each of eight bytes that may be looked for; it may mark more, but none less.
     ///   - isWanted: decides.

@@ -1,7 +1,7 @@
 /// Bytes into memory that is lent for writing.
 extension OutputSpan where Element == UInt8 {
     /// Appends `source`, for which there must be room, as one copy.
-    @inlinable
+    @inlinable @inline(__always)
     public mutating func append(copying source: Span<UInt8>) {
         guard source.count > 0 else { return }
         precondition(source.count <= freeCapacity, "more copied than fits")

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Histogram
 
 /// The kinds of answer whose latencies are worth telling apart: from the store, fetched and shared, forwarded.
@@ -41,30 +42,80 @@ public enum LatencyMeasure: UInt8, PublicName {
     }
 }
 
-/// The latency histograms of one worker loop. Not `Sendable`: made, recorded and snapshotted on its loop.
+/// The latencies of one worker loop. Not `Sendable`: made, recorded and snapshotted on its loop.
 ///
-/// The scrape posts 'snapshot' into each loop's mailbox and merges what comes back.
+/// The scrape posts 'snapshot' into each loop's mailbox and merges what comes back. The loop only counts, for which it finds the bucket
+/// itself; histograms, which can do more, are made of that for a snapshot.
 public final class LatencyRecorder {
-    private var histograms = LatencySnapshot()
+    private struct Counts {
+        /// Indexed by distribution, then bucket.
+        var buckets = [UInt64](repeating: 0, count: LatencySnapshot.distributionCount * LatencyBucket.count)
+        /// In nanoseconds, indexed by distribution.
+        var sums = [UInt64](repeating: 0, count: LatencySnapshot.distributionCount)
+
+        @inline(__always)
+        mutating func count(_ nanoseconds: UInt64, in distribution: Int) {
+            let value = min(nanoseconds, LatencyDistribution.longest)
+            buckets[distribution &* LatencyBucket.count &+ LatencyBucket.index(of: value)] &+= 1
+            sums[distribution] &+= value
+        }
+    }
+
+    private let counts = Exclusive(Counts())
 
     public init() {}
 
-    /// Records one finished request, in nanoseconds. Allocates only for the first record after a snapshot.
+    /// Records one finished request, in nanoseconds. Never allocates.
     public func record(_ verdict: Verdict, firstByte: UInt64, total: UInt64) {
         guard let latencyClass = verdict.latencyClass else { return }
-        histograms.record(.firstByte, latencyClass, firstByte)
-        histograms.record(.total, latencyClass, total)
+        counts.use { counts in
+            counts.count(firstByte, in: LatencySnapshot.index(.firstByte, latencyClass))
+            counts.count(total, in: LatencySnapshot.index(.total, latencyClass))
+        }
     }
 
-    /// Everything recorded since the start, as a value that may leave the loop. Copied only when the next record comes.
-    public func snapshot() -> LatencySnapshot { histograms }
+    /// Everything recorded since the start, as a value that may leave the loop.
+    public func snapshot() -> LatencySnapshot {
+        counts.use { counts in
+            var snapshot = LatencySnapshot()
+            for distribution in counts.sums.indices {
+                let first = distribution * LatencyBucket.count
+                snapshot.add(
+                    counts.buckets[first..<first + LatencyBucket.count], sum: counts.sums[distribution], at: distribution)
+            }
+            return snapshot
+        }
+    }
+}
+
+/// Buckets of durations: 1024 ns wide up to 256 of them, then 128 for each power of two. The histogram's own, so that counts can be handed over.
+private enum LatencyBucket {
+    static var count: Int {
+        @inline(__always) get { index(of: LatencyDistribution.longest) + 1 }
+    }
+
+    /// - Parameter nanoseconds: at most `LatencyDistribution.longest`.
+    @inline(__always)
+    static func index(of nanoseconds: UInt64) -> Int {
+        let units = nanoseconds >> 10
+        // How often it must be halved to have eight bits.
+        let halvings = max(0, 56 &- units.leadingZeroBitCount)
+        return halvings &<< 7 &+ Int(truncatingIfNeeded: units &>> UInt64(halvings))
+    }
+
+    /// The shortest duration in a bucket, in nanoseconds.
+    static func start(of index: Int) -> UInt64 {
+        let halvings = max(0, index >> 7 - 1)
+        return UInt64(index - halvings << 7) << UInt64(halvings + 10)
+    }
 }
 
 /// Latency histograms as a value: of one loop, or of several merged.
 public struct LatencySnapshot: Sendable {
-    /// Indexed by measure × class.
-    private var distributions = [LatencyDistribution](
-        repeating: LatencyDistribution(), count: LatencyMeasure.allCases.count * LatencyClass.allCases.count)
+    /// Indexed by class × measure.
+    private var distributions = [LatencyDistribution](repeating: LatencyDistribution(), count: distributionCount)
+
+    fileprivate static let distributionCount = LatencyClass.allCases.count << 1
 
     public init() {}
 
@@ -78,12 +129,14 @@ public struct LatencySnapshot: Sendable {
         for index in distributions.indices { distributions[index].merge(other.distributions[index]) }
     }
 
-    mutating func record(_ measure: LatencyMeasure, _ latencyClass: LatencyClass, _ nanoseconds: UInt64) {
-        distributions[Self.index(measure, latencyClass)].record(nanoseconds)
+    fileprivate mutating func add(_ counts: ArraySlice<UInt64>, sum: UInt64, at distribution: Int) {
+        distributions[distribution].add(counts, sum: sum)
     }
 
-    private static func index(_ measure: LatencyMeasure, _ latencyClass: LatencyClass) -> Int {
-        measure.position * LatencyClass.allCases.count + latencyClass.position
+    @inline(__always)
+    fileprivate static func index(_ measure: LatencyMeasure, _ latencyClass: LatencyClass) -> Int {
+        // There are two measures: a class's are side by side.
+        latencyClass.position &<< 1 | measure.position
     }
 }
 
@@ -109,10 +162,10 @@ public struct LatencyDistribution: Sendable {
     /// The duration in nanoseconds that `percentile` (0...100) of the requests did not exceed; 0 when there is none.
     public func percentile(_ percentile: Double) -> UInt64 { count == 0 ? 0 : histogram.valueAtPercentile(percentile) }
 
-    mutating func record(_ nanoseconds: UInt64) {
-        let value = min(nanoseconds, Self.longest)
-        histogram.record(value)
-        sum &+= value
+    /// - Parameter counts: how many fell into each `LatencyBucket`.
+    fileprivate mutating func add(_ counts: ArraySlice<UInt64>, sum: UInt64) {
+        for (index, count) in zip(0..., counts) where count > 0 { histogram.record(LatencyBucket.start(of: index), count: count) }
+        self.sum &+= sum
     }
 
     mutating func merge(_ other: LatencyDistribution) {

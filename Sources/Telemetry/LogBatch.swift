@@ -13,15 +13,15 @@ public struct LogBatch: Sendable {
         var record: TransactionRecord
         /// Where in `texts` the first text begins; the others follow in the order of `TransactionText`.
         var textStart: Int
-        var lengths = InlineArray<7, UInt16>(repeating: 0)
+        /// Where each text ends, counted from `textStart`.
+        var ends = InlineArray<7, UInt16>(repeating: 0)
         var isClipped = false
 
         /// Where in `texts` one of them lies.
         func range(of text: TransactionText) -> Range<Int> {
             let index = Int(text.rawValue)
-            var start = textStart
-            for earlier in 0..<index { start &+= Int(lengths[earlier]) }
-            return start..<start &+ Int(lengths[index])
+            let start = index == 0 ? 0 : Int(ends[index &- 1])
+            return textStart &+ start..<textStart &+ Int(ends[index])
         }
     }
 
@@ -74,8 +74,10 @@ extension LogBatch.Entry {
     fileprivate mutating func keep(_ bytes: Span<UInt8>, as text: TransactionText, in output: inout OutputSpan<UInt8>) {
         let kept = bytes.extracting(first: text.limit)
         if kept.count < bytes.count { isClipped = true }
-        lengths[Int(text.rawValue)] = UInt16(truncatingIfNeeded: kept.count)
-        output.append(copying: kept)
+        if !kept.isEmpty { output.append(copying: kept) }
+        let index = Int(text.rawValue)
+        // All of them together are far less than 64 KiB: `TransactionText.allLimits`.
+        ends[index] = (index == 0 ? 0 : ends[index &- 1]) &+ UInt16(truncatingIfNeeded: kept.count)
     }
 }
 

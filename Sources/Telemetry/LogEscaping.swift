@@ -12,14 +12,11 @@ extension ByteBuffer {
 
     private func append(escaping bytes: Span<UInt8>, printableFrom first: UInt8) {
         if bytes.isEmpty { return append(UInt8(ascii: "-")) }
-        if bytes.isHarmless(from: first) { return append(bytes) }
         var plainStart = 0
-        for index in bytes.indices {
-            let byte = bytes[index]
-            if byte.isHarmless(from: first) { continue }
+        while let index = bytes.firstIndexOutsideQuotes(from: plainStart, printableFrom: first) {
             append(bytes.extracting(plainStart..<index))
             append("\\x")
-            append(hex: byte)
+            append(hex: bytes[index])
             plainStart = index + 1
         }
         append(bytes.extracting(plainStart..<bytes.count))
@@ -29,7 +26,7 @@ extension ByteBuffer {
     /// becomes `\u00XX`, so that the line is valid JSON whatever came in.
     func append(jsonString bytes: Span<UInt8>) {
         append(UInt8(ascii: "\""))
-        if bytes.isHarmless(from: 0x20) { append(bytes) } else { append(jsonEscaping: bytes) }
+        if bytes.firstIndexOutsideQuotes(from: 0, printableFrom: 0x20) == nil { append(bytes) } else { append(jsonEscaping: bytes) }
         append(UInt8(ascii: "\""))
     }
 
@@ -61,24 +58,6 @@ extension ByteBuffer {
     private func append(hex byte: UInt8) {
         if byte < 0x10 { append(UInt8(ascii: "0")) }
         append(hexadecimal: UInt64(byte))
-    }
-}
-
-extension UInt8 {
-    /// Printable ASCII, not below `first`, and neither `"` nor `\`.
-    @inline(__always)
-    fileprivate func isHarmless(from first: UInt8) -> Bool {
-        self &- first <= 0x7E &- first && self != UInt8(ascii: "\"") && self != UInt8(ascii: "\\")
-    }
-}
-
-extension Span where Element == UInt8 {
-    /// Whether all bytes are. No early way out, so that it compiles to vector instructions.
-    @inline(__always)
-    fileprivate func isHarmless(from first: UInt8) -> Bool {
-        var found = false
-        for index in 0..<count { found = found || !self[index].isHarmless(from: first) }
-        return !found
     }
 }
 

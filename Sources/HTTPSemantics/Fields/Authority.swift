@@ -31,17 +31,13 @@ public struct Authority: Sendable, BitwiseCopyable {
     /// `reg-name`, of which an IPv4 address is one (RFC 3986 §3.2.2).
     private static func registeredNameEnd(_ text: Span<UInt8>) -> Int? {
         var index = 0
-        while index < text.count, text[index] != UInt8(ascii: ":") {
-            if text[index] == UInt8(ascii: "%") {
-                guard index + 2 < text.count, text[index + 1].hexadecimalValue != nil,
-                      text[index + 2].hexadecimalValue != nil else { return nil }
-                index += 3
-            } else {
-                guard text[index].isRegisteredNameByte else { return nil }
-                index += 1
-            }
+        while true {
+            while index < text.count, text[index].isRegisteredNameByte { index &+= 1 }
+            if index == text.count || text[index] == UInt8(ascii: ":") { return index }
+            guard text[index] == UInt8(ascii: "%"), index + 2 < text.count, text[index + 1].hexadecimalValue != nil,
+                  text[index + 2].hexadecimalValue != nil else { return nil }
+            index += 3
         }
-        return index
     }
 
     private static func port(_ digits: Span<UInt8>) -> UInt16?? {
