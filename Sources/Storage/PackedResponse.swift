@@ -61,9 +61,9 @@ struct PackedResponse: Sendable {
         self.nominations = nominations
     }
 
-    private var fieldsEnd: Int { Int(keyCount) + Int(fieldsCount) }
+    @inline(__always) private var fieldsEnd: Int { Int(keyCount) &+ Int(fieldsCount) }
 
     var key: ByteSlice { ByteSlice(block, 0..<Int(keyCount)) }
     var fieldLines: ByteSlice { ByteSlice(block, Int(keyCount)..<fieldsEnd) }
-    var body: ByteSlice { ByteSlice(block, fieldsEnd..<fieldsEnd + Int(bodyCount)) }
+    @inline(__always) var body: ByteSlice { ByteSlice(block, fieldsEnd..<fieldsEnd + Int(bodyCount)) }
 }

@@ -61,7 +61,7 @@ public struct ChunkedDecoder: Sendable {
     /// and must not be merged into them unasked (RFC 9110 §6.5.1).
     @_lifetime(copy input, borrow self)
     public func trailers(in input: Span<UInt8>) -> FieldView {
-        FieldView(bytes: input.extracting(trailerRange), lines: section.lines.span, present: section.present)
+        FieldView(bytes: input.extracting(trailerRange), lines: section.lines, present: section.present)
     }
 
     /// Reads on in `input`, which starts with the first byte not yet consumed.

@@ -5,7 +5,9 @@ import Bytes
 /// It remembers where it stood, so that no byte is searched twice, and judges a line as soon as it is finished.
 /// Whatever the bytes' split, the same line is refused for the same reason.
 struct FieldSectionParser {
-    private(set) var lines: [FieldLine] = []
+    /// The first `count` are of the head being read; what is behind them was of heads before, and is memory to use again.
+    private var memory: [FieldLine] = []
+    private var count = 0
     private(set) var present: FieldSet = []
     /// Where the line being read starts.
     private(set) var lineStart = 0
@@ -17,12 +19,18 @@ struct FieldSectionParser {
 
     init(maxLines: Int, reserving capacity: Int = 0) {
         self.maxLines = maxLines
-        lines.reserveCapacity(capacity)
+        memory.reserveCapacity(capacity)
+    }
+
+    /// The lines read so far.
+    var lines: Span<FieldLine> {
+        @_lifetime(borrow self)
+        get { memory.span.extracting(first: count) }
     }
 
     /// Ready for the next head; the memory of `lines` is kept.
     mutating func reset() {
-        lines.removeAll(keepingCapacity: true)
+        count = 0
         present = []
         lineStart = 0
         searched = 0
@@ -56,7 +64,7 @@ struct FieldSectionParser {
     mutating func addWholeLine(in bytes: Span<UInt8>, limit: Int) -> Bool {
         let start = lineStart
         // What was searched already is not searched again: a head may come byte by byte. An empty line holds no colon, and content may follow.
-        guard searched == start, start < bytes.count, bytes[start] != 0x0d, lines.count < maxLines else { return false }
+        guard searched == start, start < bytes.count, bytes[start] != 0x0d, count < maxLines else { return false }
         let nameLimit = min(bytes.count, start &+ Self.usualNameLength)
         guard let colon = bytes.extracting(0..<nameLimit).firstIndex(of: UInt8(ascii: ":"), from: start), colon > start else { return false }
         let name = bytes.extracting(start..<colon)
@@ -69,8 +77,7 @@ struct FieldSectionParser {
               bytes[end] == 0x0d, bytes[end &+ 1] == 0x0a else { return false }
         var upper = end
         while upper > lower, bytes[upper &- 1].isOptionalWhitespace { upper &-= 1 }
-        lines.append(FieldLine(name: ByteRange(start..<colon), value: ByteRange(lower..<upper), field: field))
-        present.insert(field)
+        keep(FieldLine(name: ByteRange(start..<colon), value: ByteRange(lower..<upper), field: field))
         lineStart = end &+ 2
         searched = lineStart
         return true
@@ -90,10 +97,16 @@ struct FieldSectionParser {
         while upper > lower, bytes[upper &- 1].isOptionalWhitespace { upper &-= 1 }
         let value = bytes.extracting(lower..<upper)
         if value.holdsForbiddenInValue { throw MessageSyntaxError(.fieldValueInvalid, at: line.lowerBound) }
-        guard lines.count < maxLines else { throw MessageSyntaxError(.tooManyFields, at: line.lowerBound) }
+        guard count < maxLines else { throw MessageSyntaxError(.tooManyFields, at: line.lowerBound) }
         let field = KnownField.recognise(bytes.extracting(line.lowerBound..<colon))
-        lines.append(FieldLine(name: ByteRange(line.lowerBound..<colon), value: ByteRange(lower..<upper), field: field))
-        present.insert(field)
+        keep(FieldLine(name: ByteRange(line.lowerBound..<colon), value: ByteRange(lower..<upper), field: field))
+    }
+
+    @inline(__always)
+    private mutating func keep(_ line: FieldLine) {
+        if count < memory.count { memory[count] = line } else { memory.append(line) }
+        count &+= 1
+        present.insert(line.field)
     }
 
     private static func nameError(at index: Int, _ line: Range<Int>, _ bytes: Span<UInt8>) -> MessageSyntaxError {

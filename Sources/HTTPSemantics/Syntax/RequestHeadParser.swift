@@ -31,7 +31,7 @@ public struct RequestHeadParser: ~Copyable, Sendable {
     /// The fields read so far. `bytes` are those last given to `parse`.
     @_lifetime(copy bytes, borrow self)
     public func view(in bytes: Span<UInt8>) -> FieldView {
-        FieldView(bytes: bytes, lines: section.lines.span, present: section.present)
+        FieldView(bytes: bytes, lines: section.lines, present: section.present)
     }
 
     /// Reads on. `bytes` start with the head's first byte, each time with the same bytes and perhaps more.

@@ -58,7 +58,9 @@ extension ClientConnection {
         delivery = nil
         tunnelRelay?.clientEnded()
         tunnelRelay = nil
+        var deadline = deadline
         deadline.cancel(on: worker.deadlines)
+        self.deadline = deadline
         giveBackContext()
         if abruptly { abort() } else { close() }
         worker.ended(self)
@@ -68,8 +70,9 @@ extension ClientConnection {
         if let context, context.buffer.isEmpty { giveBackContext() }
     }
 
+    /// Not while `serve` works with it, which does so itself.
     func giveBackContext() {
-        guard let lent = context else { return }
+        guard !isServing, let lent = context else { return }
         context = nil
         worker.takeBack(lent)
     }

@@ -11,25 +11,24 @@ extension ClientConnection {
     static let unplain = FieldSet(
         .ifRange, .ifMatch, .ifUnmodifiedSince, .cacheControl, .pragma, .authorization, .upgrade, .expect, .te, .cdnLoop)
 
-    /// - Returns: false, with nothing done, when this is no plain hit.
-    func answerHit(_ head: RequestHead, _ fields: FieldView) -> Bool {
+    func answerHit(_ head: RequestHead, _ fields: FieldView) -> HitOutcome {
         guard head.method == .get, head.framing == .none, head.version == .http11, head.target.form == .origin,
-              fields.present.isDisjoint(with: Self.unplain) else { return false }
+              fields.present.isDisjoint(with: Self.unplain) else { return .notPlain }
         let runtime = worker.runtime
         guard runtime.serves(fields.bytes.extracting(head.authority.range)), let route = runtime.route(head, fields), route.isCached
-        else { return false }
+        else { return .notPlain }
         let keys = worker.keys
         keys.write(head, fields, route)
-        return answerHit(keys, head, fields, runtime) || answerEquivalentHit(keys, head, fields, runtime)
+        if answerHit(keys, head, fields, runtime) { return .answered }
+        guard !worker.shared.variations.isEmpty else { return .nothingFresh(route) }
+        return answerEquivalentHit(keys, head, fields, runtime) ? .answered : .notPlain
     }
 
     /// Nothing is there for the URL itself: perhaps for one that differs in what does not matter (No-Vary-Search).
     @inline(never)
     private func answerEquivalentHit(_ keys: KeyWriter, _ head: RequestHead, _ fields: FieldView, _ runtime: Runtime) -> Bool {
-        let variations = worker.shared.variations
-        guard !variations.isEmpty else { return false }
         let sent = keys.bytes
-        guard let variation = variations.latest(for: sent.span) else { return false }
+        guard let variation = worker.shared.variations.latest(for: sent.span) else { return false }
         keys.rewrite(under: variation)
         return answerHit(keys, head, fields, runtime)
     }
@@ -93,6 +92,15 @@ extension ClientConnection {
     }
 }
 
+/// Whether the hot path answered a request.
+enum HitOutcome {
+    case answered
+    /// What there is to know about the request is still to be found out.
+    case notPlain
+    /// Nothing under its key may answer it just so. `Worker.keys` still holds that key, and this is its route.
+    case nothingFresh(Route)
+}
+
 /// What a hit sends of a stored response.
 private enum HitContent {
     case whole
@@ -107,9 +115,11 @@ private enum HitContent {
     /// `nil` where a `Transaction` is to decide: several ranges, or one that is not there.
     init?(_ asked: FieldView, _ stored: StoredResponse, length: Int, maxRanges: Int) {
         guard !asked.present.isDisjoint(with: Self.conditional) else { self = .whole; return }
-        let (own, facts) = (stored.head, stored.facts)
-        if ClientConditions.evaluate(asked, stored: own.view, facts: facts) == .notModified { self = .notModified(own); return }
-        guard asked.contains(.range), facts.status == .ok else { self = .whole; return }
+        if ClientConditions.apply(to: asked) {
+            let own = stored.head
+            if ClientConditions.evaluate(asked, stored: own.view, facts: stored.facts) == .notModified { self = .notModified(own); return }
+        }
+        guard asked.contains(.range), stored.facts.status == .ok else { self = .whole; return }
         guard maxRanges > 0, let range = RangeRequest.single(asked, length: length) else { return nil }
         self = .part(range)
     }

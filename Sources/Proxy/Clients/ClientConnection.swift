@@ -127,72 +127,94 @@ final class ClientConnection: Socket {
         if phase == .reading { serve(context) }
     }
 
+    /// What became of the head at the front of the buffer.
+    private enum Step {
+        case incomplete
+        case answered(headLength: Int)
+        /// For a transaction; with its route, where that is known and the worker has its key.
+        case left(RequestHead, HeadBlock, on: Route?)
+    }
+
     /// Takes requests out of the buffer until it needs more bytes or one must be waited for.
-    /// - Parameter context: the connection's own, which goes back when nothing is left in it.
+    /// - Parameter context: the connection's own. It stays here meanwhile, also when the connection ends, and goes back when nothing is left in it.
     func serve(_ context: ReadContext) {
         guard !isServing else { return }
         isServing = true
-        defer { isServing = false }
         let buffer = context.buffer
-        while phase == .reading, !buffer.isEmpty {
-            var parser = context.takeParser()
-            let progress: HeadProgress
+        requests: while phase == .reading, !buffer.isEmpty {
+            let step: Step
             do throws(MessageSyntaxError) {
-                progress = try parser.parse(buffer.span)
+                step = try takeStep(context)
             } catch {
-                context.putBack(parser)
-                return refuse(error)
-            }
-            guard case .complete(let length) = progress else {
-                context.putBack(parser)
-                due(.head, worker.timeouts.head, onlyIfNot: .head)
+                refuse(error)
                 break
             }
-            requests += 1
-            keepsAlive = parser.head.keepsAlive && !worker.isDraining && requests < worker.mostRequests
-            if answerHit(parser.head, parser.view(in: buffer.span)) {
-                parser.reset()
-                context.putBack(parser)
-                // The connection may have ended, and the context gone back.
-                guard phase != .closed else { return }
+            switch step {
+            case .incomplete:
+                due(.head, worker.timeouts.head, onlyIfNot: .head)
+                break requests
+            case .answered(let length):
                 buffer.consume(length)
-            } else {
-                let head = parser.head
-                let fields = HeadBlock(copying: parser.view(in: buffer.span.extracting(0..<length)))
-                parser.reset()
-                context.putBack(parser)
-                buffer.consume(length)
-                beginTransaction(head, fields)
+            case .left(let head, let fields, let route):
+                buffer.consume(head.length)
+                beginTransaction(head, fields, on: route)
                 if phase == .serving { readContent() }
             }
         }
-        if inputEnded, phase == .reading { return end() }
-        if buffer.isEmpty { giveBackContext() }
+        isServing = false
+        switch phase {
+        case .reading where inputEnded: end()
+        case .reading, .serving, .lingering: if buffer.isEmpty { giveBackContext() }
+        case .tunnelling, .closed: giveBackContext()
+        }
     }
 
-    func beginTransaction(_ head: RequestHead, _ fields: HeadBlock) {
+    @inline(__always)
+    private func takeStep(_ context: ReadContext) throws(MessageSyntaxError) -> Step {
+        let buffer = context.buffer
+        return try context.parser.use { parser throws(MessageSyntaxError) in
+            guard case .complete(let length) = try parser.parse(buffer.span) else { return .incomplete }
+            defer { parser.reset() }
+            requests += 1
+            keepsAlive = parser.head.keepsAlive && !worker.isDraining && requests < worker.mostRequests
+            let known: Route?
+            switch answerHit(parser.head, parser.view(in: buffer.span)) {
+            case .answered: return .answered(headLength: length)
+            case .nothingFresh(let route): known = route
+            case .notPlain: known = nil
+            }
+            return .left(parser.head, HeadBlock(copying: parser.view(in: buffer.span.extracting(0..<length))), on: known)
+        }
+    }
+
+    /// - Parameter route: `nil` where it is still to be found.
+    func beginTransaction(_ head: RequestHead, _ fields: HeadBlock, on route: Route?) {
         phase = .serving
         firstByteSent = 0
         if requestBegan == 0 { requestBegan = worker.loop.now }
         deadline.clear()
-        switch worker.admit(head, fields, from: peerText) {
-        case .refused(let status, let explanation, let extra):
+        let request: ClientRequest
+        do throws(Worker.Refusal) {
+            request = try worker.admit(head, fields, on: route, from: peerText)
+        } catch {
             keepsAlive = keepsAlive && head.framing == .none
             worker.metrics.add(.requests(MethodClass(head.method)))
-            return respondWithoutTransaction(status, explanation, extra: extra, head: head, fields: fields)
-        case .admitted(let request):
-            if request.hasContent { content = ContentReader(head.framing, limit: worker.settings.clients.maxBodySize) }
-            let transaction = Transaction(request, client: self, worker: worker)
-            self.transaction = transaction
-            transaction.start()
+            return respondWithoutTransaction(error.status, error.explanation, extra: error.extra, head: head, fields: fields)
         }
+        if request.hasContent { content = ContentReader(head.framing, limit: worker.settings.clients.maxBodySize) }
+        let transaction = Transaction(request, client: self, worker: worker)
+        self.transaction = transaction
+        transaction.start()
     }
 
     // MARK: Time
 
     func due(_ waiting: Waiting, _ nanoseconds: Int64, onlyIfNot current: Waiting? = nil) {
+        // In a local variable nothing watches its exclusive use at run time.
+        var deadline = deadline
         if let current, deadline.waitsFor == current { return }
         deadline.set(waiting, at: worker.loop.now + nanoseconds, for: self, on: worker.deadlines)
+        self.deadline = deadline
     }
 
     override func deadlineReached(_ kind: UInt8) -> Int64? {

@@ -2,10 +2,17 @@ import Bytes
 import HTTPSemantics
 
 extension Worker {
-    enum Admission {
-        case admitted(ClientRequest)
-        /// Answered by ourselves; `extra` are further field lines.
-        case refused(Status, StaticString, extra: StaticString)
+    /// Answered by ourselves; `extra` are further field lines.
+    struct Refusal: Error {
+        let status: Status
+        let explanation: StaticString
+        let extra: StaticString
+
+        init(_ status: Status, _ explanation: StaticString, extra: StaticString = "") {
+            self.status = status
+            self.explanation = explanation
+            self.extra = extra
+        }
     }
 
     /// How often our name may stand in a request's `Via` or `CDN-Loop` before it is a loop: a few, because proxies in a row
@@ -13,38 +20,44 @@ extension Worker {
     static let maxPasses = 4
 
     /// What is refused before anything is looked up, and where the rest goes.
-    func admit(_ head: RequestHead, _ fields: HeadBlock, from client: ByteSlice) -> Admission {
+    /// - Parameter known: the route, where it was found on the hot path and `keys` still holds the request's key.
+    func admit(
+        _ head: RequestHead, _ fields: HeadBlock, on known: Route?, from client: ByteSlice
+    ) throws(Refusal) -> ClientRequest {
         let view = fields.view
         switch head.method {
         case .connect, .trace:
             // CONNECT is for forward proxies; TRACE would show what we added (RFC 9110 §9.3.8).
-            return .refused(
+            throw Refusal(
                 .methodNotAllowed, "This method is not served here.", extra: "Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH\r\n")
         case .options where view.maxForwards == 0:
             // RFC 9110 §7.6.2: then we are the final recipient.
-            return .refused(Status(200), "This is a proxy.", extra: "Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH\r\n")
+            throw Refusal(Status(200), "This is a proxy.", extra: "Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH\r\n")
         case .get, .head, .post, .put, .delete, .options, .patch, .other:
             break
         }
         if head.expectation == .unknown {
-            return .refused(.expectationFailed, "The only expectation that is met here is 100-continue.", extra: "")
+            throw Refusal(.expectationFailed, "The only expectation that is met here is 100-continue.")
         }
         if runtime.loopDetection.passes(view) >= Self.maxPasses {
-            return .refused(Status(508), "The request has come through here before: the upstream leads back to this proxy.", extra: "")
+            throw Refusal(Status(508), "The request has come through here before: the upstream leads back to this proxy.")
         }
-        let authority = view.bytes.extracting(head.authority.range)
-        guard runtime.serves(authority) else {
-            return .refused(.misdirectedRequest, "This host is not served here.", extra: "")
-        }
-        guard let route = runtime.route(head, view) else {
-            return .refused(.notFound, "No route leads from this host and path.", extra: "")
-        }
+        let route = if let known { known } else { try findRoute(head, view) }
         if case .length(let length) = head.framing, let limit = settings.clients.maxBodySize, length > UInt64(limit) {
-            return .refused(.contentTooLarge, "The request's content is larger than is taken here.", extra: "")
+            throw Refusal(.contentTooLarge, "The request's content is larger than is taken here.")
         }
-        keys.write(head, view, route)
-        return .admitted(keyed(
-            ClientRequest(head: head, fields: fields, route: route, key: keys.key(), arrived: moment, client: client)))
+        if known == nil { keys.write(head, view, route) }
+        return keyed(ClientRequest(head: head, fields: fields, route: route, key: keys.key(), arrived: moment, client: client))
+    }
+
+    private func findRoute(_ head: RequestHead, _ fields: FieldView) throws(Refusal) -> Route {
+        guard runtime.serves(fields.bytes.extracting(head.authority.range)) else {
+            throw Refusal(.misdirectedRequest, "This host is not served here.")
+        }
+        guard let route = runtime.route(head, fields) else {
+            throw Refusal(.notFound, "No route leads from this host and path.")
+        }
+        return route
     }
 }
 

@@ -42,6 +42,8 @@ final class Worker {
     private(set) var mostRequests: Int
     private(set) var errors: ErrorResponses
     private(set) var isDraining = false
+    /// How often the settings were changed.
+    private var generation = 0
 
     private let resolver: Resolver
     /// With its origin, so that no other can come to have the same identity.
@@ -112,6 +114,7 @@ final class Worker {
             pools[id] = nil
         }
         // Their parsers have the old limits.
+        generation &+= 1
         context = nil
         contexts.removeAll()
     }
@@ -176,11 +179,11 @@ final class Worker {
             self.context = nil
             return context
         }
-        return contexts.popLast() ?? ReadContext(bufferCapacity: Self.readBufferSize, limits: limits)
+        return contexts.popLast() ?? ReadContext(bufferCapacity: Self.readBufferSize, limits: limits, generation: generation)
     }
 
     func takeBack(_ context: consuming ReadContext) {
-        guard context.buffer.capacity <= Self.readBufferSize, context.limits == limits else { return }
+        guard context.buffer.capacity <= Self.readBufferSize, context.generation == generation else { return }
         context.reset()
         if self.context == nil {
             self.context = context

@@ -11,6 +11,8 @@ final class KeyWriter {
     let bytes = ByteBuffer(capacity: 512)
     private let spare = ByteBuffer(capacity: 512)
     private let hash: KeyedHash
+    /// Of the key written last, once somebody asked.
+    private var hashOfBytes: UInt64?
     private let parameters = QueryParameters()
 
     init(hash: KeyedHash) { self.hash = hash }
@@ -30,6 +32,7 @@ final class KeyWriter {
     @_lifetime(copy fields)
     private func writeStart(_ head: RequestHead, _ fields: FieldView) -> Span<UInt8> {
         let buffer = bytes
+        hashOfBytes = nil
         buffer.removeAll()
         buffer.append("http ")
         buffer.appendKeyHost(fields.bytes.extracting(head.authority.range), head.host, defaultPort: 80)
@@ -46,6 +49,7 @@ final class KeyWriter {
         let (bytes, spare) = (bytes, spare)
         spare.removeAll()
         SearchKey.append(bytes.span, under: variation, to: spare, using: parameters)
+        hashOfBytes = nil
         bytes.removeAll()
         bytes.append(spare.span)
     }
@@ -53,14 +57,18 @@ final class KeyWriter {
     /// What `key`, as sent, is under `variation`.
     func key(_ key: CacheKey, under variation: SearchVariation) -> CacheKey {
         let (buffer, sent) = (bytes, key.bytes)
+        hashOfBytes = nil
         buffer.removeAll()
         SearchKey.append(sent.span, under: variation, to: buffer, using: parameters)
         return self.key()
     }
 
     func hashed() -> UInt64 {
+        if let hashOfBytes { return hashOfBytes }
         let buffer = bytes
-        return hash.hash(buffer.span)
+        let hash = hash.hash(buffer.span)
+        hashOfBytes = hash
+        return hash
     }
 
     /// The key written last, to keep.
