@@ -36,18 +36,26 @@ extension Span where Element == UInt8 {
             unsafe other.withUnsafeBufferPointer { right in
                 guard let a = unsafe UnsafeRawPointer(left.baseAddress),
                       let b = unsafe UnsafeRawPointer(right.baseAddress) else { return true }
+                guard total >= 8 else {
+                    guard total >= 4 else {
+                        for index in 0..<total {
+                            // In bounds by the loop's range.
+                            if unsafe a.load(fromByteOffset: index, as: UInt8.self)
+                                != b.load(fromByteOffset: index, as: UInt8.self) { return false }
+                        }
+                        return true
+                    }
+                    return unsafe a.ends(of: total) == b.ends(of: total)
+                }
                 var index = 0
-                while index &+ 8 <= total {
+                while true {
+                    // At most `total - 8`, so in bounds.
                     if unsafe a.loadUnaligned(fromByteOffset: index, as: UInt64.self)
                         != b.loadUnaligned(fromByteOffset: index, as: UInt64.self) { return false }
-                    index &+= 8
+                    if index == total &- 8 { return true }
+                    // The last word may overlap the one before.
+                    index = Swift.min(index &+ 8, total &- 8)
                 }
-                while index < total {
-                    if unsafe a.load(fromByteOffset: index, as: UInt8.self)
-                        != b.load(fromByteOffset: index, as: UInt8.self) { return false }
-                    index &+= 1
-                }
-                return true
             }
         }
     }
@@ -81,12 +89,15 @@ extension Span where Element == UInt8 {
                 guard let a = unsafe UnsafeRawPointer(left.baseAddress),
                       let b = unsafe UnsafeRawPointer(right.baseAddress) else { return true }
                 guard total >= 8 else {
-                    for index in 0..<total {
-                        // In bounds by the loop's range.
-                        let (one, two) = unsafe (a.load(fromByteOffset: index, as: UInt8.self), b.load(fromByteOffset: index, as: UInt8.self))
-                        if one.lowercasedASCII != two.lowercasedASCII { return false }
+                    guard total >= 4 else {
+                        for index in 0..<total {
+                            // In bounds by the loop's range.
+                            let (one, two) = unsafe (a.load(fromByteOffset: index, as: UInt8.self), b.load(fromByteOffset: index, as: UInt8.self))
+                            if one.lowercasedASCII != two.lowercasedASCII { return false }
+                        }
+                        return true
                     }
-                    return true
+                    return unsafe a.ends(of: total).lowercasedASCIIBytes == b.ends(of: total).lowercasedASCIIBytes
                 }
                 var index = 0
                 while true {
@@ -111,6 +122,17 @@ extension Span where Element == UInt8 {
         while lower < upper, self[lower] == 0x20 || self[lower] == 0x09 { lower &+= 1 }
         while upper > lower, self[upper &- 1] == 0x20 || self[upper &- 1] == 0x09 { upper &-= 1 }
         return extracting(lower..<upper)
+    }
+}
+
+extension UnsafeRawPointer {
+    /// The first and the last four of `count` bytes, which may overlap: all of four to eight bytes in one word.
+    @inlinable @inline(__always)
+    func ends(of count: Int) -> UInt64 {
+        // In bounds where `count` is at least 4.
+        let first = unsafe loadUnaligned(as: UInt32.self)
+        let last = unsafe loadUnaligned(fromByteOffset: count &- 4, as: UInt32.self)
+        return UInt64(first) | UInt64(last) << 32
     }
 }
 

@@ -93,7 +93,7 @@ import Testing
 }
 
 @Suite struct ByteBufferTests {
-    @Test(arguments: [0, 1, 9, 10, 99, 100, 12_345, UInt64.max / 10, UInt64.max])
+    @Test(arguments: [0, 1, 9, 10, 99, 100, 101, 909, 999, 1000, 9999, 10_000, 12_345, 1_000_001, UInt64.max / 10, UInt64.max])
     func `numbers are written as Swift writes them`(_ number: UInt64) {
         let buffer = ByteBuffer(capacity: 16)
         buffer.append(decimal: number)

@@ -58,4 +58,18 @@ import Testing
         }
         #expect(LatencyDistribution().percentile(99) == 0)
     }
+
+    @Test func `every duration is counted where the histogram would count it`() {
+        // Around each power of two, where the buckets change their width.
+        for exponent in 10..<41 as Range<UInt64> {
+            for value in [1 << exponent - 1, 1 << exponent, 1 << exponent + 1 << (exponent - 2) + 1025] as [UInt64] {
+                let recorder = LatencyRecorder()
+                recorder.record(.pass, firstByte: 0, total: value)
+                let distribution = recorder.snapshot()[.total, .pass]
+                #expect(distribution.count(upTo: value) == 1)
+                let below = value - value / 100
+                if below >> 10 < value >> 10 { #expect(distribution.count(upTo: below) == 0, "\(value)") }
+            }
+        }
+    }
 }

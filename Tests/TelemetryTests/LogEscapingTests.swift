@@ -61,4 +61,19 @@ import Testing
         output.append(word: bytes.span)
         #expect(text(output) == word)
     }
+
+    @Test func `a byte is escaped wherever it stands`() {
+        for length in 1...20 {
+            for position in 0..<length {
+                for byte in UInt8.min...UInt8.max {
+                    var bytes = [UInt8](repeating: UInt8(ascii: "~"), count: length)
+                    bytes[position] = byte
+                    let output = ByteBuffer(capacity: 64)
+                    output.append(word: bytes.span)
+                    let isPlain = byte > 0x20 && byte < 0x7F && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
+                    #expect(output.count == length + (isPlain ? 0 : 3))
+                }
+            }
+        }
+    }
 }
