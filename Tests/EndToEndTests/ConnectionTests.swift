@@ -21,6 +21,60 @@ import Testing
         }
     }
 
+    @Test func `pipelined hits are answered whole and in order by a client that reads late`() throws {
+        try scenario { origin, proxy in
+            let length = 2000
+            for path in ["/a", "/b", "/c"] {
+                let body = String(repeating: path.suffix(1), count: length)
+                origin.on(path) { _ in [.answer(200, path == "/c" ? "Cache-Control: no-store" : "Cache-Control: max-age=60", body: body)] }
+                try proxy.get(path)
+            }
+            // More than the buffers of both sockets take, with what is not stored among it.
+            let paths = (0..<6000).map { $0 % 500 == 499 ? "/c" : $0 % 2 == 0 ? "/a" : "/b" }
+            let client = try proxy.connect()
+            try client.send(paths.map { proxy.request("GET", $0) }.joined() + proxy.request("GET", "/a", ["Connection: close"]))
+            let bytes = try client.bytes(.max)
+            var answers: [Character] = []
+            var position = 0
+            while position < bytes.count {
+                #expect(bytes[position] == UInt8(ascii: "H"))
+                guard let end = Head.end(in: bytes, from: position), end + length <= bytes.count else { break }
+                let body = bytes[end..<end + length]
+                #expect(body.allSatisfy { $0 == body.first })
+                answers.append(Character(UnicodeScalar(bytes[end])))
+                position = end + length
+            }
+            #expect(answers == paths.map { $0.last! } + ["a"])
+        }
+    }
+
+    @Test func `a malformed request behind pipelined hits is refused, and the hits are answered`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
+            try proxy.get("/x")
+            let client = try proxy.connect()
+            try client.send(proxy.request("GET", "/x") + proxy.request("GET", "/x") + "GET  /x HTTP/1.1\r\nHost: a\r\n\r\n")
+            #expect(try client.answer().text == "x")
+            #expect(try client.answer().text == "x")
+            #expect(try client.answer().status == 400)
+            #expect(client.isClosed())
+        }
+    }
+
+    @Test func `pipelined hits go out though the request behind them has not come as a whole`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
+            try proxy.get("/x")
+            let client = try proxy.connect()
+            let request = proxy.request("GET", "/x")
+            try client.send(request + request + request.prefix(20))
+            #expect(try client.answer().text == "x")
+            #expect(try client.answer().text == "x")
+            try client.send(String(request.dropFirst(20)))
+            #expect(try client.answer().text == "x")
+        }
+    }
+
     @Test func `a pipelined body is not taken for a request`() throws {
         try scenario { origin, proxy in
             origin.on("*") { _ in [.requestBody, .answer(200, body: "ok")] }

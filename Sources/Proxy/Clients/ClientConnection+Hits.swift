@@ -44,23 +44,33 @@ extension ClientConnection {
               let content = HitContent(fields, stored, length: length, maxRanges: runtime.settings.caching.maxRanges) else { return false }
         stored.noteUse()
         let out = worker.scratch
-        out.removeAll()
+        if !holdsHits { out.removeAll() }
         content.writeHead(of: stored, length: length, to: out)
         out.appendField("Age", UInt64(age))
         runtime.responseForwarding.appendHit(timeToLive: ttl, to: out)
         if !persists { out.append("Connection: close\r\n") }
         out.appendLineEnd()
         let part = content.part(ofLength: length)
-        sendHit(out, stored, part, isLast: head.connection.close && fields.bytes.count == head.length)
-        worker.recordHit(content.status(of: stored), head, fields, began: requestBegan, bodyBytes: part.count, client: peerText)
+        let began = requestBegan
+        sendHit(out, stored, part, head, hasMore: fields.bytes.count > head.length)
+        let client = peerText
+        worker.recordHit(content.status(of: stored), head, fields, began: began, bodyBytes: part.count, client: client.span)
         return true
     }
 
-    /// - Parameter isLast: the client has said that it sends nothing more, and nothing more is here.
-    private func sendHit(_ out: ByteBuffer, _ stored: StoredResponse, _ part: Range<Int>, isLast: Bool) {
+    /// Sends what `out` holds and the body behind it; or holds it back, for the hits of pipelined requests to go out in one write.
+    /// - Parameter hasMore: the client has sent something behind the request.
+    private func sendHit(_ out: ByteBuffer, _ stored: StoredResponse, _ part: Range<Int>, _ head: RequestHead, hasMore: Bool) {
+        // The client has said that it sends nothing more, and nothing more is here.
+        let isLast = head.connection.close && !hasMore
         if let body = stored.smallBody {
             // Into the same piece of memory as the head: one vector less for the kernel.
             out.append(body.span.extracting(part))
+            if hasMore, persists, out.count < Self.mostHeld {
+                holdsHits = true
+                requestBegan = 0
+                return
+            }
             finishHit(out, CompleteBodyReader([], part: 0..<0), write(out.span), isLast)
         } else {
             let reader = CompleteBodyReader(stored.pieces ?? [], part: part)
@@ -72,7 +82,22 @@ extension ClientConnection {
         }
     }
 
+    /// Bytes of hits that go out in one write.
+    private static let mostHeld = 24 << 10
+
+    /// Sends the hits that were held back. Where the client does not take all of them, or is gone, the connection is not `reading` afterwards.
+    func sendHeldHits() {
+        guard holdsHits else { return }
+        // Only on a connection that is kept are hits held back, whatever the request behind them says.
+        let keepsAliveThen = keepsAlive
+        keepsAlive = true
+        let out = worker.scratch
+        finishHit(out, CompleteBodyReader([], part: 0..<0), write(out.span), false)
+        if phase == .reading { keepsAlive = keepsAliveThen }
+    }
+
     private func finishHit(_ out: ByteBuffer, _ body: CompleteBodyReader, _ result: WriteResult, _ isLast: Bool) {
+        holdsHits = false
         let sent: Int
         switch result {
         case .wrote(let count): sent = count

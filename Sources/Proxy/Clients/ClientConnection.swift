@@ -41,6 +41,8 @@ final class ClientConnection: Socket {
     var keepsAlive = true
     var inputEnded = false
     var isServing = false
+    /// Whether `worker.scratch` holds hits of ours that are still to be sent; only while `serve` is at work.
+    var holdsHits = false
     /// What was answered without a transaction, for the log.
     var refusal: Refusal?
 
@@ -146,16 +148,25 @@ final class ClientConnection: Socket {
             do throws(MessageSyntaxError) {
                 step = try takeStep(context)
             } catch {
+                sendHeldHits()
+                guard phase == .reading else { break requests }
                 refuse(error)
-                break
+                break requests
             }
             switch step {
             case .incomplete:
+                sendHeldHits()
+                guard phase == .reading else { break requests }
                 due(.head, worker.timeouts.head, onlyIfNot: .head)
                 break requests
             case .answered(let length):
+                requests += 1
                 buffer.consume(length)
             case .left(let head, let fields, let route):
+                sendHeldHits()
+                // Else the head is read again once what goes before it is sent.
+                guard phase == .reading else { break requests }
+                requests += 1
                 buffer.consume(head.length)
                 beginTransaction(head, fields, on: route)
                 if phase == .serving { readContent() }
@@ -173,10 +184,17 @@ final class ClientConnection: Socket {
     private func takeStep(_ context: ReadContext) throws(MessageSyntaxError) -> Step {
         let buffer = context.buffer
         return try context.parser.use { parser throws(MessageSyntaxError) in
-            guard case .complete(let length) = try parser.parse(buffer.span) else { return .incomplete }
+            let progress: HeadProgress
+            do throws(MessageSyntaxError) {
+                progress = try parser.parse(buffer.span)
+            } catch {
+                // It may be read once more, behind hits that are still to be sent.
+                parser.reset()
+                throw error
+            }
+            guard case .complete(let length) = progress else { return .incomplete }
             defer { parser.reset() }
-            requests += 1
-            keepsAlive = parser.head.keepsAlive && !worker.isDraining && requests < worker.mostRequests
+            keepsAlive = parser.head.keepsAlive && !worker.isDraining && requests + 1 < worker.mostRequests
             let known: Route?
             switch answerHit(parser.head, parser.view(in: buffer.span)) {
             case .answered: return .answered(headLength: length)

@@ -19,7 +19,8 @@ extension Worker {
         record.upstreamStatus = provenance.originStatus
         record.isAborted = isAborted
         count(request.method, record)
-        append(record, request.head, fields.view, client: client, server: provenance.server)
+        let server = provenance.server
+        append(record, request.head, fields.view, client: client.span, server: server.span)
     }
 
     func record(
@@ -33,16 +34,18 @@ extension Worker {
         }
         record.version = ProtocolVersion(head.version)
         count(head.method, record)
-        append(record, head, fields.view, client: client, server: .empty)
+        append(record, head, fields.view, client: client.span, server: Span())
     }
 
     /// A hit, while its head still stands in the buffer.
-    func recordHit(_ stored: Status, _ head: RequestHead, _ fields: FieldView, began: Int64, bodyBytes: Int, client: ByteSlice) {
+    func recordHit(
+        _ stored: Status, _ head: RequestHead, _ fields: FieldView, began: Int64, bodyBytes: Int, client: Span<UInt8>
+    ) {
         var record = makeRecord(status: stored.code, began: began, firstByte: loop.now, bodyBytes: UInt64(bodyBytes))
         record.version = ProtocolVersion(head.version)
         record.verdict = .hit
         count(head.method, record)
-        append(record, head, fields, client: client, server: .empty)
+        append(record, head, fields, client: client, server: Span())
     }
 
     /// What became of a response that was given to the store.
@@ -76,13 +79,15 @@ extension Worker {
         if let firstByte = record.firstByte { latency.record(record.verdict, firstByte: firstByte, total: record.duration) }
     }
 
-    private func append(_ record: TransactionRecord, _ head: RequestHead, _ fields: FieldView, client: ByteSlice, server: ByteSlice) {
+    private func append(
+        _ record: TransactionRecord, _ head: RequestHead, _ fields: FieldView, client: Span<UInt8>, server: Span<UInt8>
+    ) {
         guard let ring else { return }
         let bytes = fields.bytes
         let outcome = ring.append(
-            record, client: client.span, method: bytes.extracting(head.methodRange.range),
+            record, client: client, method: bytes.extracting(head.methodRange.range),
             host: bytes.extracting(head.authority.range), target: bytes.extracting(head.target.whole.range),
-            referer: fields.firstValue(of: .referer), userAgent: fields.firstValue(of: .userAgent), upstream: server.span)
+            referer: fields.firstValue(of: .referer), userAgent: fields.firstValue(of: .userAgent), upstream: server)
         if outcome == .keptAtMark { logIsAtMark() }
     }
 

@@ -14,6 +14,10 @@ final class KeyWriter {
     /// Of the key written last, once somebody asked.
     private var hashOfBytes: UInt64?
     private let parameters = QueryParameters()
+    /// Whose key `bytes` hold, as it was sent.
+    private let lastAuthority = ByteBuffer(capacity: 64)
+    /// How long the key is up to its path; 0 where it was not written from a request.
+    private var startLength = 0
 
     init(hash: KeyedHash) { self.hash = hash }
 
@@ -33,10 +37,19 @@ final class KeyWriter {
     private func writeStart(_ head: RequestHead, _ fields: FieldView) -> Span<UInt8> {
         let buffer = bytes
         hashOfBytes = nil
-        buffer.removeAll()
-        buffer.append("http ")
-        buffer.appendKeyHost(fields.bytes.extracting(head.authority.range), head.host, defaultPort: 80)
-        buffer.append(UInt8(ascii: " "))
+        let authority = fields.bytes.extracting(head.authority.range)
+        // Most requests are for the host that was asked for last: its part of the key is there already.
+        if startLength > 0, isLastAuthority(authority) {
+            buffer.truncate(to: startLength)
+        } else {
+            buffer.removeAll()
+            buffer.append("http ")
+            buffer.appendKeyHost(authority, head.host, defaultPort: 80)
+            buffer.append(UInt8(ascii: " "))
+            startLength = buffer.count
+            lastAuthority.removeAll()
+            lastAuthority.append(authority)
+        }
         let target = head.target
         // An absolute target may come without a path, which means the root (RFC 9110 §4.2.3).
         if target.path.count == 0 { buffer.append(UInt8(ascii: "/")) }
@@ -49,18 +62,27 @@ final class KeyWriter {
         let (bytes, spare) = (bytes, spare)
         spare.removeAll()
         SearchKey.append(bytes.span, under: variation, to: spare, using: parameters)
-        hashOfBytes = nil
-        bytes.removeAll()
+        forget()
         bytes.append(spare.span)
     }
 
     /// What `key`, as sent, is under `variation`.
     func key(_ key: CacheKey, under variation: SearchVariation) -> CacheKey {
         let (buffer, sent) = (bytes, key.bytes)
-        hashOfBytes = nil
-        buffer.removeAll()
+        forget()
         SearchKey.append(sent.span, under: variation, to: buffer, using: parameters)
         return self.key()
+    }
+
+    private func forget() {
+        hashOfBytes = nil
+        startLength = 0
+        bytes.removeAll()
+    }
+
+    private func isLastAuthority(_ authority: Span<UInt8>) -> Bool {
+        let last = lastAuthority
+        return last.span.isEqual(to: authority)
     }
 
     func hashed() -> UInt64 {
