@@ -60,7 +60,7 @@ public struct ByteSlice: Sendable {
 
 extension ByteSlice: Equatable {
     public static func == (left: ByteSlice, right: ByteSlice) -> Bool {
-        left.span.isEqual(to: right.span)
+        left.start == right.start && left.length == right.length && left.chunk.isSame(as: right.chunk) || left.span.isEqual(to: right.span)
     }
 }
 

@@ -9,12 +9,16 @@ internal import Glibc
 
     /// The first place is left free for a piece that is only borrowed for one call.
     private let vectors: UnsafeMutablePointer<iovec>
+    // Without checks of exclusive access at run time, a dozen for each write: what they would find cannot be, since nothing here calls out
+    // while it changes the list.
     /// `vectors[i + 1]` points into `pieces[i]`, whose chunk never moves.
-    ///
-    /// Without the run-time exclusivity check, which was most of the cost of a piece: nothing that changes it calls out.
     @exclusivity(unchecked) private var pieces: [ByteSlice] = []
+    @exclusivity(unchecked) private var bytes = 0
+    /// Where slices are gathered before it is known how much of them is offered.
+    @exclusivity(unchecked) @usableFromInline var slices: [ByteSlice] = []
+
     /// Bytes of all pieces.
-    public private(set) var byteCount = 0
+    public var byteCount: Int { unsafe bytes }
 
     /// An empty list with room for `capacity` pieces.
     public init() {
@@ -34,7 +38,7 @@ internal import Glibc
         precondition(!isFull, "a piece too many")
         guard !piece.isEmpty else { return }
         unsafe pieces.append(piece)
-        byteCount += piece.count
+        unsafe self.bytes += piece.count
         unsafe piece.span.withUnsafeBytes { bytes in
             // Outlives the closure: the chunk's memory does not move, and `pieces` keeps the chunk.
             unsafe vectors[pieces.count] = iovec(
@@ -44,9 +48,25 @@ internal import Glibc
 
     /// Lets go of the pieces; the memory for the next ones stays.
     public func removeAll() {
-        guard !isEmpty else { return }
+        guard unsafe !pieces.isEmpty else { return }
         unsafe pieces.removeAll(keepingCapacity: true)
-        byteCount = 0
+        unsafe bytes = 0
+    }
+
+    /// Lends `body` an empty array with room: a place for slices before it is known how much of them goes into the list.
+    @inlinable
+    public func withSlices<Result>(_ body: (inout [ByteSlice]) -> Result) -> Result {
+        var lent: [ByteSlice] = []
+        unsafe swap(&lent, &slices)
+        let result = body(&lent)
+        lent.removeAll(keepingCapacity: true)
+        unsafe swap(&lent, &slices)
+        return result
+    }
+
+    /// Adds a copy of the pieces to `buffer`.
+    public func copy(to buffer: ByteBuffer) {
+        for piece in unsafe pieces { buffer.append(piece) }
     }
 
     /// The pieces less the first `written` bytes: what is left to send after a write.

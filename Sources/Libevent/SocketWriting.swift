@@ -53,6 +53,10 @@ extension Socket {
     }
 
     private func send(_ vectors: UnsafeMutablePointer<iovec>, _ count: Int) -> WriteResult {
+        if count == 1 {
+            // The kernel has less to copy and to check.
+            return outcome(retryingInterrupted { unsafe Glibc.send(descriptor, vectors[0].iov_base, vectors[0].iov_len, Int32(MSG_NOSIGNAL)) })
+        }
         var message = unsafe msghdr()
         unsafe message.msg_iov = vectors
         unsafe message.msg_iovlen = count

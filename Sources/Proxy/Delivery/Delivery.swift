@@ -45,13 +45,12 @@ final class Delivery {
     private var source: Source
     /// What comes when `source` is all sent, the next one last.
     private var later: [Source] = []
-    /// Head, chunk sizes and chunk ends that go before the next body byte.
-    private var control: ByteBuffer
+    /// Head, chunk sizes and chunk ends that go before the next body byte. `nil` once the head is out, where there are no chunks.
+    private var control: ByteBuffer?
     /// Body bytes left of the chunk whose size was written.
     private var chunkRemaining = 0
     private var chunkIsOpen = false
     private var lastControlIsOut = false
-    private var slices: [ByteSlice] = []
 
     /// - Parameter head: status line, fields and the empty line.
     init(head: ByteBuffer, source: Source, framing: Framing, passesTrailers: Bool = false) {
@@ -69,8 +68,9 @@ final class Delivery {
 
     /// From now on the head that it was made with is somebody else's again.
     func keepHead() {
-        let rest = ByteBuffer(capacity: max(control.count, Self.controlCapacity))
-        rest.append(control.span)
+        guard let head = control, !head.isEmpty || framing == .chunked else { control = nil; return }
+        let rest = ByteBuffer(capacity: max(head.count, Self.controlCapacity))
+        rest.append(head.span)
         control = rest
     }
 
@@ -87,6 +87,7 @@ final class Delivery {
     func detach() {
         if case .arriving(let body, let cursor, _) = source { body.detach(cursor) }
         source = .none
+        guard !later.isEmpty else { return }
         for case .arriving(let body, let cursor, _) in later { body.detach(cursor) }
         later = []
     }
@@ -96,9 +97,10 @@ final class Delivery {
         while true {
             list.removeAll()
             let end = prepare(list)
-            guard !control.isEmpty || !list.isEmpty else {
+            let ofControl = control?.count ?? 0
+            guard ofControl > 0 || !list.isEmpty else {
                 switch end {
-                case .more: return .starved
+                case .more, .starved: return .starved
                 case .complete:
                     guard let next = later.popLast() else { return .done }
                     if case .arriving(let body, let cursor, _) = source { body.detach(cursor) }
@@ -107,15 +109,16 @@ final class Delivery {
                 case .failed: return .cutOff
                 }
             }
-            let control = control
-            let offered = control.count + list.byteCount
-            let result = control.isEmpty ? socket.write(list) : socket.write(control.span, list)
+            let offered = ofControl + list.byteCount
+            let result = if ofControl > 0, let control { write(control, ofControl, list, to: socket) } else { socket.write(list) }
             switch result {
             case .wrote(let count):
                 sent(count)
                 account(count)
                 if count < offered { list.removeAll(); return .blocked }
-                if isAllSent { list.removeAll(); return .done }
+                // Where it is certain how it stands, without looking again. What comes meanwhile is noticed by who follows the body.
+                if end == .starved { list.removeAll(); return .starved }
+                if end == .complete, isAllSent { list.removeAll(); return .done }
             case .wouldBlock:
                 list.removeAll()
                 return .blocked
@@ -126,17 +129,36 @@ final class Delivery {
         }
     }
 
+    /// A small body goes into the same piece of memory as its head: a vector less for the kernel costs less than the copy.
+    private func write(_ control: ByteBuffer, _ count: Int, _ list: GatherList, to socket: Socket) -> WriteResult {
+        guard list.byteCount <= Self.copiedBody, count + list.byteCount <= control.capacity else { return socket.write(control.span, list) }
+        list.copy(to: control)
+        defer { control.truncate(to: count) }
+        return socket.write(control.span)
+    }
+
+    private static let copiedBody = 2048
+
     /// Whether it is certain that nothing comes any more, without looking again.
     private var isAllSent: Bool {
         guard later.isEmpty else { return false }
         switch source {
         case .none: return true
         case .complete(let reader): return reader.remaining == 0
-        case .arriving, .row, .lost: return false
+        // It was offered to its end.
+        case .arriving: return framing != .chunked
+        case .row, .lost: return false
         }
     }
 
-    private enum End { case more, complete, failed }
+    /// How the body stands behind what was put into the list.
+    private enum End {
+        /// Perhaps there is more already.
+        case more
+        /// That is all that has arrived.
+        case starved
+        case complete, failed
+    }
 
     /// Puts what comes next into `control` and `list`, and tells how the body stands behind that.
     private func prepare(_ list: GatherList) -> End {
@@ -150,20 +172,23 @@ final class Delivery {
             reader.gather(into: list)
             return .complete
         case .arriving(let body, var cursor, let part?):
-            return preparePart(part, of: body, &cursor, list)
+            return list.withSlices { preparePart(part, of: body, &cursor, &$0, list) }
         case .arriving(let body, let cursor, nil):
-            slices.removeAll(keepingCapacity: true)
-            let (phase, reachesEnd) = body.read(at: cursor, into: &slices, limit: GatherList.capacity / 2)
-            if framing == .chunked {
-                return prepareChunk(list, phase, reachesEnd, body)
+            return list.withSlices { slices in
+                let (phase, reachesEnd) = body.read(at: cursor, into: &slices, limit: GatherList.capacity / 2)
+                if framing == .chunked {
+                    return prepareChunk(slices, list, phase, reachesEnd, body)
+                }
+                for slice in slices { list.append(slice) }
+                return Self.end(phase, reachesEnd)
             }
-            for slice in slices { list.append(slice) }
-            return Self.end(phase, reachesEnd)
         }
     }
 
     /// Steps over what stands before the part, then offers the part as far as it is there.
-    private func preparePart(_ part: Range<Int>, of body: GrowingBody, _ cursor: inout GrowingBody.Cursor, _ list: GatherList) -> End {
+    private func preparePart(
+        _ part: Range<Int>, of body: GrowingBody, _ cursor: inout GrowingBody.Cursor, _ slices: inout [ByteSlice], _ list: GatherList
+    ) -> End {
         while true {
             slices.removeAll(keepingCapacity: true)
             let (phase, reachesEnd) = body.read(at: cursor, into: &slices, limit: GatherList.capacity / 2)
@@ -181,11 +206,17 @@ final class Delivery {
                 list.append(slice[0..<piece])
                 left -= piece
             }
-            return Self.end(phase, reachesEnd)
+            let end = Self.end(phase, reachesEnd)
+            // The part may be all there, though the body goes on.
+            return left == 0 && end == .starved ? .more : end
         }
     }
 
-    private func prepareChunk(_ list: GatherList, _ phase: GrowingBody.Phase, _ reachesEnd: Bool, _ body: GrowingBody) -> End {
+    private func prepareChunk(
+        _ slices: [ByteSlice], _ list: GatherList, _ phase: GrowingBody.Phase, _ reachesEnd: Bool, _ body: GrowingBody
+    ) -> End {
+        let control = control ?? ByteBuffer(capacity: Self.controlCapacity)
+        self.control = control
         let available = slices.reduce(0) { $0 + $1.count }
         if chunkRemaining == 0 {
             if available > 0 {
@@ -215,15 +246,15 @@ final class Delivery {
     private static func end(_ phase: GrowingBody.Phase, _ reachesEnd: Bool) -> End {
         guard reachesEnd else { return .more }
         switch phase {
-        case .open: return .more
+        case .open: return .starved
         case .complete: return .complete
         case .failed: return .failed
         }
     }
 
     private func account(_ count: Int) {
-        let ofControl = min(count, control.count)
-        control.consume(ofControl)
+        let ofControl = min(count, control?.count ?? 0)
+        control?.consume(ofControl)
         let ofBody = count - ofControl
         guard ofBody > 0 else { return }
         bodyBytesSent += UInt64(ofBody)
