@@ -149,8 +149,9 @@ extension ClientConnection: TransactionClient {
     }
 }
 
-extension ClientConnection: BodyFollowers.Follower {
-    func bodyGrew() {
+extension ClientConnection: TurnTaker {
+    /// The body grew.
+    func turnCame() {
         if phase == .serving { pump() }
     }
 }

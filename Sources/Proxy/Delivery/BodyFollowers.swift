@@ -5,18 +5,19 @@ import Libevent
 ///
 /// Confined to its loop. A body is followed from the first client that waits for it until it ends.
 final class BodyFollowers {
-    /// Somebody who waits.
-    protocol Follower: AnyObject {
-        /// The body grew or ended. On the loop; also when the follower has gone away meanwhile.
-        func bodyGrew()
-    }
-
-    private struct Group {
+    private final class Group {
         let body: GrowingBody
-        var waiting: [any Follower]
+        var waiting: [any TurnTaker]
+
+        init(body: GrowingBody, first: any TurnTaker) {
+            self.body = body
+            waiting = [first]
+        }
     }
 
     private var groups: [ObjectIdentifier: Group] = [:]
+    /// The one that was last waited in: those of a crowd come one behind the other.
+    private var latest: Group?
     private let loop: EventLoop
     /// Names this loop among a body's followers.
     private let index: Int
@@ -28,14 +29,18 @@ final class BodyFollowers {
         self.turns = turns
     }
 
-    /// `follower` has read all there is: it is called once when there is more, or the end.
-    func wait(_ follower: any Follower, for body: GrowingBody) {
+    /// `follower` has read all there is: its turn comes once when there is more, or the end.
+    func wait(_ follower: any TurnTaker, for body: GrowingBody) {
+        if let latest, latest.body === body { return latest.waiting.append(follower) }
         let id = ObjectIdentifier(body)
-        if groups[id] != nil {
-            groups[id]?.waiting.append(follower)
+        if let group = groups[id] {
+            group.waiting.append(follower)
+            latest = group
             return
         }
-        groups[id] = Group(body: body, waiting: [follower])
+        let group = Group(body: body, first: follower)
+        groups[id] = group
+        latest = group
         let bound = LoopBound(self, on: loop)
         let handle = loop.handle
         body.follow(id: index) { handle.post { bound.value.noticed(id) } }
@@ -44,15 +49,15 @@ final class BodyFollowers {
     }
 
     private func noticed(_ id: ObjectIdentifier) {
-        guard let body = groups[id]?.body else { return }
+        guard let group = groups[id] else { return }
         // Before reading, so that what comes meanwhile is noticed again.
-        body.rearm(id: index)
-        let hasEnded = body.phase != .open
-        var due: [any Follower] = []
-        if var group = groups[id] {
-            swap(&due, &group.waiting)
-            groups[id] = hasEnded ? nil : group
+        group.body.rearm(id: index)
+        if group.body.phase != .open {
+            groups[id] = nil
+            if latest === group { latest = nil }
         }
-        for follower in due { if turns.isMine() { follower.bodyGrew() } else { turns.put { follower.bodyGrew() } } }
+        var due: [any TurnTaker] = []
+        swap(&due, &group.waiting)
+        for follower in due { if turns.isMine() { follower.turnCame() } else { turns.put(follower) } }
     }
 }

@@ -1,6 +1,12 @@
 import Libevent
 import Synchronization
 
+/// Somebody in a crowd.
+protocol TurnTaker: AnyObject {
+    /// It is served now. On the loop; also when it has gone away meanwhile.
+    func turnCame()
+}
+
 /// Serves crowds in turns: when thousands of waiters get their response at once, the loop's other clients get a look-in between.
 ///
 /// Confined to its loop. The first of an iteration are served on the spot, so that ordinary traffic is not put off.
@@ -9,35 +15,54 @@ final class Turns {
     static let turn = 256
 
     private let loop: EventLoop
-    private var waiting: ArraySlice<() -> Void> = []
+    /// Full turns, then one that fills.
+    private var full: [[any TurnTaker]] = []
+    private var filling: [any TurnTaker] = []
+    private var isWaiting = false
     private var served = 0
 
     init(loop: EventLoop) { self.loop = loop }
 
     /// Whether the caller may be served on the spot; if not, it is `put` off.
     func isMine() -> Bool {
-        guard waiting.isEmpty, served < Self.turn else { return false }
+        guard !isWaiting, served < Self.turn else { return false }
         if served == 0 { loop.afterBatch { [self] in served = 0 } }
         served += 1
         return true
     }
 
     /// Serves it in a later turn.
-    func put(_ job: @escaping () -> Void) {
-        if waiting.isEmpty { goOnLater() }
-        waiting.append(job)
+    func put(_ taker: any TurnTaker) {
+        if !isWaiting { goOnLater() }
+        filling.append(taker)
+        guard filling.count == Self.turn else { return }
+        full.append(filling)
+        filling = []
+    }
+
+    /// Runs `job` in a later turn, behind those who wait now.
+    func put(_ job: @escaping () -> Void) { put(Job(job)) }
+
+    private final class Job: TurnTaker {
+        private let job: () -> Void
+
+        init(_ job: @escaping () -> Void) { self.job = job }
+
+        func turnCame() { job() }
     }
 
     private func goOnLater() {
+        isWaiting = true
         let bound = LoopBound(self, on: loop)
         loop.handle.post { bound.value.goOn() }
     }
 
     private func goOn() {
-        let due = waiting.prefix(Self.turn)
-        waiting = waiting.dropFirst(Self.turn)
-        if waiting.isEmpty { waiting = [] } else { goOnLater() }
-        for job in due { job() }
+        var due: [any TurnTaker] = []
+        if full.isEmpty { swap(&due, &filling) } else { due = full.removeFirst() }
+        isWaiting = false
+        if !full.isEmpty || !filling.isEmpty { goOnLater() }
+        for taker in due { taker.turnCame() }
     }
 }
 

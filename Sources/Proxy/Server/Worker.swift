@@ -44,6 +44,8 @@ final class Worker {
     private(set) var isDraining = false
     /// How often the settings were changed.
     private var generation = 0
+    /// For as long as an iteration lasts.
+    var latestFetch: LatestFetch?
 
     private let resolver: Resolver
     /// With its origin, so that no other can come to have the same identity.
@@ -117,6 +119,7 @@ final class Worker {
         generation &+= 1
         context = nil
         contexts.removeAll()
+        latestFetch = nil
     }
 
     /// Accepts no more, ends connections after the request they are at, and calls `whenIdle` once none is left.

@@ -7,7 +7,7 @@ struct FetchSeat {
     let operation: FetchOperation
     private let token: WaiterToken
     /// 0: it hears nothing, or hears it from the fetch that it led.
-    private var observer: UInt64 = 0
+    private var listener: UInt64 = 0
 
     init(at operation: FetchOperation, _ token: WaiterToken) {
         self.operation = operation
@@ -15,14 +15,14 @@ struct FetchSeat {
     }
 
     /// The interim responses of a fetch that somebody else led, those that were there before as well.
-    mutating func hearInterims(on handle: LoopHandle, _ tell: @escaping @Sendable (ByteSlice) -> Void) {
-        observer = operation.interims.observe(on: handle, tell)
+    mutating func hearInterims(_ transaction: LoopBound<Transaction>) {
+        listener = operation.interims.hear(transaction)
     }
 
     /// - Returns: false when the result is on its way, or was there.
     @discardableResult
     func leave() -> Bool {
-        if observer != 0 { operation.interims.leave(observer) }
+        if listener != 0 { operation.interims.leave(listener) }
         return operation.leave(token)
     }
 }

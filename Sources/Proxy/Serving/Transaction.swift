@@ -21,7 +21,7 @@ import Upstream
 ///   │          └─failure→ responding (502, 503, 504), or new, alone, where errors are not shared
 ///   └─ responding ─sent→ over;  any ─leave→ over
 /// ```
-final class Transaction: DeadlineTarget {
+final class Transaction: DeadlineTarget, TurnTaker {
     enum State {
         case new
         case waiting(FetchSeat)
@@ -40,12 +40,14 @@ final class Transaction: DeadlineTarget {
     unowned let client: any TransactionClient
     let worker: Worker
     var state = State.new
-    private var looks = 0
-    private var mustGoAlone = false
+    private(set) var looks = 0
+    private(set) var mustGoAlone = false
     /// What was stored, fresh or not, when the origin was asked: it may stand in at a bound.
     private var fallback: StoredResponse?
     /// The fetch that this request led.
     private var ledFetch: Fetch?
+    /// The result of what it waits for, until its turn comes.
+    private var result: Result<FetchedResponse, OperationError>?
     var contentIsHeldBack = false
     var deadline = LazyDeadline<Void>()
 
@@ -60,7 +62,9 @@ final class Transaction: DeadlineTarget {
 
     /// The client has left, or the connection ends.
     func leave() {
-        deadline.cancel(on: worker.loop.deadlines)
+        var deadline = deadline
+        deadline.cancel(on: worker.deadlines)
+        self.deadline = deadline
         // First: leaving may begin somebody else's fetch on this stack.
         let former = state
         state = .over
@@ -79,6 +83,7 @@ final class Transaction: DeadlineTarget {
     private func look() {
         looks += 1
         let resource = worker.shared.store.resource(request.key)
+        if resource == nil, joinLatest() { return }
         let isCoalescing = worker.settings.coalescing.isEnabled && !mustGoAlone
         switch Lookup(
             request, resource: resource, groups: worker.shared.groups, at: worker.moment, isCoalescing: isCoalescing,
@@ -106,21 +111,23 @@ final class Transaction: DeadlineTarget {
             return boundExceeded("memory-full")
         }
         provenance.forwarded = plan.reason
-        let waiter = waiter()
-        if plan.asked != nil, joinWhole(plan, waiter) { return }
+        let bound = LoopBound(self, on: worker.loop)
+        let waiter = waiter(bound)
+        if plan.asked != nil, joinWhole(plan, waiter, bound) { return }
         let fetches = worker.fetches(of: request)
         guard plan.isShared else {
-            return enqueued(fetches.enqueueAlone(waiter: waiter, make: { worker.makeFetch(request, plan, client: self) }), .alone)
+            return enqueued(fetches.enqueueAlone(waiter: waiter, make: { worker.makeFetch(request, plan, client: self) }), .alone, bound)
         }
         let store = worker.shared.store
         let result = fetches.enqueue(
             plan.key, waiter: waiter, priority: .normal,
             unless: { () -> Changed? in store.resource(request.key) != seen || worker.hasLearnt(about: request) ? .lookAgain : nil },
             make: { worker.makeFetch(request, plan, client: self) })
-        enqueued(result, .led)
+        enqueued(result, .led, bound)
+        if seen == nil, case .joined(let operation, _, _) = result { mayJoinAgain(operation) }
     }
 
-    private func enqueued<Found>(_ result: Enqueued<FetchOperation, Found>, _ role: Role) {
+    private func enqueued<Found>(_ result: Enqueued<FetchOperation, Found>, _ role: Role, _ bound: LoopBound<Transaction>) {
         switch result {
         case .found:
             // Somebody else's response came in between: that is progress, so this ends.
@@ -133,47 +140,40 @@ final class Transaction: DeadlineTarget {
             ledFetch = operation.work.value
             wait(at: FetchSeat(at: operation, token))
         case .joined(let operation, let token, let late):
-            provenance.role = late ? .joinedLate : .joined
-            worker.metrics.add(.coalescing(late ? .joinedLate : .joined))
-            var seat = FetchSeat(at: operation, token)
-            let bound = LoopBound(self, on: worker.loop)
-            seat.hearInterims(on: worker.loop.handle) { bound.value.received(interim: $0) }
-            wait(at: seat)
+            joined(operation, token, late: late, bound)
         case .refused(let reason, let operation):
             worker.metrics.add(.coalescing(.refused))
             boundExceeded(reason.name, by: operation)
         }
     }
 
-    /// Nobody asks for a part of what is just arriving as a whole.
-    private func joinWhole(_ plan: FetchPlan, _ waiter: Waiter<FetchedResponse>) -> Bool {
-        let kind: FetchKey.Kind = request.hasAuthorization ? .authorizedGet : .get
-        let key = FetchKey(kind: kind, primary: plan.key.primary, variant: plan.key.variant)
-        guard plan.isShared, let operation = worker.fetches(of: request).operation(for: key, as: FetchOperation.self),
-              case .joined(let token, let late) = operation.join(waiter) else { return false }
-        enqueued(Enqueued<FetchOperation, Changed>.joined(operation, token, late: late), .none)
-        return true
-    }
-
-    private func waiter() -> Waiter<FetchedResponse> {
-        let bound = LoopBound(self, on: worker.loop)
-        return Waiter(on: worker.loop.handle, accepts: { [request] in $0.mayServe(request) }) { result in
+    func waiter(_ bound: LoopBound<Transaction>) -> Waiter<FetchedResponse> {
+        Waiter(on: worker.loop.handle, accepts: { [request] in $0.mayServe(request) }) { result in
             let transaction = bound.value
             let turns = transaction.worker.turns
-            if turns.isMine() { transaction.received(result) } else { turns.put { transaction.received(result) } }
+            if turns.isMine() { return transaction.received(result) }
+            transaction.result = result
+            turns.put(transaction)
         }
     }
 
-    private func wait(at seat: FetchSeat) {
+    func wait(at seat: FetchSeat) {
         state = .waiting(seat)
         provenance.operation = seat.operation.number
         // Who leads waits as long as the origin is given, but not for ever for its place.
         if isLeading, seat.operation.phase == .executing { return }
         let patience = worker.settings.coalescing.waitTimeout.nanoseconds
-        deadline.set((), at: worker.loop.now + patience, for: self, on: worker.loop.deadlines)
+        // In a local variable nothing watches its exclusive use at run time.
+        var deadline = deadline
+        deadline.set((), at: worker.loop.now + patience, for: self, on: worker.deadlines)
+        self.deadline = deadline
     }
 
     // MARK: Waiting
+
+    func turnCame() {
+        if let result = result.take() { received(result) }
+    }
 
     func received(interim: ByteSlice) {
         if case .waiting = state, request.head.version == .http11 { client.send(interim: interim) }

@@ -1,0 +1,63 @@
+import Bytes
+import Coalescing
+import HTTPSemantics
+import Libevent
+import Storage
+import Telemetry
+
+/// The fetch that was last joined on a loop by a request that asks for nothing special, of which nothing is known in the store.
+/// Whoever comes next in the same iteration and is like it would find the same.
+struct LatestFetch {
+    let operation: FetchOperation
+    let route: Route
+}
+
+/// Joining a fetch without asking the table for it.
+extension Transaction {
+    /// Fields with which a request's plan may differ from another's for the same URL.
+    private static let setsApart = ClientConnection.unplain.union(FieldSet(.range))
+
+    /// One of a crowd joins what the one before it joined. Nothing is stored or known under its key, so its plan would be the same; and an
+    /// operation that takes a waiter is in flight: who stored its response, closed or overtook it has ended or closed it before.
+    /// - Returns: false, with nothing done, when the table is to be asked.
+    func joinLatest() -> Bool {
+        guard looks == 1, !mustGoAlone, let latest = worker.latestFetch, latest.route === request.route,
+              latest.operation.key.primary == request.key, isOrdinary else { return false }
+        let bound = LoopBound(self, on: worker.loop)
+        guard case .joined(let token, let late) = latest.operation.join(waiter(bound)) else { return false }
+        provenance.forwarded = .uriMiss
+        joined(latest.operation, token, late: late, bound)
+        return true
+    }
+
+    /// Nothing was stored of what `operation` fetches, which was joined: a crowd may be coming. In this iteration of the loop it need not ask
+    /// the table.
+    func mayJoinAgain(_ operation: FetchOperation) {
+        guard isOrdinary, operation.key.kind == .get, operation.key.variant == nil else { return }
+        if worker.latestFetch == nil { worker.loop.afterBatch { [worker] in worker.latestFetch = nil } }
+        worker.latestFetch = LatestFetch(operation: operation, route: request.route)
+    }
+
+    private var isOrdinary: Bool {
+        request.method == .get && !request.hasContent && request.directives.flags.isEmpty
+            && request.fields.present.isDisjoint(with: Self.setsApart)
+    }
+
+    /// Nobody asks for a part of what is just arriving as a whole.
+    func joinWhole(_ plan: FetchPlan, _ waiter: Waiter<FetchedResponse>, _ bound: LoopBound<Transaction>) -> Bool {
+        let kind: FetchKey.Kind = request.hasAuthorization ? .authorizedGet : .get
+        let key = FetchKey(kind: kind, primary: plan.key.primary, variant: plan.key.variant)
+        guard plan.isShared, let operation = worker.fetches(of: request).operation(for: key, as: FetchOperation.self),
+              case .joined(let token, let late) = operation.join(waiter) else { return false }
+        joined(operation, token, late: late, bound)
+        return true
+    }
+
+    func joined(_ operation: FetchOperation, _ token: WaiterToken, late: Bool, _ bound: LoopBound<Transaction>) {
+        provenance.role = late ? .joinedLate : .joined
+        worker.metrics.add(.coalescing(late ? .joinedLate : .joined))
+        var seat = FetchSeat(at: operation, token)
+        seat.hearInterims(bound)
+        wait(at: seat)
+    }
+}
