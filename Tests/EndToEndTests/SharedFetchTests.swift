@@ -98,4 +98,38 @@ import Testing
             slow.close()
         }
     }
+
+    @Test func `each of a crowd gets the head that its own request asks for`() throws {
+        try scenario(.workers(1)) { origin, proxy in
+            let head = Gate()
+            origin.on("/x") { _ in [.gate(head), .answer(200, "Cache-Control: max-age=60", "ETag: \"a\"", body: "0123456789")] }
+            var members: [Conversation] = []
+            func ask(_ request: String) throws {
+                let member = try proxy.connect()
+                try member.send(request)
+                members.append(member)
+                try proxy.joined(members.count)
+            }
+            let plain = proxy.request("GET", "/x")
+            try ask(plain)
+            try ask(plain)
+            try ask(proxy.request("GET", "/x", ["Connection: close"]))
+            try ask(plain)
+            try ask(proxy.request("GET", "/x", ["Range: bytes=2-4"]))
+            try ask(plain)
+            try ask(proxy.request("GET", "/x", ["If-None-Match: \"a\""]))
+            try ask(plain)
+            try ask("GET /x HTTP/1.0\r\nHost: \(proxy.host)\r\nConnection: keep-alive\r\n\r\n")
+            try ask(plain)
+            head.open()
+            let answers = try members.map { try $0.answer() }
+            #expect(answers.map(\.status) == [200, 200, 200, 200, 206, 200, 304, 200, 200, 200])
+            #expect(answers.map { $0.head?["connection"] ?? "" } == ["", "", "close", "", "", "", "", "", "keep-alive", ""])
+            let whole = "0123456789"
+            #expect(answers.map(\.text) == [whole, whole, whole, whole, "234", whole, "", whole, whole, whole])
+            let collapsed = answers.map { $0.cacheStatus.contains("collapsed") }
+            #expect(collapsed == [false] + Array(repeating: true, count: 9))
+            #expect(origin.count("/x") == 1)
+        }
+    }
 }

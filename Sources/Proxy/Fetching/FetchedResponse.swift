@@ -36,6 +36,8 @@ final class FetchedResponse: Sendable {
     let search: NoVarySearch
     /// The address of the server that answered, as text.
     let server: ByteSlice
+    /// The answer that was made last for one of a crowd.
+    let crowdAnswer = Guarded<CrowdAnswer?>(nil)
 
     init(
         leader: ClientRequest, response: StoredResponse, leaderResponse: StoredResponse? = nil, source: Source, sharing: Sharing,

@@ -4,8 +4,8 @@ import Storage
 import Telemetry
 
 /// What one client gets of a response: its status, which part of the body, and with which framing. Pure.
-struct Answer {
-    private enum Content {
+struct Answer: Sendable {
+    private enum Content: Sendable {
         /// The head only.
         case none
         case whole

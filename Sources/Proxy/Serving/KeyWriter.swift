@@ -18,6 +18,8 @@ final class KeyWriter {
     private let lastAuthority = ByteBuffer(capacity: 64)
     /// How long the key is up to its path; 0 where it was not written from a request.
     private var startLength = 0
+    /// What `key` gave last.
+    private var latest: CacheKey?
 
     init(hash: KeyedHash) { self.hash = hash }
 
@@ -93,6 +95,15 @@ final class KeyWriter {
         return hash
     }
 
-    /// The key written last, to keep.
-    func key() -> CacheKey { CacheKey(hash: hashed(), bytes: bytes.copied()) }
+    /// The key written last, to keep. Those of a crowd share one.
+    func key() -> CacheKey {
+        let buffer = bytes
+        if let latest {
+            let bytes = latest.bytes
+            if bytes.span.isEqual(to: buffer.span) { return latest }
+        }
+        let key = CacheKey(hash: hashed(), bytes: buffer.copied())
+        latest = key
+        return key
+    }
 }

@@ -6,7 +6,7 @@ import Upstream
 
 /// Where a response came from and by which part of the request in a shared fetch: what `Cache-Status`, the metrics and the access log
 /// tell of it.
-struct Provenance {
+struct Provenance: Sendable {
     var verdict: Verdict
     var role = Role.none
     /// The fetch's number; 0: none.

@@ -15,13 +15,42 @@ extension Transaction {
     }
 
     func respond(_ fetched: FetchedResponse) {
+        let crowd = isOneOfCrowd(at: fetched) ? CrowdAnswer.Asked(fetched, self) : nil
+        if let crowd, let answer = fetched.crowdAnswer.withLock({ $0 }), answer.asked == crowd { return respond(as: answer) }
         provenance.note(fetched, at: worker.moment)
         // To HEAD only what was announced: the body that came with the answer to a HEAD is empty, whatever GET's is (RFC 9110 §8.6).
         let length = fetched.length ?? (request.method == .head ? nil : fetched.response.bodyLength)
-        respond(fetched.response(for: request), length: length)
+        respond(fetched.response(for: request), length: length) { answer, head in
+            guard let crowd else { return }
+            let made = CrowdAnswer(
+                asked: crowd, provenance: provenance, answer: answer, head: head.copied(), forwarding: worker.runtime.responseForwarding)
+            fetched.crowdAnswer.withLock { $0 = made }
+        }
     }
 
-    private func respond(_ response: StoredResponse, length: Int?) {
+    /// Whether all that tells its answer from that of others who joined is in `CrowdAnswer.Asked`.
+    private func isOneOfCrowd(at fetched: FetchedResponse) -> Bool {
+        switch provenance.role {
+        case .joined, .joinedLate: break
+        case .none, .alone, .led: return false
+        }
+        return request.method == .get && request !== fetched.leader && provenance.detail == nil
+            && request.fields.present.isDisjoint(with: CrowdAnswer.setsApart)
+    }
+
+    private func respond(as crowd: CrowdAnswer) {
+        let operation = provenance.operation
+        provenance = crowd.provenance
+        provenance.operation = operation
+        status = crowd.answer.status.code
+        let head = worker.scratch
+        head.removeAll()
+        head.append(crowd.head)
+        client.send(head, crowd.answer.source(), crowd.answer.framing(for: request.head.version), passesTrailers: false)
+    }
+
+    /// - Parameter made: what is done with the head before it is sent.
+    private func respond(_ response: StoredResponse, length: Int?, made: (Answer, ByteBuffer) -> Void = { _, _ in }) {
         let answer = Answer(
             request, response, length: length, isOwn: ownFetch?.plan.isTransparent == true,
             maxRanges: request.route.policy.maxRanges)
@@ -31,6 +60,7 @@ extension Transaction {
         answer.writeHead(
             to: head, provenance: provenance, at: worker.moment, persists: client.persists, version: request.head.version,
             forwarding: worker.runtime.responseForwarding)
+        made(answer, head)
         client.send(head, answer.source(), answer.framing(for: request.head.version), passesTrailers: request.acceptsTrailers)
     }
 

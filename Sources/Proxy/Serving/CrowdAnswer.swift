@@ -1,0 +1,53 @@
+import Bytes
+import HTTPSemantics
+import Storage
+import Telemetry
+
+/// What those get who joined one fetch and ask for nothing special: made for one of them, and the same bytes for all the others. Immutable.
+final class CrowdAnswer: Sendable {
+    /// Fields with which an answer may differ from those of others.
+    static let setsApart = FieldSet(
+        .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .range, .ifRange, .te, .upgrade, .expect)
+
+    /// All else that tells one answer from another.
+    struct Asked: Sendable, Equatable {
+        private let role: Role
+        private let forwarded: ForwardReason?
+        private let version: HTTPVersion
+        private let persists: Bool
+        /// Of the body, as far as it is known.
+        private let length: Int?
+        /// Seconds, as they may stand in the head.
+        private let age: UInt32
+        private let timeToLive: Int64
+        /// What is added to the head. `CrowdAnswer` keeps the object, so that no other can come to have its identity.
+        private let forwarding: ObjectIdentifier
+
+        init(_ fetched: FetchedResponse, _ transaction: Transaction) {
+            let now = transaction.worker.moment
+            let facts = fetched.response.facts
+            role = transaction.provenance.role
+            forwarded = transaction.provenance.forwarded
+            version = transaction.request.head.version
+            persists = transaction.client.persists
+            length = fetched.length ?? fetched.response.bodyLength
+            age = facts.age(at: now)
+            timeToLive = facts.timeToLive(at: now)
+            forwarding = ObjectIdentifier(transaction.worker.runtime.responseForwarding)
+        }
+    }
+
+    let asked: Asked
+    let provenance: Provenance
+    let answer: Answer
+    let head: ByteSlice
+    private let forwarding: ResponseForwarding
+
+    init(asked: Asked, provenance: Provenance, answer: Answer, head: ByteSlice, forwarding: ResponseForwarding) {
+        self.forwarding = forwarding
+        self.asked = asked
+        self.provenance = provenance
+        self.answer = answer
+        self.head = head
+    }
+}
