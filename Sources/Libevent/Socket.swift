@@ -81,6 +81,9 @@ internal import Glibc
     /// `readable()` is not called any more; the kernel's buffer fills, and then the peer waits. On the loop's thread.
     public final func stopReading() { unsafe readWatch = nil }
 
+    /// Whether `writable()` is still to come. On the loop's thread.
+    public final var isWriteArmed: Bool { unsafe writeWatch != nil }
+
     /// `writable()` is called as soon as the kernel takes bytes again, until `disarmWrite()`: for who met `.wouldBlock`. On the loop's
     /// thread.
     public final func armWrite() {

@@ -67,7 +67,7 @@ public final class Exchange {
             let held = early ?? OutgoingContent()
             held.append(content, framing: request.content)
             early = held
-            return held.count < UpstreamConnection.contentHighWater
+            return held.count < UpstreamConnection.earlyContent
         }
         return connection.send(content)
     }

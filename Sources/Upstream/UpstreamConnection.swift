@@ -15,8 +15,8 @@ import Telemetry
 public final class UpstreamConnection: Socket {
     enum Phase { case connecting, idle, leased, handedOver, closed }
 
-    /// Request content held for a slow origin before the client is made to wait, in bytes: a few socket buffers.
-    static let contentHighWater = 256 << 10
+    /// Request content held while there is no connection yet before the client waits, in bytes: a form, so that its client is spared that.
+    static let earlyContent = 8 << 10
 
     enum Waiting { case connect, head, progress, idle }
 
@@ -38,6 +38,7 @@ public final class UpstreamConnection: Socket {
     var headLeft = 0
     var outgoing: OutgoingContent?
     var contentIsHeldBack = false
+    var flushesSoon = false
     /// Why sending stopped before its end; the connection is not used again.
     var sendFailure: SystemError?
 
@@ -88,7 +89,7 @@ public final class UpstreamConnection: Socket {
         self.isReused = isReused
         headLeft = exchange.request.head.count
         outgoing = early ?? (exchange.request.content == .none ? nil : OutgoingContent())
-        contentIsHeldBack = (early?.count ?? 0) >= Self.contentHighWater
+        contentIsHeldBack = (early?.count ?? 0) >= Self.earlyContent
         reader.begin(answering: exchange.request.method)
         isInBody = false
         hasReceivedBytes = false
@@ -98,7 +99,8 @@ public final class UpstreamConnection: Socket {
         if isReused { pool.metrics.add(.upstreamReuses) }
         startReading()
         due(.progress, after: pool.timeouts.noProgress)
-        flush()
+        // What the client has sent of its content already goes out with the head.
+        if outgoing != nil, early == nil { flushSoon() } else { flush() }
     }
 
     /// The exchange ends before the response does.
@@ -146,22 +148,6 @@ public final class UpstreamConnection: Socket {
         if let input = input.take() { pool.buffers.takeBack(input) }
     }
 
-    // MARK: Sending
-
-    func send(_ content: Span<UInt8>) -> Bool {
-        guard phase == .leased, let exchange else { return true }
-        outgoing?.append(content, framing: exchange.request.content)
-        flush()
-        contentIsHeldBack = (outgoing?.count ?? 0) >= Self.contentHighWater
-        return !contentIsHeldBack
-    }
-
-    func endContent(trailers: ByteSlice?) {
-        guard phase == .leased, let exchange else { return }
-        outgoing?.end(framing: exchange.request.content, trailers: trailers)
-        flush()
-    }
-
     public override func cannotWatch(_ error: SystemError) {
         guard phase == .connecting else { return fail(.connect, "\(error)") }
         cannotConnect(UpstreamError(.connect, detail: "\(address): \(error)"))
@@ -170,47 +156,6 @@ public final class UpstreamConnection: Socket {
     public override func writable() {
         if phase == .handedOver { tunnel?.tunnelWritable(self); return }
         flush()
-    }
-
-    var requestIsSent: Bool { headLeft == 0 && (outgoing.map { $0.isEnded && $0.count == 0 } ?? true) }
-
-    func flush() {
-        guard phase == .leased, let exchange else { return }
-        let head = exchange.request.head
-        while headLeft > 0 || (outgoing?.count ?? 0) > 0 {
-            let rest = head.span.extracting(last: headLeft)
-            let content = outgoing?.pieces
-            let result = if let content, !content.isEmpty {
-                rest.isEmpty ? write(content.span) : write(rest, content.span)
-            } else {
-                write(rest)
-            }
-            switch result {
-            case .wrote(let count):
-                pool.metrics.add(.upstreamBytesOut, UInt64(count))
-                let ofHead = min(count, headLeft)
-                headLeft -= ofHead
-                if count > ofHead { content?.consume(count - ofHead) }
-                progressed()
-            case .wouldBlock:
-                armWrite()
-                if !isInBody { dueBeforeHead() }
-                return
-            case .failed(let error):
-                // The origin may have answered before it closed (RFC 9112 §9.5): send no more, and read what there is.
-                disarmWrite()
-                sendFailure = error
-                headLeft = 0
-                outgoing = nil
-                return
-            }
-        }
-        disarmWrite()
-        if !isInBody { dueBeforeHead() }
-        if contentIsHeldBack, (outgoing?.count ?? 0) < Self.contentHighWater / 2 {
-            contentIsHeldBack = false
-            exchange.takesContent()
-        }
     }
 
     public override func readable() {

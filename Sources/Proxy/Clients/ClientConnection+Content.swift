@@ -33,6 +33,7 @@ extension ClientConnection {
             case .end(let trailers, let consumed):
                 context.buffer.consume(consumed)
                 content = nil
+                keepWhatFollows(context)
                 if deadline.waitsFor == .content { deadline.clear() }
                 transaction?.endContent(trailers: trailers)
                 finishIfDone()
@@ -49,5 +50,14 @@ extension ClientConnection {
                 return
             }
         }
+    }
+
+    /// What the client has sent ahead moves out of the room for content, which others need.
+    private func keepWhatFollows(_ context: ReadContext) {
+        guard context.buffer.capacity >= Worker.contentBufferSize, !context.buffer.isEmpty else { return }
+        let other = worker.lendContext()
+        other.buffer.append(context.buffer.copied())
+        giveBackContext()
+        self.context = other
     }
 }

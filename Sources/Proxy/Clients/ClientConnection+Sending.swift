@@ -59,7 +59,10 @@ extension ClientConnection: TransactionClient {
     func resumeContent() {
         guard phase == .serving, content != nil else { return }
         startReading()
+        // Nothing may be left of it but its end.
+        if context == nil { context = worker.lendContext() }
         readContent()
+        giveBackContextIfUnused()
     }
 
     func pump() {

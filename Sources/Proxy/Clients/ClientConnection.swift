@@ -97,7 +97,7 @@ final class ClientConnection: Socket {
         if let held = self.context {
             context = held
         } else {
-            context = worker.lendContext()
+            context = content == nil ? worker.lendContext() : worker.lendContentContext()
             self.context = context
         }
         // A client that sends ahead of its responses is read no further than one buffer.
@@ -126,7 +126,7 @@ final class ClientConnection: Socket {
 
     func proceed(_ context: ReadContext) {
         if phase == .serving { readContent() }
-        if phase == .reading { serve(context) }
+        if phase == .reading { serve(self.context ?? context) } else { giveBackContextIfUnused() }
     }
 
     /// What became of the head at the front of the buffer.

@@ -11,8 +11,11 @@ import Upstream
 /// One loop's share of the proxy: its listeners, its clients, its connections to origins, and what they work with. Everything here lives
 /// on the loop's thread.
 final class Worker {
-    /// What the buffers of clients and origins begin with, in bytes: a whole request, or a good part of a socket's buffer.
+    /// What the buffers of clients begin with, in bytes: a whole request.
     static let readBufferSize = 16 << 10
+    /// What one read of a request's content takes at most, in bytes, and so what of it may wait for a slow origin. Fewer calls of the kernel, and fuller
+    /// segments, make it cheap; much more would not stay in a core's cache.
+    static let contentBufferSize = 256 << 10
     static let upstreamBufferSize = 64 << 10
     /// Unused buffers kept, of each kind.
     static let keptBuffers = 64
@@ -53,6 +56,7 @@ final class Worker {
     /// The one that is lent and given back again and again, and others for when several are lent.
     private var context: ReadContext?
     private var contexts: [ReadContext] = []
+    private var contentContext: ReadContext?
     private var connections: [ObjectIdentifier: ClientConnection] = [:]
     private var listeners: [Listener] = []
     private var notices = RateLimitedNotice<NoticeKind>(limit: Worker.noticesPerSecond, interval: 1_000_000_000)
@@ -119,6 +123,7 @@ final class Worker {
         generation &+= 1
         context = nil
         contexts.removeAll()
+        contentContext = nil
         latestFetch = nil
     }
 
@@ -185,10 +190,18 @@ final class Worker {
         return contexts.popLast() ?? ReadContext(bufferCapacity: Self.readBufferSize, limits: limits, generation: generation)
     }
 
+    /// For content: back as soon as what was read is on its way, so one mostly serves all.
+    func lendContentContext() -> ReadContext {
+        contentContext.take() ?? ReadContext(bufferCapacity: Self.contentBufferSize, limits: limits, generation: generation)
+    }
+
     func takeBack(_ context: consuming ReadContext) {
-        guard context.buffer.capacity <= Self.readBufferSize, context.generation == generation else { return }
+        let isForContent = context.buffer.capacity == Self.contentBufferSize
+        guard context.buffer.capacity <= Self.readBufferSize || isForContent, context.generation == generation else { return }
         context.reset()
-        if self.context == nil {
+        if isForContent {
+            contentContext = context
+        } else if self.context == nil {
             self.context = context
         } else if contexts.count < Self.keptBuffers {
             contexts.append(context)

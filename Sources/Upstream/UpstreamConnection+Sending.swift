@@ -1,0 +1,113 @@
+import Bytes
+import HTTPSemantics
+import Libevent
+import Telemetry
+
+/// The request, and the content of it as its client sends it, on to the origin.
+extension UpstreamConnection {
+    func send(_ content: Span<UInt8>) -> Bool {
+        guard phase == .leased, let exchange, !content.isEmpty else { return true }
+        let framing = exchange.request.content
+        // Straight from where it was read, as far as the kernel takes it: only the rest is copied. Chunks, which may be small, go out together.
+        let goesAtOnce = framing == .length && outgoing?.count == 0
+        let taken = goesAtOnce ? sendAtOnce(content, head: exchange.request.head) : 0
+        outgoing?.append(content.extracting(taken..<content.count), framing: framing)
+        if taken == content.count {
+            allSent()
+        } else if goesAtOnce {
+            if sendFailure == nil { awaitRoom() }
+        } else if !isWriteArmed {
+            flushSoon()
+        }
+        contentIsHeldBack = isWriteArmed
+        return !contentIsHeldBack
+    }
+
+    /// - Returns: how much of `content` went out. Less than all: the socket is full, or broken.
+    private func sendAtOnce(_ content: Span<UInt8>, head: ByteSlice) -> Int {
+        switch headLeft == 0 ? write(content) : write(head.span.extracting(last: headLeft), content) {
+        case .wrote(let count): return sent(count)
+        case .wouldBlock: return 0
+        case .failed(let error): stopSending(error); return 0
+        }
+    }
+
+    /// At the end of the loop's iteration, with what else is to be sent by then.
+    func flushSoon() {
+        guard !flushesSoon else { return }
+        flushesSoon = true
+        pool.loop.afterBatch { [self] in
+            flushesSoon = false
+            if !isWriteArmed { flush() }
+        }
+    }
+
+    func endContent(trailers: ByteSlice?) {
+        guard phase == .leased, let exchange else { return }
+        outgoing?.end(framing: exchange.request.content, trailers: trailers)
+        flush()
+    }
+
+    var requestIsSent: Bool { headLeft == 0 && (outgoing.map { $0.isEnded && $0.count == 0 } ?? true) }
+
+    func flush() {
+        guard phase == .leased, let exchange else { return }
+        let head = exchange.request.head
+        while headLeft > 0 || (outgoing?.count ?? 0) > 0 {
+            let rest = head.span.extracting(last: headLeft)
+            let content = outgoing?.pieces
+            let offered = headLeft + (content?.count ?? 0)
+            let result = if let content, !content.isEmpty {
+                rest.isEmpty ? write(content.span) : write(rest, content.span)
+            } else {
+                write(rest)
+            }
+            switch result {
+            case .wrote(let count):
+                let ofContent = sent(count)
+                content?.consume(ofContent)
+                if count < offered { return awaitRoom() }
+            case .wouldBlock: return awaitRoom()
+            case .failed(let error): return stopSending(error)
+            }
+        }
+        allSent()
+    }
+
+    /// The socket is full.
+    private func awaitRoom() {
+        armWrite()
+        if !isInBody { dueBeforeHead() }
+    }
+
+    /// Nothing waits to be sent at the moment.
+    private func allSent() {
+        disarmWrite()
+        if !isInBody { dueBeforeHead() }
+        releaseContent()
+    }
+
+    private func releaseContent() {
+        guard contentIsHeldBack else { return }
+        contentIsHeldBack = false
+        exchange?.takesContent()
+    }
+
+    /// - Returns: how many of the `count` bytes that went out are behind the head.
+    private func sent(_ count: Int) -> Int {
+        pool.metrics.add(.upstreamBytesOut, UInt64(count))
+        let ofHead = min(count, headLeft)
+        headLeft -= ofHead
+        progressed()
+        return count - ofHead
+    }
+
+    /// The origin may have answered before it closed (RFC 9112 §9.5): sends no more, and reads what there is.
+    private func stopSending(_ error: SystemError) {
+        disarmWrite()
+        sendFailure = error
+        headLeft = 0
+        outgoing = nil
+        releaseContent()
+    }
+}
