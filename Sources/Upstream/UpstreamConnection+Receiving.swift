@@ -46,6 +46,8 @@ extension UpstreamConnection {
     /// Takes what the buffer holds, message part by message part, until it needs more or must stop.
     func process() {
         guard let exchange, let input else { return }
+        // Somebody else reads meanwhile, however long this waits.
+        defer { if isInBody, self.input?.isEmpty == true { giveBackInput() } }
         while phase == .leased, !readingIsPaused {
             let event: ResponseReader.Event
             do throws(MessageSyntaxError) {
@@ -55,7 +57,6 @@ extension UpstreamConnection {
             }
             switch event {
             case .needMore:
-                if input.isEmpty, isInBody { giveBackInput() }
                 return
             case .interim(let length):
                 guard !reader.hasTooManyInterim else { return fail(.head, "too many interim responses") }

@@ -16,9 +16,10 @@ final class Worker {
     /// What one read of a request's content takes at most, in bytes, and so what of it may wait for a slow origin. Fewer calls of the kernel, and fuller
     /// segments, make it cheap; much more would not stay in a core's cache.
     static let contentBufferSize = 256 << 10
-    static let upstreamBufferSize = 64 << 10
+    /// The same of a response: half the window of a body that is not kept, so that its readers take one read while the next one comes.
+    static let upstreamBufferSize = 128 << 10
     /// Unused buffers kept, of each kind.
-    static let keptBuffers = 64
+    static let keptBuffers = 32
     /// How long a body waits for memory before it looks again, in nanoseconds.
     static let memoryRetryInterval: Int64 = 50_000_000
     /// Messages of one kind in the diagnostics log per second and loop.
