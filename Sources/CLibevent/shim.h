@@ -10,6 +10,7 @@
 #include <event2/util.h>
 
 // Not in Swift's Glibc module.
+#include <malloc.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 
