@@ -45,12 +45,14 @@ extension ClientConnection: TransactionClient {
     }
 
     func flushInterims() {
-        guard let buffer = interims else { return }
+        guard let buffer = interims else { return disarmWrite() }
         switch write(buffer.span) {
         case .wrote(let count):
             worker.metrics.add(.clientBytesOut, UInt64(count))
             buffer.consume(count)
-            if buffer.isEmpty { interims = nil } else { armWrite() }
+            guard buffer.isEmpty else { return armWrite() }
+            interims = nil
+            disarmWrite()
         case .wouldBlock: armWrite()
         case .failed: end()
         }

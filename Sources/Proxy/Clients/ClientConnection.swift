@@ -85,7 +85,7 @@ final class ClientConnection: Socket {
     override func writable() {
         switch phase {
         case .serving:
-            disarmWrite()
+            // Either disarms when nothing is left to write: a client that takes a body bit by bit stays watched.
             if delivery == nil { flushInterims() } else { pump() }
         case .tunnelling: tunnelRelay?.clientWritable()
         case .reading, .lingering, .closed: disarmWrite()
