@@ -16,6 +16,8 @@ internal import Glibc
     // which calls nobody from there.
     @exclusivity(unchecked) private var readWatch: Watch?
     @exclusivity(unchecked) private var writeWatch: Watch?
+    /// See `boundSendQueue`.
+    var sendQueueIsBounded = false
 
     /// Takes over a connected socket, as a `Listener` gives it.
     public init(adopting descriptor: consuming Descriptor, on loop: EventLoop) {

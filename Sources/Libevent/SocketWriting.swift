@@ -1,3 +1,4 @@
+internal import CLibevent
 internal import Glibc
 
 /// What one write gave.
@@ -67,5 +68,37 @@ extension Socket {
         if count >= 0 { return .wrote(count) }
         let code = errno
         return code == EAGAIN || code == EWOULDBLOCK ? .wouldBlock : .failed(SystemError(.send, code: code))
+    }
+}
+
+// MARK: What the kernel holds
+
+extension Socket {
+    /// Bytes the kernel may hold of what was written, on the loopback; it counts its own overhead and doubles the number, so that three to four
+    /// segments of 64 KiB fit. With less than two it would wait for acknowledgements that a peer delays.
+    private static let sendQueueOnLoopback: Int32 = 128 << 10
+    /// A segment of this size goes over the loopback: Ethernet's are of 9,000 bytes at most.
+    private static let loopbackSegment: Int32 = 32 << 10
+
+    /// For much that is about to be written: keeps the kernel from taking all of it at once where that wins nothing.
+    ///
+    /// The kernel lets twice as many segments wait as may be on their way, beginning with ten. That fits networks, where it stays as it is. But on the
+    /// loopback a segment has 64 KiB, so that megabytes are copied into a queue nobody reads as fast: they have left the
+    /// processor's caches when the peer gets at them, and each slow peer costs that much memory. On the loop's thread; costs system calls the
+    /// first time only.
+    @inline(__always)
+    public final func boundSendQueue() {
+        if !sendQueueIsBounded { boundSendQueueNow() }
+    }
+
+    @inline(never)
+    private func boundSendQueueNow() {
+        sendQueueIsBounded = true
+        var segment: Int32 = 0
+        var length = socklen_t(MemoryLayout<Int32>.size)
+        // Unix sockets have no segments, and small queues.
+        guard unsafe getsockopt(descriptor, Int32(IPPROTO_TCP), TCP_MAXSEG, &segment, &length) == 0, segment >= Self.loopbackSegment else { return }
+        // It is worth nothing more than speed.
+        try? setSocketOption(descriptor, SOL_SOCKET, SO_SNDBUF, Self.sendQueueOnLoopback)
     }
 }

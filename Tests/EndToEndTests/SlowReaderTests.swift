@@ -37,4 +37,22 @@ import Testing
             #expect(origin.requests("/own").allSatisfy { $0.sent < length }, "the origin is held back")
         }
     }
+
+    @Test(arguments: ["max-age=60", "no-store"])
+    func `a client on this machine that does not read has little of a large body in the kernel`(_ policy: String) throws {
+        try scenario { origin, proxy in
+            let length = 8_000_000
+            origin.on("/big") { _ in [.answer(200, "Cache-Control: \(policy)", pattern: length)] }
+            try proxy.get("/big")
+            // The last write is counted after the client has it.
+            try eventually("that one is counted") { try proxy.metric(.clientSentBytes) > length }
+            let before = try proxy.metric(.clientSentBytes)
+            let client = try proxy.connect()
+            try client.send(proxy.request("GET", "/big"))
+            try eventually("its answer has begun") { try proxy.metric(.clientSentBytes) > before }
+            try stays("little is written", for: .milliseconds(300)) { try proxy.metric(.clientSentBytes) - before < 1 << 20 }
+            let answer = try client.answer()
+            #expect(answer.isWhole(length))
+        }
+    }
 }

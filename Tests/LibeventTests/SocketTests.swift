@@ -119,6 +119,25 @@ import Testing
         }
     }
 
+    @Test func `once told, the kernel takes little of what nobody reads on the loopback`() throws {
+        try onLoop { loop in
+            var server: TestSocket?
+            let listener = try Listener(anyPort, on: loop) { connection, _ in
+                server = TestSocket(adopting: connection, on: loop)
+                loop.stop()
+            }
+            let client = try TestSocket(connectingTo: listener.localAddress, on: loop)
+            loop.run()
+            let piece = ByteSlice(copying: [UInt8](repeating: 1, count: 65536).span)
+            server?.boundSendQueue()
+            var taken = 0
+            while case .wrote(let count)? = server?.write(piece.span) { taken += count }
+            #expect(taken >= 128 << 10 && taken < 1 << 20)
+            #expect(!client.isClosed)
+            loop.stop()
+        }
+    }
+
     @Test func `writing to a peer that went away is a result, not a signal`() throws {
         try onLoop { loop in
             let (left, right) = socketPair(on: loop)

@@ -74,6 +74,7 @@ extension ClientConnection {
             finishHit(out, CompleteBodyReader([], part: 0..<0), write(out.span), isLast)
         } else {
             let reader = CompleteBodyReader(stored.pieces ?? [], part: part)
+            if reader.remaining >= Delivery.largeBody { boundSendQueue() }
             let gather = worker.gather
             gather.removeAll()
             reader.gather(into: gather)

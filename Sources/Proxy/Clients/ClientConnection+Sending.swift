@@ -69,6 +69,7 @@ extension ClientConnection: TransactionClient {
 
     func pump() {
         guard let delivery else { return }
+        if delivery.isLarge { boundSendQueue() }
         var isMoving = false
         let outcome = delivery.pump(on: self, worker.gather) { count in
             isMoving = true

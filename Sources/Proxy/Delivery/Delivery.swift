@@ -38,6 +38,9 @@ final class Delivery {
         case lost
     }
 
+    /// Bytes from which on the kernel's queue is bounded (`Socket.boundSendQueue`): what is less it takes in one or two writes either way.
+    static let largeBody = 256 << 10
+
     let framing: Framing
     /// Whether trailers are passed on: the client said `TE: trailers` (RFC 9110 §6.5.1).
     let passesTrailers: Bool
@@ -81,6 +84,12 @@ final class Delivery {
     var followed: GrowingBody? {
         if case .arriving(let body, _, _) = source { return body }
         return nil
+    }
+
+    /// Whether much of it is known to go out: it is all there, or so much went already.
+    var isLarge: Bool {
+        if case .complete(let reader) = source { return reader.remaining >= Self.largeBody }
+        return bodyBytesSent >= Self.largeBody
     }
 
     /// Leaves the body: what only this client still needed is freed.

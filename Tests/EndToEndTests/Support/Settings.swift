@@ -123,5 +123,6 @@ enum Metric: String {
     case retries = "coalesced_upstream_retries_total"
     case openClients = "coalesced_client_connections"
     case openUpstreams = "coalesced_upstream_connections"
+    case clientSentBytes = "coalesced_client_sent_bytes_total"
     case malformed = "coalesced_malformed_requests_total"
 }
