@@ -63,7 +63,7 @@ benchmark: build peers
 # What coalesced is compared with. Installing must start no service, now or at the next boot.
 peers:
 	@missing=; \
-	for pair in wrk:wrk nginx:nginx varnishd:varnish haproxy:haproxy valgrind:valgrind objcopy:binutils; do \
+	for pair in nginx:nginx varnishd:varnish haproxy:haproxy valgrind:valgrind objcopy:binutils; do \
 	  PATH="$$PATH:/usr/sbin" command -v "$${pair%%:*}" >/dev/null || missing="$$missing $${pair##*:}"; \
 	done; \
 	if [ -n "$$missing" ]; then \

@@ -6,6 +6,8 @@ import Foundation
 ///     Benchmark micro NAME COUNT        one piece of the hot path, COUNT times
 ///     Benchmark micro [--write FILE]    a table of all pieces, counted by callgrind
 ///     Benchmark origin PORT             the origin alone, for profiles
+///     Benchmark load PORT PATH LENGTH SECONDS [sleeping]
+///                                       the load alone, of 64 connections, on core 1
 ///     Benchmark simulate [--quick | --write FILE]
 ///                                       hit ratios of the eviction code against other policies
 @main
@@ -20,6 +22,7 @@ struct Main {
             guard let port = words.first.flatMap({ Int($0) }) else { usage() }
             let origin = try Origin(port: port)
             while true { withExtendedLifetime(origin) { System.nap(milliseconds: 1000) } }
+        case "load": load(words)
         case "simulate":
             let table = Simulation.report(isQuick: words.contains("--quick"))
             say(table)
@@ -29,7 +32,7 @@ struct Main {
     }
 
     private static func usage() -> Never {
-        say("usage: Benchmark compare|micro|simulate; see Sources/Benchmark/Main.swift")
+        say("usage: Benchmark compare|micro|simulate|origin|load; see Sources/Benchmark/Main.swift")
         exit(64)
     }
 
@@ -82,6 +85,23 @@ struct Main {
         let text = Machine.description(plan) + "\n" + comparison.report.table + "\n" + Goals.table(comparison.report)
         say(text)
         if let file { try Document.put(text, between: "comparison", in: file) }
+    }
+
+    private static func load(_ words: [String]) {
+        guard words.count >= 4, let port = Int(words[0]), let length = Int(words[2]), let seconds = Double(words[3]) else { usage() }
+        System.pin(toCore: 1)
+        let began = System.processTime
+        let sleeps = words.dropFirst(4).first == "sleeping"
+        var loop = Load(path: words[1], length: length, sharesCore: sleeps).loop(port: port, isBare: false)
+        loop.run(nanoseconds: Int64(seconds * 1e9)) { _ in }
+        let used = sleeps ? System.processTime - began : loop.elapsed - loop.idle
+        let (requests, elapsed) = (Double(loop.answers + loop.wrong), Double(loop.elapsed))
+        say("""
+            \((requests / elapsed * 1e9).short) requests/s, \(loop.wrong) wrong, \(loop.failures) failed; p50 \
+            \(loop.latencies.percentile(50).short) µs, p99 \(loop.latencies.percentile(99).short), p99.9 \
+            \(loop.latencies.percentile(99.9).short); load \((Double(used) / requests / 1000).short) µs a request, \
+            busy \((100 * Double(used) / elapsed).short) %
+            """)
     }
 
     private static func micro(_ words: [String]) throws {

@@ -12,6 +12,7 @@ struct Comparison {
     init(_ plan: Plan) throws {
         self.plan = plan
         System.raiseDescriptorLimit()
+        System.pin(toCore: 1)
         origin = try Origin(port: 19_000 + Int(getpid()) % 1000)
         missing = Kind.peers.filter { !Shell.has($0 == .varnish ? "varnishd" : $0.rawValue) }
         for kind in Kind.allCases where kind != .bare && !missing.contains(kind) {
@@ -33,7 +34,7 @@ struct Comparison {
             let order = Kind.allCases.filter { contenders[$0] != nil && unable[$0] == nil }
             for kind in turn % 2 == 0 ? order : order.reversed() {
                 guard let program = contenders[kind] else { continue }
-                if let result = load.run(against: program, seconds: plan.seconds, plan: plan) {
+                if let result = load.run(against: program, seconds: plan.seconds) {
                     results[kind, default: []].append(result)
                 }
             }
@@ -45,11 +46,13 @@ struct Comparison {
             report.add(line)
         }
         add("CPU µs/request", note: { all in
-            let wrong = all.reduce(0) { $0 + $1.errors + $1.wrongStatus }
+            let wrong = all.reduce(0) { $0 + $1.errors + $1.wrong }
             let parts = " (\(all.map(\.cpu.user).median.short)+\(all.map(\.cpu.system).median.short))"
             return wrong > 0 ? "\(parts), \(Int(wrong)) failed" : parts
         }, \.cpu.total)
         add("requests/s", \.perSecond)
+        add("core busy %", note: { " (load \($0.map(\.loadBusy).median.short))" }, \.serverBusy)
+        add("requests/s of a core, by CPU") { 1e6 / $0.cpu.total }
         guard latencies else { return }
         add("p50 µs", \.p50)
         add("p99 µs", \.p99)

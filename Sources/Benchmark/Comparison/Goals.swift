@@ -1,6 +1,6 @@
 /// The goals of the hot path, each with what it was measured to be.
 enum Goals {
-    private static let perSecond = "requests/s", cpu = "CPU µs/request"
+    private static let perSecond = "requests/s", perCore = "requests/s of a core, by CPU", cpu = "CPU µs/request"
 
     static func table(_ report: Report) -> String {
         var text = "| goal | measured | |\n| --- | --- | --- |\n"
@@ -20,14 +20,19 @@ enum Goals {
         }
         func ratio(_ row: String, _ figure: String, _ kind: Kind) -> Double? { report.line(row, figure)?.ratio(to: kind) }
         func ours(_ row: String, _ figure: String) -> Double? { report.line(row, figure)?.value(.coalesced) }
-        func best(_ row: String) -> Double? { Kind.peers.compactMap { ratio(row, perSecond, $0) }.min() }
+        /// As it was measured, and as the CPU of a request has it: where the load's core was the full one, the second says more.
+        func rate(_ name: String, _ row: String, _ kinds: [Kind], atLeast: Double) {
+            for (suffix, figure) in [("", perSecond), (", by CPU", perCore)] {
+                goal("\(name)\(suffix) ≥ \(atLeast)", kinds.compactMap { ratio(row, figure, $0) }.min(), atLeast: atLeast)
+            }
+        }
 
         goal("CPU of a 1 KiB hit ÷ bare responder ≤ 1.15", ratio("hit, 1 KiB", cpu, .bare), atMost: 1.15)
-        goal("1 KiB hits/s ÷ HAProxy ≥ 1.25", ratio("hit, 1 KiB", perSecond, .haproxy), atLeast: 1.25)
-        goal("1 KiB hits/s ÷ nginx ≥ 2.5", ratio("hit, 1 KiB", perSecond, .nginx), atLeast: 2.5)
-        goal("1 KiB hits/s ÷ Varnish ≥ 3.5", ratio("hit, 1 KiB", perSecond, .varnish), atLeast: 3.5)
-        goal("100 KiB hits/s ÷ best peer ≥ 1.1", best("hit, 100 KiB"), atLeast: 1.1)
-        goal("1 MiB hits/s ÷ best peer ≥ 1.1", best("hit, 1 MiB"), atLeast: 1.1)
+        rate("1 KiB hits/s ÷ HAProxy", "hit, 1 KiB", [.haproxy], atLeast: 1.25)
+        rate("1 KiB hits/s ÷ nginx", "hit, 1 KiB", [.nginx], atLeast: 2.5)
+        rate("1 KiB hits/s ÷ Varnish", "hit, 1 KiB", [.varnish], atLeast: 3.5)
+        rate("100 KiB hits/s ÷ best peer", "hit, 100 KiB", Kind.peers, atLeast: 1.1)
+        rate("1 MiB hits/s ÷ best peer", "hit, 1 MiB", Kind.peers, atLeast: 1.1)
         goal("CPU of a stored miss ÷ nginx ≤ 1", ratio("stored miss, 1 KiB", cpu, .nginx), atMost: 1)
         goal("CPU of a stored miss ÷ Varnish ≤ 1", ratio("stored miss, 1 KiB", cpu, .varnish), atMost: 1)
         goal("CPU of a pass ÷ HAProxy ≤ 1.1", ratio("pass, 1 KiB", cpu, .haproxy), atMost: 1.1)

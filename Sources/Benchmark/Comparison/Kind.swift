@@ -24,6 +24,6 @@ struct Plan {
     var isQuick = false
 
     /// Seconds of load in one measurement.
-    var seconds: Int { isQuick ? 1 : 2 }
+    var seconds: Double { isQuick ? 1 : 2 }
     var repeats: Int { isQuick ? 2 : 3 }
 }

@@ -106,6 +106,8 @@ enum Peer {
             proxy_set_header Connection "";
             proxy_request_buffering off;
             proxy_cache memory;
+            # The origin does not say Accept-Ranges, and without it nginx would send the whole.
+            proxy_force_ranges on;
             location / { proxy_pass http://origin; }
             location /s/ { proxy_pass http://origin; proxy_cache_lock on; proxy_cache_lock_timeout 60s; proxy_cache_lock_age 60s; }
           }

@@ -34,7 +34,6 @@ final class Program {
         let folder = "\(plan.folder)/\(number)"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         let words = try Peer.command(kind, options, port: port, origin: origin, folder: folder, plan: plan)
-        let size = kind == .bare ? options.bodyBytes : 1
         let began = System.now
         // Should this process be killed, they end too.
         let pinned = ["setpriv", "--pdeathsig", "TERM", "taskset", "-c", options.workers == 1 ? "0" : "0,1"]
@@ -43,7 +42,7 @@ final class Program {
         while System.now - began < 20_000_000_000 {
             if let caller = Caller(port: port) {
                 caller.ask("/c/1/start")
-                if caller.answer(size: size) == 200, child.isRunning {
+                if caller.answer()?.status == 200, child.isRunning {
                     startTime = Double(System.now - began) / 1e9
                     return
                 }

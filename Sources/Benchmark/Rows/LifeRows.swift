@@ -28,13 +28,13 @@ extension Comparison {
         for kind in kinds {
             let program = try start(kind)
             Caller.fetch(["/c/1024/hit"], size: 1024, port: program.port)
-            let result = Load(path: "/c/1024/hit").run(against: program, seconds: 2, plan: plan) {
-                for _ in 0..<3 {
-                    System.nap(milliseconds: 450)
-                    program.signal(SIGHUP)
-                }
+            var reloads: Int64 = 0
+            let result = Load(path: "/c/1024/hit", length: 1024).run(against: program, seconds: 2) { milliseconds in
+                guard reloads < 3, milliseconds >= (reloads + 1) * 450 else { return }
+                reloads += 1
+                program.signal(SIGHUP)
             }
-            failed.cells[kind] = .number(result.map { $0.errors + $0.wrongStatus } ?? .nan)
+            failed.cells[kind] = .number(result.map { $0.errors + $0.wrong } ?? .nan)
             slowest.cells[kind] = .number(result?.p999 ?? .nan)
             program.stop()
         }
@@ -57,7 +57,7 @@ extension Comparison {
             for _ in 0..<plan.repeats {
                 for workers in 1...2 {
                     guard let program = pair[workers] else { continue }
-                    let result = Load(path: "/c/1024/hit").run(against: program, seconds: plan.seconds, plan: plan)
+                    let result = Load(path: "/c/1024/hit", length: 1024, sharesCore: true).run(against: program, seconds: plan.seconds)
                     if let result { costs[workers, default: []].append(result.cpu.total) }
                 }
             }

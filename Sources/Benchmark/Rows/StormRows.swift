@@ -102,7 +102,7 @@ final class Prober: Sendable {
             while !state.prober.isStopping {
                 let began = System.now
                 caller.ask("/c/1024/hit")
-                guard caller.answer(size: 1024) != nil else { break }
+                guard caller.answer() != nil else { break }
                 state.prober.add(Double(System.now - began) / 1000)
                 System.nap(milliseconds: 1)
             }

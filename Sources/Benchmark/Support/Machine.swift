@@ -10,7 +10,7 @@ enum Machine {
         let versions = Kind.allCases.map { "\($0 == .bare ? "kernel" : $0.name): \(Peer.version($0, plan))" }
         return """
             Taken \(DateText.day) on\(processor), \(ProcessInfo.processInfo.processorCount) cores; servers on core 0, load and \
-            origin on core 1; medians of \(plan.repeats) runs of \(plan.seconds) s. Load average of the machine at the end: \(load) \
+            origin on core 1; medians of \(plan.repeats) runs of \(Int(plan.seconds)) s. Load average of the machine at the end: \(load) \
             (about 2 is the benchmark itself; more means others disturbed it).
 
             \(versions.map { "- \($0)" }.joined(separator: "\n"))

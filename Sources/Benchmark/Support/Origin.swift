@@ -76,7 +76,7 @@ private struct OriginLoop {
 
     init(listener: Int32) {
         self.listener = listener
-        polled.add(listener)
+        polled.add(listener, tag: Int(listener))
     }
 
     mutating func turn(_ origin: Origin) {
@@ -84,7 +84,7 @@ private struct OriginLoop {
             if descriptor == listener {
                 while let accepted = System.accept(listener) {
                     connections[accepted] = Connection()
-                    polled.add(accepted)
+                    polled.add(accepted, tag: Int(accepted))
                 }
             } else if connections[descriptor]?.output.isEmpty == false {
                 flush(descriptor)
@@ -180,7 +180,7 @@ private struct OriginLoop {
         let written = connections[descriptor]?.output.isEmpty == true ? System.write(descriptor, bytes) : 0
         guard written >= 0 else { return close(descriptor) }
         guard written < bytes.count else { return }
-        if connections[descriptor]?.output.isEmpty == true { polled.modify(descriptor, writing: true) }
+        if connections[descriptor]?.output.isEmpty == true { polled.modify(descriptor, tag: Int(descriptor), writing: true) }
         connections[descriptor]?.output += bytes[written...]
     }
 
@@ -192,7 +192,7 @@ private struct OriginLoop {
         if connection.written == connection.output.count {
             connection.output = []
             connection.written = 0
-            polled.modify(descriptor, writing: false)
+            polled.modify(descriptor, tag: Int(descriptor), writing: false)
         }
         connections[descriptor] = connection
     }

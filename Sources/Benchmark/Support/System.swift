@@ -18,6 +18,19 @@ enum System {
 
     static func nap(milliseconds: Int) { usleep(UInt32(milliseconds) * 1000) }
 
+    /// Lets other threads of this core go first.
+    static func yield() { sched_yield() }
+
+    /// Nanoseconds of CPU this process has used, all threads together.
+    static var processTime: Int64 {
+        var time = timespec()
+        unsafe clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    }
+
+    /// The calling thread, and those it starts from now on, run on this core only, if there is one of that number.
+    static func pin(toCore core: Int32) { _ = pin_to_core(core) }
+
     /// Ten thousand connections need as many descriptors, here and in the programs, which inherit the limit.
     @discardableResult
     static func raiseDescriptorLimit() -> Int {
@@ -83,7 +96,7 @@ enum System {
     static func accept(_ listener: Int32) -> Int32? {
         let descriptor = Glibc.accept(listener, nil, nil)
         guard descriptor >= 0 else { return nil }
-        // wrk must not inherit it: it has no place for connections with high numbers.
+        // Programs that are started while it lives must not inherit it.
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
         setNonBlocking(descriptor)
         setNoDelay(descriptor)
@@ -100,6 +113,16 @@ enum System {
         return descriptor
     }
 
+    /// A connection to this machine that may still be on its way: writing fails with "later" until it stands. nil when there can be none.
+    static func beginConnect(port: Int) -> Int32? {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | O_NONBLOCK | O_CLOEXEC, 0)
+        guard descriptor >= 0 else { return nil }
+        let connected = unsafe withAddress(port: port) { unsafe Glibc.connect(descriptor, $0, $1) }
+        guard connected == 0 || errno == EINPROGRESS else { Glibc.close(descriptor); return nil }
+        setNoDelay(descriptor)
+        return descriptor
+    }
+
     static func setNonBlocking(_ descriptor: Int32) { _ = fcntl(descriptor, F_SETFL, O_NONBLOCK) }
 
     static func setReceiveTimeout(_ descriptor: Int32, seconds: Int) {
@@ -109,29 +132,64 @@ enum System {
 
     static func close(_ descriptor: Int32) { _ = Glibc.close(descriptor) }
 
-    /// Bytes read; 0 at the end; nil when there is nothing now; -1 on failure.
-    static func read(_ descriptor: Int32, into buffer: inout [UInt8]) -> Int? {
-        let count = unsafe Glibc.read(descriptor, &buffer, buffer.count)
+    /// Bytes read into `buffer` from `start` on; 0 at the end; nil when there is nothing now; -1 on failure.
+    static func read(_ descriptor: Int32, into buffer: inout [UInt8], from start: Int = 0) -> Int? {
+        let count = unsafe buffer.withUnsafeMutableBytes { bytes in
+            // `start` is checked by the slice; the kernel writes at most what is behind it.
+            let free = unsafe UnsafeMutableRawBufferPointer(rebasing: bytes[start...])
+            return unsafe recv(descriptor, free.baseAddress, free.count, 0)
+        }
         return count < 0 && errno == EAGAIN ? nil : count
     }
 
-    /// Bytes written, 0 when the kernel takes no more, -1 on failure.
+    /// Takes up to `most` bytes away unread, without copying them (tcp(7), `MSG_TRUNC`). Gives what `read` gives.
+    static func discard(_ descriptor: Int32, most: Int) -> Int? {
+        let count = recv(descriptor, nil, most, Int32(MSG_TRUNC))
+        return count < 0 && errno == EAGAIN ? nil : count
+    }
+
+    /// Bytes written, 0 when the kernel takes no more now, -1 on failure.
     static func write(_ descriptor: Int32, _ bytes: [UInt8], from start: Int = 0) -> Int {
         let count = unsafe bytes.withUnsafeBytes { buffer in
-            unsafe send(descriptor, buffer.baseAddress?.advanced(by: start), buffer.count - start, Int32(MSG_NOSIGNAL))
+            let rest = unsafe UnsafeRawBufferPointer(rebasing: buffer[start...])
+            return unsafe send(descriptor, rest.baseAddress, rest.count, Int32(MSG_NOSIGNAL))
         }
         return count < 0 && errno == EAGAIN ? 0 : count
     }
 
+    // MARK: - Bytes
+
+    /// Where `word` begins first, at `start` or behind it.
+    static func find(_ word: [UInt8], in bytes: Span<UInt8>, from start: Int) -> Int? {
+        unsafe bytes.withUnsafeBytes { all in
+            // The slice checks `start`; what is called reads nothing but the two ranges it is told.
+            let rest = unsafe UnsafeRawBufferPointer(rebasing: all[start...])
+            let place = unsafe word.withUnsafeBytes { unsafe find_bytes(rest.baseAddress, rest.count, $0.baseAddress, $0.count) }
+            return place < 0 ? nil : start + place
+        }
+    }
+
+    /// Whether `word` stands at `start`.
+    static func has(_ word: [UInt8], in bytes: Span<UInt8>, at start: Int) -> Bool {
+        guard start >= 0, word.count <= bytes.count - start else { return false }
+        return unsafe bytes.withUnsafeBytes { all in
+            unsafe word.withUnsafeBytes { sought in
+                guard let base = all.baseAddress, let other = sought.baseAddress else { return word.isEmpty }
+                // Both ranges were measured above.
+                return unsafe memcmp(base + start, other, sought.count) == 0
+            }
+        }
+    }
+
     // MARK: - Polling
 
-    /// What is ready to be read or written, by descriptor.
+    /// What is ready to be read or written, by the tag it was added with.
     struct PollSet {
         private let descriptor = poll_set_make()
         private var ready = [Int32](repeating: 0, count: 256)
 
-        func add(_ watched: Int32) { _ = poll_set_watch(descriptor, watched, 0, 1) }
-        func modify(_ watched: Int32, writing: Bool) { _ = poll_set_watch(descriptor, watched, writing ? 1 : 0, 0) }
+        func add(_ watched: Int32, tag: Int, writing: Bool = false) { _ = poll_set_watch(descriptor, watched, Int32(tag), writing ? 1 : 0, 1) }
+        func modify(_ watched: Int32, tag: Int, writing: Bool) { _ = poll_set_watch(descriptor, watched, Int32(tag), writing ? 1 : 0, 0) }
 
         mutating func wait(milliseconds: Int32) -> ArraySlice<Int32> {
             let count = unsafe poll_set_wait(descriptor, &ready, milliseconds)

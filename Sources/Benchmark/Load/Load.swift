@@ -1,0 +1,73 @@
+import Foundation
+import Synchronization
+
+/// What one row asks of the programs, and what a run of it came to.
+struct Load {
+    var method = "GET"
+    var path: String
+    /// Lines of the head, each with its end.
+    var fields = ""
+    /// Bytes of each request's body.
+    var body = 0
+    var connections = 64
+    /// Requests in one write.
+    var pipelined = 1
+    var numbers = RequestText.Numbers.none
+    /// What every answer must have. The bare responder says 200 to everything.
+    var status = 200
+    var length: Int
+    /// Each request has a connection of its own.
+    var isRenewing = false
+    /// The core of the load is needed by others, the origin or a worker, so that it must sleep when it has nothing to do.
+    var sharesCore = false
+
+    struct Result {
+        var requests = 0.0
+        var perSecond = 0.0
+        /// Microseconds.
+        var p50 = 0.0, p99 = 0.0, p999 = 0.0
+        /// Microseconds a request.
+        var cpu = ProcessTree.CPU()
+        /// Connections that broke, and answers with another status or length than they must have.
+        var errors = 0.0
+        var wrong = 0.0
+        /// How much of its core the program used, and the load (with the origin) of the other one; in hundredths.
+        var serverBusy = 0.0
+        var loadBusy = 0.0
+    }
+
+    private static let runs = Atomic<Int>(0)
+
+    /// Runs on the calling thread.
+    ///
+    /// - Parameter during: called once a millisecond with the milliseconds that are over.
+    /// - Returns: nil when nothing was answered.
+    func run(against program: Program, seconds: Double, during: (Int64) -> Void = { _ in }) -> Result? {
+        var loop = loop(port: program.port, isBare: program.kind == .bare)
+        let own = System.processTime
+        let before = program.tree.cpu
+        loop.run(nanoseconds: Int64(seconds * 1e9)) { during($0 / 1_000_000) }
+        let spent = program.tree.cpu - before
+        let used = sharesCore ? System.processTime - own : loop.elapsed - loop.idle
+        let requests = Double(loop.answers + loop.wrong)
+        guard requests > 0 else { return nil }
+        let elapsed = Double(loop.elapsed) / 1000
+        return Result(
+            requests: requests, perSecond: requests / elapsed * 1e6,
+            p50: loop.latencies.percentile(50), p99: loop.latencies.percentile(99), p999: loop.latencies.percentile(99.9),
+            cpu: ProcessTree.CPU(user: spent.user / requests, system: spent.system / requests),
+            errors: Double(loop.failures), wrong: Double(loop.wrong),
+            serverBusy: min(100, 100 * spent.total / elapsed), loadBusy: min(100, 100 * Double(used) / 1000 / elapsed))
+    }
+
+    /// - Parameter isBare: it is the bare responder that is asked.
+    func loop(port: Int, isBare: Bool) -> LoadLoop {
+        let run = Self.runs.add(1, ordering: .relaxed).newValue
+        let request = RequestText(
+            method: method, path: path.replacingOccurrences(of: "RUN", with: "\(run)"), fields: fields, body: body, count: pipelined,
+            numbers: numbers, port: port)
+        return LoadLoop(
+            port: port, connections: connections, request: request, status: isBare ? 200 : status, length: length,
+            isRenewing: isRenewing, spins: !sharesCore)
+    }
+}

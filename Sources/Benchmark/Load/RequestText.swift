@@ -1,0 +1,67 @@
+/// The bytes of a load's requests, ready to send: all the same, or different in one number of fixed width that is written over.
+struct RequestText {
+    enum Numbers {
+        /// None: every request is the same.
+        case none
+        /// 1, 2, 3 and so on.
+        case counting
+        /// These, over and over.
+        case drawn([Int])
+    }
+
+    private(set) var bytes: [UInt8]
+    /// Requests in `bytes`, which are sent in one write and whose answers are awaited together.
+    let count: Int
+    /// All of them are alike, so that half of one may be completed with half of another.
+    let isConstant: Bool
+
+    private let numbers: Numbers
+    private let digits: Range<Int>
+    private var drawn = 0
+
+    /// In place of the number stands this in a path.
+    static let number = "########"
+
+    /// - Parameters:
+    ///   - path: has `RequestText.number` in it when `numbers` are wanted.
+    ///   - fields: lines, each with its end.
+    init(
+        method: String = "GET", path: String, fields: String = "", body: Int = 0, count: Int = 1, numbers: Numbers = .none, port: Int
+    ) {
+        var head = "\(method) \(path) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\(fields)"
+        if body > 0 { head += "Content-Length: \(body)\r\n" }
+        let one = Array("\(head)\r\n".utf8) + [UInt8](repeating: 0x78, count: body)
+        bytes = Array((0..<count).map { _ in one }.joined())
+        self.count = count
+        self.numbers = numbers
+        if case .none = numbers {
+            isConstant = true
+            digits = 0..<0
+        } else {
+            isConstant = false
+            let first = one.firstIndex(of: UInt8(ascii: "#")) ?? 0
+            digits = first..<(first + Self.number.utf8.count)
+        }
+    }
+
+    /// Writes the next number over the last one.
+    mutating func advance() {
+        var value: Int
+        switch numbers {
+        case .none: return
+        case .counting: value = drawn + 1
+        case .drawn(let all): value = all[drawn % all.count]
+        }
+        drawn += 1
+        for place in digits.reversed() {
+            bytes[place] = UInt8(truncatingIfNeeded: 0x30 + value % 10)
+            value /= 10
+        }
+    }
+
+    /// `value` as it stands in a request.
+    static func name(_ value: Int) -> String {
+        let text = "\(value)"
+        return String(repeating: "0", count: number.utf8.count - text.utf8.count) + text
+    }
+}

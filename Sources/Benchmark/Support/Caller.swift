@@ -1,0 +1,53 @@
+/// One connection that asks, waits for the answer and asks again.
+final class Caller {
+    private let descriptor: Int32
+    private let port: Int
+    private var reader = AnswerReader()
+    private var parser = AnswerHeadParser()
+    private var buffer = [UInt8](repeating: 0, count: 1 << 16)
+
+    init?(port: Int) {
+        guard let descriptor = System.connect(port: port) else { return nil }
+        System.setReceiveTimeout(descriptor, seconds: 10)
+        self.descriptor = descriptor
+        self.port = port
+    }
+
+    deinit { System.close(descriptor) }
+
+    func ask(_ path: String) { _ = System.write(descriptor, RequestText(path: path, port: port).bytes) }
+
+    /// The next answer, which is read whole; nil when there is none.
+    func answer() -> AnswerReader.Answer? {
+        var kept = 0
+        while kept < buffer.count, let count = System.read(descriptor, into: &buffer, from: kept), count > 0 {
+            var position = 0
+            switch reader.read(buffer, count: kept + count, &position, &parser) {
+            case .answer(let answer): return answer
+            case .malformed: return nil
+            case .more:
+                let rest = Array(buffer[position..<(kept + count)])
+                buffer.replaceSubrange(..<rest.count, with: rest)
+                kept = rest.count
+            }
+        }
+        return nil
+    }
+
+    /// Asks for all of `paths` over several connections, so that they are stored. False when an answer was not 200 with `size` bytes.
+    @discardableResult
+    static func fetch(_ paths: [String], size: Int, port: Int) -> Bool {
+        let callers = (0..<min(16, paths.count)).compactMap { _ in Caller(port: port) }
+        guard !callers.isEmpty else { return false }
+        var next = 0
+        while next < paths.count {
+            let batch = paths[next..<min(next + callers.count, paths.count)]
+            for (caller, path) in zip(callers, batch) { caller.ask(path) }
+            for (caller, _) in zip(callers, batch) {
+                guard let answer = caller.answer(), answer.status == 200, answer.length == size else { return false }
+            }
+            next += batch.count
+        }
+        return true
+    }
+}
