@@ -88,10 +88,16 @@ struct Audience<Value: Sendable>: Sendable {
     mutating func serve(_ value: Value) -> Callbacks<Value> {
         var callbacks = Callbacks<Value>()
         seats.update { seat in
-            guard case .waiting(let waiter) = seat else { return seat }
-            let isServed = waiter.takes(value)
-            callbacks.append(Callback(waiter, isServed ? .success(value) : .failure(.released)), isReleased: !isServed)
-            return isServed ? .following : nil
+            switch seat.take() {
+            case .waiting(let waiter):
+                let isServed = waiter.takes(value)
+                if isServed { seat = .following }
+                callbacks.append(Callback(waiter, isServed ? .success(value) : .failure(.released)), isReleased: !isServed)
+            case .following:
+                seat = .following
+            case nil:
+                break
+            }
         }
         return callbacks
     }
@@ -158,8 +164,7 @@ struct Audience<Value: Sendable>: Sendable {
             phase = .ended(value)
         case (.gathering, .failure(let error)):
             seats.update { seat in
-                if case .waiting(let waiter) = seat { callbacks.append(Callback(waiter, .failure(error))) }
-                return nil
+                if case .waiting(let waiter) = seat.take() { callbacks.append(Callback(waiter, .failure(error))) }
             }
             phase = .ended(nil)
         case (.delivered(let value), _):

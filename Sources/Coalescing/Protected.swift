@@ -11,7 +11,7 @@ struct Protected<State: Sendable>: ~Copyable, Sendable {
     @usableFromInline let order = Atomic<UInt8>(0)
 
     @inlinable
-    init(_ state: State) {
+    init(_ state: consuming State) {
         mutex = Mutex(state)
     }
 

@@ -74,16 +74,22 @@ struct SlotList<Element> {
     @inlinable
     mutating func remove(_ token: Token) -> Element? {
         let index = Int(token.index)
-        guard index < slots.count, slots[index].stay == token.stay, let element = slots[index].element else { return nil }
+        // Moved out, not copied: an element may hold several references.
+        guard index < slots.count, slots[index].stay == token.stay, let element = slots[index].element.take() else { return nil }
+        vacate(index)
+        return element
+    }
+
+    /// Takes the slot out of the list, which holds no element any more.
+    @inlinable
+    mutating func vacate(_ index: Int) {
         let (previous, next) = (slots[index].previous, slots[index].next)
         if previous == Self.none { first = next } else { slots[Int(previous)].next = next }
         if next == Self.none { last = previous } else { slots[Int(next)].previous = previous }
-        slots[index].element = nil
         slots[index].stay &+= 1
         slots[index].next = firstFree
         firstFree = Int32(truncatingIfNeeded: index)
         count -= 1
-        return element
     }
 
     /// The one that has been here longest.
@@ -93,19 +99,14 @@ struct SlotList<Element> {
         return (Token(index: UInt32(truncatingIfNeeded: first), stay: slots[Int(first)].stay), element)
     }
 
-    /// Visits everyone in order. Whoever `body` returns nil for leaves; for the others the element is replaced.
+    /// Visits everyone in order, where they stand. Whoever `body` leaves nil leaves.
     @inlinable
-    mutating func update(_ body: (Element) -> Element?) {
+    mutating func update(_ body: (inout Element?) -> Void) {
         var index = first
         while index != Self.none {
             let next = slots[Int(index)].next
-            if let element = slots[Int(index)].element {
-                if let replacement = body(element) {
-                    slots[Int(index)].element = replacement
-                } else {
-                    _ = remove(Token(index: UInt32(truncatingIfNeeded: index), stay: slots[Int(index)].stay))
-                }
-            }
+            body(&slots[Int(index)].element)
+            if slots[Int(index)].element == nil { vacate(Int(index)) }
             index = next
         }
     }

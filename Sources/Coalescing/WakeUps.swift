@@ -6,7 +6,7 @@ struct Callback<Value: Sendable>: Sendable {
     @usableFromInline let result: Result<Value, OperationError>
 
     @inlinable
-    init(_ waiter: Waiter<Value>, _ result: Result<Value, OperationError>) {
+    init(_ waiter: consuming Waiter<Value>, _ result: consuming Result<Value, OperationError>) {
         self.waiter = waiter
         self.result = result
     }
@@ -30,9 +30,9 @@ struct Callbacks<Value: Sendable>: Sendable {
     init() {}
 
     @inlinable
-    mutating func append(_ callback: Callback<Value>, isReleased: Bool = false) {
+    mutating func append(_ callback: consuming Callback<Value>, isReleased: Bool = false) {
         if isReleased { released += 1 }
-        if first == nil { first = callback } else { others.append(callback) }
+        if first == nil { first = consume callback } else { others.append(consume callback) }
     }
 }
 
@@ -62,10 +62,11 @@ struct WakeUps: Sendable {
     init() {}
 
     @inlinable
-    init<Value>(_ callbacks: Callbacks<Value>) {
-        guard let first = callbacks.first else { return }
+    init<Value>(_ callbacks: consuming Callbacks<Value>) {
+        guard let first = callbacks.first.take() else { return }
         if callbacks.others.isEmpty {
-            self.first = Batch(queue: first.queue) { first.call() }
+            let (handler, result) = (first.waiter.handler, first.result)
+            self.first = Batch(queue: first.queue) { handler(result) }
         } else {
             add(first, callbacks.others)
         }

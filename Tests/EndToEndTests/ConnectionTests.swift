@@ -25,7 +25,7 @@ import Testing
         try scenario { origin, proxy in
             let length = 2000
             for path in ["/a", "/b", "/c"] {
-                let body = String(repeating: path.suffix(1), count: length)
+                let body = String(repeating: String(path.suffix(1)), count: length)
                 origin.on(path) { _ in [.answer(200, path == "/c" ? "Cache-Control: no-store" : "Cache-Control: max-age=60", body: body)] }
                 try proxy.get(path)
             }
