@@ -12,12 +12,12 @@ internal import Glibc
     /// -1 once closed.
     var descriptor: Int32
     private var isConnecting = false
+    /// See `boundSendQueue`.
+    var sendQueueIsBounded = false
     // Asked for at every read and write. Without the run-time exclusivity check: making and dropping a watch calls libevent alone,
     // which calls nobody from there.
     @exclusivity(unchecked) private var readWatch: Watch?
     @exclusivity(unchecked) private var writeWatch: Watch?
-    /// See `boundSendQueue`.
-    var sendQueueIsBounded = false
 
     /// Takes over a connected socket, as a `Listener` gives it.
     public init(adopting descriptor: consuming Descriptor, on loop: EventLoop) {
