@@ -107,6 +107,9 @@ struct ResponseReader: ~Copyable {
         }
     }
 
+    /// Whether all of the final response was taken, trailers and all.
+    var hasEnded: Bool { phase == .ended }
+
     /// Whether this many interim responses are more than can be meant.
     var hasTooManyInterim: Bool { seenInterim > Self.maxInterimResponses }
 

@@ -12,6 +12,8 @@ extension UpstreamConnection {
             refused = nil
             guard let exchange, offer(piece.span, to: exchange) else { return }
         }
+        // The last piece filled its window: nothing comes any more that would tell the end, and the buffer was given back.
+        if input == nil, reader.hasEnded { return complete(trailers: nil) }
         startReading()
         progressed()
         process()

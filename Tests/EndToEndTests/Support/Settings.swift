@@ -120,6 +120,7 @@ enum Metric: String {
     case overtaken = #"coalesced_coalescing_total{event="overtaken"}"#
     case hits = #"coalesced_verdicts_total{verdict="hit"}"#
     case fetches = "coalesced_upstream_fetches_total"
+    case inFlight = #"coalesced_fetches_in_flight{upstream="origin"}"#
     case retries = "coalesced_upstream_retries_total"
     case openClients = "coalesced_client_connections"
     case openUpstreams = "coalesced_upstream_connections"
