@@ -7,6 +7,7 @@
     @exclusivity(unchecked) @usableFromInline var value: Value
     @exclusivity(unchecked) @usableFromInline var isInUse = false
 
+    /// Holds `value` from now on.
     @inlinable
     public init(_ value: consuming Value) { unsafe self.value = value }
 

@@ -48,7 +48,7 @@ import Testing
                 isCovered = true
                 continue
             }
-            if line.wholeMatch(of: /@\w+(\(.*\))?/) != nil { continue }
+            if line.wholeMatch(of: /(@\w+(\([^)]*\))? ?)+/) != nil { continue }
             if line.hasSuffix("{"), line.contains(/\b(enum|extension)\b/) { hasPublicNames = line.contains("PublicName") }
             let isAskedFor = isOfProtocol(line) || (hasPublicNames && line.contains("name: StaticString"))
             if !isCovered, isDeclaration(line), !isAskedFor, !takesProperties(lines[index...]) { found.append(index + 1) }
