@@ -55,4 +55,20 @@ import Testing
             #expect(answer.isWhole(length))
         }
     }
+
+    /// Of so many lengths, some end with the very piece that fills the window.
+    @Test func `a response whose end arrives while its reader holds it back ends when the reader goes on`() throws {
+        try scenario { origin, proxy in
+            let lengths = Array(stride(from: 300_000, through: 6_300_000, by: 60_000))
+            let clients = try lengths.map { length in
+                origin.on("/\(length)") { _ in [.answer(200, "Cache-Control: no-store", pattern: length)] }
+                let client = try proxy.connect()
+                try client.send(proxy.request("GET", "/\(length)"))
+                return client
+            }
+            try eventually("each waits for its reader, or is done") { try proxy.metric(.fetches) == lengths.count }
+            for (client, length) in zip(clients, lengths) { #expect(try client.answer().isWhole(length)) }
+            try eventually("all fetches are over") { try proxy.metric(.inFlight) == 0 }
+        }
+    }
 }
