@@ -53,7 +53,7 @@ final class Daemon {
         serviceManager = ServiceManager(log: log)
         do throws(SystemError) {
             loop = try EventLoop()
-            keepFreedMemory()
+            Allocator.keepFreedMemory()
             let descriptors = try raiseFileDescriptorLimit()
             // A miss takes one for the client and one for the origin.
             if descriptors < 2 * settings.proxy.clients.maxConnections {

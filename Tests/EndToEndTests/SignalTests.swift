@@ -54,4 +54,15 @@ import Testing
             #expect(exit == .code(0))
         }
     }
+
+    @Test func `it is loaded again with what malloc is told, and is the same process by the same name`() throws {
+        try scenario { _, proxy in
+            // The kernel keeps 15 bytes of a name.
+            let name = try #require(try Program.path().split(separator: "/").last)
+            #expect(proxy.processName == name.prefix(15))
+            #expect(proxy.environment.contains { $0.hasPrefix("GLIBC_TUNABLES=") && $0.contains("glibc.malloc.tcache_count=") })
+            proxy.terminate()
+            #expect(try proxy.exited(within: .seconds(3)) == .code(0))
+        }
+    }
 }

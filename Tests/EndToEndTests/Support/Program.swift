@@ -133,6 +133,12 @@ final class Program: Peer, Sendable {
         return (line?.split(whereSeparator: { !$0.isNumber }).first.flatMap { Int($0) } ?? 0) * 1024
     }
 
+    /// What the kernel calls it.
+    var processName: String { String(System.contents(of: "/proc/\(child)/comm").prefix { $0 != "\n" }) }
+
+    /// The variables it was loaded with.
+    var environment: [String] { System.contents(of: "/proc/\(child)/environ").split(separator: "\0").map(String.init) }
+
     var openDescriptors: Int { System.list("/proc/\(child)/fd").count }
 
     // MARK: - Once and done
