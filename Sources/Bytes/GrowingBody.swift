@@ -104,10 +104,7 @@ public final class GrowingBody: Sendable {
         self.budget = budget
         self.expectedLength = expectedLength
         loans = []
-        var state = State()
-        state.window = window.map { max($0, Self.smallestWindow) }
-        state.writerWake = writerWake
-        self.state = Guarded(state)
+        state = Guarded(State(window: window.map { max($0, Self.smallestWindow) }, writerWake: writerWake))
     }
 
     /// A complete body of bytes that are accounted for elsewhere.

@@ -63,7 +63,7 @@ struct Audience<Value: Sendable>: Sendable {
 
     /// Lets in the only one there will be. Nil when there is a value, or the end.
     @inlinable
-    mutating func seatAlone(_ waiter: Waiter<Value>?) -> SlotToken? {
+    mutating func seatAlone(_ waiter: consuming Waiter<Value>?) -> SlotToken? {
         guard case .gathering = phase else { return nil }
         isClosed = true
         guard let waiter else { return SlotToken.none }

@@ -240,7 +240,7 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
     }
 
     @inlinable
-    nonisolated final func wakeUps(for callbacks: Callbacks<Value>) -> WakeUps {
+    nonisolated final func wakeUps(for callbacks: consuming Callbacks<Value>) -> WakeUps {
         if callbacks.released > 0 { countReleased(callbacks.released) }
         return WakeUps(callbacks)
     }

@@ -52,7 +52,7 @@ struct SlotList<Element> {
     @inlinable var isEmpty: Bool { count == 0 }
 
     @inlinable
-    mutating func append(_ element: Element) -> Token {
+    mutating func append(_ element: consuming Element) -> Token {
         let index: Int32
         if firstFree == Self.none {
             index = Int32(truncatingIfNeeded: slots.count)

@@ -162,10 +162,10 @@ public final class SearchVariations: Sendable {
 
     /// A number that changes with each invalidation of a URL of this path (and of some others). A fetch whose response turns out to belong under
     /// a key that nobody thought of when it began has it from its beginning: the generation of that key, read late, does not tell.
-    public func invalidations(of key: Span<UInt8>) -> UInt32 {
+    public func invalidations(of key: ByteSlice) -> UInt32 {
         // All counts are 0 then. One that begins at this moment is noticed later, when its count no longer is.
         guard anyInvalidated.load(ordering: .sequentiallyConsistent) else { return 0 }
-        let hash = hash.hash(key.extracting(SearchKey(key).path))
+        let hash = hash.hash(key.span.extracting(SearchKey(key.span).path))
         return part(hash).shard.withLock { $0.invalidations[Self.stripe(hash)] }
     }
 

@@ -100,15 +100,13 @@ final class Fetch: DeadlineTarget {
         generation = store.generation(hash: request.key.hash)
         sentGeneration = request.isUnderVariation ? store.generation(hash: request.sentKey.hash) : generation
         (ownKey, ownGeneration) = (request.key, generation)
-        let sent = request.sentKey.bytes
-        pathInvalidations = worker.shared.variations.invalidations(of: sent.span)
+        pathInvalidations = worker.shared.variations.invalidations(of: request.sentKey.bytes)
         super.init()
     }
 
     /// Whether what is stored for a URL of the path was invalidated since the fetch began.
     var pathWasInvalidated: Bool {
-        let sent = request.sentKey.bytes
-        return worker.shared.variations.invalidations(of: sent.span) != pathInvalidations
+        worker.shared.variations.invalidations(of: request.sentKey.bytes) != pathInvalidations
     }
 
     // MARK: Beginning and ending
