@@ -136,15 +136,18 @@ open class Operation {
     nonisolated final func adopt(
         _ enrolment: Enrolment, observers: [OperationObserver], priority: OperationPriority, submits: Bool = false
     ) -> Adoption {
+        var own: [OperationObserver] = []
         let adoption = state.withLock { state -> Adoption in
             guard state.enrolment == nil, state.lifecycle.isFresh else { return .refused }
             // Before anybody can find it, so no gate has to be told.
             priorityLevel.max(priority.rawValue, ordering: .relaxed)
             state.enrolment = enrolment
             if !observers.isEmpty { state.observers += observers }
-            return submits && state.lifecycle.submitIndependent() ? .ready : .adopted
+            guard submits, state.lifecycle.submitIndependent() else { return .adopted }
+            own = state.observers
+            return .ready
         }
-        if case .ready = adoption { tell(observers, .ready) }
+        if case .ready = adoption { tell(own, .ready) }
         return adoption
     }
 

@@ -21,7 +21,8 @@ enum UpstreamKeys {
             "max-concurrent-fetches", \.maxConcurrentFetches, .integer(1...1_000_000),
             """
             Fetches at a time, over all workers. A response that is not stored, and larger than the streaming window, keeps its place until \
-            its reader has taken it: allow for as many slow readers as there are.
+            its reader has taken it: allow for as many slow readers as there are. Content that the origin does not take yet may hold 256 KiB of \
+            each, beside storage.memory.
             """),
         Key("max-queued-fetches", \.maxQueuedFetches, .integer(0...10_000_000), "Fetches that wait for a place, until coalescing.wait-timeout; the next one gets 503."),
         Key(

@@ -15,6 +15,7 @@ public enum Allocator {
 
     /// The variable that glibc reads when a program is loaded, and what is said in it.
     private static let (variable, setting, count) = ("GLIBC_TUNABLES", "glibc.malloc.tcache_count", 256)
+    private static let mark = "COALESCED_LOADED_ANEW"
 
     /// Lets each thread keep 256 freed blocks of a size at hand, rather than seven: then what a loop's iteration makes for some dozens of requests
     /// and frees again in the same order goes back and forth without a lock, and without being merged with its neighbours and cut apart
@@ -25,7 +26,8 @@ public enum Allocator {
     /// begun. Returns when there is nothing to do, or when it cannot be done.
     public static func keepFreedBlocks() {
         let before = unsafe getenv(variable).map { unsafe String(cString: $0) } ?? ""
-        guard !before.contains(setting) else { return }
+        // Once: where the file gives the program more rights than its user has, as for low ports, glibc takes the first variable away.
+        guard !before.contains(setting), unsafe getenv(mark) == nil, unsafe setenv(mark, "1", 1) == 0 else { return }
         // Not by way of `/proc/self/exe`: the process would be called `exe`.
         var path = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
         guard unsafe readlink("/proc/self/exe", &path, Int(PATH_MAX)) > 0 else { return }

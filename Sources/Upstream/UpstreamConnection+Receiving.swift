@@ -8,9 +8,12 @@ extension UpstreamConnection {
     func resumeReading() {
         guard phase == .leased, readingIsPaused else { return }
         readingIsPaused = false
+        // What the origin sent behind its response while nobody read, or that it left, only the next read would tell.
+        endIsUnseen = true
+        defer { endIsUnseen = false }
         if let piece = refused {
             refused = nil
-            guard let exchange, offer(piece.span, to: exchange) else { return }
+            guard let exchange, offer(piece.span, to: exchange), phase == .leased else { return }
         }
         // The last piece filled its window: nothing comes any more that would tell the end, and the buffer was given back.
         if input == nil, reader.hasEnded { return complete(trailers: nil) }
@@ -126,7 +129,7 @@ extension UpstreamConnection {
         let exchange = exchange
         self.exchange = nil
         // Anything behind the response was not asked for: the connection's framing cannot be trusted (RFC 9112 §9.3).
-        let isReusable = reader.keepsAlive && requestIsSent && sendFailure == nil && (input?.isEmpty ?? true)
+        let isReusable = reader.keepsAlive && requestIsSent && sendFailure == nil && (input?.isEmpty ?? true) && !endIsUnseen
         giveBackInput()
         if isReusable, pool.keep(idle: self) {
             phase = .idle

@@ -39,6 +39,8 @@ public final class UpstreamConnection: Socket {
     var outgoing: OutgoingContent?
     var contentIsHeldBack = false
     var flushesSoon = false
+    /// While a response goes on that was held back: one that ends now leaves no connection to be used again.
+    var endIsUnseen = false
     /// Why sending stopped before its end; the connection is not used again.
     var sendFailure: SystemError?
 

@@ -68,4 +68,15 @@ struct ObserverTests {
         operation?.finish(.success(1))
         #expect(seen.entries == [1])
     }
+
+    @Test func `work for one alone tells its own observer of every phase`() {
+        let manager = OperationQueueManager<String>()
+        let enqueued = manager.enqueueAlone(waiter: nil as Waiter<Int>?) { () -> ManualOperation in
+            let operation = ManualOperation("a")
+            operation.add(observer())
+            return operation
+        }
+        enqueued.operation?.finish(.success(1))
+        #expect(notices.entries == ["ready", "executing", "finished"])
+    }
 }

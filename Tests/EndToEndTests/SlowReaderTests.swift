@@ -71,4 +71,36 @@ import Testing
             try eventually("all fetches are over") { try proxy.metric(.inFlight) == 0 }
         }
     }
+
+    /// The same, and meanwhile the origin sends what nobody asked for, or leaves.
+    @Test(arguments: [false, true])
+    func `what an origin does while its response is held back reaches no later request`(_ leaves: Bool) throws {
+        try scenario { origin, proxy in
+            // None so short that it is done before all have asked: its connection would serve another.
+            let lengths = Array(stride(from: 1_200_000, through: 4_800_000, by: 60_000))
+            let (gate, done) = (Gate(), Gate())
+            let stray = "HTTP/1.1 200 OK\r\nCache-Control: max-age=100\r\nContent-Length: 5\r\n\r\nstray"
+            origin.on("/good") { _ in [.answer(200, "Cache-Control: no-store", body: "asked")] }
+            let clients = try lengths.map { length in
+                origin.on("/\(length)") { _ in
+                    [.head(200, "Cache-Control: no-store", "Content-Length: \(length)"), .pattern(0..<length), .gate(gate),
+                     leaves ? .close : .bytes(Array(stray.utf8)), .gate(done)]
+                }
+                let client = try proxy.connect()
+                try client.send(proxy.request("GET", "/\(length)"))
+                return client
+            }
+            defer { done.open() }
+            try eventually("each waits for its reader, or is done") { try proxy.metric(.fetches) == lengths.count }
+            gate.open()
+            // What the others' connections see, which are idle, they see at once.
+            try eventually("only those whose readers wait are left") { try proxy.metric(.openUpstreams) == proxy.metric(.inFlight) }
+            for (client, length) in zip(clients, lengths) {
+                #expect(try client.answer().isWhole(length))
+                let upload = try proxy.connect()
+                try upload.send("POST /good HTTP/1.1\r\nHost: origin\r\nContent-Length: 2\r\n\r\nhi")
+                #expect(try upload.answer().text == "asked")
+            }
+        }
+    }
 }
