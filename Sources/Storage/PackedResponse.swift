@@ -13,7 +13,6 @@ final class Nominations: Sendable {
         self.groups = groups
     }
 
-    var isEmpty: Bool { varyRule.isEmpty && groups.isEmpty }
     /// Bytes of memory.
     var charge: Int { Charge.nominations + groups.count * Charge.nominee }
 }
