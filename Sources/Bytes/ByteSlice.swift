@@ -2,7 +2,7 @@
 public struct ByteSlice: Sendable {
     /// The memory it stands in, kept alive by it.
     public let chunk: Chunk
-    @usableFromInline let start: UInt32
+    @usableFromInline let offset: UInt32
     @usableFromInline let length: UInt32
 
     /// The range must be written and published (see `Chunk`).
@@ -10,7 +10,7 @@ public struct ByteSlice: Sendable {
     public init(_ chunk: Chunk, _ range: Range<Int>) {
         precondition(range.lowerBound >= 0 && range.upperBound <= chunk.capacity, "a slice outside its chunk")
         self.chunk = chunk
-        start = UInt32(range.lowerBound)
+        offset = UInt32(range.lowerBound)
         length = UInt32(range.count)
     }
 
@@ -40,13 +40,16 @@ public struct ByteSlice: Sendable {
     /// Bytes.
     @inlinable public var count: Int { Int(length) }
     @inlinable public var isEmpty: Bool { length == 0 }
+    /// Where it lies in its chunk.
+    @inlinable public var start: Int { Int(offset) }
+    @inlinable public var end: Int { Int(offset) + Int(length) }
 
     /// The bytes; valid as long as the slice is.
     @inlinable
     public var span: Span<UInt8> {
         @_lifetime(borrow self)
         get {
-            chunk.span(Int(start)..<Int(start) + Int(length))
+            chunk.span(start..<end)
         }
     }
 
@@ -54,13 +57,13 @@ public struct ByteSlice: Sendable {
     @inlinable
     public subscript(range: Range<Int>) -> ByteSlice {
         precondition(range.lowerBound >= 0 && range.upperBound <= count, "a part outside its slice")
-        return ByteSlice(chunk, Int(start) + range.lowerBound..<Int(start) + range.upperBound)
+        return ByteSlice(chunk, start + range.lowerBound..<start + range.upperBound)
     }
 }
 
 extension ByteSlice: Equatable {
     public static func == (left: ByteSlice, right: ByteSlice) -> Bool {
-        left.start == right.start && left.length == right.length && left.chunk.isSame(as: right.chunk) || left.span.isEqual(to: right.span)
+        left.offset == right.offset && left.length == right.length && left.chunk.isSame(as: right.chunk) || left.span.isEqual(to: right.span)
     }
 }
 

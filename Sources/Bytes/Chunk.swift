@@ -5,12 +5,14 @@
 /// an acquiring load), so a chunk needs no lock of its own. That is the invariant behind `@unchecked Sendable`.
 public struct Chunk: @unchecked Sendable {
     @usableFromInline let memory: ManagedBuffer<Void, UInt8>
-    /// Bytes that fit in. Fixed at creation.
-    public let capacity: Int
+    @usableFromInline let size: UInt32
 
-    /// - Parameter capacity: bytes. They are not accounted for: whoever makes a chunk reserves for it (`MemoryBudget`).
+    /// Bytes that fit in. Fixed at creation.
+    @inlinable public var capacity: Int { Int(size) }
+
+    /// - Parameter capacity: bytes, less than 4 GiB. They are not accounted for: whoever makes a chunk reserves for it (`MemoryBudget`).
     public init(capacity: Int) {
-        self.capacity = capacity
+        size = UInt32(capacity)
         memory = ManagedBuffer<Void, UInt8>.create(minimumCapacity: capacity) { _ in }
     }
 

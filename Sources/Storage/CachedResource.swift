@@ -30,6 +30,16 @@ public struct CachedResource: Sendable {
     enum Form: Sendable {
         case only(StoredResponse)
         case snapshot(ResourceSnapshot)
+
+        /// Whether it is that of the resource under `other`.
+        func has(key other: Span<UInt8>) -> Bool {
+            switch self {
+            case .only(let response): return response.isPacked(under: other)
+            case .snapshot(let snapshot):
+                let own = snapshot.key
+                return own.span.isEqual(to: other)
+            }
+        }
     }
 
     /// Under the store's secret key.
@@ -70,16 +80,6 @@ public struct CachedResource: Sendable {
         switch form {
         case .only: nil
         case .snapshot(let snapshot): snapshot.key
-        }
-    }
-
-    /// Whether it is the resource under `other`.
-    func has(key other: Span<UInt8>) -> Bool {
-        switch form {
-        case .only(let response): return response.isPacked(under: other)
-        case .snapshot(let snapshot):
-            let own = snapshot.key
-            return own.span.isEqual(to: other)
         }
     }
 

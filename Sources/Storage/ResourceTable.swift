@@ -17,15 +17,15 @@ struct ResourceTable {
     private(set) var count = 0
 
     /// The resource under `key`. Allocates nothing.
-    func resource(hash: UInt64, key: Span<UInt8>) -> CachedResource? {
+    func resource(hash: UInt64, key: Span<UInt8>) -> CachedResource? { form(hash: hash, key: key).map { CachedResource(hash: hash, $0) } }
+
+    /// What the resource under `key` is made of. Allocates nothing.
+    func form(hash: UInt64, key: Span<UInt8>) -> CachedResource.Form? {
         guard !places.isEmpty else { return nil }
         var index = home(of: hash)
         // Only what has the hash is touched: a reference costs more than the comparison.
         while places[index].form != nil {
-            if places[index].hash == hash, let form = places[index].form {
-                let resource = CachedResource(hash: hash, form)
-                if resource.has(key: key) { return resource }
-            }
+            if places[index].hash == hash, let form = places[index].form, form.has(key: key) { return form }
             index = next(index)
         }
         return nil

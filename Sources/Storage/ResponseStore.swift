@@ -63,6 +63,16 @@ public final class ResponseStore: Sendable {
         part(hash).shard.withLock { $0.resource(hash: hash, key: key) }
     }
 
+    /// The whole response under `key` that answers a request with `fields`, as `CachedResource.response(matching:)` finds it. Allocates nothing,
+    /// and counts one reference: those of a response that many ask for go from core to core.
+    public func response(hash: UInt64, key: Span<UInt8>, matching fields: FieldView) -> StoredResponse? {
+        switch part(hash).shard.withLock({ $0.form(hash: hash, key: key) }) {
+        case .only(let response): return response
+        case .snapshot(let snapshot): return snapshot.response(matching: fields)
+        case nil: return nil
+        }
+    }
+
     /// To be taken when a fetch begins, before its request is sent.
     public func generation(hash: UInt64) -> Generation {
         part(hash).shard.withLock { currentGeneration(hash, $0) }

@@ -37,6 +37,7 @@ struct Shard {
     var ghostMemory: Int { queues.ghostMemory }
 
     func resource(hash: UInt64, key: Span<UInt8>) -> CachedResource? { table.resource(hash: hash, key: key) }
+    func form(hash: UInt64, key: Span<UInt8>) -> CachedResource.Form? { table.form(hash: hash, key: key) }
 
     func invalidations(of hash: UInt64) -> UInt32 { invalidations[stripe(hash)] }
 

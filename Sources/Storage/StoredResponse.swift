@@ -19,18 +19,25 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     /// no more than this of what was evicted beside the budget.
     public static let packedBody = 2048
 
-    private enum Form {
-        case loose(LooseResponse)
-        case packed(PackedResponse)
-    }
-
     /// What the rules go by.
     public let facts: ResponseFacts
-    private let form: Form
+    /// All stored fields as complete lines, ready to send: without `Age`, `Content-Length`, `Cache-Status` and `Connection`. Packed, they
+    /// stand between the key and the body:
+    ///
+    /// ```
+    /// ├─ key ─┼─ field lines ─┼─ body ─┤
+    /// ```
+    public let fieldLines: ByteSlice
+    /// Bytes of the body behind `fieldLines`; 0 where it is loose.
+    private let packedCount: UInt32
     /// Where it stands in the eviction queues, if it is all there is of its resource: see `CachedResource`. Only read and written under
     /// its shard's lock.
     private let place = Atomic<UInt32>(0)
+    // Here, where there is room: a byte behind the references would make the object 16 larger.
     private let uses: Atomic<UInt8>
+    /// `nil` where it is packed.
+    private let loose: LooseResponse?
+    private let nominations: Nominations?
 
     /// - Parameters:
     ///   - head: the fields that are stored, as complete lines (`StoredFields`).
@@ -41,24 +48,38 @@ public final class StoredResponse: Sendable, EvictionCandidate {
         variantKey: VariantKey = .none, groups: [String] = []
     ) {
         self.facts = facts
-        let nominations = varyRule.isEmpty && groups.isEmpty
+        nominations = varyRule.isEmpty && groups.isEmpty
             ? nil : Nominations(varyRule: varyRule, variantKey: variantKey, groups: groups)
-        form = .loose(LooseResponse(head: head, body: body, parts: parts, nominations: nominations))
+        fieldLines = head.bytes
+        packedCount = 0
+        loose = LooseResponse(head: head, body: body, parts: parts)
         uses = Atomic(0)
     }
 
-    private init(_ packed: PackedResponse, facts: ResponseFacts, frequency: UInt8) {
-        self.facts = facts
-        form = .packed(packed)
-        uses = Atomic(frequency)
+    /// A copy of `loose`, whose body is `pieces`, in one block with its key.
+    private init(packing loose: StoredResponse, under key: Span<UInt8>, _ pieces: [ByteSlice], bodyLength: Int) {
+        let lines = loose.fieldLines
+        let block = Chunk(capacity: key.count + lines.count + bodyLength)
+        block.write(key, at: 0)
+        block.write(lines.span, at: key.count)
+        var end = key.count + lines.count
+        for piece in pieces {
+            block.write(piece.span, at: end)
+            end += piece.count
+        }
+        facts = loose.facts
+        fieldLines = ByteSlice(block, key.count..<key.count + lines.count)
+        packedCount = UInt32(bodyLength)
+        self.loose = nil
+        nominations = loose.nominations
+        uses = Atomic(loose.frequency)
     }
 
     /// The packed copy of a complete and small response, itself if it is neither.
     /// - Parameter key: under which it is stored.
     func packed(under key: Span<UInt8>) -> StoredResponse {
         guard let pieces, let bodyLength, bodyLength <= Self.packedBody, trailers == nil, parts == nil else { return self }
-        let packed = PackedResponse(key: key, fieldLines: fieldLines, pieces, bodyLength: bodyLength, nominations: nominations)
-        return StoredResponse(packed, facts: facts, frequency: frequency)
+        return StoredResponse(packing: self, under: key, pieces, bodyLength: bodyLength)
     }
 
     /// Of the response; 200 where it stands for parts.
@@ -66,90 +87,56 @@ public final class StoredResponse: Sendable, EvictionCandidate {
 
     // MARK: - The head
 
-    /// All stored fields as complete lines, ready to send: without `Age`, `Content-Length`, `Cache-Status` and `Connection`.
-    public var fieldLines: ByteSlice {
-        switch form {
-        case .loose(let loose): loose.head.bytes
-        case .packed(let packed): packed.fieldLines
-        }
-    }
-
     /// The stored fields, for conditions and freshening. Found anew with each call where they are packed.
-    public var head: HeadBlock {
-        switch form {
-        case .loose(let loose): loose.head
-        case .packed(let packed): HeadBlock(lines: packed.fieldLines)
-        }
-    }
+    public var head: HeadBlock { loose?.head ?? HeadBlock(lines: fieldLines) }
 
     // MARK: - The body
 
     /// The body to follow. Made anew with each call where it is packed: `pieces` does without.
-    public var body: GrowingBody {
-        switch form {
-        case .loose(let loose): loose.body
-        case .packed(let packed): GrowingBody(lending: packed.body)
-        }
-    }
+    public var body: GrowingBody { loose?.body ?? GrowingBody(lending: packedBytes) }
 
     /// The bytes of a complete body; `nil` like `GrowingBody.completePieces`.
     public var pieces: [ByteSlice]? {
-        switch form {
-        case .loose(let loose): loose.body.completePieces
-        case .packed(let packed): [packed.body]
-        }
+        guard let loose else { return [packedBytes] }
+        return loose.body.completePieces
     }
 
-    /// The bytes of a body that is packed. Allocates nothing.
-    public var smallBody: ByteSlice? {
-        switch form {
-        case .loose: nil
-        case .packed(let packed): packed.body
-        }
+    /// Appends the bytes `part` of the body to `output` if it is packed. Allocates nothing, and counts no reference.
+    /// - Parameter part: within `bodyLength`.
+    /// - Returns: false, and nothing is appended, where it is not packed: `pieces` has it.
+    public func appendPacked(_ part: Range<Int>, to output: ByteBuffer) -> Bool {
+        guard loose == nil else { return false }
+        precondition(part.lowerBound >= 0 && part.upperBound <= Int(packedCount), "a part outside its body")
+        let (block, start) = (fieldLines.chunk, fieldLines.end)
+        output.append(block.span(start + part.lowerBound..<start + part.upperBound))
+        return true
     }
+
+    private var packedBytes: ByteSlice { ByteSlice(fieldLines.chunk, fieldLines.end..<fieldLines.end + Int(packedCount)) }
 
     /// The length of a complete body; `nil` like `GrowingBody.completeLength`.
     public var bodyLength: Int? {
-        switch form {
-        case .loose(let loose): loose.body.completeLength
-        case .packed(let packed): Int(packed.bodyCount)
-        }
+        guard let loose else { return Int(packedCount) }
+        return loose.body.completeLength
     }
 
     /// The trailer section, when the body is complete and had one.
-    public var trailers: ByteSlice? {
-        switch form {
-        case .loose(let loose): loose.body.trailers
-        case .packed: nil
-        }
-    }
+    public var trailers: ByteSlice? { loose?.body.trailers }
 
     // MARK: - What it is for
-
-    private var nominations: Nominations? {
-        switch form {
-        case .loose(let loose): loose.nominations
-        case .packed(let packed): packed.nominations
-        }
-    }
 
     /// What its `Vary` nominates, and what the request that caused it said there (RFC 9111 §4.1).
     public var varyRule: VaryRule { nominations?.varyRule ?? .none }
     public var variantKey: VariantKey { nominations?.variantKey ?? .none }
     /// The cache groups it belongs to (RFC 9875); mostly none.
     public var groups: [String] { nominations?.groups ?? [] }
-    public var hasGroups: Bool { nominations.map { !$0.groups.isEmpty } ?? false }
+    public var hasGroups: Bool { nominations != nil && !groups.isEmpty }
 
     // MARK: - Parts
 
     /// What is there of a representation that is not there whole; then this stands beside the variants of its resource, never among them, and
     /// `body` is empty.
-    public var parts: StoredParts? {
-        switch form {
-        case .loose(let loose): loose.parts
-        case .packed: nil
-        }
-    }
+    public var parts: StoredParts? { loose?.parts }
 
     /// The same with other parts; `body` is the whole once they make it up.
     func with(_ parts: StoredParts, head other: StoredResponse, budget: MemoryBudget) -> StoredResponse {
@@ -171,18 +158,13 @@ public final class StoredResponse: Sendable, EvictionCandidate {
         variantKey == other.variantKey && varyRule == other.varyRule
     }
 
-    /// The key it is packed under.
-    var key: ByteSlice? {
-        switch form {
-        case .loose: nil
-        case .packed(let packed): packed.key
-        }
-    }
+    /// The key it is packed under; `nil` where it is loose.
+    var key: ByteSlice? { loose == nil ? ByteSlice(fieldLines.chunk, 0..<fieldLines.start) : nil }
 
     func isPacked(under other: Span<UInt8>) -> Bool {
-        guard case .packed(let packed) = form else { return false }
-        let block = packed.block
-        return block.span(0..<Int(packed.keyCount)).isEqual(to: other)
+        guard loose == nil else { return false }
+        let block = fieldLines.chunk
+        return block.span(0..<fieldLines.start).isEqual(to: other)
     }
 
     // MARK: - Memory
@@ -190,21 +172,15 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     /// Bytes of memory beside those that the body accounts for itself.
     public var overhead: Int {
         let nominated = nominations?.charge ?? 0
-        switch form {
-        case .loose(let loose):
-            let lenders = loose.parts?.lenderCount ?? loose.body.lenderCount
-            return Charge.response + nominated + loose.head.bytes.chunk.capacity + loose.head.lines.capacity * Charge.line
-                + lenders * Charge.lender
-        case .packed(let packed): return Charge.packed + nominated + packed.block.capacity
-        }
+        guard let loose else { return Charge.packed + nominated + fieldLines.chunk.capacity }
+        let lenders = loose.parts?.lenderCount ?? loose.body.lenderCount
+        return Charge.response + nominated + fieldLines.chunk.capacity + loose.head.lines.capacity * Charge.line + lenders * Charge.lender
     }
 
     /// Bytes that the body accounts for itself.
     public var retained: Int {
-        switch form {
-        case .loose(let loose): loose.parts?.retained ?? loose.body.retained
-        case .packed: 0
-        }
+        guard let loose else { return 0 }
+        return loose.parts?.retained ?? loose.body.retained
     }
 
     /// Bytes of memory in all.

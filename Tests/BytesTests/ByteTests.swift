@@ -102,6 +102,24 @@ import Testing
         #expect(String(buffer.span) == "\(number) \(String(number, radix: 16))")
     }
 
+    @Test(arguments: 1...20)
+    func `numbers of any length are written as Swift writes them`(_ digits: Int) {
+        var generator = SeededGenerator(seed: UInt64(digits))
+        let below = digits < 20 ? (0..<digits).reduce(UInt64(1)) { power, _ in power * 10 } : UInt64.max
+        for _ in 0..<2000 {
+            let number = UInt64.random(in: 0..<below, using: &generator)
+            let width = Int.random(in: 0...24, using: &generator)
+            let buffer = ByteBuffer(capacity: 16)
+            buffer.append(decimal: number, width: width)
+            let plain = String(number)
+            let expected = String(repeating: "0", count: max(0, width - plain.count)) + plain
+            guard String(buffer.span) == expected else {
+                Issue.record("\(number), \(width) digits: \(String(buffer.span))")
+                return
+            }
+        }
+    }
+
     @Test(arguments: [(0, 1, "0"), (0, 3, "000"), (7, 3, "007"), (1000, 3, "1000"), (5, 25, "0000000000000000000000005")])
     func `a number has at least the digits asked for`(_ number: UInt64, _ width: Int, _ expected: String) {
         let buffer = ByteBuffer(capacity: 1)

@@ -138,7 +138,11 @@ import Testing
             #expect(String(stored.fieldLines) == "Cache-Control: max-age=60\r\nX-Tag: tag \(size)\r\n")
             #expect(pieces.reduce("") { $0 + String($1) } == String(repeating: "a", count: size))
             #expect(stored.bodyLength == size && stored.body.completeLength == size)
-            #expect((stored.smallBody == nil) == (size > StoredResponse.packedBody))
+            let output = ByteBuffer(capacity: 16)
+            let part = size / 3..<size
+            #expect(stored.appendPacked(part, to: output) == (size <= StoredResponse.packedBody))
+            let expected = size <= StoredResponse.packedBody ? String(repeating: "a", count: part.count) : ""
+            #expect(String(output.span) == expected)
         }
     }
 

@@ -72,8 +72,7 @@ extension ClientConnection {
 
     /// Not while `serve` works with it, which does so itself.
     func giveBackContext() {
-        guard !isServing, let lent = context else { return }
-        context = nil
+        guard !isServing, let lent = context.take() else { return }
         worker.takeBack(lent)
     }
 

@@ -1,71 +1,18 @@
 import Bytes
-import HTTPSemantics
 import Libevent
 import Storage
 import Telemetry
 
-/// The hot path: a plain `GET` for something stored and fresh is answered from inside `readable()`, with one look-up and one write.
-/// Nothing here allocates, makes a `String`, or asks a clock but the loop's.
+/// How what the `HitPath` has put together goes out.
 extension ClientConnection {
-    /// Fields with which a request is not plain: what they ask for is decided in a `Transaction`.
-    static let unplain = FieldSet(
-        .ifRange, .ifMatch, .ifUnmodifiedSince, .cacheControl, .pragma, .authorization, .upgrade, .expect, .te, .cdnLoop)
-
-    func answerHit(_ head: RequestHead, _ fields: FieldView) -> HitOutcome {
-        guard head.method == .get, head.framing == .none, head.version == .http11, head.target.form == .origin,
-              fields.present.isDisjoint(with: Self.unplain) else { return .notPlain }
-        let runtime = worker.runtime
-        guard runtime.serves(fields.bytes.extracting(head.authority.range)), let route = runtime.route(head, fields), route.isCached
-        else { return .notPlain }
-        let keys = worker.keys
-        keys.write(head, fields, route)
-        if answerHit(keys, head, fields, runtime) { return .answered }
-        guard !worker.shared.variations.isEmpty else { return .nothingFresh(route) }
-        return answerEquivalentHit(keys, head, fields, runtime) ? .answered : .notPlain
-    }
-
-    /// Nothing is there for the URL itself: perhaps for one that differs in what does not matter (No-Vary-Search).
-    @inline(never)
-    private func answerEquivalentHit(_ keys: KeyWriter, _ head: RequestHead, _ fields: FieldView, _ runtime: Runtime) -> Bool {
-        let sent = keys.bytes
-        guard let variation = worker.shared.variations.latest(for: sent.span) else { return false }
-        keys.rewrite(under: variation)
-        return answerHit(keys, head, fields, runtime)
-    }
-
-    /// - Returns: false when the key that was written last has no plain hit.
-    @inline(__always)
-    private func answerHit(_ keys: KeyWriter, _ head: RequestHead, _ fields: FieldView, _ runtime: Runtime) -> Bool {
-        let key = keys.bytes
-        guard let resource = worker.shared.store.resource(hash: keys.hashed(), key: key.span),
-              let stored = resource.response(matching: fields), !stored.hasGroups,
-              case .fresh(let age, let ttl) = stored.facts.reuse(for: .none, at: worker.moment),
-              let length = stored.bodyLength,
-              let content = HitContent(fields, stored, length: length, maxRanges: runtime.settings.caching.maxRanges) else { return false }
-        stored.noteUse()
-        let out = worker.scratch
-        if !holdsHits { out.removeAll() }
-        content.writeHead(of: stored, length: length, to: out)
-        out.appendField("Age", UInt64(age))
-        runtime.responseForwarding.appendHit(timeToLive: ttl, to: out)
-        if !persists { out.append("Connection: close\r\n") }
-        out.appendLineEnd()
-        let part = content.part(ofLength: length)
-        let began = requestBegan
-        sendHit(out, stored, part, head, hasMore: fields.bytes.count > head.length)
-        let client = peerText
-        worker.recordHit(content.status(of: stored), head, fields, began: began, bodyBytes: part.count, client: client.span)
-        return true
-    }
-
-    /// Sends what `out` holds and the body behind it; or holds it back, for the hits of pipelined requests to go out in one write.
-    /// - Parameter hasMore: the client has sent something behind the request.
-    private func sendHit(_ out: ByteBuffer, _ stored: StoredResponse, _ part: Range<Int>, _ head: RequestHead, hasMore: Bool) {
-        // The client has said that it sends nothing more, and nothing more is here.
-        let isLast = head.connection.close && !hasMore
-        if let body = stored.smallBody {
-            // Into the same piece of memory as the head: one vector less for the kernel.
-            out.append(body.span.extracting(part))
+    /// Sends what `out` holds and `part` of the body behind it; or holds it back, for the hits of pipelined requests to go out in one write.
+    /// - Parameters:
+    ///   - hasMore: the client has sent something behind the request.
+    ///   - closes: it has said that it sends nothing behind it.
+    func sendHit(_ out: ByteBuffer, _ stored: StoredResponse, _ part: Range<Int>, closes: Bool, hasMore: Bool) {
+        let isLast = closes && !hasMore
+        // A small one goes into the same piece of memory as the head: one vector less for the kernel.
+        if stored.appendPacked(part, to: out) {
             if hasMore, persists, out.count < Self.mostHeld {
                 holdsHits = true
                 requestBegan = 0
@@ -115,73 +62,5 @@ extension ClientConnection {
         var body = body
         if sent > ofHead { body.advance(by: sent - ofHead) }
         sendRest(rest, body)
-    }
-}
-
-/// Whether the hot path answered a request.
-enum HitOutcome {
-    case answered
-    /// What there is to know about the request is still to be found out.
-    case notPlain
-    /// Nothing under its key may answer it just so. `Worker.keys` still holds that key, and this is its route.
-    case nothingFresh(Route)
-}
-
-/// What a hit sends of a stored response.
-private enum HitContent {
-    case whole
-    /// 206 with one range.
-    case part(Range<Int>)
-    /// With the fields it tells some of.
-    case notModified(HeadBlock)
-
-    /// Fields for which it may be less than the whole.
-    static let conditional = FieldSet(.ifNoneMatch, .ifModifiedSince, .range)
-
-    /// `nil` where a `Transaction` is to decide: several ranges, or one that is not there.
-    init?(_ asked: FieldView, _ stored: StoredResponse, length: Int, maxRanges: Int) {
-        guard !asked.present.isDisjoint(with: Self.conditional) else { self = .whole; return }
-        if ClientConditions.apply(to: asked) {
-            let own = stored.head
-            if ClientConditions.evaluate(asked, stored: own.view, facts: stored.facts) == .notModified { self = .notModified(own); return }
-        }
-        guard asked.contains(.range), stored.facts.status == .ok else { self = .whole; return }
-        guard maxRanges > 0, let range = RangeRequest.single(asked, length: length) else { return nil }
-        self = .part(range)
-    }
-
-    func status(of stored: StoredResponse) -> Status {
-        switch self {
-        case .whole: stored.facts.status
-        case .part: .partialContent
-        case .notModified: .notModified
-        }
-    }
-
-    func part(ofLength length: Int) -> Range<Int> {
-        switch self {
-        case .whole: 0..<length
-        case .part(let range): range
-        case .notModified: 0..<0
-        }
-    }
-
-    /// Status line and fields up to `Content-Length`, as an `Answer` writes them.
-    func writeHead(of stored: StoredResponse, length: Int, to out: ByteBuffer) {
-        let status = status(of: stored)
-        out.appendStatusLine(status)
-        switch self {
-        case .whole:
-            out.append(stored.fieldLines)
-            if !status.forbidsContent { out.appendField("Content-Length", UInt64(length)) }
-        case .part(let range):
-            out.append(stored.fieldLines)
-            out.appendName("Content-Range")
-            ContentRange.part(range, of: length).write(to: out)
-            out.appendLineEnd()
-            out.appendField("Content-Length", UInt64(range.count))
-        case .notModified(let own):
-            out.appendFields(own.view, connection: ConnectionOptions(), dropping: .omittedFromNotModified(own.view))
-        }
     }
 }

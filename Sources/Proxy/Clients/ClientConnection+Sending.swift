@@ -145,11 +145,11 @@ extension ClientConnection: TransactionClient {
     func record(isAborted: Bool) {
         let delivered = delivery?.bodyBytesSent ?? 0
         if let transaction {
-            worker.record(
+            worker.recorder.record(
                 transaction.request, transaction.provenance, status: firstByteSent == 0 && isAborted ? 0 : transaction.status,
                 began: requestBegan, firstByte: firstByteSent, bodyBytes: delivered, isAborted: isAborted, client: peerText)
         } else if let refusal {
-            worker.record(
+            worker.recorder.record(
                 refused: refusal.status, refusal.head, refusal.fields, began: requestBegan, bodyBytes: delivered, client: peerText)
         }
     }

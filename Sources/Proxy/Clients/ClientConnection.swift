@@ -6,7 +6,7 @@ import Upstream
 
 /// One client's connection: reads requests, one after another, and writes their responses in the same order (RFC 9112 §9.3).
 ///
-/// Owned by its worker, confined to its loop. A plain hit is answered inside `readable()` (see `ClientConnection+Hits`); anything else
+/// Owned by its worker, confined to its loop. A plain hit is answered inside `readable()` (see `HitPath`); anything else
 /// becomes a `Transaction`.
 ///
 /// ```
@@ -93,20 +93,15 @@ final class ClientConnection: Socket {
     }
 
     func receive() {
-        let context: ReadContext
-        if let held = self.context {
-            context = held
-        } else {
-            context = content == nil ? worker.lendContext() : worker.lendContentContext()
-            self.context = context
-        }
+        if context == nil { context = content == nil ? worker.lendContext() : worker.lendContentContext() }
+        guard let buffer = context?.buffer else { return }
         // A client that sends ahead of its responses is read no further than one buffer.
-        guard phase == .reading || content != nil || context.buffer.count < Worker.readBufferSize else { return stopReading() }
-        switch read(into: context.buffer, minimum: Worker.readBufferSize / 2) {
+        guard phase == .reading || content != nil || buffer.count < Worker.readBufferSize else { return stopReading() }
+        switch read(into: buffer, minimum: Worker.readBufferSize / 2) {
         case .bytes(let count):
             worker.metrics.add(.clientBytesIn, UInt64(count))
             if phase == .reading, requestBegan == 0 { requestBegan = worker.loop.now }
-            proceed(context)
+            proceed()
         case .wouldBlock:
             giveBackContextIfUnused()
         case .endOfStream:
@@ -124,9 +119,9 @@ final class ClientConnection: Socket {
         guard phase == .serving, content == nil, let delivery, delivery.followed == nil else { return end() }
     }
 
-    func proceed(_ context: ReadContext) {
+    func proceed() {
         if phase == .serving { readContent() }
-        if phase == .reading { serve(self.context ?? context) } else { giveBackContextIfUnused() }
+        if phase == .reading, let context { serve(context) } else { giveBackContextIfUnused() }
     }
 
     /// What became of the head at the front of the buffer.
@@ -196,7 +191,7 @@ final class ClientConnection: Socket {
             defer { parser.reset() }
             keepsAlive = parser.head.keepsAlive && !worker.isDraining && requests + 1 < worker.mostRequests
             let known: Route?
-            switch answerHit(parser.head, parser.view(in: buffer.span)) {
+            switch worker.hitPath.answer(parser.head, parser.view(in: buffer.span), to: self) {
             case .answered: return .answered(headLength: length)
             case .nothingFresh(let route): known = route
             case .notPlain: known = nil

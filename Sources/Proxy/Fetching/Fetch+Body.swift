@@ -89,7 +89,7 @@ extension Fetch {
         if willBeStored, let part {
             store(part: part.range, of: part.length, from: response)
         } else if willBeStored {
-            worker.count(worker.shared.store.store(
+            worker.recorder.count(worker.shared.store.store(
                 response, under: ownKey, generation: ownGeneration, requested: sentAt, popularity: max(0, (operation?.waiterCount ?? 0) - 1)))
             dropFormer()
         }

@@ -106,7 +106,7 @@ extension Fetch {
             body: GrowingBody(joining: [], budget: worker.shared.budget),
             parts: StoredParts([StoredParts.Run(range, body)], length: length),
             varyRule: response.varyRule, variantKey: response.variantKey, groups: response.groups)
-        worker.count(worker.shared.store.storeParts(
+        worker.recorder.count(worker.shared.store.storeParts(
             stored, bringing: range, under: ownKey, generation: ownGeneration, requested: sentAt))
     }
 

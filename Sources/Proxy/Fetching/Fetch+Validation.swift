@@ -85,7 +85,7 @@ extension Fetch {
         let mayStay = new.facts.storability(
             method: .get, request: request.directives, hasAuthorization: request.hasAuthorization, policy: request.route.policy)
         if mayStay == .store {
-            worker.count(worker.shared.store.freshen(old, by: new, under: request.key, generation: generation))
+            worker.recorder.count(worker.shared.store.freshen(old, by: new, under: request.key, generation: generation))
         } else {
             worker.shared.store.invalidate(request.key)
         }

@@ -66,7 +66,7 @@ extension ProxyServer {
 
     /// Asks every loop for its latencies; `completion` is called on the control loop with all of them merged.
     public func latencies(_ completion: @escaping (LatencySnapshot) -> Void) {
-        workers.gather({ worker, answer in answer(worker.latency.snapshot()) }) { (snapshots: [LatencySnapshot]) in
+        workers.gather({ worker, answer in answer(worker.recorder.latency.snapshot()) }) { (snapshots: [LatencySnapshot]) in
             var merged = LatencySnapshot()
             for snapshot in snapshots { merged.merge(snapshot) }
             completion(merged)

@@ -81,7 +81,7 @@ public final class ProxyServer {
             count, at: settings.listeners,
             make: { [shared, runtime, accessLog] index, loop, metrics throws(SystemError) in
                 try Worker(
-                    index: index, on: loop, shared: shared, runtime: runtime, metrics: metrics,
+                    index: index, on: loop, shared: shared, runtime: runtime.copy(), metrics: metrics,
                     ring: index < rings.count ? rings[index] : nil, logMark: { accessLog?.drainSoon() })
             }
         ) { [unowned self] result in
@@ -123,7 +123,7 @@ public final class ProxyServer {
         settings = new
         let runtime = Runtime(new, upstreams: upstreams, previous: runtime)
         self.runtime = runtime
-        workers.post { $0.apply(runtime) }
+        workers.post { $0.apply(runtime.copy()) }
     }
 
     /// Opens the access log again, after it was rotated away.

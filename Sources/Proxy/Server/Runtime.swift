@@ -2,8 +2,11 @@ import Bytes
 import HTTPSemantics
 import Upstream
 
-/// The settings as the loops work with them: names resolved, texts made bytes. Immutable; a reload makes a new one, and each loop
-/// swaps it when told.
+/// The settings as a loop works with them: names resolved, texts made bytes. Immutable; a reload makes a new one, and each loop
+/// swaps its own when told.
+///
+/// Each loop has a copy: it counts references to routes and texts with every request, and what several cores count goes from one's cache to
+/// the other's.
 final class Runtime: Sendable {
     let settings: ProxySettings
     let origins: [Origin]
@@ -46,12 +49,21 @@ final class Runtime: Sendable {
         self.routes = routes
     }
 
+    /// The same in objects of its own, but for the origins, whose fetches all loops share.
+    func copy() -> Runtime { Runtime(settings, upstreams: origins.map(\.settings), previous: self) }
+
     /// Whether requests for `authority` are served at all (RFC 9110 §15.5.20).
     func serves(_ authority: Span<UInt8>) -> Bool {
         guard !hosts.isEmpty else { return true }
         let host = authority.hostPart
         for own in hosts where host.isEqualIgnoringCase(to: own.span) { return true }
         return false
+    }
+
+    /// The route of all requests, where hosts and paths make no difference.
+    var onlyRoute: Route? {
+        guard hosts.isEmpty, let first = routes.first, first.takesAll else { return nil }
+        return first
     }
 
     /// The first route that a request matches.

@@ -29,8 +29,7 @@ final class Worker {
     let index: Int
     let shared: SharedState
     let metrics: LoopMetrics
-    let latency = LatencyRecorder()
-    let ring: LogRing?
+    let recorder: Recorder
     let followers: BodyFollowers
     let deadlines: DeadlineWheel
     let turns: Turns
@@ -40,6 +39,8 @@ final class Worker {
     let keys: KeyWriter
     let buffers = BufferStock(bufferCapacity: Worker.upstreamBufferSize, most: Worker.keptBuffers)
     private(set) var runtime: Runtime
+    /// With these settings.
+    private(set) var hitPath: HitPath
     private(set) var timeouts: ClientTimeouts
     private var limits: HeadLimits
     /// On one connection.
@@ -62,11 +63,12 @@ final class Worker {
     private var listeners: [Listener] = []
     private var notices = RateLimitedNotice<NoticeKind>(limit: Worker.noticesPerSecond, interval: 1_000_000_000)
     private var onIdle: (() -> Void)?
-    private let logMark: @Sendable () -> Void
 
     enum NoticeKind: Hashable, Sendable { case malformed, timeout, upstream, accept, capacity, memory }
 
-    /// - Parameter logMark: called when the access log should be written soon.
+    /// - Parameters:
+    ///   - ring: of the access log; `nil` without one.
+    ///   - logMark: called when that should be written soon.
     init(
         index: Int, on loop: EventLoop, shared: SharedState, runtime: Runtime, metrics: LoopMetrics, ring: LogRing?,
         logMark: @escaping @Sendable () -> Void
@@ -76,8 +78,7 @@ final class Worker {
         self.shared = shared
         self.runtime = runtime
         self.metrics = metrics
-        self.ring = ring
-        self.logMark = logMark
+        recorder = Recorder(loop: loop, metrics: metrics, ring: ring, logMark: logMark)
         deadlines = loop.deadlines
         turns = Turns(loop: loop)
         followers = BodyFollowers(loop: loop, index: index, turns: turns)
@@ -87,6 +88,8 @@ final class Worker {
         mostRequests = runtime.settings.clients.maxRequestsPerConnection ?? .max
         errors = ErrorResponses(forwarding: runtime.responseForwarding, proxyStatus: runtime.proxyStatus)
         resolver = try Resolver(on: loop)
+        hitPath = HitPath(
+            runtime: runtime, shared: shared, loop: loop, keys: keys, output: scratch, recorder: recorder)
         shared.joins(self)
     }
 
@@ -111,6 +114,7 @@ final class Worker {
 
     func apply(_ new: Runtime) {
         runtime = new
+        hitPath = HitPath(runtime: new, shared: shared, loop: loop, keys: keys, output: scratch, recorder: recorder)
         timeouts = ClientTimeouts(new.settings.clients)
         limits = HeadLimits(new.settings.clients)
         mostRequests = new.settings.clients.maxRequestsPerConnection ?? .max
@@ -184,11 +188,7 @@ final class Worker {
     }
 
     func lendContext() -> ReadContext {
-        if let context {
-            self.context = nil
-            return context
-        }
-        return contexts.popLast() ?? ReadContext(bufferCapacity: Self.readBufferSize, limits: limits, generation: generation)
+        context.take() ?? contexts.popLast() ?? ReadContext(bufferCapacity: Self.readBufferSize, limits: limits, generation: generation)
     }
 
     /// For content: back as soon as what was read is on its way, so one mostly serves all.
@@ -262,9 +262,6 @@ final class Worker {
     func noteOverload() {
         notice(.memory, "bodies on their way take \(shared.inFlightBytes) of \(shared.budget.limit) bytes: requests get 503 until some are done")
     }
-
-    /// The access log should be written soon.
-    func logIsAtMark() { logMark() }
 }
 
 /// `ClientSettings`' durations in nanoseconds, converted once.

@@ -95,6 +95,12 @@ final class KeyWriter {
         return hash
     }
 
+    /// What `store` has under the key written last for a request with `fields`.
+    func response(in store: ResponseStore, matching fields: FieldView) -> StoredResponse? {
+        let key = bytes
+        return store.response(hash: hashed(), key: key.span, matching: fields)
+    }
+
     /// The key written last, to keep. Those of a crowd share one.
     func key() -> CacheKey {
         let buffer = bytes

@@ -15,7 +15,7 @@ struct LatestFetch {
 /// Joining a fetch without asking the table for it.
 extension Transaction {
     /// Fields with which a request's plan may differ from another's for the same URL.
-    private static let setsApart = ClientConnection.unplain.union(FieldSet(.range))
+    private static let setsApart = HitPath.unplain.union(FieldSet(.range))
 
     /// One of a crowd joins what the one before it joined. Nothing is stored or known under its key, so its plan would be the same; and an
     /// operation that takes a waiter is in flight: who stored its response, closed or overtook it has ended or closed it before.

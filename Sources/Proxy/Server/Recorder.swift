@@ -5,7 +5,25 @@ import Storage
 import Telemetry
 
 /// What remains of a request: counts, latencies, and a line in the access log. No text is formatted here.
-extension Worker {
+///
+/// One a worker, on its loop.
+final class Recorder {
+    let metrics: LoopMetrics
+    let latency = LatencyRecorder()
+    private let loop: EventLoop
+    private let ring: LogRing?
+    private let logMark: @Sendable () -> Void
+
+    /// - Parameters:
+    ///   - ring: `nil` without an access log.
+    ///   - logMark: called when the log should be written soon.
+    init(loop: EventLoop, metrics: LoopMetrics, ring: LogRing?, logMark: @escaping @Sendable () -> Void) {
+        self.loop = loop
+        self.metrics = metrics
+        self.ring = ring
+        self.logMark = logMark
+    }
+
     func record(
         _ request: ClientRequest, _ provenance: Provenance, status: UInt16, began: Int64, firstByte: Int64, bodyBytes: UInt64,
         isAborted: Bool, client: ByteSlice
@@ -39,9 +57,9 @@ extension Worker {
 
     /// A hit, while its head still stands in the buffer.
     func recordHit(
-        _ stored: Status, _ head: RequestHead, _ fields: FieldView, began: Int64, bodyBytes: Int, client: Span<UInt8>
+        _ status: Status, _ head: RequestHead, _ fields: FieldView, began: Int64, bodyBytes: Int, client: Span<UInt8>
     ) {
-        var record = makeRecord(status: stored.code, began: began, firstByte: loop.now, bodyBytes: UInt64(bodyBytes))
+        var record = makeRecord(status: status.code, began: began, firstByte: loop.now, bodyBytes: UInt64(bodyBytes))
         record.version = ProtocolVersion(head.version)
         record.verdict = .hit
         count(head.method, record)
@@ -88,13 +106,13 @@ extension Worker {
             record, client: client, method: bytes.extracting(head.methodRange.range),
             host: bytes.extracting(head.authority.range), target: bytes.extracting(head.target.whole.range),
             referer: fields.firstValue(of: .referer), userAgent: fields.firstValue(of: .userAgent), upstream: server)
-        if outcome == .keptAtMark { logIsAtMark() }
+        if outcome == .keptAtMark { logMark() }
     }
 
     /// What was refused before its head could be read.
     private func appendUnread(_ record: TransactionRecord, client: ByteSlice) {
         guard let ring else { return }
-        if ring.append(record, client: client.span, method: Span(), host: Span(), target: Span()) == .keptAtMark { logIsAtMark() }
+        if ring.append(record, client: client.span, method: Span(), host: Span(), target: Span()) == .keptAtMark { logMark() }
     }
 }
 

@@ -1,0 +1,158 @@
+import Bytes
+import HTTPSemantics
+import Libevent
+import Storage
+
+/// The hot path: a plain `GET` for something stored and fresh is answered from inside `ClientConnection.readable()`, with one look-up and one
+/// write. Nothing here allocates, makes a `String`, or asks a clock but the loop's.
+///
+/// One a worker and its settings, on its loop. The worker has all of this too; it stands here again because a reference that is reached through
+/// another object is counted while it is in use, in two atomic instructions, and one that the object at work holds itself is not.
+final class HitPath {
+    private let runtime: Runtime
+    /// Where all requests go, if there is no choice.
+    private let onlyRoute: Route?
+    private let forwarding: ResponseForwarding
+    private let maxRanges: Int
+    private let store: ResponseStore
+    private let variations: SearchVariations
+    private let loop: EventLoop
+    private let keys: KeyWriter
+    private let output: ByteBuffer
+    private let recorder: Recorder
+
+    /// - Parameter output: where responses are put together.
+    init(runtime: Runtime, shared: SharedState, loop: EventLoop, keys: KeyWriter, output: ByteBuffer, recorder: Recorder) {
+        self.runtime = runtime
+        onlyRoute = runtime.onlyRoute
+        forwarding = runtime.responseForwarding
+        maxRanges = runtime.settings.caching.maxRanges
+        store = shared.store
+        variations = shared.variations
+        self.loop = loop
+        self.keys = keys
+        self.output = output
+        self.recorder = recorder
+    }
+
+    /// Fields with which a request is not plain: what they ask for is decided in a `Transaction`.
+    static let unplain = FieldSet(
+        .ifRange, .ifMatch, .ifUnmodifiedSince, .cacheControl, .pragma, .authorization, .upgrade, .expect, .te, .cdnLoop)
+
+    /// Answers the request at the front of `client`'s buffer if it is a plain hit.
+    func answer(_ head: RequestHead, _ fields: FieldView, to client: ClientConnection) -> HitOutcome {
+        guard head.method == .get, head.framing == .none, head.version == .http11, head.target.form == .origin,
+              fields.present.isDisjoint(with: Self.unplain) else { return .notPlain }
+        if let onlyRoute { return answer(head, fields, on: onlyRoute, to: client) }
+        guard runtime.serves(fields.bytes.extracting(head.authority.range)), let route = runtime.route(head, fields) else { return .notPlain }
+        return answer(head, fields, on: route, to: client)
+    }
+
+    @inline(__always)
+    private func answer(_ head: RequestHead, _ fields: FieldView, on route: Route, to client: ClientConnection) -> HitOutcome {
+        guard route.isCached else { return .notPlain }
+        keys.write(head, fields, route)
+        if answerWritten(head, fields, to: client) { return .answered }
+        guard !variations.isEmpty else { return .nothingFresh(route) }
+        return answerEquivalent(head, fields, to: client) ? .answered : .notPlain
+    }
+
+    /// Nothing is there for the URL itself: perhaps for one that differs in what does not matter (No-Vary-Search).
+    @inline(never)
+    private func answerEquivalent(_ head: RequestHead, _ fields: FieldView, to client: ClientConnection) -> Bool {
+        let sent = keys.bytes
+        guard let variation = variations.latest(for: sent.span) else { return false }
+        keys.rewrite(under: variation)
+        return answerWritten(head, fields, to: client)
+    }
+
+    /// - Returns: false when the key that was written last has no plain hit.
+    private func answerWritten(_ head: RequestHead, _ fields: FieldView, to client: ClientConnection) -> Bool {
+        guard let stored = keys.response(in: store, matching: fields), !stored.hasGroups,
+              case .fresh(let age, let ttl) = stored.facts.reuse(
+                for: .none, at: Moment(monotonic: loop.now, wall: loop.wallClockSeconds)),
+              let length = stored.bodyLength,
+              let content = HitContent.of(stored, length: length, for: fields, maxRanges: maxRanges) else { return false }
+        stored.noteUse()
+        if !client.holdsHits { output.removeAll() }
+        content.writeHead(of: stored, length: length, to: output)
+        output.appendField("Age", UInt64(age))
+        forwarding.appendHit(timeToLive: ttl, to: output)
+        if !client.persists { output.append("Connection: close\r\n") }
+        output.appendLineEnd()
+        let part = content.part(ofLength: length)
+        let began = client.requestBegan
+        client.sendHit(output, stored, part, closes: head.connection.close, hasMore: fields.bytes.count > head.length)
+        let peer = client.peerText
+        recorder.recordHit(content.status(of: stored), head, fields, began: began, bodyBytes: part.count, client: peer.span)
+        return true
+    }
+}
+
+/// Whether the hot path answered a request.
+enum HitOutcome {
+    case answered
+    /// What there is to know about the request is still to be found out.
+    case notPlain
+    /// Nothing under its key may answer it just so. `Worker.keys` still holds that key, and this is its route.
+    case nothingFresh(Route)
+}
+
+/// What a hit sends of a stored response.
+private enum HitContent {
+    case whole
+    /// 206 with one range.
+    case part(Range<Int>)
+    /// With the fields it tells some of.
+    case notModified(HeadBlock)
+
+    /// Fields for which it may be less than the whole.
+    static let conditional = FieldSet(.ifNoneMatch, .ifModifiedSince, .range)
+
+    /// `nil` where a `Transaction` is to decide: several ranges, or one that is not there.
+    static func of(_ stored: StoredResponse, length: Int, for asked: FieldView, maxRanges: Int) -> HitContent? {
+        guard !asked.present.isDisjoint(with: Self.conditional) else { return .whole }
+        if ClientConditions.apply(to: asked) {
+            let own = stored.head
+            if ClientConditions.evaluate(asked, stored: own.view, facts: stored.facts) == .notModified { return .notModified(own) }
+        }
+        guard asked.contains(.range), stored.facts.status == .ok else { return .whole }
+        guard maxRanges > 0, let range = RangeRequest.single(asked, length: length) else { return nil }
+        return .part(range)
+    }
+
+    func status(of stored: StoredResponse) -> Status {
+        switch self {
+        case .whole: stored.facts.status
+        case .part: .partialContent
+        case .notModified: .notModified
+        }
+    }
+
+    func part(ofLength length: Int) -> Range<Int> {
+        switch self {
+        case .whole: 0..<length
+        case .part(let range): range
+        case .notModified: 0..<0
+        }
+    }
+
+    /// Status line and fields up to `Content-Length`, as an `Answer` writes them.
+    func writeHead(of stored: StoredResponse, length: Int, to out: ByteBuffer) {
+        let status = status(of: stored)
+        out.appendStatusLine(status)
+        switch self {
+        case .whole:
+            out.append(stored.fieldLines)
+            if !status.forbidsContent { out.appendField("Content-Length", UInt64(length)) }
+        case .part(let range):
+            out.append(stored.fieldLines)
+            out.appendName("Content-Range")
+            ContentRange.part(range, of: length).write(to: out)
+            out.appendLineEnd()
+            out.appendField("Content-Length", UInt64(range.count))
+        case .notModified(let own):
+            out.appendFields(own.view, connection: ConnectionOptions(), dropping: .omittedFromNotModified(own.view))
+        }
+    }
+}
