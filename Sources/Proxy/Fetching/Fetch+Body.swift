@@ -37,9 +37,8 @@ extension Fetch {
         operation?.close()
         if keepsWhole { holdStart(of: response.body) }
         keepsWhole = false
-        operation?.lastLeavePolicy = .cancel
         response.body.limit(toWindow: worker.shared.streamingWindow)
-        operation?.cancelIfUnattended()
+        mayOutliveClients(false)
     }
 
     /// Those who were served come one after another, on loops of their own: the beginning of a body that is not kept whole stays for the last of

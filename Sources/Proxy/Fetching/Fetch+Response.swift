@@ -78,13 +78,23 @@ extension Fetch: ExchangeHandler {
         closeIfInvalidated()
         announce(fetched.response, fetched.sharing)
         if !keepsWhole { operation.close() }
-        operation.deliver(fetched)
+        deliver(fetched)
         closeIfInvalidated()
         if !keepsWhole { holdStart(of: fetched.response.body) }
         // With content of its own, it needs its client until that is complete.
-        let goesOn = !request.hasContent && (plan.isRefresh || worker.settings.coalescing.whenLastLeaves == .finish)
-        operation.lastLeavePolicy = willBeStored && goesOn ? .goOn : .cancel
-        if operation.lastLeavePolicy == .cancel { operation.cancelIfUnattended() }
+        mayOutliveClients(
+            willBeStored && !request.hasContent && (plan.isRefresh || worker.settings.coalescing.whenLastLeaves == .finish))
+    }
+
+    /// Whether it goes on when nobody waits for it.
+    func mayOutliveClients(_ mayGoOn: Bool) {
+        guard plan.isShared else {
+            outlivesClient = mayGoOn
+            if !mayGoOn, client == nil { operation?.cancel() }
+            return
+        }
+        operation?.lastLeavePolicy = mayGoOn ? .goOn : .cancel
+        if !mayGoOn { operation?.cancelIfUnattended() }
     }
 
     /// The whole was asked for so that all could have their parts of it; but it will not be kept, and a part of it may be little. Those

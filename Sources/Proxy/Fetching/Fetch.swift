@@ -14,6 +14,8 @@ protocol FetchClient: AnyObject {
     func fetch(_ fetch: Fetch, received interim: ByteSlice)
     /// The origin switched protocols; `head` is the 101 as it goes to the client.
     func fetch(_ fetch: Fetch, upgradedTo connection: UpstreamConnection, head: ByteBuffer)
+    /// The outcome of a fetch that is for this client alone; once at most, and not after it has left. Nothing is to be sent from inside the call.
+    func fetch(_ fetch: Fetch, brings result: Result<FetchedResponse, OperationError>)
     /// The origin confirmed what only this client has: it gets that answer and leaves, the others go on waiting.
     func fetch(_ fetch: Fetch, answers response: FetchedResponse)
 }
@@ -79,6 +81,10 @@ final class Fetch: DeadlineTarget {
     /// Content of the request, and its end, that came before the operation got its place.
     var early: [ByteSlice] = []
     var earlyEnd: ByteSlice??
+    /// Where it is for its client alone: whether the outcome went there, or the client has left.
+    private var isSettled = false
+    /// Where it is for its client alone: whether it goes on without it.
+    var outlivesClient = false
     private var progressDeadline = LazyDeadline<Void>()
 
     /// What the origin is asked: it follows from the key, since all who share the key get the answer. A HEAD that finds something
@@ -133,6 +139,7 @@ final class Fetch: DeadlineTarget {
         state = .over
         exchange?.cancel()
         response?.body.fail()
+        bring(.failure(.cancelled))
         release()
     }
 
@@ -141,8 +148,32 @@ final class Fetch: DeadlineTarget {
         state = .over
         let operation = operation
         if plan.isShared { operation?.interims.end() }
+        if case .failure(let error) = result { bring(.failure(OperationError(error))) }
         release()
         if let result { operation?.finish(result) } else { operation?.finish() }
+    }
+
+    /// To all who wait.
+    func deliver(_ fetched: FetchedResponse) {
+        operation?.deliver(fetched)
+        bring(.success(fetched))
+    }
+
+    /// To the client of a fetch that is for it alone; others are told by the operation.
+    private func bring(_ result: Result<FetchedResponse, OperationError>) {
+        guard !plan.isShared, !isSettled else { return }
+        isSettled = true
+        client?.fetch(self, brings: result)
+    }
+
+    /// The client of a fetch that is for it alone leaves.
+    /// - Returns: whether it still waited.
+    func clientLeaves(_ operation: FetchOperation) -> Bool {
+        let wasWaiting = !isSettled
+        isSettled = true
+        client = nil
+        if state != .over, !outlivesClient { operation.cancel() }
+        return wasWaiting
     }
 
     func release() {
@@ -224,7 +255,7 @@ final class Fetch: DeadlineTarget {
         // RFC 9111 §5.2.2.4: after `no-cache`, each request needs a validation of its own; and the 304 may have made it private.
         let forWaiters: Sharing = if case .nobody = sharing, source == .validated { sharing } else { .waitersOnly(varies: true) }
         operation?.close()
-        operation?.deliver(FetchedResponse(
+        deliver(FetchedResponse(
             leader: request, response: stored, source: source, sharing: forWaiters, originStatus: status, length: stored.body.length,
             willBeStored: source == .validated, key: staysInPlace(stored) ? request.key : request.sentKey, search: Self.said(storedHead.view), server: server))
         finish(nil)

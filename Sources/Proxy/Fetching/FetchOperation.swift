@@ -13,6 +13,8 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
     nonisolated let interims = InterimResponses()
     /// The fetch, for its own loop only.
     nonisolated let work: LoopOwned<Fetch>
+    /// Where it is for one client alone, which is none of its waiters: whether that is still there.
+    private nonisolated let hasClient = Atomic(true)
 
     nonisolated init(number: UInt64, key: FetchKey, work: consuming LoopOwned<Fetch>) {
         self.number = number
@@ -22,6 +24,24 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
     }
 
     nonisolated override var identifier: any Hashable & Sendable { key }
+
+    /// The client that it is for alone leaves. On the fetch's own loop.
+    /// - Returns: whether it still waited.
+    nonisolated func clientLeaves() -> Bool {
+        hasClient.store(false, ordering: .relaxed)
+        return work.value.clientLeaves(self)
+    }
+
+    /// Cancelled while it waits for its place, it has no work to stop that would tell the client it is for alone.
+    nonisolated func tellClientIfCancelled() {
+        add(OperationObserver(of: .cancelled, on: work.handle) { ($0.operation as? FetchOperation)?.work.value.cancel() })
+    }
+
+    /// How many wait for it or still read its response.
+    nonisolated var clientCount: Int {
+        if case .alone = key.kind { return hasClient.load(ordering: .relaxed) ? 1 : 0 }
+        return waiterCount
+    }
 
     nonisolated override func execute() {
         // Nothing is reported from inside `begin`, so it needs no turn of the loop.

@@ -40,7 +40,7 @@ public struct FetchDescription: Sendable {
         self.upstream = upstream
         key = String(operation.key.primary.bytes)
         phase = operation.value == nil ? "\(operation.phase)" : "streaming"
-        waiters = operation.waiterCount
+        waiters = operation.clientCount
     }
 }
 

@@ -20,15 +20,40 @@ final class Turns {
     private var filling: [any TurnTaker] = []
     private var isWaiting = false
     private var served = 0
+    /// Those of this iteration that wait for its end.
+    private var soon: [any TurnTaker] = []
+    private var hasHook = false
 
     init(loop: EventLoop) { self.loop = loop }
 
     /// Whether the caller may be served on the spot; if not, it is `put` off.
     func isMine() -> Bool {
         guard !isWaiting, served < Self.turn else { return false }
-        if served == 0 { loop.afterBatch { [self] in served = 0 } }
+        hookOnce()
         served += 1
         return true
+    }
+
+    /// Serves it when all sockets that are ready in this iteration have been read.
+    func putSoon(_ taker: any TurnTaker) {
+        hookOnce()
+        soon.append(taker)
+    }
+
+    private func hookOnce() {
+        guard !hasHook else { return }
+        hasHook = true
+        loop.afterBatch { [self] in iterationEnds() }
+    }
+
+    private func iterationEnds() {
+        var due: [any TurnTaker] = []
+        swap(&due, &soon)
+        for taker in due { if isMine() { taker.turnCame() } else { put(taker) } }
+        due.removeAll(keepingCapacity: true)
+        served = 0
+        hasHook = false
+        if soon.isEmpty { swap(&due, &soon) } else { hookOnce() }
     }
 
     /// Serves it in a later turn.

@@ -231,6 +231,7 @@ final class Worker {
         let fetch = Fetch(request, plan: plan, worker: self)
         fetch.client = client
         let operation = FetchOperation(number: shared.nextOperation(), key: plan.key, work: LoopOwned(fetch, on: loop))
+        guard plan.isShared else { return operation }
         operation.waiterLimit = settings.coalescing.maxWaiters
         // Before it has begun there is nothing to finish (`Fetch.begin`).
         operation.lastLeavePolicy = plan.isRefresh ? .goOn : .cancel

@@ -27,6 +27,12 @@ extension Transaction: FetchClient {
 
     func fetch(_ fetch: Fetch, received interim: ByteSlice) { received(interim: interim) }
 
+    func fetch(_ fetch: Fetch, brings result: Result<FetchedResponse, OperationError>) {
+        self.result = result
+        // What came right behind the response's head goes out with it.
+        worker.turns.putSoon(self)
+    }
+
     func fetch(_ fetch: Fetch, answers response: FetchedResponse) {
         guard case .waiting(let seat) = state, seat.leave() else { return }
         // Before anybody hears of it: who comes then finds a fetch that goes on for others, or none.

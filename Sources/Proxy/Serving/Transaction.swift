@@ -47,7 +47,7 @@ final class Transaction: DeadlineTarget, TurnTaker {
     /// The fetch that this request led.
     private var ledFetch: Fetch?
     /// The result of what it waits for, until its turn comes.
-    private var result: Result<FetchedResponse, OperationError>?
+    var result: Result<FetchedResponse, OperationError>?
     var contentIsHeldBack = false
     var deadline = LazyDeadline<Void>()
 
@@ -111,23 +111,25 @@ final class Transaction: DeadlineTarget, TurnTaker {
             return boundExceeded("memory-full")
         }
         provenance.forwarded = plan.reason
+        let fetches = worker.fetches(of: request)
+        guard plan.isShared else {
+            let waiter: Waiter<FetchedResponse>? = nil
+            return enqueued(fetches.enqueueAlone(waiter: waiter, make: { worker.makeFetch(request, plan, client: self) }), .alone)
+        }
         let bound = LoopBound(self, on: worker.loop)
         let waiter = waiter(bound)
         if plan.asked != nil, joinWhole(plan, waiter, bound) { return }
-        let fetches = worker.fetches(of: request)
-        guard plan.isShared else {
-            return enqueued(fetches.enqueueAlone(waiter: waiter, make: { worker.makeFetch(request, plan, client: self) }), .alone, bound)
-        }
         let store = worker.shared.store
         let result = fetches.enqueue(
             plan.key, waiter: waiter, priority: .normal,
             unless: { () -> Changed? in store.resource(request.key) != seen || worker.hasLearnt(about: request) ? .lookAgain : nil },
             make: { worker.makeFetch(request, plan, client: self) })
-        enqueued(result, .led, bound)
-        if seen == nil, case .joined(let operation, _, _) = result { mayJoinAgain(operation) }
+        guard case .joined(let operation, let token, let late) = result else { return enqueued(result, .led) }
+        joined(operation, token, late: late, bound)
+        if seen == nil { mayJoinAgain(operation) }
     }
 
-    private func enqueued<Found>(_ result: Enqueued<FetchOperation, Found>, _ role: Role, _ bound: LoopBound<Transaction>) {
+    private func enqueued<Found>(_ result: Enqueued<FetchOperation, Found>, _ role: Role) {
         switch result {
         case .found:
             // Somebody else's response came in between: that is progress, so this ends.
@@ -138,9 +140,9 @@ final class Transaction: DeadlineTarget, TurnTaker {
             provenance.role = role
             worker.metrics.add(.coalescing(.led))
             ledFetch = operation.work.value
-            wait(at: FetchSeat(at: operation, token))
-        case .joined(let operation, let token, let late):
-            joined(operation, token, late: late, bound)
+            wait(at: role == .alone ? FetchSeat(alone: operation) : FetchSeat(at: operation, token))
+        case .joined:
+            break
         case .refused(let reason, let operation):
             worker.metrics.add(.coalescing(.refused))
             boundExceeded(reason.name, by: operation)
@@ -162,6 +164,7 @@ final class Transaction: DeadlineTarget, TurnTaker {
         provenance.operation = seat.operation.number
         // Who leads waits as long as the origin is given, but not for ever for its place.
         if isLeading, seat.operation.phase == .executing { return }
+        if provenance.role == .alone { seat.operation.tellClientIfCancelled() }
         let patience = worker.settings.coalescing.waitTimeout.nanoseconds
         // In a local variable nothing watches its exclusive use at run time.
         var deadline = deadline
