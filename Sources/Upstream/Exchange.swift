@@ -19,9 +19,13 @@ public final class Exchange {
     /// What is sent.
     public let request: UpstreamRequest
     /// The address of the server asked last as text, once one was tried; for logs.
-    public private(set) var addressText = ByteSlice.empty
+    public var addressText: ByteSlice { lastAddress }
     /// Times the request was put on a connection.
-    public private(set) var tries = 0
+    public var tries: Int { begun }
+
+    // Not public themselves: only what this module alone can reach does without run-time checks of exclusive access.
+    private var lastAddress = ByteSlice.empty
+    private var begun = 0
 
     private let pool: UpstreamPool
     /// Until the end. Not weak: that would make every reference to the handler a slow one.
@@ -96,7 +100,7 @@ public final class Exchange {
 
     private func chooseServer() {
         state = .resolving
-        serverIndex = pool.balance.pick(at: pool.loop.now)
+        serverIndex = pool.nextServer()
         serversLeft -= 1
         if mayUseIdle, let idle = pool.takeIdle(server: serverIndex) {
             state = .connecting
@@ -125,9 +129,9 @@ public final class Exchange {
         do throws(SystemError) {
             let connection = try UpstreamConnection(connectingTo: next, server: serverIndex, pool: pool, for: self)
             self.connection = connection
-            addressText = connection.addressText
+            lastAddress = connection.addressText
         } catch {
-            addressText = ByteSlice(next.description)
+            lastAddress = ByteSlice(next.description)
             connectToNext(after: UpstreamError(.connect, detail: "\(next): \(error)"))
         }
     }
@@ -146,8 +150,8 @@ public final class Exchange {
     private func begin(isReused: Bool) {
         guard state == .connecting, let connection else { return }
         state = .exchanging
-        addressText = connection.addressText
-        tries += 1
+        lastAddress = connection.addressText
+        begun += 1
         connection.begin(self, isReused: isReused, early: early)
         early = nil
     }

@@ -16,7 +16,7 @@ extension UpstreamConnection {
             guard let exchange, offer(piece.span, to: exchange), phase == .leased else { return }
         }
         // The last piece filled its window: nothing comes any more that would tell the end, and the buffer was given back.
-        if input == nil, reader.hasEnded { return complete(trailers: nil) }
+        if input == nil, reader.use({ $0.hasEnded }) { return complete(trailers: nil) }
         startReading()
         progressed()
         process()
@@ -41,7 +41,7 @@ extension UpstreamConnection {
     }
 
     func endOfStream() {
-        switch reader.endOfStream() {
+        switch reader.use({ $0.endOfStream() }) {
         case .complete: complete(trailers: nil)
         case .beforeHead: fail(sendFailure == nil ? .closed : .send, sendFailure.map { "\($0)" } ?? "closed before a response")
         case .truncated: fail(.body, "closed in the middle of the body")
@@ -56,7 +56,7 @@ extension UpstreamConnection {
         while phase == .leased, !readingIsPaused {
             let event: ResponseReader.Event
             do throws(MessageSyntaxError) {
-                event = try reader.next(in: input.span)
+                event = try reader.use { reader throws(MessageSyntaxError) in try reader.next(in: input.span) }
             } catch {
                 return fail(isInBody ? .body : .head, "\(error.explanation)", isMalformed: true)
             }
@@ -64,8 +64,8 @@ extension UpstreamConnection {
             case .needMore:
                 return
             case .interim(let length):
-                guard !reader.hasTooManyInterim else { return fail(.head, "too many interim responses") }
-                exchange.received(interim: reader.head(in: input.span))
+                guard !reader.use({ $0.hasTooManyInterim }) else { return fail(.head, "too many interim responses") }
+                reader.use { exchange.received(interim: $0.head(in: input.span)) }
                 // The handler may have ended the exchange.
                 guard phase == .leased else { return }
                 input.consume(length)
@@ -74,11 +74,11 @@ extension UpstreamConnection {
             case .switched(let length):
                 guard exchange.request.asksForUpgrade else { return fail(.head, "101 without having been asked") }
                 leaveHTTP(headLength: length)
-                exchange.upgraded(head: reader.head(in: input.span))
+                reader.use { exchange.upgraded(head: $0.head(in: input.span)) }
                 self.exchange = nil
                 return
             case .head(let length):
-                exchange.received(final: reader.head(in: input.span))
+                reader.use { exchange.received(final: $0.head(in: input.span)) }
                 guard phase == .leased else { return }
                 input.consume(length)
                 isInBody = true
@@ -101,7 +101,7 @@ extension UpstreamConnection {
     func leaveHTTP(headLength: Int) {
         phase = .handedOver
         stopReading()
-        deadline.clear()
+        stopWaiting()
         handedOverHeadLength = headLength
     }
 
@@ -122,14 +122,14 @@ extension UpstreamConnection {
     func pause() {
         readingIsPaused = true
         stopReading()
-        deadline.clear()
+        stopWaiting()
     }
 
     func complete(trailers: ByteSlice?) {
         let exchange = exchange
         self.exchange = nil
         // Anything behind the response was not asked for: the connection's framing cannot be trusted (RFC 9112 §9.3).
-        let isReusable = reader.keepsAlive && requestIsSent && sendFailure == nil && (input?.isEmpty ?? true) && !endIsUnseen
+        let isReusable = reader.use({ $0.keepsAlive }) && requestIsSent && sendFailure == nil && (input?.isEmpty ?? true) && !endIsUnseen
         giveBackInput()
         if isReusable, pool.keep(idle: self) {
             phase = .idle

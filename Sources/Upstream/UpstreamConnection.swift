@@ -45,7 +45,7 @@ public final class UpstreamConnection: Socket {
     var sendFailure: SystemError?
 
     // Receiving
-    var reader: ResponseReader
+    let reader: Exclusive<ResponseReader>
     /// Whether the final head has come.
     var isInBody = false
     var input: ByteBuffer?
@@ -62,7 +62,7 @@ public final class UpstreamConnection: Socket {
         addressText = ByteSlice(address.description)
         self.pool = pool
         self.exchange = exchange
-        reader = ResponseReader(maxHeadSize: pool.settings.maxHeadSize)
+        reader = Exclusive(ResponseReader(maxHeadSize: pool.settings.maxHeadSize))
         try super.init(connectingTo: address, on: pool.loop)
         due(.connect, after: pool.timeouts.connect)
     }
@@ -92,7 +92,8 @@ public final class UpstreamConnection: Socket {
         headLeft = exchange.request.head.count
         outgoing = early ?? (exchange.request.content == .none ? nil : OutgoingContent())
         contentIsHeldBack = (early?.count ?? 0) >= Self.earlyContent
-        reader.begin(answering: exchange.request.method)
+        let method = exchange.request.method
+        reader.use { $0.begin(answering: method) }
         isInBody = false
         hasReceivedBytes = false
         readingIsPaused = false
@@ -182,7 +183,7 @@ public final class UpstreamConnection: Socket {
             due(.head, after: pool.timeouts.firstByte)
         } else if headLeft == 0, (outgoing?.count ?? 0) == 0 {
             // While the client still sends its content, nothing can be asked of the origin.
-            deadline.clear()
+            stopWaiting()
         } else if deadline.waitsFor != .progress {
             // It takes what is sent.
             due(.progress, after: pool.timeouts.noProgress)
@@ -204,6 +205,13 @@ public final class UpstreamConnection: Socket {
     func due(_ waiting: Waiting, after nanoseconds: Int64) {
         var deadline = deadline
         deadline.set(waiting, at: pool.loop.now + nanoseconds, for: self, on: pool.deadlines)
+        self.deadline = deadline
+    }
+
+    /// Nobody owes anything at the moment.
+    func stopWaiting() {
+        var deadline = deadline
+        deadline.clear()
         self.deadline = deadline
     }
 

@@ -18,9 +18,9 @@ public final class UpstreamPool {
     let timeouts: UpstreamTimeouts
     private let names: NameResolution
     private let resolver: Resolver
-    var balance: ServerBalance
+    private let balance: Exclusive<ServerBalance>
     /// For each server.
-    private var idle: [[UpstreamConnection]]
+    private let idle: Exclusive<[[UpstreamConnection]]>
     private var idleCount = 0
 
     /// - Parameters: `resolver`, `buffers` and `metrics` are the loop's, `names` is shared by all loops.
@@ -36,10 +36,10 @@ public final class UpstreamPool {
         self.metrics = metrics
         deadlines = loop.deadlines
         timeouts = UpstreamTimeouts(settings)
-        balance = ServerBalance(
+        balance = Exclusive(ServerBalance(
             servers: settings.servers.count, maxFailures: settings.maxFailures,
-            cooldown: settings.failureCooldown.nanoseconds)
-        idle = Array(repeating: [], count: settings.servers.count)
+            cooldown: settings.failureCooldown.nanoseconds))
+        idle = Exclusive(Array(repeating: [], count: settings.servers.count))
     }
 
     /// Keeps no connection any more: those in use are closed after their exchange.
@@ -48,11 +48,11 @@ public final class UpstreamPool {
     /// Closes every idle connection: the pool is going away.
     public func closeIdle() {
         isDropped = true
-        for connections in idle { for connection in connections { connection.abandonExchange() } }
+        for connections in idle.use({ $0 }) { for connection in connections { connection.abandonExchange() } }
     }
 
     func takeIdle(server: Int) -> UpstreamConnection? {
-        guard idleCount > 0, let connection = idle[server].popLast() else { return nil }
+        guard idleCount > 0, let connection = idle.use({ $0[server].popLast() }) else { return nil }
         idleCount -= 1
         return connection
     }
@@ -60,19 +60,31 @@ public final class UpstreamPool {
     /// Keeps a connection for the next exchange, when there is room.
     func keep(idle connection: UpstreamConnection) -> Bool {
         guard !isDropped, idleCount < settings.maxIdleConnections else { return false }
-        idle[connection.server].append(connection)
+        idle.use { $0[connection.server].append(connection) }
         idleCount += 1
         return true
     }
 
     func forget(idle connection: UpstreamConnection) {
-        guard let index = idle[connection.server].firstIndex(where: { $0 === connection }) else { return }
-        idle[connection.server].remove(at: index)
-        idleCount -= 1
+        let isThere = idle.use { idle in
+            guard let index = idle[connection.server].firstIndex(where: { $0 === connection }) else { return false }
+            idle[connection.server].remove(at: index)
+            return true
+        }
+        if isThere { idleCount -= 1 }
     }
 
-    func succeeded(server: Int) { balance.succeeded(server) }
-    func failed(server: Int) { balance.failed(server, at: loop.now) }
+    /// Which server is to be asked.
+    func nextServer() -> Int {
+        let now = loop.now
+        return balance.use { $0.pick(at: now) }
+    }
+
+    func succeeded(server: Int) { balance.use { $0.succeeded(server) } }
+    func failed(server: Int) {
+        let now = loop.now
+        balance.use { $0.failed(server, at: now) }
+    }
 
     /// The addresses of a server, from memory, by asking, or by joining whoever asks at the moment.
     func resolve(server: Int, _ completion: @escaping (Result<[SocketAddress], UpstreamError>) -> Void) {

@@ -231,7 +231,10 @@ final class ClientConnection: Socket {
     }
 
     override func deadlineReached(_ kind: UInt8) -> Int64? {
-        switch deadline.reached(at: worker.loop.now) {
+        var deadline = deadline
+        let reached = deadline.reached(at: worker.loop.now)
+        self.deadline = deadline
+        switch reached {
         case .nothing: return nil
         case .later(let time): return time
         case .due(.request), .due(.tunnel), .due(.linger): end()

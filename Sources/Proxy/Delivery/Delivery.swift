@@ -111,7 +111,8 @@ final class Delivery {
                 switch end {
                 case .more, .starved: return .starved
                 case .complete:
-                    guard let next = later.popLast() else { return .done }
+                    guard let next = later.last else { return .done }
+                    later = later.dropLast()
                     if case .arriving(let body, let cursor, _) = source { body.detach(cursor) }
                     source = next
                     continue

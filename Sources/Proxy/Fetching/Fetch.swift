@@ -127,9 +127,11 @@ final class Fetch: DeadlineTarget {
         if plan.isShared, worker.settings.coalescing.isEnabled {
             lookForProgress()
         }
-        for piece in early { _ = exchange?.send(piece.span) }
+        if !early.isEmpty {
+            for piece in early { _ = exchange?.send(piece.span) }
+            early = []
+        }
         if let trailers = earlyEnd { exchange?.endContent(trailers: trailers) }
-        early = []
         client?.fetchTakesContent(self)
     }
 
@@ -177,7 +179,9 @@ final class Fetch: DeadlineTarget {
     }
 
     func release() {
-        progressDeadline.cancel(on: worker.loop.deadlines)
+        var deadline = progressDeadline
+        deadline.cancel(on: worker.deadlines)
+        progressDeadline = deadline
         client = nil
         exchange = nil
         operation = nil
@@ -207,11 +211,21 @@ final class Fetch: DeadlineTarget {
 
     /// Looks now and then whether the origin stands still.
     private func lookForProgress() {
-        progressDeadline.set((), at: worker.loop.now + patience, for: self, on: worker.loop.deadlines)
+        lookAgain(at: worker.loop.now + patience)
+    }
+
+    private func lookAgain(at time: Int64) {
+        // In a local variable nothing watches its exclusive use at run time.
+        var deadline = progressDeadline
+        deadline.set((), at: time, for: self, on: worker.deadlines)
+        progressDeadline = deadline
     }
 
     override func deadlineReached(_ kind: UInt8) -> Int64? {
-        switch progressDeadline.reached(at: worker.loop.now) {
+        var deadline = progressDeadline
+        let reached = deadline.reached(at: worker.loop.now)
+        progressDeadline = deadline
+        switch reached {
         case .nothing: return nil
         case .later(let time): return time
         case .due: break
@@ -220,7 +234,7 @@ final class Fetch: DeadlineTarget {
         // While the readers hold it back, the origin cannot show progress.
         let stillFor = isPaused ? 0 : worker.loop.now - lastProgress
         if stillFor < patience {
-            progressDeadline.set((), at: worker.loop.now + patience - stillFor, for: self, on: worker.loop.deadlines)
+            lookAgain(at: worker.loop.now + patience - stillFor)
         } else if operation.close() {
             // Those who wait stay; whoever comes now starts anew.
             worker.metrics.add(.coalescing(.overtaken))

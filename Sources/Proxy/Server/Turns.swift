@@ -1,3 +1,4 @@
+import Bytes
 import Libevent
 import Synchronization
 
@@ -21,7 +22,7 @@ final class Turns {
     private var isWaiting = false
     private var served = 0
     /// Those of this iteration that wait for its end.
-    private var soon: [any TurnTaker] = []
+    private let soon = Exclusive<[any TurnTaker]>([])
     private var hasHook = false
 
     init(loop: EventLoop) { self.loop = loop }
@@ -37,7 +38,7 @@ final class Turns {
     /// Serves it when all sockets that are ready in this iteration have been read.
     func putSoon(_ taker: any TurnTaker) {
         hookOnce()
-        soon.append(taker)
+        soon.use { $0.append(taker) }
     }
 
     private func hookOnce() {
@@ -48,12 +49,18 @@ final class Turns {
 
     private func iterationEnds() {
         var due: [any TurnTaker] = []
-        swap(&due, &soon)
+        soon.use { swap(&due, &$0) }
         for taker in due { if isMine() { taker.turnCame() } else { put(taker) } }
         due.removeAll(keepingCapacity: true)
         served = 0
         hasHook = false
-        if soon.isEmpty { swap(&due, &soon) } else { hookOnce() }
+        let isDone = soon.use { soon in
+            guard soon.isEmpty else { return false }
+            // Its memory is for the next ones.
+            swap(&due, &soon)
+            return true
+        }
+        if !isDone { hookOnce() }
     }
 
     /// Serves it in a later turn.

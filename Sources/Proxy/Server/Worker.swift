@@ -55,6 +55,9 @@ final class Worker {
     private let resolver: Resolver
     /// With its origin, so that no other can come to have the same identity.
     private var pools: [ObjectIdentifier: (origin: Origin, pool: UpstreamPool)] = [:]
+    /// The one asked for last, for most requests.
+    private var latestOrigin: Origin?
+    private var latestPool: UpstreamPool?
     /// The one that is lent and given back again and again, and others for when several are lent.
     private var context: ReadContext?
     private var contexts: [ReadContext] = []
@@ -124,6 +127,7 @@ final class Worker {
             entry.pool.closeIdle()
             pools[id] = nil
         }
+        (latestOrigin, latestPool) = (nil, nil)
         // Their parsers have the old limits.
         generation &+= 1
         context = nil
@@ -212,8 +216,12 @@ final class Worker {
     // MARK: Origins
 
     func pool(of origin: Origin) -> UpstreamPool {
+        if let latestPool, latestOrigin === origin { return latestPool }
         let id = ObjectIdentifier(origin)
-        if let entry = pools[id] { return entry.pool }
+        if let entry = pools[id] {
+            (latestOrigin, latestPool) = (origin, entry.pool)
+            return entry.pool
+        }
         let pool = UpstreamPool(
             origin.settings, on: loop, resolver: resolver, names: shared.names, buffers: buffers, metrics: metrics)
         if runtime.origins.contains(where: { $0 === origin }) {

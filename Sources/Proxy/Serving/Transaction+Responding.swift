@@ -8,7 +8,10 @@ import Upstream
 /// From a response, stored or fetched or our own, to the head that the client gets.
 extension Transaction {
     func serve(_ stored: StoredResponse, _ reuse: Reuse, detail: StaticString? = nil) {
+        // In a local variable nothing watches its exclusive use at run time.
+        var provenance = provenance
         provenance.note(stored, reuse, detail: detail, at: worker.moment)
+        self.provenance = provenance
         state = .responding(nil)
         stored.noteUse()
         respond(stored, length: stored.bodyLength)
@@ -17,7 +20,9 @@ extension Transaction {
     func respond(_ fetched: FetchedResponse) {
         let crowd = isOneOfCrowd(at: fetched) ? CrowdAnswer.Asked(fetched, self) : nil
         if let crowd, let answer = fetched.crowdAnswer.withLock({ $0 }), answer.asked == crowd { return respond(as: answer) }
+        var provenance = provenance
         provenance.note(fetched, at: worker.moment)
+        self.provenance = provenance
         // To HEAD only what was announced: the body that came with the answer to a HEAD is empty, whatever GET's is (RFC 9110 §8.6).
         let length = fetched.length ?? (request.method == .head ? nil : fetched.response.bodyLength)
         respond(fetched.response(for: request), length: length) { answer, head in
