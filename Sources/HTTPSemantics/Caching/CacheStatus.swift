@@ -49,8 +49,9 @@ public struct CacheStatus: Sendable, Equatable {
 }
 
 /// Writes `Cache-Status` lines under this cache's name. A line of its own comes behind those that came from
-/// upstream, which makes it the last member of the list, as RFC 9211 §2 wants.
-public struct CacheStatusWriter: Sendable {
+/// upstream, which makes it the last member of the list, as RFC 9211 §2 wants. An object, so that nothing of it
+/// is copied for a response.
+public final class CacheStatusWriter: Sendable {
     /// `Cache-Status: name`, encoded.
     private let prefix: ByteSlice
     private let hitPrefix: ByteSlice

@@ -27,7 +27,23 @@ struct HeadBlockBuilder {
 
     /// The line of `fields` at `index`, name and value as they stand.
     mutating func append(_ fields: FieldView, _ index: Int) {
-        append(fields.name(at: index), fields.value(at: index), fields.lines[index].field)
+        let line = fields.lines[index]
+        let (start, end) = (Int(line.name.lower), Int(line.value.upper))
+        // Most lines stand there as they are to stand here, and are copied in one go.
+        guard line.value.lower == line.name.upper + 2, end + 2 <= fields.bytes.count, fields.bytes[end - line.value.range.count - 1] == 0x20,
+              fields.bytes[end] == 0x0d, fields.bytes[end + 1] == 0x0a else {
+            return append(fields.name(at: index), fields.value(at: index), line.field)
+        }
+        makeRoom(for: end + 2 - start)
+        chunk.write(fields.bytes.extracting(start..<end + 2), at: count)
+        let valueStart = count + Int(line.value.lower) - start
+        keep(count..<count + line.name.range.count, valueStart..<valueStart + line.value.range.count, line.field)
+    }
+
+    private mutating func keep(_ name: Range<Int>, _ value: Range<Int>, _ field: KnownField) {
+        lines.append(FieldLine(name: ByteRange(name), value: ByteRange(value), field: field))
+        present.insert(field)
+        count = value.upperBound + 2
     }
 
     mutating func appendDate(_ seconds: Int64) {
@@ -45,9 +61,7 @@ struct HeadBlockBuilder {
         chunk.write(Self.colon.span, at: nameEnd)
         chunk.write(value, at: valueStart)
         chunk.write(Self.lineEnd.span, at: valueEnd)
-        lines.append(FieldLine(name: ByteRange(count..<nameEnd), value: ByteRange(valueStart..<valueEnd), field: field))
-        present.insert(field)
-        count = valueEnd + 2
+        keep(count..<nameEnd, valueStart..<valueEnd, field)
     }
 
     private static let colon: InlineArray<2, UInt8> = [0x3a, 0x20]

@@ -1,7 +1,8 @@
 public import Bytes
 
-/// Writes the head of a request to an origin from the one a client sent (RFC 9110 §7.6). Immutable settings.
-public struct RequestForwarding: Sendable {
+/// Writes the head of a request to an origin from the one a client sent (RFC 9110 §7.6). Immutable settings, and an object, so that nothing of
+/// them is copied for a request.
+public final class RequestForwarding: Sendable {
     /// What becomes of the `X-Forwarded-*` fields that a client sends.
     public enum ClientFields: Sendable {
         /// Kept; our client's address is appended. For use behind proxies that are trusted.
@@ -39,10 +40,10 @@ public struct RequestForwarding: Sendable {
     }
 
     /// Our name in `Via` (RFC 9110 §7.6.3); `nil` writes none and forwards what came.
-    public var via: ByteSlice?
-    public var clientFields: ClientFields
+    public let via: ByteSlice?
+    public let clientFields: ClientFields
     /// `Host` where an HTTP/1.0 client sent none.
-    public var defaultHost: ByteSlice
+    public let defaultHost: ByteSlice
 
     public init(via: ByteSlice?, clientFields: ClientFields, defaultHost: ByteSlice) {
         self.via = via
@@ -58,6 +59,7 @@ public struct RequestForwarding: Sendable {
         clientAddress: Span<UInt8>, scheme: StaticString, to buffer: ByteBuffer
     ) {
         appendRequestLine(head, fields, exchange, to: buffer)
+        let defaultHost = defaultHost
         let host = head.authority.count > 0 ? fields.bytes.extracting(head.authority.range) : defaultHost.span
         buffer.appendField("Host", host)
         let written = fieldsWrittenHere.union(exchange.dropping)

@@ -148,7 +148,7 @@ final class ClientConnection: Socket {
                 refuse(error)
                 break requests
             }
-            switch step {
+            switch consume step {
             case .incomplete:
                 sendHeldHits()
                 guard phase == .reading else { break requests }

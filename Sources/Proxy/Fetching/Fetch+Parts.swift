@@ -25,7 +25,7 @@ extension Fetch {
         } ?? update
         let sharing = facts.sharing(
             method: method, request: request.directives, hasAuthorization: request.hasAuthorization, policy: policy)
-        notStored = policy.storesPartialContent ? reasonNotToStore(head, facts, length: part.range.count) : .partial
+        notStored = policy.storesPartialContent ? reasonNotToStore(head, facts, policy, length: part.range.count) : .partial
         willBeStored = notStored == nil
         keepsWhole = willBeStored || (sharing.isForSeveral && part.range.count <= worker.storage.objectLimit)
         place(head.fields)

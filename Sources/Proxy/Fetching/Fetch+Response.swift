@@ -46,13 +46,14 @@ extension Fetch: ExchangeHandler {
             generation = next
             sentGeneration = next
         }
-        let facts = ResponseFacts(
-            status: status, fields: head.fields, requested: sentAt, received: now, policy: request.route.policy)
+        // Once: it is large.
+        let policy = request.route.policy
+        let facts = ResponseFacts(status: status, fields: head.fields, requested: sentAt, received: now, policy: policy)
         if method == .head { freshenFromHead(head, facts) }
         let sharing = facts.sharing(
-            method: method, request: request.directives, hasAuthorization: request.hasAuthorization, policy: request.route.policy)
+            method: method, request: request.directives, hasAuthorization: request.hasAuthorization, policy: policy)
         let length = method == .head ? head.head.contentLength.map { Int(clamping: $0) } : head.head.framing.announcedLength
-        notStored = reasonNotToStore(head, facts, length: length ?? 0)
+        notStored = reasonNotToStore(head, facts, policy, length: length ?? 0)
         willBeStored = notStored == nil
         place(head.fields)
         if plan.isShared, plan.asked == nil, !willBeStored, status == .ok, request.fields.present.contains(.range),
@@ -62,8 +63,8 @@ extension Fetch: ExchangeHandler {
         announcedLength = length
         // Kept whole, for storing or for who comes late, is only what may be as large.
         keepsWhole = willBeStored || (sharing.isForSeveral && (length ?? 0) <= worker.storage.objectLimit)
-        let response = makeResponse(head, facts, length: length)
-        let forLeader = facts.contains(.excludesFields) ? response.withHead(keptHead(head, facts, isForLeader: true)) : nil
+        let response = makeResponse(head, facts, policy, length: length)
+        let forLeader = facts.contains(.excludesFields) ? response.withHead(keptHead(head, facts, policy, isForLeader: true)) : nil
         share(FetchedResponse(
             leader: request, response: response, leaderResponse: forLeader, source: .origin, sharing: sharing, originStatus: status.code,
             length: length, willBeStored: willBeStored, notStored: notStored, hasAge: head.fields.contains(.age), key: ownKey, search: search, server: server))
@@ -139,7 +140,9 @@ extension Fetch: ExchangeHandler {
     static let errorMemory: Int64 = 1_000_000_000
 
     /// - Parameter length: what would be stored, in bytes, as far as it is announced.
-    func reasonNotToStore(_ head: borrowing ReceivedHead, _ facts: ResponseFacts, length: Int) -> NotStoredReason? {
+    func reasonNotToStore(
+        _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, length: Int
+    ) -> NotStoredReason? {
         guard request.route.isCached else { return .cachingOff }
         // Content on GET is nothing that a key could hold; that of a POST has had its effect.
         if request.hasContent, method != .post { return .requestContent }
@@ -149,8 +152,7 @@ extension Fetch: ExchangeHandler {
         if facts.status == .preconditionFailed || facts.status == .rangeNotSatisfiable { return .requestCondition }
         switch facts.storability(
             method: method, request: request.directives, hasAuthorization: request.hasAuthorization,
-            answersTarget: method == .post && PostAnswer.isForTarget(head.fields, target: request.targetURI),
-            policy: request.route.policy) {
+            answersTarget: method == .post && PostAnswer.isForTarget(head.fields, target: request.targetURI), policy: policy) {
         case .store: return length <= worker.storage.objectLimit ? nil : .tooLarge
         // Nobody asked for a part: nothing is known of what else there is.
         case .storePart: return .partial
@@ -159,10 +161,10 @@ extension Fetch: ExchangeHandler {
     }
 
     func makeResponse(
-        _ head: borrowing ReceivedHead, _ facts: ResponseFacts, length: Int?
+        _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, length: Int?
     ) -> StoredResponse {
         let body = makeBody(expecting: length)
-        let kept = keptHead(head, facts, isForLeader: plan.isTransparent && !willBeStored)
+        let kept = keptHead(head, facts, policy, isForLeader: plan.isTransparent && !willBeStored)
         guard facts.contains(.varies) else {
             return StoredResponse(head: kept, facts: facts, body: body, groups: CacheGroups.groups(of: head.fields))
         }
@@ -179,17 +181,20 @@ extension Fetch: ExchangeHandler {
 
     /// Where the content goes that arrives from now on.
     func makeBody(expecting length: Int?) -> GrowingBody {
-        GrowingBody(
-            budget: worker.shared.budget, expectedLength: length,
-            window: keepsWhole ? nil : worker.shared.streamingWindow
-        ) { [operation] in operation?.work.handle.post { operation?.work.value.bodyHasRoom() } }
+        let (budget, window) = (worker.shared.budget, keepsWhole ? nil : worker.shared.streamingWindow)
+        guard let operation else { return GrowingBody(budget: budget, expectedLength: length, window: window) }
+        // What catches one reference, and that for certain, needs no object of its own.
+        return GrowingBody(budget: budget, expectedLength: length, window: window) {
+            operation.work.handle.post { operation.work.value.bodyHasRoom() }
+        }
     }
 
-    func keptHead(_ head: borrowing ReceivedHead, _ facts: ResponseFacts, isForLeader: Bool) -> HeadBlock {
+    func keptHead(
+        _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, isForLeader: Bool
+    ) -> HeadBlock {
         // The length is written anew with each response.
         StoredFields.head(
-            keeping: head.fields, facts: facts, policy: request.route.policy, dropping: FieldSet(.contentLength),
-            isForLeader: isForLeader)
+            keeping: head.fields, facts: facts, policy: policy, dropping: FieldSet(.contentLength), isForLeader: isForLeader)
     }
 
     func exchange(_ exchange: Exchange, upgradedTo connection: UpstreamConnection, head: borrowing ReceivedHead) {

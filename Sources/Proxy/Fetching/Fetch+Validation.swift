@@ -65,9 +65,9 @@ extension Fetch {
     /// go on waiting for the whole, which is asked for without delay and without conditions: once, however many they are.
     func answerLeader(with head: borrowing ReceivedHead, at now: Moment) {
         guard let operation else { return }
-        let facts = ResponseFacts(
-            status: head.head.status, fields: head.fields, requested: sentAt, received: now, policy: request.route.policy)
-        let response = makeResponse(head, facts, length: 0).withHead(keptHead(head, facts, isForLeader: true))
+        let policy = request.route.policy
+        let facts = ResponseFacts(status: head.head.status, fields: head.fields, requested: sentAt, received: now, policy: policy)
+        let response = makeResponse(head, facts, policy, length: 0).withHead(keptHead(head, facts, policy, isForLeader: true))
         response.body.complete(trailers: nil)
         client?.fetch(self, answers: FetchedResponse(
             leader: request, response: response, source: .origin, sharing: .nobody(.status), originStatus: head.head.status.code,

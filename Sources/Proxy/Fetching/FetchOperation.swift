@@ -8,7 +8,7 @@ import Upstream
 final class FetchOperation: CoalescibleOperation<FetchedResponse> {
     /// In the access log and `/status`: one number in all the lines of one fetch.
     nonisolated let number: UInt64
-    nonisolated let key: FetchKey
+    nonisolated let plan: FetchPlan
     /// Interim responses so far, and who is told of them.
     nonisolated let interims = InterimResponses()
     /// The fetch, for its own loop only.
@@ -16,12 +16,14 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
     /// Where it is for one client alone, which is none of its waiters: whether that is still there.
     private nonisolated let hasClient = Atomic(true)
 
-    nonisolated init(number: UInt64, key: FetchKey, work: consuming LoopOwned<Fetch>) {
+    nonisolated init(number: UInt64, plan: FetchPlan, work: consuming LoopOwned<Fetch>) {
         self.number = number
-        self.key = key
+        self.plan = plan
         self.work = work
         super.init()
     }
+
+    nonisolated var key: FetchKey { plan.key }
 
     nonisolated override var identifier: any Hashable & Sendable { key }
 
@@ -39,8 +41,7 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
 
     /// How many wait for it or still read its response.
     nonisolated var clientCount: Int {
-        if case .alone = key.kind { return hasClient.load(ordering: .relaxed) ? 1 : 0 }
-        return waiterCount
+        plan.isShared ? waiterCount : hasClient.load(ordering: .relaxed) ? 1 : 0
     }
 
     nonisolated override func execute() {

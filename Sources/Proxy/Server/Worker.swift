@@ -238,7 +238,7 @@ final class Worker {
     func makeFetch(_ request: ClientRequest, _ plan: FetchPlan, client: (any FetchClient)?) -> FetchOperation {
         let fetch = Fetch(request, plan: plan, worker: self)
         fetch.client = client
-        let operation = FetchOperation(number: shared.nextOperation(), key: plan.key, work: LoopOwned(fetch, on: loop))
+        let operation = FetchOperation(number: shared.nextOperation(), plan: plan, work: LoopOwned(fetch, on: loop))
         guard plan.isShared else { return operation }
         operation.waiterLimit = settings.coalescing.maxWaiters
         // Before it has begun there is nothing to finish (`Fetch.begin`).
