@@ -6,7 +6,7 @@ import Foundation
 ///     Benchmark micro NAME COUNT        one piece of the hot path, COUNT times
 ///     Benchmark micro [--write FILE]    a table of all pieces, counted by callgrind
 ///     Benchmark origin PORT             the origin alone, for profiles
-///     Benchmark load PORT PATH LENGTH SECONDS [sleeping]
+///     Benchmark load PORT PATH LENGTH SECONDS [in-turns]
 ///                                       the load alone, of 64 connections, on core 1
 ///     Benchmark simulate [--quick | --write FILE]
 ///                                       hit ratios of the eviction code against other policies
@@ -91,10 +91,10 @@ struct Main {
         guard words.count >= 4, let port = Int(words[0]), let length = Int(words[2]), let seconds = Double(words[3]) else { usage() }
         System.pin(toCore: 1)
         let began = System.processTime
-        let sleeps = words.dropFirst(4).first == "sleeping"
-        var loop = Load(path: words[1], length: length, sharesCore: sleeps).loop(port: port, isBare: false)
+        let takesTurns = words.dropFirst(4).first == "in-turns"
+        var loop = Load(path: words[1], connections: takesTurns ? 256 : 64, length: length, sharesCore: takesTurns).loop(port: port, isBare: false)
         loop.run(nanoseconds: Int64(seconds * 1e9)) { _ in }
-        let used = sleeps ? System.processTime - began : loop.elapsed - loop.idle
+        let used = System.processTime - began - loop.idle
         let (requests, elapsed) = (Double(loop.answers + loop.wrong), Double(loop.elapsed))
         say("""
             \((requests / elapsed * 1e9).short) requests/s, \(loop.wrong) wrong, \(loop.failures) failed; p50 \

@@ -9,10 +9,14 @@ struct Comparison {
     private(set) var programs: [Kind: Program] = [:]
     let missing: [Kind]
 
+    /// What the kernel needs at most for logs, connections and the programs' memory, of a row.
+    private static let memoryAtHand = 4 << 30
+
     init(_ plan: Plan) throws {
         self.plan = plan
         System.raiseDescriptorLimit()
         System.pin(toCore: 1)
+        System.touchMemory(Self.memoryAtHand)
         origin = try Origin(port: 19_000 + Int(getpid()) % 1000)
         missing = Kind.peers.filter { !Shell.has($0 == .varnish ? "varnishd" : $0.rawValue) }
         for kind in Kind.allCases where kind != .bare && !missing.contains(kind) {
@@ -34,7 +38,7 @@ struct Comparison {
             let order = Kind.allCases.filter { contenders[$0] != nil && unable[$0] == nil }
             for kind in turn % 2 == 0 ? order : order.reversed() {
                 guard let program = contenders[kind] else { continue }
-                if let result = load.run(against: program, seconds: plan.seconds) {
+                if let result = load.run(against: program, origin, seconds: plan.seconds) {
                     results[kind, default: []].append(result)
                 }
             }

@@ -18,7 +18,7 @@ struct Load {
     var length: Int
     /// Each request has a connection of its own.
     var isRenewing = false
-    /// The core of the load is needed by others, the origin or a worker, so that it must sleep when it has nothing to do.
+    /// A worker needs the core of the load.
     var sharesCore = false
 
     struct Result {
@@ -40,15 +40,19 @@ struct Load {
 
     /// Runs on the calling thread.
     ///
-    /// - Parameter during: called once a millisecond with the milliseconds that are over.
+    /// - Parameters:
+    ///   - origin: of `program`; it does not sleep meanwhile.
+    ///   - during: called once a millisecond with the milliseconds that are over.
     /// - Returns: nil when nothing was answered.
-    func run(against program: Program, seconds: Double, during: (Int64) -> Void = { _ in }) -> Result? {
+    func run(against program: Program, _ origin: Origin, seconds: Double, during: (Int64) -> Void = { _ in }) -> Result? {
         var loop = loop(port: program.port, isBare: program.kind == .bare)
-        let own = System.processTime
+        origin.spins = true
+        defer { origin.spins = false }
+        let (own, idleOrigin) = (System.processTime, origin.idle)
         let before = program.tree.cpu
         loop.run(nanoseconds: Int64(seconds * 1e9)) { during($0 / 1_000_000) }
         let spent = program.tree.cpu - before
-        let used = sharesCore ? System.processTime - own : loop.elapsed - loop.idle
+        let used = System.processTime - own - loop.idle - (origin.idle - idleOrigin)
         let requests = Double(loop.answers + loop.wrong)
         guard requests > 0 else { return nil }
         let elapsed = Double(loop.elapsed) / 1000
@@ -68,6 +72,6 @@ struct Load {
             numbers: numbers, port: port)
         return LoadLoop(
             port: port, connections: connections, request: request, status: isBare ? 200 : status, length: length,
-            isRenewing: isRenewing, spins: !sharesCore)
+            isRenewing: isRenewing, takesTurns: sharesCore)
     }
 }

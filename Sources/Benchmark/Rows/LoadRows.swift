@@ -49,7 +49,7 @@ extension Comparison {
 
     /// Each request for what no other one asks for.
     private func missing(_ size: Int) -> Load {
-        Load(path: "/c/\(size)/mRUN-\(RequestText.number)", numbers: .counting, length: size, sharesCore: true)
+        Load(path: "/c/\(size)/mRUN-\(RequestText.number)", numbers: .counting, length: size)
     }
 
     func misses() throws {
@@ -58,11 +58,11 @@ extension Comparison {
 
     func passes() throws {
         fetch("/p/1024/pass", size: 1024)
-        measure("pass, 1 KiB", Load(path: "/p/1024/pass", length: 1024, sharesCore: true), programs)
+        measure("pass, 1 KiB", Load(path: "/p/1024/pass", length: 1024), programs)
     }
 
     func posts() throws {
-        let load = Load(method: "POST", path: "/post", body: 1 << 20, connections: 8, length: 5, sharesCore: true)
+        let load = Load(method: "POST", path: "/post", body: 1 << 20, connections: 8, length: 5)
         measure("POST of 1 MiB", load, programs, latencies: false)
     }
 

@@ -105,7 +105,7 @@ final class Prober: Sendable {
 
     init(port: Int) {
         System.startThread { [state = Reference(self)] in
-            System.prefersThisThread()
+            System.prefersThisThread(true)
             guard let caller = Caller(port: port) else { return state.prober.stopped() }
             while !state.prober.isStopping {
                 let began = System.now

@@ -19,6 +19,8 @@ final class Origin: Sendable {
     }
 
     private let storm = Mutex(Storm())
+    private let isSpinning = Atomic(false)
+    private let idleTime = Atomic<Int64>(0)
     let port: Int
 
     init(port: Int) throws {
@@ -29,6 +31,14 @@ final class Origin: Sendable {
             while true { loop.turn(self) }
         }
     }
+
+    /// Whether it polls without sleeping: then no server pays for waking it.
+    var spins: Bool {
+        get { isSpinning.load(ordering: .relaxed) }
+        set { isSpinning.store(newValue, ordering: .relaxed) }
+    }
+    /// Nanoseconds of its CPU in which it spun and found nothing to do.
+    var idle: Int64 { idleTime.load(ordering: .relaxed) }
 
     func expectStorm() { storm.withLock { $0 = Storm() } }
     func release() { storm.withLock { $0.isReleased = true } }
@@ -47,6 +57,8 @@ final class Origin: Sendable {
             + "\(validators)Content-Length: \(size)\r\n\r\n"
         return Array(head.utf8) + [UInt8](repeating: 0x78, count: size)
     }
+
+    fileprivate func wasIdle(_ total: Int64) { idleTime.store(total, ordering: .relaxed) }
 
     fileprivate func update(_ change: (inout Storm) -> Void) { storm.withLock { change(&$0) } }
 }
@@ -73,6 +85,7 @@ private struct OriginLoop {
     private var held: [Held] = []
     private var buffer = [UInt8](repeating: 0, count: 1 << 18)
     private var ready: [String: [UInt8]] = [:]
+    private var spinning = IdleTime()
 
     init(listener: Int32) {
         self.listener = listener
@@ -80,7 +93,12 @@ private struct OriginLoop {
     }
 
     mutating func turn(_ origin: Origin) {
-        for descriptor in polled.wait(milliseconds: held.isEmpty ? -1 : 1) {
+        let descriptors = polled.wait(milliseconds: origin.spins ? 0 : held.isEmpty ? -1 : 1)
+        if origin.spins {
+            spinning.polled(foundNothing: descriptors.isEmpty)
+            origin.wasIdle(spinning.total)
+        }
+        for descriptor in descriptors {
             if descriptor == listener {
                 while let accepted = System.accept(listener) {
                     connections[accepted] = Connection()
