@@ -1,3 +1,4 @@
+public import Bytes
 internal import Glibc
 
 /// Where a stream socket listens or connects: an IPv4 or IPv6 address with a port, or a path in the file system.
@@ -36,6 +37,28 @@ public enum SocketAddress: Hashable, Sendable {
             scope == 0 ? address.description : "\(address)%\(scope)"
         case .unix(let path): path
         }
+    }
+
+    /// `host` in bytes. Every connection needs it, so the common case makes no `String`.
+    public var hostText: ByteSlice {
+        guard case .ipv4(let address, _) = self else { return ByteSlice(host) }
+        var text = InlineArray<15, UInt8>(repeating: UInt8(ascii: "."))
+        var count = 0
+        for place in 0..<4 {
+            let number = UInt8(truncatingIfNeeded: address.bits >> (24 - 8 * UInt32(place)))
+            if number >= 100 {
+                text[count] = 0x30 + number / 100
+                count += 1
+            }
+            if number >= 10 {
+                text[count] = 0x30 + number / 10 % 10
+                count += 1
+            }
+            text[count] = 0x30 + number % 10
+            // The point is there already.
+            count += place < 3 ? 2 : 1
+        }
+        return ByteSlice(copying: text.span.extracting(0..<count))
     }
 }
 

@@ -1,3 +1,4 @@
+import Bytes
 import Libevent
 import Testing
 
@@ -33,5 +34,11 @@ import Testing
         #expect(SocketAddress.ipv6(.loopback, port: 80).host == "::1")
         #expect(SocketAddress.ipv4(.loopback, port: 80).host == "127.0.0.1")
         #expect(SocketAddress.ipv4(.loopback, port: 80).withPort(81).port == 81)
+    }
+
+    @Test(arguments: ["127.0.0.1:1", "0.0.0.0:1", "255.255.255.255:1", "1.20.109.99:1", "100.10.9.200:1", "[fe80::1%1]:1", "unix:/a"])
+    func `the host in bytes is the host`(text: String) throws {
+        let address = try SocketAddress(parsing: text)
+        #expect(String(address.hostText) == address.host)
     }
 }
