@@ -13,6 +13,7 @@
 #include <malloc.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 
 // Swift does not import variadic functions, nor those that glibc declares only under _GNU_SOURCE.
 static inline void coalesced_name_thread(const char *_Nonnull name) {
@@ -22,6 +23,21 @@ static inline void coalesced_name_thread(const char *_Nonnull name) {
 static inline int coalesced_accept(int listener, struct sockaddr *_Nonnull address, socklen_t *_Nonnull length) {
     extern int accept4(int, struct sockaddr *, socklen_t *, int);
     return accept4(listener, address, length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+
+// In a program with threads those of glibc make each call a point where the thread can be cancelled, in two atomic instructions. Nobody cancels ours.
+extern long syscall(long number, ...);
+
+static inline ssize_t coalesced_receive(int descriptor, void *_Nonnull bytes, size_t count) {
+    return syscall(SYS_recvfrom, descriptor, bytes, count, 0, NULL, NULL);
+}
+
+static inline ssize_t coalesced_send(int descriptor, const void *_Nullable bytes, size_t count) {
+    return syscall(SYS_sendto, descriptor, bytes, count, MSG_NOSIGNAL, NULL, 0);
+}
+
+static inline ssize_t coalesced_send_message(int descriptor, const struct msghdr *_Nonnull message) {
+    return syscall(SYS_sendmsg, descriptor, message, MSG_NOSIGNAL);
 }
 
 #endif

@@ -1,4 +1,5 @@
 public import Bytes
+internal import CLibevent
 internal import Glibc
 
 /// What one read gave.
@@ -43,7 +44,8 @@ extension Socket {
     private func receive(_ memory: UnsafeMutableRawBufferPointer) -> ReadResult {
         precondition(memory.count > 0, "a read without room would look like the end of the stream")
         // The kernel writes at most as many bytes as there are.
-        let count = retryingInterrupted { unsafe recv(descriptor, memory.baseAddress, memory.count, 0) }
+        guard let start = memory.baseAddress else { return .wouldBlock }
+        let count = retryingInterrupted { unsafe coalesced_receive(descriptor, start, memory.count) }
         if count > 0 { return .bytes(count) }
         if count == 0 { return .endOfStream }
         let code = errno

@@ -18,7 +18,7 @@ extension Socket {
     public final func write(_ bytes: Span<UInt8>) -> WriteResult {
         unsafe bytes.withUnsafeBytes { bytes in
             let count = retryingInterrupted {
-                unsafe Glibc.send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
+                unsafe coalesced_send(descriptor, bytes.baseAddress, bytes.count)
             }
             return outcome(count)
         }
@@ -56,12 +56,12 @@ extension Socket {
     private func send(_ vectors: UnsafeMutablePointer<iovec>, _ count: Int) -> WriteResult {
         if count == 1 {
             // The kernel has less to copy and to check.
-            return outcome(retryingInterrupted { unsafe Glibc.send(descriptor, vectors[0].iov_base, vectors[0].iov_len, Int32(MSG_NOSIGNAL)) })
+            return outcome(retryingInterrupted { unsafe coalesced_send(descriptor, vectors[0].iov_base, vectors[0].iov_len) })
         }
         var message = unsafe msghdr()
         unsafe message.msg_iov = vectors
         unsafe message.msg_iovlen = count
-        return outcome(retryingInterrupted { unsafe sendmsg(descriptor, &message, Int32(MSG_NOSIGNAL)) })
+        return outcome(retryingInterrupted { unsafe coalesced_send_message(descriptor, &message) })
     }
 
     private func outcome(_ count: Int) -> WriteResult {

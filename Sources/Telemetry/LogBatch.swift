@@ -18,10 +18,14 @@ public struct LogBatch: Sendable {
         var isClipped = false
 
         /// Where in `texts` one of them lies.
-        func range(of text: TransactionText) -> Range<Int> {
-            let index = Int(text.rawValue)
-            let start = index == 0 ? 0 : Int(ends[index &- 1])
-            return textStart &+ start..<textStart &+ Int(ends[index])
+        @inline(__always)
+        func range(of text: TransactionText) -> Range<Int> { range(from: text, through: text) }
+
+        /// Where those from `first` to `last` lie, one behind the other.
+        @inline(__always)
+        func range(from first: TransactionText, through last: TransactionText) -> Range<Int> {
+            let start = first == .client ? 0 : Int(ends[Int(first.rawValue) &- 1])
+            return textStart &+ start..<textStart &+ Int(ends[Int(last.rawValue)])
         }
     }
 

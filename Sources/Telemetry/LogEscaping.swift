@@ -1,17 +1,36 @@
 internal import Bytes
 
+/// How texts of a combined line are made harmless, as nginx does: `"`, `\`, and everything outside printable ASCII as `\xHH`.
+enum Escaping {
+    /// Nothing in them needs it.
+    case none
+    /// Bytes below this one are not printable.
+    case belowAndOthers(UInt8)
+
+    /// In a part that quotes end.
+    static let quotable: UInt8 = 0x20
+    /// In a part that blanks end.
+    static let word: UInt8 = 0x21
+
+    @inline(__always)
+    init(for bytes: Span<UInt8>, printableFrom first: UInt8) {
+        self = bytes.firstIndexOutsideQuotes(from: 0, printableFrom: first) == nil ? .none : .belowAndOthers(first)
+    }
+}
+
 /// Bytes from strangers, made harmless: neither can end a line, a quoted part or a JSON string, nor speak to a terminal.
 /// Nearly all are harmless as they are, which one scan finds out, and are then copied as a whole.
 extension ByteBuffer {
-    /// For a quoted part of a combined line, as nginx does: `"`, `\` and everything outside printable ASCII as `\xHH`.
-    /// Nothing at all is `-`.
-    func append(quotable bytes: Span<UInt8>) { append(escaping: bytes, printableFrom: 0x20) }
-
-    /// As above, and blanks too: for a part that blanks end.
-    func append(word bytes: Span<UInt8>) { append(escaping: bytes, printableFrom: 0x21) }
+    /// A text of a combined line. Nothing at all is `-`.
+    func append(_ bytes: Span<UInt8>, _ escaping: Escaping) {
+        if bytes.isEmpty { return append(UInt8(ascii: "-")) }
+        switch escaping {
+        case .none: append(bytes)
+        case .belowAndOthers(let first): append(escaping: bytes, printableFrom: first)
+        }
+    }
 
     private func append(escaping bytes: Span<UInt8>, printableFrom first: UInt8) {
-        if bytes.isEmpty { return append(UInt8(ascii: "-")) }
         var plainStart = 0
         while let index = bytes.firstIndexOutsideQuotes(from: plainStart, printableFrom: first) {
             append(bytes.extracting(plainStart..<index))

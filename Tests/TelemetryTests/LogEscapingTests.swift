@@ -55,10 +55,10 @@ import Testing
     func `a combined line quotes as nginx does`(input: String, quoted: String, word: String) {
         let bytes = Array(input.utf8)
         let output = ByteBuffer(capacity: 64)
-        output.append(quotable: bytes.span)
+        output.append(bytes.span, Escaping(for: bytes.span, printableFrom: Escaping.quotable))
         #expect(text(output) == quoted)
         output.removeAll()
-        output.append(word: bytes.span)
+        output.append(bytes.span, Escaping(for: bytes.span, printableFrom: Escaping.word))
         #expect(text(output) == word)
     }
 
@@ -69,7 +69,7 @@ import Testing
                     var bytes = [UInt8](repeating: UInt8(ascii: "~"), count: length)
                     bytes[position] = byte
                     let output = ByteBuffer(capacity: 64)
-                    output.append(word: bytes.span)
+                    output.append(bytes.span, Escaping(for: bytes.span, printableFrom: Escaping.word))
                     let isPlain = byte > 0x20 && byte < 0x7F && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
                     #expect(output.count == length + (isPlain ? 0 : 3))
                 }

@@ -53,7 +53,7 @@ public struct RequestHeadParser: ~Copyable, Sendable {
                 guard let line = try section.nextLine(in: bytes, limit: limits.maxHeadBytes, excess: .headTooLarge)
                 else { return .incomplete }
                 if line.isEmpty {
-                    head = try finished(bytes)
+                    try finish(bytes)
                     phase = .complete
                 } else {
                     try section.addLine(line, in: bytes)
@@ -99,19 +99,20 @@ public struct RequestHeadParser: ~Copyable, Sendable {
     }
 
     /// What only the whole head can tell.
-    private func finished(_ bytes: Span<UInt8>) throws(MessageSyntaxError) -> RequestHead {
-        var head = head
-        let fields = view(in: bytes)
-        (head.authority, head.host) = try Self.authority(head, fields)
-        head.connection = try ConnectionOptions(fields)
-        let declared = try DeclaredFraming(fields, head.version, allowingEqualLengths: false)
+    private mutating func finish(_ bytes: Span<UInt8>) throws(MessageSyntaxError) {
+        let (authority, host) = try Self.authority(head, view(in: bytes))
+        let connection = try ConnectionOptions(view(in: bytes))
+        let declared = try DeclaredFraming(view(in: bytes), head.version, allowingEqualLengths: false)
+        head.expectation = Self.expectation(head.version, view(in: bytes))
+        // RFC 9110 §7.8: ignored in HTTP/1.0.
+        head.asksForUpgrade = head.version == .http11 && connection.upgrade && section.present.contains(.upgrade)
+            && !view(in: bytes).offersHTTP2
+        head.authority = authority
+        head.host = host
+        head.connection = connection
         // RFC 9112 §6.3, 4, 6 and 7.
         head.framing = declared.isChunked ? .chunked : declared.length.map { .length($0) } ?? .none
-        head.expectation = Self.expectation(head.version, fields)
-        // RFC 9110 §7.8: ignored in HTTP/1.0.
-        head.asksForUpgrade = head.version == .http11 && head.connection.upgrade && fields.contains(.upgrade) && !fields.offersHTTP2
         head.length = section.lineStart
-        return head
     }
 
     /// RFC 9112 §3.2: 400 to a missing Host in HTTP/1.1, and to a repeated or an invalid one. §3.2.2: an absolute
