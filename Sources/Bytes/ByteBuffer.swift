@@ -85,6 +85,9 @@
     /// Appends `number` in decimal digits, at least `width` of them.
     public func append(decimal number: UInt64, width: Int = 1) { unsafe region.append(decimal: number, width: width) }
 
+    /// Appends microseconds as seconds with six decimals: `0.000250`.
+    public func appendSeconds(microseconds: UInt64) { unsafe region.appendSeconds(microseconds: microseconds) }
+
     /// Appends `number` in decimal digits, with a `-` where it is negative.
     public func append(decimal number: Int) {
         if number < 0 { append(0x2d) }

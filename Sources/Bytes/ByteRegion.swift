@@ -98,6 +98,19 @@
         appendLong(decimal: number, width: width)
     }
 
+    /// With six decimals behind the point.
+    mutating func appendSeconds(microseconds: UInt64) {
+        let (seconds, rest) = microseconds.quotientAndRemainder(dividingBy: 1_000_000)
+        guard seconds < 10 else {
+            append(decimal: seconds, width: 1)
+            append(UInt8(ascii: "."))
+            return appendDigits(of: rest, width: 6)
+        }
+        // `s0rrrrrr`, and then the point in the place of the second digit.
+        appendDigits(of: seconds &* 10_000_000 &+ rest, width: 8)
+        unsafe base[upper &- 7] = UInt8(ascii: ".")
+    }
+
     private mutating func appendLong(decimal number: UInt64, width: Int) {
         append(decimal: number / 100_000_000, width: width - 8)
         appendDigits(of: number % 100_000_000, width: 8)

@@ -138,12 +138,8 @@ struct LogLineFormatter: Sendable {
 }
 
 extension ByteBuffer {
-    /// Nanoseconds as seconds, cut to microseconds: `0.000250`.
-    fileprivate func append(microsecondSeconds nanoseconds: UInt64) {
-        append(decimal: nanoseconds / 1_000_000_000)
-        append(UInt8(ascii: "."))
-        append(decimal: nanoseconds % 1_000_000_000 / 1000, width: 6)
-    }
+    /// Nanoseconds as seconds, cut to microseconds.
+    fileprivate func append(microsecondSeconds nanoseconds: UInt64) { appendSeconds(microseconds: nanoseconds / 1000) }
 
     fileprivate func append(secondsOrDash nanoseconds: UInt64?) {
         if let nanoseconds { append(microsecondSeconds: nanoseconds) } else { append(UInt8(ascii: "-")) }

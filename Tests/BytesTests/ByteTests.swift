@@ -120,6 +120,16 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        (0, "0.000000"), (1, "0.000001"), (999_999, "0.999999"), (1_000_000, "1.000000"), (9_876_543, "9.876543"),
+        (10_000_000, "10.000000"), (123_456_000_007, "123456.000007"), (UInt64.max, "18446744073709.551615"),
+    ])
+    func `microseconds are written as seconds`(_ microseconds: UInt64, _ expected: String) {
+        let buffer = ByteBuffer(capacity: 1)
+        buffer.appendSeconds(microseconds: microseconds)
+        #expect(String(buffer.span) == expected)
+    }
+
     @Test(arguments: [(0, 1, "0"), (0, 3, "000"), (7, 3, "007"), (1000, 3, "1000"), (5, 25, "0000000000000000000000005")])
     func `a number has at least the digits asked for`(_ number: UInt64, _ width: Int, _ expected: String) {
         let buffer = ByteBuffer(capacity: 1)

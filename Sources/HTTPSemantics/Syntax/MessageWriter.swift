@@ -4,6 +4,8 @@ public import Bytes
 extension ByteBuffer {
     /// `HTTP/1.1 200 OK` with the registered phrase. The version is ours, whatever was received (RFC 9112 §2.3).
     public func appendStatusLine(_ status: Status) {
+        // As nearly always.
+        if status == .ok { return append("HTTP/1.1 200 OK\r\n") }
         appendStatusCode(status)
         append(status.reasonPhrase)
         appendLineEnd()
@@ -43,7 +45,7 @@ extension ByteBuffer {
     }
 
     /// A whole field line with a number, in decimal.
-    @inlinable
+    @inlinable @inline(__always)
     public func appendField(_ name: StaticString, _ value: UInt64) {
         appendName(name)
         append(decimal: value)

@@ -74,7 +74,7 @@ extension ClientConnection: TransactionClient {
         let outcome = delivery.pump(on: self, worker.gather) { count in
             isMoving = true
             worker.metrics.add(.clientBytesOut, UInt64(count))
-            if firstByteSent == 0 { firstByteSent = worker.loop.now }
+            if firstByteSent == 0 { firstByteSent = loop.now }
         }
         switch outcome {
         case .done:

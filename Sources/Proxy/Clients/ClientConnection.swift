@@ -23,8 +23,8 @@ final class ClientConnection: Socket {
 
     let worker: Worker
     let peer: SocketAddress
-    /// The peer's address as text, for the log and `X-Forwarded-For`; made when first needed.
-    private(set) lazy var peerText = ByteSlice(peer.host)
+    /// The peer's address as text, for the log and `X-Forwarded-For`.
+    let peerText: ByteSlice
 
     var phase = Phase.reading
     var context: ReadContext?
@@ -64,6 +64,7 @@ final class ClientConnection: Socket {
     init(adopting descriptor: consuming Descriptor, peer: SocketAddress, worker: Worker) {
         self.worker = worker
         self.peer = peer
+        peerText = ByteSlice(peer.host)
         super.init(adopting: descriptor, on: worker.loop)
         due(.request, worker.timeouts.idle)
         startReading()
@@ -100,7 +101,7 @@ final class ClientConnection: Socket {
         switch read(into: buffer, minimum: Worker.readBufferSize / 2) {
         case .bytes(let count):
             worker.metrics.add(.clientBytesIn, UInt64(count))
-            if phase == .reading, requestBegan == 0 { requestBegan = worker.loop.now }
+            if phase == .reading, requestBegan == 0 { requestBegan = loop.now }
             proceed()
         case .wouldBlock:
             giveBackContextIfUnused()
@@ -204,7 +205,7 @@ final class ClientConnection: Socket {
     func beginTransaction(_ head: RequestHead, _ fields: HeadBlock, on route: Route?) {
         phase = .serving
         firstByteSent = 0
-        if requestBegan == 0 { requestBegan = worker.loop.now }
+        if requestBegan == 0 { requestBegan = loop.now }
         deadline.clear()
         let request: ClientRequest
         do throws(Worker.Refusal) {
@@ -226,13 +227,13 @@ final class ClientConnection: Socket {
         // In a local variable nothing watches its exclusive use at run time.
         var deadline = deadline
         if let current, deadline.waitsFor == current { return }
-        deadline.set(waiting, at: worker.loop.now + nanoseconds, for: self, on: worker.deadlines)
+        deadline.set(waiting, at: loop.now + nanoseconds, for: self, on: worker.deadlines)
         self.deadline = deadline
     }
 
     override func deadlineReached(_ kind: UInt8) -> Int64? {
         var deadline = deadline
-        let reached = deadline.reached(at: worker.loop.now)
+        let reached = deadline.reached(at: loop.now)
         self.deadline = deadline
         switch reached {
         case .nothing: return nil
