@@ -17,19 +17,29 @@ struct Audience<Value: Sendable>: Sendable {
     }
 
     @usableFromInline
-    enum Seat: Sendable {
-        case waiting(Waiter<Value>)
-        case following
+    struct Seat: Sendable {
+        /// Nil once it was served: it follows.
+        @usableFromInline var waiter: Waiter<Value>?
+        /// How many more share the seat (see `join(behind:)`).
+        @usableFromInline var behind: UInt32 = 0
+
+        @inlinable
+        init(_ waiter: consuming Waiter<Value>?) { self.waiter = waiter }
     }
 
     @usableFromInline var phase = Phase.gathering
     @usableFromInline var isClosed = false
     @usableFromInline var seats = SlotList<Seat>()
+    /// Of all seats together.
+    @usableFromInline var behind = 0
     @usableFromInline var limit = Int.max
     @usableFromInline var lastLeavePolicy = LastLeavePolicy.goOn
 
     @inlinable
     init() {}
+
+    /// Those who wait and those who follow, each of those who share a seat.
+    @inlinable var count: Int { seats.count + behind }
 
     @usableFromInline
     enum Join: Sendable {
@@ -50,15 +60,25 @@ struct Audience<Value: Sendable>: Sendable {
         case .gathering:
             if isClosed, !leads { return .refused(.closed) }
             guard let waiter else { return .joined(.none) }
-            if seats.count >= limit, !leads { return .refused(.full) }
-            return .joined(seats.append(.waiting(waiter)))
+            if count >= limit, !leads { return .refused(.full) }
+            return .joined(seats.append(Seat(waiter)))
         case .delivered(let value):
             if isClosed, !leads { return .refused(.closed) }
             guard let waiter else { return .joined(.none) }
             if !leads, !waiter.takes(value) { return .refused(.notAccepted) }
-            if seats.count >= limit, !leads { return .refused(.full) }
-            return .late(seats.append(.following), value)
+            if count >= limit, !leads { return .refused(.full) }
+            return .late(seats.append(Seat(nil)), value)
         }
+    }
+
+    /// One more shares a seat whose waiter still waits. False when that is over, or when nobody is let in.
+    @inlinable
+    mutating func join(behind token: SlotToken) -> Bool {
+        guard case .gathering = phase, !isClosed, count < limit else { return false }
+        // Who is let in while it gathers has a waiter.
+        let isThere = seats.update(token) { $0?.behind += 1 }
+        if isThere { behind += 1 }
+        return isThere
     }
 
     /// Lets in the only one there will be. Nil when there is a value, or the end.
@@ -67,7 +87,7 @@ struct Audience<Value: Sendable>: Sendable {
         guard case .gathering = phase else { return nil }
         isClosed = true
         guard let waiter else { return SlotToken.none }
-        return seats.append(.waiting(waiter))
+        return seats.append(Seat(waiter))
     }
 
     /// The value is there. Nil when there was one before or it is over.
@@ -87,22 +107,22 @@ struct Audience<Value: Sendable>: Sendable {
     @inlinable
     mutating func serve(_ value: Value) -> Callbacks<Value> {
         var callbacks = Callbacks<Value>()
+        var gone = 0
         seats.update { seat in
-            switch seat.take() {
-            case .waiting(let waiter):
-                let isServed = waiter.takes(value)
-                if isServed { seat = .following }
-                callbacks.append(Callback(waiter, isServed ? .success(value) : .failure(.released)), isReleased: !isServed)
-            case .following:
-                seat = .following
-            case nil:
-                break
+            guard let others = seat?.behind, let waiter = seat?.waiter.take() else { return }
+            let isServed = waiter.takes(value)
+            if !isServed {
+                gone += Int(others)
+                seat = nil
             }
+            callbacks.append(
+                Callback(waiter, isServed ? .success(value) : .failure(.released)), released: isServed ? 0 : 1 + Int(others))
         }
+        behind -= gone
         return callbacks
     }
 
-    /// The seat goes with it, so that nothing a user's closure holds is let go of under the lock.
+    /// The seat goes with it if nobody is left there, so that nothing a user's closure holds is let go of under the lock.
     @usableFromInline
     struct Departure: Sendable {
         @usableFromInline
@@ -114,23 +134,30 @@ struct Audience<Value: Sendable>: Sendable {
             case tellAndCancel
         }
 
-        @usableFromInline let seat: Seat
+        @usableFromInline let seat: Seat?
+        @usableFromInline let wasWaiting: Bool
         @usableFromInline let next: Next
 
         @inlinable
-        init(seat: Seat, next: Next) {
-            self.seat = seat
+        init(seat: consuming Seat, next: Next) {
+            wasWaiting = seat.waiter != nil
+            self.seat = consume seat
             self.next = next
         }
 
-        @inlinable var wasWaiting: Bool {
-            if case .waiting = seat { true } else { false }
+        /// One of several who share a seat.
+        @inlinable
+        init(wasWaiting: Bool) {
+            seat = nil
+            self.wasWaiting = wasWaiting
+            next = .goOn
         }
     }
 
     /// Nil when there is no such stay.
     @inlinable
     mutating func leave(_ token: SlotToken) -> Departure? {
+        if behind > 0, let departure = leaveShared(token) { return departure }
         guard let seat = seats.remove(token) else { return nil }
         guard seats.isEmpty else { return Departure(seat: seat, next: .goOn) }
         switch lastLeavePolicy {
@@ -140,6 +167,19 @@ struct Audience<Value: Sendable>: Sendable {
             finishPhase()
             return Departure(seat: seat, next: .tellAndCancel)
         }
+    }
+
+    /// Nil when nobody shares the seat.
+    @inlinable
+    mutating func leaveShared(_ token: SlotToken) -> Departure? {
+        var departure: Departure?
+        seats.update(token) { seat in
+            guard let others = seat?.behind, others > 0 else { return }
+            seat?.behind = others - 1
+            departure = Departure(wasWaiting: seat?.waiter != nil)
+        }
+        if departure != nil { behind -= 1 }
+        return departure
     }
 
     /// True when nobody is there; from then on nobody gets in.
@@ -164,7 +204,8 @@ struct Audience<Value: Sendable>: Sendable {
             phase = .ended(value)
         case (.gathering, .failure(let error)):
             seats.update { seat in
-                if case .waiting(let waiter) = seat.take() { callbacks.append(Callback(waiter, .failure(error))) }
+                if let waiter = seat?.waiter.take() { callbacks.append(Callback(waiter, .failure(error))) }
+                seat = nil
             }
             phase = .ended(nil)
         case (.delivered(let value), _):
@@ -173,6 +214,7 @@ struct Audience<Value: Sendable>: Sendable {
             break
         }
         seats = SlotList()
+        behind = 0
         return callbacks
     }
 

@@ -87,7 +87,7 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
 
     /// Those who wait and those who follow.
     @inlinable
-    public nonisolated final var waiterCount: Int { audience.withLock { $0.seats.count } }
+    public nonisolated final var waiterCount: Int { audience.withLock { $0.count } }
 
     /// How many may wait and follow at the same time. Joining beyond it is refused with `.full`.
     @inlinable
@@ -124,6 +124,17 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
         case .refused(let refusal):
             return .refused(refusal)
         }
+    }
+
+    /// Lets one more share the seat of a waiter that still waits: for those who live in the same place and take the same, where one
+    /// waiter can stand for all and serve them itself. Each counts as one who waits, then as one who follows; the handler is called once for all
+    /// of them. Each leaves with the same token; the seat is given up when the last one leaves.
+    ///
+    /// - Returns: False when the waiter has its result, or the operation takes no more: nothing has changed then.
+    @inlinable
+    public nonisolated final func join(behind token: WaiterToken) -> Bool {
+        guard token.operation == ObjectIdentifier(self) else { return false }
+        return audience.withLock { $0.join(behind: token.seat) }
     }
 
     /// Ends one stay.

@@ -80,6 +80,16 @@ struct SlotList<Element> {
         return element
     }
 
+    /// Changes what the token names, where it stands. False when it has left before. `body` must not leave nil.
+    @discardableResult
+    @inlinable
+    mutating func update(_ token: Token, _ body: (inout Element?) -> Void) -> Bool {
+        let index = Int(token.index)
+        guard index < slots.count, slots[index].stay == token.stay, slots[index].element != nil else { return false }
+        body(&slots[index].element)
+        return true
+    }
+
     /// Takes the slot out of the list, which holds no element any more.
     @inlinable
     mutating func vacate(_ index: Int) {

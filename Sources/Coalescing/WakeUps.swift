@@ -30,8 +30,8 @@ struct Callbacks<Value: Sendable>: Sendable {
     init() {}
 
     @inlinable
-    mutating func append(_ callback: consuming Callback<Value>, isReleased: Bool = false) {
-        if isReleased { released += 1 }
+    mutating func append(_ callback: consuming Callback<Value>, released: Int = 0) {
+        self.released += released
         if first == nil { first = consume callback } else { others.append(consume callback) }
     }
 }

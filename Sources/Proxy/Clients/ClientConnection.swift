@@ -64,7 +64,7 @@ final class ClientConnection: Socket {
     init(adopting descriptor: consuming Descriptor, peer: SocketAddress, worker: Worker) {
         self.worker = worker
         self.peer = peer
-        peerText = ByteSlice(peer.host)
+        peerText = peer.hostText
         super.init(adopting: descriptor, on: worker.loop)
         due(.request, worker.timeouts.idle)
         startReading()
@@ -129,6 +129,8 @@ final class ClientConnection: Socket {
     private enum Step {
         case incomplete
         case answered(headLength: Int)
+        /// For a transaction, in the words of the one before it.
+        case alike(KeptHead)
         /// For a transaction; with its route, where that is known and the worker has its key.
         case left(RequestHead, HeadBlock, on: Route?)
     }
@@ -158,6 +160,13 @@ final class ClientConnection: Socket {
             case .answered(let length):
                 requests += 1
                 buffer.consume(length)
+            case .alike(let kept):
+                sendHeldHits()
+                guard phase == .reading else { break requests }
+                requests += 1
+                buffer.consume(kept.head.length)
+                beginServing()
+                beginTransaction(ClientRequest(kept, arrived: worker.moment, client: peerText))
             case .left(let head, let fields, let route):
                 sendHeldHits()
                 // Else the head is read again once what goes before it is sent.
@@ -194,7 +203,9 @@ final class ClientConnection: Socket {
             let known: Route?
             switch worker.hitPath.answer(parser.head, parser.view(in: buffer.span), to: self) {
             case .answered: return .answered(headLength: length)
-            case .nothingFresh(let route): known = route
+            case .nothingFresh(let route):
+                known = route
+                if let kept = worker.crowd?.latest, kept.isSame(buffer.span.extracting(0..<length), on: route) { return .alike(kept) }
             case .notPlain: known = nil
             }
             return .left(parser.head, HeadBlock(copying: parser.view(in: buffer.span.extracting(0..<length))), on: known)
@@ -203,10 +214,7 @@ final class ClientConnection: Socket {
 
     /// - Parameter route: `nil` where it is still to be found.
     func beginTransaction(_ head: RequestHead, _ fields: HeadBlock, on route: Route?) {
-        phase = .serving
-        firstByteSent = 0
-        if requestBegan == 0 { requestBegan = loop.now }
-        deadline.clear()
+        beginServing()
         let request: ClientRequest
         do throws(Worker.Refusal) {
             request = try worker.admit(head, fields, on: route, from: peerText)
@@ -216,6 +224,17 @@ final class ClientConnection: Socket {
             return respondWithoutTransaction(error.status, error.explanation, extra: error.extra, head: head, fields: fields)
         }
         if request.hasContent { content = ContentReader(head.framing, limit: worker.settings.clients.maxBodySize) }
+        beginTransaction(request)
+    }
+
+    private func beginServing() {
+        phase = .serving
+        firstByteSent = 0
+        if requestBegan == 0 { requestBegan = loop.now }
+        deadline.clear()
+    }
+
+    private func beginTransaction(_ request: ClientRequest) {
         let transaction = Transaction(request, client: self, worker: worker)
         self.transaction = transaction
         transaction.start()

@@ -64,6 +64,11 @@ final class FetchedResponse: Sendable {
         request === leader ? leaderResponse ?? response : response
     }
 
+    /// Whether it may answer anybody besides the one the fetch was made for.
+    var mayServeOthers: Bool {
+        if case .nobody = sharing { false } else { true }
+    }
+
     /// Whether it may answer `request`, the one the fetch was made for or one that joined.
     ///
     /// RFC 9111 §4: storable, and matching in what `Vary` nominates; fresh for whoever came when the head had arrived.

@@ -7,7 +7,7 @@ struct InterimResponses: ~Copyable, Sendable {
     /// Neither is private, because Swift 6.3.1 breaks in debug builds where `FetchOperation` needs their metadata.
     struct Seat: Sendable {
         /// `nil` while the seat is free.
-        var listener: LoopBound<Transaction>?
+        var listener: LoopBound<FetchWaiter>?
         /// How often it was taken: who left once does not turn out the next.
         var stay: UInt32 = 0
     }
@@ -23,7 +23,7 @@ struct InterimResponses: ~Copyable, Sendable {
 
     /// `listener` is told of each response on its loop, of those already there first.
     /// - Returns: what `leave` takes; 0 when nothing will come.
-    func hear(_ listener: LoopBound<Transaction>) -> UInt64 {
+    func hear(_ listener: LoopBound<FetchWaiter>) -> UInt64 {
         state.withLock { state in
             guard !state.hasEnded else { return 0 }
             // Under the lock, or one that comes now could overtake these; a loop's mailbox calls nobody from inside.
@@ -43,7 +43,7 @@ struct InterimResponses: ~Copyable, Sendable {
     func leave(_ id: UInt64) {
         let (index, stay) = (UInt32(truncatingIfNeeded: id), UInt32(id >> 32))
         // Released outside the lock.
-        _ = state.withLock { state -> LoopBound<Transaction>? in
+        _ = state.withLock { state -> LoopBound<FetchWaiter>? in
             guard index < state.seats.count, state.seats[Int(index)].stay == stay,
                   let listener = state.seats[Int(index)].listener.take() else { return nil }
             state.free.append(index)

@@ -49,8 +49,8 @@ final class Worker {
     private(set) var isDraining = false
     /// How often the settings were changed.
     private var generation = 0
-    /// For as long as an iteration lasts.
-    var latestFetch: LatestFetch?
+    /// The one that was last joined, as long as others may join.
+    var crowd: Crowd?
 
     private let resolver: Resolver
     /// With its origin, so that no other can come to have the same identity.
@@ -133,7 +133,7 @@ final class Worker {
         context = nil
         contexts.removeAll()
         contentContext = nil
-        latestFetch = nil
+        crowd = nil
     }
 
     /// Accepts no more, ends connections after the request they are at, and calls `whenIdle` once none is left.
@@ -244,6 +244,14 @@ final class Worker {
         // Before it has begun there is nothing to finish (`Fetch.begin`).
         operation.lastLeavePolicy = plan.isRefresh ? .goOn : .cancel
         return operation
+    }
+
+    /// From now on `crowd` is joined; until the end of this iteration if nobody does.
+    func gather(_ crowd: Crowd) {
+        self.crowd = crowd
+        loop.afterBatch { [self] in
+            if self.crowd === crowd, !crowd.isGathering { self.crowd = nil }
+        }
     }
 
     // MARK: Telling

@@ -2,54 +2,36 @@ import Bytes
 import HTTPSemantics
 import Storage
 
-/// One request, copied out of its connection's buffer: what anything but the hot path works with. Immutable, free to go to any thread.
+/// One request: what anything but the hot path works with. Immutable, free to go to any thread. Its identity is the client's that asked:
+/// a response may be for this one alone.
 final class ClientRequest: Sendable {
-    let head: RequestHead
-    let fields: HeadBlock
-    let directives: RequestDirectives
-    let route: Route
-    /// By which it is looked up and its fetch is found: that of its URL, or what that is under a variation (No-Vary-Search).
-    let key: CacheKey
-    /// That of its URL as sent.
-    let sentKey: CacheKey
-    /// The variation that was the latest of its path when `key` was chosen.
-    let variation: SearchVariation?
+    let kept: KeptHead
     /// When its head was complete.
     let arrived: Moment
     /// The client's address as text, without the port.
     let client: ByteSlice
 
-    init(
-        head: RequestHead, fields: HeadBlock, route: Route, key: CacheKey, arrived: Moment, client: ByteSlice
-    ) {
-        self.head = head
-        self.fields = fields
-        directives = RequestDirectives(fields.view, ignoring: route.policy.ignoredRequestDirectives)
-        self.route = route
-        self.key = key
-        sentKey = key
-        isUnderVariation = false
-        variation = nil
+    init(_ kept: KeptHead, arrived: Moment, client: ByteSlice) {
+        self.kept = kept
         self.arrived = arrived
         self.client = client
     }
 
     /// The same request under another key.
     init(_ other: ClientRequest, key: CacheKey, variation: SearchVariation?) {
-        head = other.head
-        fields = other.fields
-        directives = other.directives
-        route = other.route
-        self.key = key
-        sentKey = other.sentKey
-        isUnderVariation = key != other.sentKey
-        self.variation = variation
+        kept = KeptHead(other.kept, key: key, variation: variation)
         arrived = other.arrived
         client = other.client
     }
 
-    /// Whether requests for other URLs have the same key.
-    let isUnderVariation: Bool
+    var head: RequestHead { kept.head }
+    var fields: HeadBlock { kept.fields }
+    var directives: RequestDirectives { kept.directives }
+    var route: Route { kept.route }
+    var key: CacheKey { kept.key }
+    var sentKey: CacheKey { kept.sentKey }
+    var variation: SearchVariation? { kept.variation }
+    var isUnderVariation: Bool { kept.isUnderVariation }
 
     var method: Method { head.method }
     var hasContent: Bool {

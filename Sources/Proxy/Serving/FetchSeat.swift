@@ -2,35 +2,40 @@ import Bytes
 import Coalescing
 import Libevent
 
+/// Who waits for a fetch on one loop: a transaction, or a crowd of them. A base class for the same reason as `DeadlineTarget`.
+class FetchWaiter: DeadlineTarget {
+    /// A 1xx, as it goes to the client.
+    func received(interim: ByteSlice) {}
+    /// Once.
+    func received(_ result: Result<FetchedResponse, OperationError>) {}
+}
+
 /// A request's place at a fetch: its waiter, and its ear for interim responses. Both are left together, and leaving twice is no harm.
-struct FetchSeat {
-    let operation: FetchOperation
-    /// `nil` for the client of a fetch that is for it alone: what it waits for the fetch brings by itself.
-    private let token: WaiterToken?
-    /// 0: it hears nothing, or hears it from the fetch that it led.
-    private var listener: UInt64 = 0
+enum FetchSeat {
+    /// Of the client of a fetch that is for it alone: what it waits for the fetch brings by itself.
+    case alone(FetchOperation)
+    /// `listener`: 0 where it hears nothing, or hears it from the fetch that it led.
+    case own(FetchOperation, WaiterToken, listener: UInt64)
+    case among(Crowd, place: Int)
 
-    init(at operation: FetchOperation, _ token: WaiterToken) {
-        self.operation = operation
-        self.token = token
-    }
-
-    /// Of the client that led `operation`, which nobody else waits for.
-    init(alone operation: FetchOperation) {
-        self.operation = operation
-        token = nil
-    }
-
-    /// The interim responses of a fetch that somebody else led, those that were there before as well.
-    mutating func hearInterims(_ transaction: LoopBound<Transaction>) {
-        listener = operation.interims.hear(transaction)
+    var operation: FetchOperation {
+        switch self {
+        case .alone(let operation), .own(let operation, _, _): operation
+        case .among(let crowd, _): crowd.operation
+        }
     }
 
     /// - Returns: false when the result is on its way, or was there.
     @discardableResult
     func leave() -> Bool {
-        guard let token else { return operation.clientLeaves() }
-        if listener != 0 { operation.interims.leave(listener) }
-        return operation.leave(token)
+        switch self {
+        case .alone(let operation):
+            return operation.clientLeaves()
+        case .own(let operation, let token, let listener):
+            if listener != 0 { operation.interims.leave(listener) }
+            return operation.leave(token)
+        case .among(let crowd, let place):
+            return crowd.leave(place)
+        }
     }
 }

@@ -5,13 +5,6 @@ import Libevent
 import Storage
 import Telemetry
 
-/// The fetch that was last joined on a loop by a request that asks for nothing special, of which nothing is known in the store.
-/// Whoever comes next in the same iteration and is like it would find the same.
-struct LatestFetch {
-    let operation: FetchOperation
-    let route: Route
-}
-
 /// Joining a fetch without asking the table for it.
 extension Transaction {
     /// Fields with which a request's plan may differ from another's for the same URL.
@@ -21,21 +14,26 @@ extension Transaction {
     /// operation that takes a waiter is in flight: who stored its response, closed or overtook it has ended or closed it before.
     /// - Returns: false, with nothing done, when the table is to be asked.
     func joinLatest() -> Bool {
-        guard looks == 1, !mustGoAlone, let latest = worker.latestFetch, latest.route === request.route,
-              latest.operation.key.primary == request.key, isOrdinary else { return false }
-        let bound = LoopBound(self, on: worker.loop)
-        guard case .joined(let token, let late) = latest.operation.join(waiter(bound)) else { return false }
+        guard looks == 1, !mustGoAlone, let crowd = worker.crowd, crowd.isFor(request), isOrdinary else { return false }
+        if let seat = crowd.take(self) {
+            provenance.forwarded = .uriMiss
+            joins(late: false)
+            wait(at: seat)
+            for interim in crowd.interims { received(interim: interim) }
+            return true
+        }
+        // It has its response: who comes now is late, each by itself.
+        let bound = LoopBound<FetchWaiter>(self, on: worker.loop)
+        guard case .joined(let token, let late) = crowd.operation.join(waiter(bound)) else { return false }
         provenance.forwarded = .uriMiss
-        joined(latest.operation, token, late: late, bound)
+        joined(crowd.operation, token, late: late, bound)
         return true
     }
 
-    /// Nothing was stored of what `operation` fetches, which was joined: a crowd may be coming. In this iteration of the loop it need not ask
-    /// the table.
+    /// Nothing was stored of what `operation` fetches, which was joined: a crowd may be coming. It need not ask the table.
     func mayJoinAgain(_ operation: FetchOperation) {
-        guard isOrdinary, operation.key.kind == .get, operation.key.variant == nil else { return }
-        if worker.latestFetch == nil { worker.loop.afterBatch { [worker] in worker.latestFetch = nil } }
-        worker.latestFetch = LatestFetch(operation: operation, route: request.route)
+        guard isOrdinary, operation.key.kind == .get, operation.key.variant == nil, worker.crowd?.operation !== operation else { return }
+        worker.gather(Crowd(at: operation, route: request.route, worker: worker))
     }
 
     private var isOrdinary: Bool {
@@ -44,7 +42,7 @@ extension Transaction {
     }
 
     /// Nobody asks for a part of what is just arriving as a whole.
-    func joinWhole(_ plan: FetchPlan, _ waiter: Waiter<FetchedResponse>, _ bound: LoopBound<Transaction>) -> Bool {
+    func joinWhole(_ plan: FetchPlan, _ waiter: Waiter<FetchedResponse>, _ bound: LoopBound<FetchWaiter>) -> Bool {
         let kind: FetchKey.Kind = request.hasAuthorization ? .authorizedGet : .get
         let key = FetchKey(kind: kind, primary: plan.key.primary, variant: plan.key.variant)
         guard plan.isShared, let operation = worker.fetches(of: request).operation(for: key, as: FetchOperation.self),
@@ -53,11 +51,13 @@ extension Transaction {
         return true
     }
 
-    func joined(_ operation: FetchOperation, _ token: WaiterToken, late: Bool, _ bound: LoopBound<Transaction>) {
+    func joined(_ operation: FetchOperation, _ token: WaiterToken, late: Bool, _ bound: LoopBound<FetchWaiter>) {
+        joins(late: late)
+        wait(at: .own(operation, token, listener: operation.interims.hear(bound)))
+    }
+
+    private func joins(late: Bool) {
         provenance.role = late ? .joinedLate : .joined
         worker.metrics.add(.coalescing(late ? .joinedLate : .joined))
-        var seat = FetchSeat(at: operation, token)
-        seat.hearInterims(bound)
-        wait(at: seat)
     }
 }

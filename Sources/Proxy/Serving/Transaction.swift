@@ -21,7 +21,7 @@ import Upstream
 ///   │          └─failure→ responding (502, 503, 504), or new, alone, where errors are not shared
 ///   └─ responding ─sent→ over;  any ─leave→ over
 /// ```
-final class Transaction: DeadlineTarget, TurnTaker {
+final class Transaction: FetchWaiter, TurnTaker {
     enum State {
         case new
         case waiting(FetchSeat)
@@ -116,7 +116,7 @@ final class Transaction: DeadlineTarget, TurnTaker {
             let waiter: Waiter<FetchedResponse>? = nil
             return enqueued(fetches.enqueueAlone(waiter: waiter, make: { worker.makeFetch(request, plan, client: self) }), .alone)
         }
-        let bound = LoopBound(self, on: worker.loop)
+        let bound = LoopBound<FetchWaiter>(self, on: worker.loop)
         let waiter = waiter(bound)
         if plan.asked != nil, joinWhole(plan, waiter, bound) { return }
         let store = worker.shared.store
@@ -140,7 +140,7 @@ final class Transaction: DeadlineTarget, TurnTaker {
             provenance.role = role
             worker.metrics.add(.coalescing(.led))
             ledFetch = operation.work.value
-            wait(at: role == .alone ? FetchSeat(alone: operation) : FetchSeat(at: operation, token))
+            wait(at: role == .alone ? .alone(operation) : .own(operation, token, listener: 0))
         case .joined:
             break
         case .refused(let reason, let operation):
@@ -149,22 +149,19 @@ final class Transaction: DeadlineTarget, TurnTaker {
         }
     }
 
-    func waiter(_ bound: LoopBound<Transaction>) -> Waiter<FetchedResponse> {
-        Waiter(on: worker.loop.handle, accepts: { [request] in $0.mayServe(request) }) { result in
-            let transaction = bound.value
-            let turns = transaction.worker.turns
-            if turns.isMine() { return transaction.received(result) }
-            transaction.result = result
-            turns.put(transaction)
-        }
+    func waiter(_ bound: LoopBound<FetchWaiter>) -> Waiter<FetchedResponse> {
+        Waiter(on: worker.loop.handle, accepts: { [request] in $0.mayServe(request) }) { bound.value.received($0) }
     }
 
     func wait(at seat: FetchSeat) {
         state = .waiting(seat)
-        provenance.operation = seat.operation.number
+        let operation = seat.operation
+        provenance.operation = operation.number
+        // A crowd keeps the time of all its members.
+        if case .among = seat { return }
         // Who leads waits as long as the origin is given, but not for ever for its place.
-        if isLeading, seat.operation.phase == .executing { return }
-        if provenance.role == .alone { seat.operation.tellClientIfCancelled() }
+        if isLeading, operation.phase == .executing { return }
+        if provenance.role == .alone { operation.tellClientIfCancelled() }
         let patience = worker.settings.coalescing.waitTimeout.nanoseconds
         // In a local variable nothing watches its exclusive use at run time.
         var deadline = deadline
@@ -174,21 +171,35 @@ final class Transaction: DeadlineTarget, TurnTaker {
 
     // MARK: Waiting
 
-    func turnCame() {
-        if let result = result.take() { received(result) }
+    override func received(_ result: Result<FetchedResponse, OperationError>) {
+        if worker.turns.isMine() { return take(result) }
+        self.result = result
+        worker.turns.put(self)
     }
 
-    func received(interim: ByteSlice) {
+    func turnCame() {
+        switch state {
+        case .waiting(.among(let crowd, _)): if let result = crowd.result(for: request) { take(result) }
+        case .waiting(.own), .waiting(.alone): if let result = result.take() { take(result) }
+        case .new, .responding, .over: break
+        }
+    }
+
+    override func received(interim: ByteSlice) {
         if case .waiting = state, request.head.version == .http11 { client.send(interim: interim) }
     }
 
-    private func received(_ result: Result<FetchedResponse, OperationError>) {
+    private func take(_ result: Result<FetchedResponse, OperationError>) {
         guard case .waiting(let seat) = state else { return }
         deadline.clear()
-        switch result {
-        case .success(let fetched):
+        if case .success(let fetched) = result {
             state = .responding(seat)
-            respond(fetched)
+            return respond(fetched)
+        }
+        // A seat of its own went with the result; that in a crowd is kept as long as others have theirs.
+        if case .among = seat { seat.leave() }
+        switch result {
+        case .success: break
         case .failure(.released):
             worker.metrics.add(.coalescing(.released))
             lookAgain()
@@ -220,14 +231,19 @@ final class Transaction: DeadlineTarget, TurnTaker {
         case .nothing: return nil
         case .later(let time): return time
         case .due:
-            guard case .waiting(let seat) = state else { return nil }
-            // Its fetch has got its place since.
-            if isLeading, seat.operation.phase == .executing { return nil }
-            if seat.leave() {
-                state = .new
-                boundExceeded("wait-timeout", by: isLeading ? nil : seat.operation)
-            }
+            waitedTooLong()
             return nil
+        }
+    }
+
+    func waitedTooLong() {
+        guard case .waiting(let seat) = state else { return }
+        let operation = seat.operation
+        // Its fetch has got its place since.
+        if isLeading, operation.phase == .executing { return }
+        if seat.leave() {
+            state = .new
+            boundExceeded("wait-timeout", by: isLeading ? nil : operation)
         }
     }
 

@@ -1,0 +1,49 @@
+import Bytes
+import HTTPSemantics
+import Storage
+
+/// The head of a request, copied out of its connection's buffer, and what follows from it alone. Those of a crowd who ask with the same words
+/// share one. Immutable, free to go to any thread.
+final class KeptHead: Sendable {
+    let head: RequestHead
+    let fields: HeadBlock
+    let directives: RequestDirectives
+    let route: Route
+    /// By which it is looked up and its fetch is found: that of its URL, or what that is under a variation (No-Vary-Search).
+    let key: CacheKey
+    /// That of its URL as sent.
+    let sentKey: CacheKey
+    /// The variation that was the latest of its path when `key` was chosen.
+    let variation: SearchVariation?
+    /// Whether requests for other URLs have the same key.
+    let isUnderVariation: Bool
+
+    init(_ head: RequestHead, _ fields: HeadBlock, route: Route, key: CacheKey) {
+        self.head = head
+        self.fields = fields
+        directives = RequestDirectives(fields.view, ignoring: route.policy.ignoredRequestDirectives)
+        self.route = route
+        self.key = key
+        sentKey = key
+        isUnderVariation = false
+        variation = nil
+    }
+
+    /// The same under another key.
+    init(_ other: KeptHead, key: CacheKey, variation: SearchVariation?) {
+        head = other.head
+        fields = other.fields
+        directives = other.directives
+        route = other.route
+        self.key = key
+        sentKey = other.sentKey
+        isUnderVariation = key != other.sentKey
+        self.variation = variation
+    }
+
+    /// Whether a head is this one, byte by byte, and goes the same way.
+    func isSame(_ bytes: Span<UInt8>, on route: Route) -> Bool {
+        let own = fields.bytes
+        return route === self.route && own.span.isEqual(to: bytes)
+    }
+}
