@@ -30,15 +30,20 @@ extension GrowingBody {
     public func read(
         at cursor: Cursor, into slices: inout [ByteSlice], limit: Int
     ) -> (phase: Phase, reachesEnd: Bool) {
+        read(at: cursor, limit: limit) { slices.append($0) }
+    }
+
+    /// The same, slice by slice. `take` may be called under the lock: it must be quick and call nothing of the body.
+    public func read(at cursor: Cursor, limit: Int, _ take: (ByteSlice) -> Void) -> (phase: Phase, reachesEnd: Bool) {
         if sealed.load(ordering: .acquiring) {
             // Complete and immutable: no lock.
-            let reached = unsafe Self.read(sealedPieces, cursor, into: &slices, limit: limit)
+            let reached = unsafe Self.read(sealedPieces, cursor, limit: limit, take)
             return (.complete, reached)
         }
         return state.withLock { state in
             // Sealed while this waited for the lock: the pieces are not in `state` any more.
             if sealed.load(ordering: .relaxed) {
-                let reached = unsafe Self.read(sealedPieces, cursor, into: &slices, limit: limit)
+                let reached = unsafe Self.read(sealedPieces, cursor, limit: limit, take)
                 return (.complete, reached)
             }
             var index = cursor.piece - state.firstPiece
@@ -47,7 +52,7 @@ extension GrowingBody {
                 let piece = state.pieces[index]
                 let from = max(0, cursor.offset - piece.start)
                 if from < piece.filled {
-                    slices.append(ByteSlice(piece.chunk, from..<piece.filled))
+                    take(ByteSlice(piece.chunk, from..<piece.filled))
                     taken += 1
                 }
                 index += 1
@@ -56,20 +61,17 @@ extension GrowingBody {
         }
     }
 
-    static func read(
-        _ pieces: [ByteSlice], _ cursor: Cursor, into slices: inout [ByteSlice], limit: Int
-    ) -> Bool {
+    private static func read(_ pieces: [ByteSlice], _ cursor: Cursor, limit: Int, _ take: (ByteSlice) -> Void) -> Bool {
         var start = 0
         var taken = 0
-        for (index, piece) in pieces.enumerated() {
+        for piece in pieces {
             let end = start + piece.count
             if end > cursor.offset {
                 guard taken < limit else { return false }
-                slices.append(piece[max(0, cursor.offset - start)..<piece.count])
+                take(piece[max(0, cursor.offset - start)..<piece.count])
                 taken += 1
             }
             start = end
-            if index == pieces.count - 1 { return true }
         }
         return true
     }

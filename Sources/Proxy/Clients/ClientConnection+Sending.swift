@@ -70,10 +70,10 @@ extension ClientConnection: TransactionClient {
     func pump() {
         guard let delivery else { return }
         if delivery.isLarge { boundSendQueue() }
-        var isMoving = false
-        let outcome = delivery.pump(on: self, worker.gather) { count in
-            isMoving = true
-            worker.metrics.add(.clientBytesOut, UInt64(count))
+        var sent = 0
+        let outcome = delivery.pump(on: self, worker.gather, sent: &sent)
+        if sent > 0 {
+            worker.metrics.add(.clientBytesOut, UInt64(sent))
             if firstByteSent == 0 { firstByteSent = loop.now }
         }
         switch outcome {
@@ -82,7 +82,7 @@ extension ClientConnection: TransactionClient {
         case .blocked:
             armWrite()
             // Pumped because the body grew, a client that takes nothing has not moved.
-            if isMoving || deadline.waitsFor != .send { due(.send, worker.timeouts.send) }
+            if sent > 0 || deadline.waitsFor != .send { due(.send, worker.timeouts.send) }
         case .starved:
             disarmWrite()
             if deadline.waitsFor == .send { awaitContent() }

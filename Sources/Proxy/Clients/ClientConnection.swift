@@ -1,6 +1,7 @@
 import Bytes
 import HTTPSemantics
 import Libevent
+import Storage
 import Telemetry
 import Upstream
 
@@ -129,7 +130,7 @@ final class ClientConnection: Socket {
     private enum Step {
         case incomplete
         case answered(headLength: Int)
-        /// For a transaction, in the words of the one before it.
+        /// For a transaction, in the words of the one before it, which was no hit: nothing is read or found out anew.
         case alike(KeptHead)
         /// For a transaction; with its route, where that is known and the worker has its key.
         case left(RequestHead, HeadBlock, on: Route?)
@@ -188,6 +189,12 @@ final class ClientConnection: Socket {
     @inline(__always)
     private func takeStep(_ context: ReadContext) throws(MessageSyntaxError) -> Step {
         let buffer = context.buffer
+        // Not where something learnt about queries since could give the same words another key.
+        if let crowd = worker.crowd, let kept = crowd.latest, kept.isBeginning(of: buffer.span), worker.shared.variations.isEmpty {
+            context.parser.use { $0.reset() }
+            keepsAlive = kept.head.keepsAlive && !worker.isDraining && requests + 1 < worker.mostRequests
+            return .alike(kept)
+        }
         return try context.parser.use { parser throws(MessageSyntaxError) in
             let progress: HeadProgress
             do throws(MessageSyntaxError) {
@@ -203,9 +210,7 @@ final class ClientConnection: Socket {
             let known: Route?
             switch worker.hitPath.answer(parser.head, parser.view(in: buffer.span), to: self) {
             case .answered: return .answered(headLength: length)
-            case .nothingFresh(let route):
-                known = route
-                if let kept = worker.crowd?.latest, kept.isSame(buffer.span.extracting(0..<length), on: route) { return .alike(kept) }
+            case .nothingFresh(let route): known = route
             case .notPlain: known = nil
             }
             return .left(parser.head, HeadBlock(copying: parser.view(in: buffer.span.extracting(0..<length))), on: known)

@@ -7,11 +7,11 @@ import Libevent
 final class BodyFollowers {
     private final class Group {
         let body: GrowingBody
-        var waiting: [any TurnTaker]
+        let waiting: Exclusive<[any TurnTaker]>
 
         init(body: GrowingBody, first: any TurnTaker) {
             self.body = body
-            waiting = [first]
+            waiting = Exclusive([first])
         }
     }
 
@@ -31,10 +31,10 @@ final class BodyFollowers {
 
     /// `follower` has read all there is: its turn comes once when there is more, or the end.
     func wait(_ follower: any TurnTaker, for body: GrowingBody) {
-        if let latest, latest.body === body { return latest.waiting.append(follower) }
+        if let latest, latest.body === body { return latest.waiting.use { $0.append(follower) } }
         let id = ObjectIdentifier(body)
         if let group = groups[id] {
-            group.waiting.append(follower)
+            group.waiting.use { $0.append(follower) }
             latest = group
             return
         }
@@ -57,7 +57,7 @@ final class BodyFollowers {
             if latest === group { latest = nil }
         }
         var due: [any TurnTaker] = []
-        swap(&due, &group.waiting)
+        group.waiting.use { swap(&due, &$0) }
         for follower in due { if turns.isMine() { follower.turnCame() } else { turns.put(follower) } }
     }
 }

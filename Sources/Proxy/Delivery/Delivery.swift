@@ -45,6 +45,7 @@ final class Delivery {
     /// Whether trailers are passed on: the client said `TE: trailers` (RFC 9110 §6.5.1).
     let passesTrailers: Bool
     private(set) var bodyBytesSent: UInt64 = 0
+    private let beganLarge: Bool
     private var source: Source
     /// What comes when `source` is all sent, the next one last.
     private var later: [Source] = []
@@ -63,6 +64,7 @@ final class Delivery {
             self.source = row.first ?? .none
             later = row.dropFirst().reversed()
         }
+        beganLarge = if case .complete(let reader) = source { reader.remaining >= Self.largeBody } else { false }
         self.framing = framing
         self.passesTrailers = passesTrailers
     }
@@ -86,11 +88,8 @@ final class Delivery {
         return nil
     }
 
-    /// Whether much of it is known to go out: it is all there, or so much went already.
-    var isLarge: Bool {
-        if case .complete(let reader) = source { return reader.remaining >= Self.largeBody }
-        return bodyBytesSent >= Self.largeBody
-    }
+    /// Whether much of it is known to go out: it was all there, or so much went already.
+    var isLarge: Bool { beganLarge || bodyBytesSent >= Self.largeBody }
 
     /// Leaves the body: what only this client still needed is freed.
     func detach() {
@@ -102,7 +101,8 @@ final class Delivery {
     }
 
     /// Writes as much as goes now.
-    func pump(on socket: Socket, _ list: GatherList, sent: (Int) -> Void) -> Outcome {
+    /// - Parameter sent: grows by the bytes that went.
+    func pump(on socket: Socket, _ list: GatherList, sent: inout Int) -> Outcome {
         while true {
             list.removeAll()
             let end = prepare(list)
@@ -123,7 +123,7 @@ final class Delivery {
             let result = if ofControl > 0, let control { write(control, ofControl, list, to: socket) } else { socket.write(list) }
             switch result {
             case .wrote(let count):
-                sent(count)
+                sent += count
                 account(count)
                 if count < offered { list.removeAll(); return .blocked }
                 // Where it is certain how it stands, without looking again. What comes meanwhile is noticed by who follows the body.
@@ -184,13 +184,13 @@ final class Delivery {
         case .arriving(let body, var cursor, let part?):
             return list.withSlices { preparePart(part, of: body, &cursor, &$0, list) }
         case .arriving(let body, let cursor, nil):
+            guard framing == .chunked else {
+                let (phase, reachesEnd) = body.read(at: cursor, limit: GatherList.capacity / 2) { list.append($0) }
+                return Self.end(phase, reachesEnd)
+            }
             return list.withSlices { slices in
                 let (phase, reachesEnd) = body.read(at: cursor, into: &slices, limit: GatherList.capacity / 2)
-                if framing == .chunked {
-                    return prepareChunk(slices, list, phase, reachesEnd, body)
-                }
-                for slice in slices { list.append(slice) }
-                return Self.end(phase, reachesEnd)
+                return prepareChunk(slices, list, phase, reachesEnd, body)
             }
         }
     }

@@ -18,7 +18,7 @@ final class Turns {
     private let loop: EventLoop
     /// Full turns, then one that fills.
     private var full: [[any TurnTaker]] = []
-    private var filling: [any TurnTaker] = []
+    private let filling = Exclusive<[any TurnTaker]>([])
     private var isWaiting = false
     private var served = 0
     /// Those of this iteration that wait for its end.
@@ -66,10 +66,15 @@ final class Turns {
     /// Serves it in a later turn.
     func put(_ taker: any TurnTaker) {
         if !isWaiting { goOnLater() }
-        filling.append(taker)
-        guard filling.count == Self.turn else { return }
-        full.append(filling)
-        filling = []
+        let turn = filling.use { filling -> [any TurnTaker]? in
+            filling.append(taker)
+            guard filling.count == Self.turn else { return nil }
+            var turn: [any TurnTaker] = []
+            swap(&turn, &filling)
+            filling.reserveCapacity(Self.turn)
+            return turn
+        }
+        if let turn { full.append(turn) }
     }
 
     /// Runs `job` in a later turn, behind those who wait now.
@@ -91,9 +96,9 @@ final class Turns {
 
     private func goOn() {
         var due: [any TurnTaker] = []
-        if full.isEmpty { swap(&due, &filling) } else { due = full.removeFirst() }
+        if full.isEmpty { filling.use { swap(&due, &$0) } } else { due = full.removeFirst() }
         isWaiting = false
-        if !full.isEmpty || !filling.isEmpty { goOnLater() }
+        if !full.isEmpty || filling.use({ !$0.isEmpty }) { goOnLater() }
         for taker in due { taker.turnCame() }
     }
 }

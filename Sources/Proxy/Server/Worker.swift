@@ -180,7 +180,8 @@ final class Worker {
         let content = errors.write(
             .serviceUnavailable, "There are too many connections.", provenance: nil, persists: false,
             date: loop.wallClockSeconds, to: buffer)
-        _ = Delivery(head: buffer, source: content, framing: .sized).pump(on: socket, gather) { _ in }
+        var sent = 0
+        _ = Delivery(head: buffer, source: content, framing: .sized).pump(on: socket, gather, sent: &sent)
         socket.close()
     }
 

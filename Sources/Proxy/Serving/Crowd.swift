@@ -23,16 +23,19 @@ final class Crowd: FetchWaiter {
     let operation: FetchOperation
     let worker: Worker
     private let route: Route
-    /// What the last one asked for: the next one mostly asks for the same with the same words, and need not copy them.
+    /// What the last one asked for: the next one mostly asks for the same with the same words, which need not be read and copied again.
     private(set) var latest: KeptHead?
-    private var members: [Member] = []
-    /// Of those who are in `members`.
+    /// In the order in which they came.
+    private let members = Exclusive<[Member]>([])
+    /// How many of `members` have not left.
     private var present = 0
     private var token = WaiterToken.none
     private var listener: UInt64 = 0
     /// Those that came, for who joins later.
     private(set) var interims: [ByteSlice] = []
     private var result: Result<FetchedResponse, OperationError>?
+    /// The last one whom the result serves: it serves everybody else with the same head who came no later.
+    private var lastServed: ClientRequest?
     /// Members before this one have left or are not waited for any more.
     private var firstWaiting = 0
     private var deadline = Deadline.none
@@ -53,13 +56,17 @@ final class Crowd: FetchWaiter {
 
     /// - Returns: its place; `nil` when nobody gets in any more.
     func take(_ transaction: Transaction) -> FetchSeat? {
-        guard members.isEmpty ? begin() : isGathering && operation.join(behind: token) else { return nil }
+        let isFirst = token == .none
+        guard isFirst ? begin() : isGathering && operation.join(behind: token) else { return nil }
         let due = worker.loop.now + worker.settings.coalescing.waitTimeout.nanoseconds
-        if members.isEmpty { deadline = worker.deadlines.arm(self, at: due) }
-        members.append(Member(transaction: transaction, due: due))
+        if isFirst { deadline = worker.deadlines.arm(self, at: due) }
+        let place = members.use { members in
+            members.append(Member(transaction: transaction, due: due))
+            return members.count - 1
+        }
         present += 1
-        latest = transaction.request.kept
-        return .among(self, place: members.count - 1)
+        if latest !== transaction.request.kept { latest = transaction.request.kept }
+        return .among(self, place: place)
     }
 
     /// Takes the seat. Not where the response is there already: that would be late for the first one and over for the others.
@@ -75,7 +82,8 @@ final class Crowd: FetchWaiter {
 
     /// - Returns: false when the result is there, or it had left before.
     func leave(_ place: Int) -> Bool {
-        guard place < members.count, members[place].transaction.take() != nil else { return false }
+        let leaver = members.use { place < $0.count ? $0[place].transaction.take() : nil }
+        guard leaver != nil else { return false }
         present -= 1
         if present == 0 { end() }
         operation.leave(token)
@@ -83,7 +91,8 @@ final class Crowd: FetchWaiter {
     }
 
     private func end() {
-        members = []
+        // Nobody is in there any more.
+        members.use { $0 = [] }
         stopWaiting()
         operation.interims.leave(listener)
         if worker.crowd === self { worker.crowd = nil }
@@ -98,8 +107,12 @@ final class Crowd: FetchWaiter {
     // MARK: What comes
 
     override func received(interim: ByteSlice) {
-        interims.append(interim)
-        for member in members { member.transaction?.received(interim: interim) }
+        interims = interims + [interim]
+        var place = 0
+        while let member = member(at: place) {
+            member.transaction?.received(interim: interim)
+            place += 1
+        }
     }
 
     override func received(_ result: Result<FetchedResponse, OperationError>) {
@@ -110,25 +123,29 @@ final class Crowd: FetchWaiter {
         if worker.crowd === self { worker.crowd = nil }
         let turns = worker.turns
         var place = 0
-        // It shrinks to nothing if the last one leaves meanwhile.
-        while place < members.count {
-            if let transaction = members[place].transaction {
+        while let member = member(at: place) {
+            if let transaction = member.transaction {
                 if turns.isMine() { transaction.turnCame() } else { turns.put(transaction) }
             }
             place += 1
         }
     }
 
+    /// `nil` behind the last one. Members may leave while others are called, the last one too.
+    private func member(at place: Int) -> Member? { members.use { place < $0.count ? $0[place] : nil } }
+
     /// What the fetch has for a member, once it is there.
     func result(for request: ClientRequest) -> Result<FetchedResponse, OperationError>? {
-        if case .success(let fetched) = result, !fetched.mayServe(request) { return .failure(.released) }
-        return result
+        guard case .success(let fetched) = result else { return result }
+        if let lastServed, request.kept === lastServed.kept, request.arrived.monotonic <= lastServed.arrived.monotonic { return .success(fetched) }
+        guard fetched.mayServe(request) else { return .failure(.released) }
+        lastServed = request
+        return .success(fetched)
     }
 
     override func deadlineReached(_ kind: UInt8) -> Int64? {
         let now = worker.loop.now
-        while firstWaiting < members.count {
-            let member = members[firstWaiting]
+        while let member = member(at: firstWaiting) {
             if let transaction = member.transaction {
                 guard member.due <= now else { return member.due }
                 firstWaiting += 1

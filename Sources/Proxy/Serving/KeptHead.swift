@@ -41,9 +41,9 @@ final class KeptHead: Sendable {
         self.variation = variation
     }
 
-    /// Whether a head is this one, byte by byte, and goes the same way.
-    func isSame(_ bytes: Span<UInt8>, on route: Route) -> Bool {
+    /// Whether `bytes` begin with this head. Then it is what they would be read as: a head says itself where it ends.
+    func isBeginning(of bytes: Span<UInt8>) -> Bool {
         let own = fields.bytes
-        return route === self.route && own.span.isEqual(to: bytes)
+        return bytes.count >= own.count && own.span.isEqual(to: bytes.extracting(0..<own.count))
     }
 }

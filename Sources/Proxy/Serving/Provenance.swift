@@ -7,23 +7,23 @@ import Upstream
 /// Where a response came from and by which part of the request in a shared fetch: what `Cache-Status`, the metrics and the access log
 /// tell of it.
 struct Provenance: Sendable {
-    var verdict: Verdict
-    var role = Role.none
-    /// The fetch's number; 0: none.
-    var operation: UInt64 = 0
-    /// Why the origin was asked; `nil` for what was answered from the store.
-    var forwarded: ForwardReason?
-    /// The origin's status, when that differs from what is sent; 0: none.
-    var originStatus: UInt16 = 0
-    var isStored = false
-    /// Seconds the response stays fresh, negative when it is stale; `nil` when it cannot be reused.
-    var timeToLive: Int64?
-    /// Why it was not shared or stored, or what else was special (RFC 9211 §2.8).
-    var detail: StaticString?
-    /// Whether the response was not made for this request, so that its age is told (RFC 9111 §5.1).
-    var tellsAge = false
     /// The address of the server that answered, as text.
     var server = ByteSlice.empty
+    /// The fetch's number; 0: none.
+    var operation: UInt64 = 0
+    /// Why it was not shared or stored, or what else was special (RFC 9211 §2.8).
+    var detail: StaticString?
+    /// Seconds the response stays fresh, negative when it is stale; `nil` when it cannot be reused.
+    var timeToLive: Int64?
+    var verdict: Verdict
+    var role = Role.none
+    /// Why the origin was asked; `nil` for what was answered from the store.
+    var forwarded: ForwardReason?
+    var isStored = false
+    /// Whether the response was not made for this request, so that its age is told (RFC 9111 §5.1).
+    var tellsAge = false
+    /// The origin's status, when that differs from what is sent; 0: none.
+    var originStatus: UInt16 = 0
 
     init(_ verdict: Verdict) { self.verdict = verdict }
 

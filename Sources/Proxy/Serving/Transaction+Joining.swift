@@ -14,7 +14,8 @@ extension Transaction {
     /// operation that takes a waiter is in flight: who stored its response, closed or overtook it has ended or closed it before.
     /// - Returns: false, with nothing done, when the table is to be asked.
     func joinLatest() -> Bool {
-        guard looks == 1, !mustGoAlone, let crowd = worker.crowd, crowd.isFor(request), isOrdinary else { return false }
+        guard looks == 1, !mustGoAlone, let crowd = worker.crowd, crowd.latest === request.kept || (crowd.isFor(request) && isOrdinary)
+        else { return false }
         if let seat = crowd.take(self) {
             provenance.forwarded = .uriMiss
             joins(late: false)

@@ -8,7 +8,7 @@ import Upstream
 /// From a response, stored or fetched or our own, to the head that the client gets.
 extension Transaction {
     func serve(_ stored: StoredResponse, _ reuse: Reuse, detail: StaticString? = nil) {
-        // In a local variable nothing watches its exclusive use at run time.
+        // In a local variable nothing watches its exclusive use at run time; the same in `respond`.
         var provenance = provenance
         provenance.note(stored, reuse, detail: detail, at: worker.moment)
         self.provenance = provenance

@@ -31,24 +31,25 @@ final class Transaction: FetchWaiter, TurnTaker {
     }
 
     /// Released twice, a request goes alone: the third fetch of a key that nobody may share would teach nothing.
-    static let maxLooks = 2
+    static let maxLooks: UInt8 = 2
 
     /// Under another key from look to look, when more is known about its path's queries.
     private(set) var request: ClientRequest
     var provenance = Provenance(.synthetic)
-    var status: UInt16 = 0
     unowned let client: any TransactionClient
     let worker: Worker
     var state = State.new
-    private(set) var looks = 0
+    // The small ones stand together: of those who wait by the thousand, each byte is in no cache.
+    var status: UInt16 = 0
+    private(set) var looks: UInt8 = 0
     private(set) var mustGoAlone = false
+    var contentIsHeldBack = false
     /// What was stored, fresh or not, when the origin was asked: it may stand in at a bound.
     private var fallback: StoredResponse?
     /// The fetch that this request led.
     private var ledFetch: Fetch?
     /// The result of what it waits for, until its turn comes.
     var result: Result<FetchedResponse, OperationError>?
-    var contentIsHeldBack = false
     var deadline = LazyDeadline<Void>()
 
     init(_ request: ClientRequest, client: any TransactionClient, worker: Worker) {
