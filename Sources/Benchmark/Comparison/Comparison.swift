@@ -9,14 +9,13 @@ struct Comparison {
     private(set) var programs: [Kind: Program] = [:]
     let missing: [Kind]
 
-    /// What the kernel needs at most for logs, connections and the programs' memory, of a row.
-    private static let memoryAtHand = 4 << 30
+    /// What the kernel needs of it at most, for a log, connections and what is stored, in one run.
+    private let spareMemory = System.SpareMemory(256 << 20)
 
     init(_ plan: Plan) throws {
         self.plan = plan
         System.raiseDescriptorLimit()
         System.pin(toCore: 1)
-        System.touchMemory(Self.memoryAtHand)
         origin = try Origin(port: 19_000 + Int(getpid()) % 1000)
         missing = Kind.peers.filter { !Shell.has($0 == .varnish ? "varnishd" : $0.rawValue) }
         for kind in Kind.allCases where kind != .bare && !missing.contains(kind) {
@@ -31,6 +30,20 @@ struct Comparison {
         try Program(kind, options, plan: plan, origin: origin.port)
     }
 
+    /// Measures something of `program` while the kernel has memory at hand.
+    func measured<Outcome>(_ program: Program, _ body: () -> Outcome) -> Outcome {
+        spareMemory.lend()
+        defer {
+            program.emptyLog()
+            spareMemory.takeBack()
+        }
+        return body()
+    }
+
+    func run(_ load: Load, against program: Program, seconds: Double, during: (Int64) -> Void = { _ in }) -> Load.Result? {
+        measured(program) { load.run(against: program, origin, seconds: seconds, during: during) }
+    }
+
     /// Runs `load` against `contenders`, in an order that turns around with every repeat, and adds the usual lines.
     func measure(_ row: String, _ load: Load, _ contenders: [Kind: Program], unable: [Kind: String] = [:], latencies: Bool = true) {
         var results: [Kind: [Load.Result]] = [:]
@@ -38,7 +51,7 @@ struct Comparison {
             let order = Kind.allCases.filter { contenders[$0] != nil && unable[$0] == nil }
             for kind in turn % 2 == 0 ? order : order.reversed() {
                 guard let program = contenders[kind] else { continue }
-                if let result = load.run(against: program, origin, seconds: plan.seconds) {
+                if let result = run(load, against: program, seconds: plan.seconds) {
                     results[kind, default: []].append(result)
                 }
             }

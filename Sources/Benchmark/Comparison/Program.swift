@@ -23,6 +23,7 @@ final class Program {
     /// From the start to the first answer; seconds.
     let startTime: Double
     private let child: Child
+    private let folder: String
 
     private static let started = Atomic<Int>(0)
 
@@ -31,7 +32,7 @@ final class Program {
         let number = Self.started.add(1, ordering: .relaxed).newValue
         self.kind = kind
         port = 20_000 + (Int(getpid()) * 37 + number) % 10_000
-        let folder = "\(plan.folder)/\(number)"
+        folder = "\(plan.folder)/\(number)"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         let words = try Peer.command(kind, options, port: port, origin: origin, folder: folder, plan: plan)
         let began = System.now
@@ -57,4 +58,6 @@ final class Program {
 
     func signal(_ number: Int32) { child.signal(number) }
     func stop() { child.stop() }
+    /// The access log's; what it took of memory is free then.
+    func emptyLog() { System.empty("\(folder)/access.log") }
 }

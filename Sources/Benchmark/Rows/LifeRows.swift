@@ -29,7 +29,7 @@ extension Comparison {
             let program = try start(kind)
             Caller.fetch(["/c/1024/hit"], size: 1024, port: program.port)
             var reloads: Int64 = 0
-            let result = Load(path: "/c/1024/hit", length: 1024).run(against: program, origin, seconds: 2) { milliseconds in
+            let result = run(Load(path: "/c/1024/hit", length: 1024), against: program, seconds: 2) { milliseconds in
                 guard reloads < 3, milliseconds >= (reloads + 1) * 450 else { return }
                 reloads += 1
                 program.signal(SIGHUP)
@@ -64,7 +64,7 @@ extension Comparison {
         var costs = programs.map { _ in [Double]() }
         for _ in 0..<plan.repeats {
             for (place, program) in programs.enumerated() {
-                if let result = load.run(against: program, origin, seconds: plan.seconds) { costs[place].append(result.cpu.total) }
+                if let result = run(load, against: program, seconds: plan.seconds) { costs[place].append(result.cpu.total) }
             }
         }
         for program in programs { program.stop() }

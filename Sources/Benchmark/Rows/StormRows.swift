@@ -13,12 +13,13 @@ extension Comparison {
         origin.expectStorm()
         program.tree.forgetPeak()
         let resident = program.tree.resident
-        let before = program.tree.cpu
-        crowd.ask("/s/2048/\(name)")
-        System.nap(milliseconds: 300)
-        origin.release()
-        let times = crowd.answers(within: 20)
-        let spent = program.tree.cpu - before
+        let (times, spent) = measured(program) {
+            let before = program.tree.cpu
+            crowd.ask("/s/2048/\(name)")
+            System.nap(milliseconds: 300)
+            origin.release()
+            return (crowd.answers(within: 20), program.tree.cpu - before)
+        }
         let seen = origin.stormSeen
         let answered = times.filter { $0.last > 0 }
         return Outcome(

@@ -23,6 +23,9 @@ final class Crowd {
     private var buffer = [UInt8](repeating: 0, count: 1 << 16)
     private let port: Int
 
+    /// Microseconds between two turns: see `LoadLoop`.
+    private static let turn = 100
+
     /// As many connections as the program takes of `count`.
     init(port: Int, count: Int) {
         self.port = port
@@ -58,7 +61,7 @@ final class Crowd {
         var pending = members.count
         while pending > 0, System.now < deadline {
             let ready = polled.wait(milliseconds: 0)
-            if ready.isEmpty { System.yield() }
+            System.nap(microseconds: Self.turn)
             for tag in ready where members[Int(tag)].times.last == 0 {
                 if read(Int(tag)) { pending -= 1 }
             }
