@@ -32,6 +32,14 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
 
     public var description: String { "\(call.rawValue): \(message)" }
 
+    /// This machine has run out of descriptors, ports or memory: nothing that the other end did.
+    public var isShortageHere: Bool {
+        switch code {
+        case EMFILE, ENFILE, ENOBUFS, ENOMEM, EADDRNOTAVAIL: true
+        default: false
+        }
+    }
+
     /// Nobody listens there.
     public var isRefused: Bool { code == ECONNREFUSED }
 }

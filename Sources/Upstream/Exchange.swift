@@ -132,6 +132,8 @@ public final class Exchange {
             lastAddress = connection.addressText
         } catch {
             lastAddress = ByteSlice(next.description)
+            // That is not the server's fault, nor would another one fare better.
+            if error.isShortageHere { return cannotConnect(UpstreamError(.unavailable, detail: "\(next): \(error)")) }
             connectToNext(after: UpstreamError(.connect, detail: "\(next): \(error)"))
         }
     }
@@ -165,6 +167,11 @@ public final class Exchange {
         } else {
             end(with: error)
         }
+    }
+
+    private func cannotConnect(_ error: UpstreamError) {
+        pool.metrics.add(.upstreamFailures(error.failure))
+        end(with: error)
     }
 
     // MARK: From the connection

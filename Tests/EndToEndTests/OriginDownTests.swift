@@ -33,4 +33,19 @@ import Testing
             try eventually("it is asked again", within: .seconds(20)) { try proxy.get("/x").text == "back" }
         }
     }
+
+    @Test func `a proxy without descriptors says so, and does not take it for the origin's fault`() throws {
+        try scenario(.workers(1), .other(section: "upstream", key: "max-failures", value: "1")) { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: no-store", body: "here")] }
+            let client = try Conversation(with: proxy.endpoint)
+            let refused = try proxy.withoutDescriptors {
+                try client.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n")
+                return try client.answer()
+            }
+            #expect(refused.status == 503)
+            #expect(refused["proxy-status"]?.contains("error=connection_limit_reached") ?? false)
+            #expect(origin.count("/x") == 0)
+            #expect(try proxy.get("/x").text == "here")
+        }
+    }
 }

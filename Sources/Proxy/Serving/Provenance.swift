@@ -100,7 +100,7 @@ extension UpstreamError {
     /// What a client is told.
     var explanation: StaticString {
         switch failure {
-        case .unavailable: "No server of the origin can be asked at the moment."
+        case .unavailable: "The proxy has run out of what a connection to the origin takes; try again in a moment."
         case .resolve: "The origin's name could not be resolved."
         case .connect: "The origin refused the connection or could not be reached."
         case .connectTimeout: "The origin did not accept a connection in time."

@@ -139,6 +139,14 @@ final class Program: Peer, Sendable {
     /// The variables it was loaded with.
     var environment: [String] { System.contents(of: "/proc/\(child)/environ").split(separator: "\0").map(String.init) }
 
+    /// While `body` runs it gets no new descriptor.
+    func withoutDescriptors<Result>(_ body: () throws -> Result) throws -> Result {
+        try Spawn.limitDescriptors(of: child, to: 0)
+        let result = try body()
+        try Spawn.limitDescriptors(of: child, to: System.descriptorLimit)
+        return result
+    }
+
     var openDescriptors: Int { System.list("/proc/\(child)/fd").count }
 
     // MARK: - Once and done

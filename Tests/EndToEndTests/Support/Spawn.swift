@@ -49,4 +49,16 @@ enum Spawn {
     }
 
     static func signal(_ child: pid_t, _ number: Int32) { _ = kill(child, number) }
+
+    /// Changes how many descriptors the child may have; those it has stay open. By util-linux's program, since the call is not to be had in Swift.
+    static func limitDescriptors(of child: pid_t, to count: Int) throws {
+        let helper = try start(
+            "/usr/bin/prlimit", ["--pid", "\(child)", "--nofile=\(count):"], output: "/dev/null", errors: "/dev/null")
+        var exit: Exit?
+        try eventually("prlimit ends") {
+            exit = poll(helper)
+            return exit != nil
+        }
+        guard exit == .code(0) else { throw System.Failure(call: "prlimit", code: EINVAL) }
+    }
 }
