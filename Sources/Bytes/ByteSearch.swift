@@ -75,8 +75,11 @@ extension Span where Element == UInt8 {
         let total = count
         guard total == lowercase.utf8CodeUnitCount else { return false }
         // A static string's bytes live as long as the program.
-        let other = unsafe Span(_unsafeStart: lowercase.utf8Start, count: total)
-        return isEqualIgnoringCase(to: other)
+        let other = unsafe UnsafeRawPointer(lowercase.utf8Start)
+        return unsafe withUnsafeBufferPointer { own in
+            guard let base = unsafe UnsafeRawPointer(own.baseAddress) else { return true }
+            return unsafe base.isEqualIgnoringCase(to: other, count: total)
+        }
     }
 
     /// Whether both hold the same bytes, ASCII letters of either case being the same.
@@ -88,27 +91,7 @@ extension Span where Element == UInt8 {
             unsafe other.withUnsafeBufferPointer { right in
                 guard let a = unsafe UnsafeRawPointer(left.baseAddress),
                       let b = unsafe UnsafeRawPointer(right.baseAddress) else { return true }
-                guard total >= 8 else {
-                    guard total >= 4 else {
-                        for index in 0..<total {
-                            // In bounds by the loop's range.
-                            let (one, two) = unsafe (a.load(fromByteOffset: index, as: UInt8.self), b.load(fromByteOffset: index, as: UInt8.self))
-                            if one.lowercasedASCII != two.lowercasedASCII { return false }
-                        }
-                        return true
-                    }
-                    return unsafe a.ends(of: total).lowercasedASCIIBytes == b.ends(of: total).lowercasedASCIIBytes
-                }
-                var index = 0
-                while true {
-                    // At most `total - 8`, so in bounds.
-                    let one = unsafe a.loadUnaligned(fromByteOffset: index, as: UInt64.self)
-                    let two = unsafe b.loadUnaligned(fromByteOffset: index, as: UInt64.self)
-                    if one.lowercasedASCIIBytes != two.lowercasedASCIIBytes { return false }
-                    if index == total &- 8 { return true }
-                    // The last word may overlap the one before.
-                    index = Swift.min(index &+ 8, total &- 8)
-                }
+                return unsafe a.isEqualIgnoringCase(to: b, count: total)
             }
         }
     }
@@ -126,6 +109,32 @@ extension Span where Element == UInt8 {
 }
 
 extension UnsafeRawPointer {
+    /// Whether the `count` bytes here and at `other` are the same, ASCII letters of either case being the same.
+    @usableFromInline
+    func isEqualIgnoringCase(to other: UnsafeRawPointer, count: Int) -> Bool {
+        guard count >= 8 else {
+            guard count >= 4 else {
+                for index in 0..<count {
+                    // In bounds by the loop's range.
+                    let (one, two) = unsafe (load(fromByteOffset: index, as: UInt8.self), other.load(fromByteOffset: index, as: UInt8.self))
+                    if one.lowercasedASCII != two.lowercasedASCII { return false }
+                }
+                return true
+            }
+            return unsafe ends(of: count).lowercasedASCIIBytes == other.ends(of: count).lowercasedASCIIBytes
+        }
+        var index = 0
+        while true {
+            // At most `count - 8`, so in bounds.
+            let one = unsafe loadUnaligned(fromByteOffset: index, as: UInt64.self)
+            let two = unsafe other.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+            if one.lowercasedASCIIBytes != two.lowercasedASCIIBytes { return false }
+            if index == count &- 8 { return true }
+            // The last word may overlap the one before.
+            index = min(index &+ 8, count &- 8)
+        }
+    }
+
     /// The first and the last four of `count` bytes, which may overlap: all of four to eight bytes in one word.
     @inlinable @inline(__always)
     func ends(of count: Int) -> UInt64 {

@@ -39,6 +39,31 @@ public struct Chunk: @unchecked Sendable {
         }
     }
 
+    /// Copies plain values to `offset`, which suits their alignment as the chunk's start does. As `write(_:at:)`.
+    @inlinable
+    public func write<Value: BitwiseCopyable>(values: Span<Value>, at offset: Int) {
+        precondition(offset >= 0 && offset % MemoryLayout<Value>.alignment == 0 && values.count * MemoryLayout<Value>.stride <= capacity - offset,
+                     "values outside their chunk")
+        unsafe memory.withUnsafeMutablePointerToElements { target in
+            unsafe values.withUnsafeBytes { bytes in
+                guard let from = bytes.baseAddress else { return }
+                unsafe UnsafeMutableRawPointer(target + offset).copyMemory(from: from, byteCount: bytes.count)
+            }
+        }
+    }
+
+    /// `count` values from `offset` on, which the caller knows to have been written there as such, and published.
+    @inlinable @inline(__always)
+    @_lifetime(borrow self)
+    public func values<Value: BitwiseCopyable>(_ type: Value.Type, at offset: Int, count: Int) -> Span<Value> {
+        precondition(offset >= 0 && offset % MemoryLayout<Value>.alignment == 0 && count * MemoryLayout<Value>.stride <= capacity - offset,
+                     "values outside their chunk")
+        // The memory is never bound to a type; it lives as long as `memory`, which `self` keeps, and never moves.
+        let start = unsafe memory.withUnsafeMutablePointerToElements { unsafe UnsafeRawPointer($0 + offset) }
+        let span = unsafe Span<Value>(_unsafeStart: start.assumingMemoryBound(to: Value.self), count: count)
+        return unsafe _overrideLifetime(span, borrowing: self)
+    }
+
     /// Whether both are the same block of memory.
     @inlinable
     public func isSame(as other: Chunk) -> Bool { memory === other.memory }

@@ -13,7 +13,7 @@ extension GrowingBody {
                 let added = state.pieces[former...].reduce(0) { $0 + $1.chunk.capacity }
                 budget.release(added)
                 state.retained -= added
-                state.pieces.removeSubrange(former...)
+                state.pieces.truncate(to: former)
                 return false
             }
             state.pieces.append(Piece(chunk: Chunk(capacity: size), start: start, filled: 0, readers: 0))
@@ -98,7 +98,7 @@ extension GrowingBody {
     func appendPieces(of range: Range<Int>, to slices: inout [ByteSlice]) {
         let all = completePieces ?? state.withLock { state in
             precondition(state.phase != .open && !state.startIsGone, "a part of a body that still changes")
-            return state.pieces.compactMap { $0.filled > 0 ? ByteSlice($0.chunk, 0..<$0.filled) : nil }
+            return ShortList(state.pieces.compactMap { $0.filled > 0 ? ByteSlice($0.chunk, 0..<$0.filled) : nil })
         }
         var start = 0
         for piece in all {

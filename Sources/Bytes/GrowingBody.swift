@@ -56,7 +56,7 @@ public final class GrowingBody: Sendable {
     struct State: Sendable {
         var phase = Phase.open
         /// Pieces `firstPiece...`; those before were given up.
-        var pieces: [Piece] = []
+        var pieces = ShortList<Piece>()
         var firstPiece = 0
         var length = 0
         var retained = 0
@@ -79,7 +79,7 @@ public final class GrowingBody: Sendable {
     @usableFromInline let sealed = Atomic<Bool>(false)
     /// Written before `sealed` is stored (releasing) and never afterwards, read only after `sealed` was loaded (acquiring). That is more
     /// than a check of exclusive access at run time could find out, so a hit does without.
-    @exclusivity(unchecked) @usableFromInline nonisolated(unsafe) var sealedPieces: [ByteSlice] = []
+    @exclusivity(unchecked) @usableFromInline nonisolated(unsafe) var sealedPieces = ShortList<ByteSlice>()
     @exclusivity(unchecked) @usableFromInline nonisolated(unsafe) var sealedLength = 0
 
     /// The size of the first piece when the length is not known, and of all later ones.
@@ -116,7 +116,7 @@ public final class GrowingBody: Sendable {
         state.phase = .complete
         state.length = bytes.count
         self.state = Guarded(state)
-        unsafe sealedPieces = bytes.isEmpty ? [] : [bytes]
+        unsafe sealedPieces = bytes.isEmpty ? ShortList() : ShortList(one: bytes)
         unsafe sealedLength = bytes.count
         sealed.store(true, ordering: .releasing)
     }
@@ -136,7 +136,7 @@ public final class GrowingBody: Sendable {
         var state = State()
         state.phase = .complete
         state.length = pieces.reduce(0) { $0 + $1.count }
-        unsafe sealedPieces = pieces
+        unsafe sealedPieces = ShortList(pieces)
         unsafe sealedLength = state.length
         self.state = Guarded(state)
         sealed.store(true, ordering: .releasing)
@@ -182,11 +182,12 @@ public final class GrowingBody: Sendable {
             index -= 1
         }
         while offset < bytes.count {
-            let piece = state.pieces[index]
-            let part = min(bytes.count - offset, piece.chunk.capacity - piece.filled)
-            piece.chunk.write(bytes.extracting(offset..<offset + part), at: piece.filled)
-            state.pieces[index].filled += part
-            offset += part
+            state.pieces.update(index) { piece in
+                let part = min(bytes.count - offset, piece.chunk.capacity - piece.filled)
+                piece.chunk.write(bytes.extracting(offset..<offset + part), at: piece.filled)
+                piece.filled += part
+                offset += part
+            }
             index += 1
         }
         state.length += bytes.count
@@ -220,10 +221,13 @@ public final class GrowingBody: Sendable {
             change(&state)
             if state.phase == .complete, !state.startIsGone {
                 Self.compactLastPiece(&state, budget)
-                unsafe sealedPieces = state.pieces.compactMap { $0.filled > 0 ? ByteSlice($0.chunk, 0..<$0.filled) : nil }
+                for index in state.pieces.indices {
+                    let piece = state.pieces[index]
+                    if piece.filled > 0 { unsafe sealedPieces.append(ByteSlice(piece.chunk, 0..<piece.filled)) }
+                }
                 unsafe sealedLength = state.length
                 sealed.store(true, ordering: .releasing)
-                state.pieces = []
+                state.pieces = ShortList()
             }
             let notices = Self.takeNotices(&state)
             state.followers = []
@@ -276,7 +280,7 @@ public final class GrowingBody: Sendable {
 
     /// The bytes of a complete body, without the lock; `nil` while it is open, failed, or when its start is gone.
     @inlinable
-    public var completePieces: [ByteSlice]? {
+    public var completePieces: ShortList<ByteSlice>? {
         sealed.load(ordering: .acquiring) ? unsafe sealedPieces : nil
     }
 

@@ -218,6 +218,13 @@ struct Audience<Value: Sendable>: Sendable {
         return callbacks
     }
 
+    /// It is over, and its value was there.
+    @inlinable
+    mutating func endStream() {
+        finishPhase()
+        seats = SlotList()
+    }
+
     @inlinable
     mutating func finishPhase() {
         switch phase {
@@ -240,6 +247,14 @@ struct Audience<Value: Sendable>: Sendable {
         case .gathering: nil
         case .delivered(let value): value
         case .ended(let value): value
+        }
+    }
+
+    @inlinable
+    var hasValue: Bool {
+        switch phase {
+        case .gathering, .ended(nil): false
+        case .delivered, .ended(.some): true
         }
     }
 

@@ -53,7 +53,7 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
     @inlinable
     public nonisolated final func deliver(_ value: Value) -> Bool {
         guard let callbacks = audience.withLock({ $0.deliver(value) }) else { return false }
-        wakeUps(for: callbacks).send()
+        if callbacks.first != nil { wakeUps(for: callbacks).send() }
         return true
     }
 
@@ -75,8 +75,12 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
     @discardableResult
     @inlinable
     public nonisolated final func finish() -> Bool {
-        guard let value else { return finish(.failure(OperationError.abandoned)) }
-        return finish(.success(value))
+        guard audience.withLock({ $0.hasValue }) else { return finish(.failure(OperationError.abandoned)) }
+        // Nobody waits any more.
+        return endByWork(nil) {
+            audience.withLock { $0.endStream() }
+            return .none
+        }
     }
 
     // MARK: For everybody

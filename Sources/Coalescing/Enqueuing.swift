@@ -92,8 +92,8 @@ extension OperationQueueManager {
         }
         let operation = make()
         let counters = anyShard(for: operation).counters
-        let enrolment = Enrolment(gate: gate, counters: counters, forget: nil)
-        let adoption = operation.adopt(enrolment, observers: observers, priority: priority, submits: true)
+        let adoption = operation.adopt(
+            Enrolment(gate: gate, counters: counters, forget: nil), observers: observers, priority: priority, submits: true)
         if case .refused = adoption {
             gate.withdraw()
             counters.refused.count()

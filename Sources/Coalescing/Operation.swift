@@ -44,6 +44,8 @@ open class Operation {
 
     nonisolated let state = Protected(State())
     @usableFromInline nonisolated let priorityLevel: Atomic<UInt8>
+    /// Its place at its manager's gate, under whose lock it is read and written.
+    private nonisolated let gatePlace = Atomic<UInt64>(.max)
 
     @usableFromInline
     nonisolated init() {
@@ -134,14 +136,16 @@ open class Operation {
     /// - Parameter submits: whether it is submitted in the same step, if it depends on nothing.
     @usableFromInline
     nonisolated final func adopt(
-        _ enrolment: Enrolment, observers: [OperationObserver], priority: OperationPriority, submits: Bool = false
+        _ enrolment: consuming Enrolment, observers: [OperationObserver], priority: OperationPriority, submits: Bool = false
     ) -> Adoption {
         var own: [OperationObserver] = []
+        // Moved, not copied: it holds several references.
+        var enrolment: Enrolment? = consume enrolment
         let adoption = state.withLock { state -> Adoption in
             guard state.enrolment == nil, state.lifecycle.isFresh else { return .refused }
             // Before anybody can find it, so no gate has to be told.
             priorityLevel.max(priority.rawValue, ordering: .relaxed)
-            state.enrolment = enrolment
+            state.enrolment = enrolment.take()
             if !observers.isEmpty { state.observers += observers }
             guard submits, state.lifecycle.submitIndependent() else { return .adopted }
             own = state.observers
@@ -230,8 +234,11 @@ open class Operation {
     /// - Returns: Who holds its slot.
     @discardableResult
     private nonisolated final func retire(_ wakeUps: WakeUps) -> OperationGate? {
-        let (outcome, enrolment) = state.withLock { state in
-            (state.lifecycle.outcome ?? nil, state.enrolment.take())
+        // Swapped, not copied: it holds several references.
+        var enrolment: Enrolment?
+        let outcome = state.withLock { state in
+            swap(&enrolment, &state.enrolment)
+            return state.lifecycle.outcome ?? nil
         }
         enrolment?.forget(self, outcome: outcome)
         let farewell = state.withLock { $0.retire() }
@@ -277,4 +284,15 @@ open class Operation {
 
     /// Lets somebody leave who stays here for another operation.
     nonisolated func endStay(_ token: WaiterToken) {}
+}
+
+extension Operation: GateMember {
+    nonisolated final var place: SlotToken {
+        let place = gatePlace.load(ordering: .relaxed)
+        return SlotToken(index: UInt32(truncatingIfNeeded: place), stay: UInt32(truncatingIfNeeded: place >> 32))
+    }
+
+    nonisolated final func keep(place: SlotToken) {
+        gatePlace.store(UInt64(place.stay) << 32 | UInt64(place.index), ordering: .relaxed)
+    }
 }

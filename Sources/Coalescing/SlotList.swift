@@ -102,6 +102,22 @@ struct SlotList<Element> {
         count -= 1
     }
 
+    /// What the token names, where it stands; nil when it has left. Nothing happens when nil, or what has left, is set.
+    @inlinable
+    subscript(token: Token) -> Element? {
+        get {
+            let index = Int(token.index)
+            return index < slots.count && slots[index].stay == token.stay ? slots[index].element : nil
+        }
+        set {
+            let index = Int(token.index)
+            if let newValue, index < slots.count, slots[index].stay == token.stay { slots[index].element = newValue }
+        }
+    }
+
+    /// All that are here, in no order.
+    var elements: [Element] { slots.compactMap(\.element) }
+
     /// The one that has been here longest.
     @inlinable
     var front: (token: Token, element: Element)? {

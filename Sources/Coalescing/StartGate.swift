@@ -3,7 +3,7 @@
 ///
 /// **Order.** The highest priority first, within it first come, first served. Every `agingInterval`-th grant goes instead to the one
 /// that has waited longest, whatever its priority, so the lowest gets at least that share of the slots and never starves.
-struct StartGate<Member: AnyObject & Sendable>: Sendable {
+struct StartGate<Member: GateMember>: Sendable {
     /// ```
     /// (admit) ─enter→ pending ─submit→ waiting ─next→ running ─leave→ (gone)
     ///                    └───────────────┴──────────leave─────────────┘
@@ -35,7 +35,7 @@ struct StartGate<Member: AnyObject & Sendable>: Sendable {
     private(set) var queued = 0
 
     private let agingInterval: Int
-    private var records: [ObjectIdentifier: Record] = [:]
+    private var records = SlotList<Record>()
     private var lanes: [SlotList<Arrival>]
     private var arrivals: UInt64 = 0
     private var grants = 0
@@ -47,7 +47,7 @@ struct StartGate<Member: AnyObject & Sendable>: Sendable {
         lanes = Array(repeating: SlotList(), count: OperationPriority.allCases.count)
     }
 
-    var members: [Member] { records.values.map(\.member) }
+    var members: [Member] { records.elements.map(\.member) }
 
     /// Reserves a place for one more. False when all slots are taken and as many wait as may.
     mutating func admit() -> Bool {
@@ -64,7 +64,7 @@ struct StartGate<Member: AnyObject & Sendable>: Sendable {
 
     /// The one the place was reserved for.
     mutating func enter(_ member: Member) {
-        records[ObjectIdentifier(member)] = Record(member: member, place: .pending)
+        member.keep(place: records.append(Record(member: member, place: .pending)))
     }
 
     /// The one the place was reserved for, which could run now.
@@ -76,7 +76,7 @@ struct StartGate<Member: AnyObject & Sendable>: Sendable {
             submit(member, priority: priority)
             return next()
         }
-        records[ObjectIdentifier(member)] = Record(member: member, place: .running)
+        member.keep(place: records.append(Record(member: member, place: .running)))
         grants += 1
         running += 1
         queued -= 1
@@ -85,20 +85,20 @@ struct StartGate<Member: AnyObject & Sendable>: Sendable {
 
     /// It could run now. Ignored when it has left meanwhile.
     mutating func submit(_ member: Member, priority: OperationPriority) {
-        let id = ObjectIdentifier(member)
-        guard case .pending = records[id]?.place else { return }
+        let record = member.place
+        guard case .pending = records[record]?.place else { return }
         arrivals += 1
         let token = lanes[Int(priority.rawValue)].append(Arrival(member: member, number: arrivals))
-        records[id]?.place = .waiting(priority, token)
+        records[record]?.place = .waiting(priority, token)
     }
 
     /// Moves it to the end of a higher lane. Ignored unless it waits in a lower one.
     mutating func raise(_ member: Member, to priority: OperationPriority) {
-        let id = ObjectIdentifier(member)
-        guard case .waiting(let current, let token) = records[id]?.place, current < priority,
+        let record = member.place
+        guard case .waiting(let current, let token) = records[record]?.place, current < priority,
             let arrival = lanes[Int(current.rawValue)].remove(token)
         else { return }
-        records[id]?.place = .waiting(priority, lanes[Int(priority.rawValue)].append(arrival))
+        records[record]?.place = .waiting(priority, lanes[Int(priority.rawValue)].append(arrival))
     }
 
     /// The next to begin; it holds a slot from now on until `leave`. Nil when nobody waits or no slot is free.
@@ -110,7 +110,7 @@ struct StartGate<Member: AnyObject & Sendable>: Sendable {
         grants += 1
         running += 1
         queued -= 1
-        records[ObjectIdentifier(front.element.member)]?.place = .running
+        records[front.element.member.place]?.place = .running
         return front.element.member
     }
 
@@ -124,7 +124,7 @@ struct StartGate<Member: AnyObject & Sendable>: Sendable {
 
     /// It has ended, wherever it stood.
     mutating func leave(_ member: Member) {
-        switch records.removeValue(forKey: ObjectIdentifier(member))?.place {
+        switch records.remove(member.place)?.place {
         case .pending:
             queued -= 1
         case .waiting(let priority, let token):
@@ -136,4 +136,11 @@ struct StartGate<Member: AnyObject & Sendable>: Sendable {
             break
         }
     }
+}
+
+/// Somebody who waits at a gate or has passed it. It keeps where its record is, so that the gate need not search for it.
+protocol GateMember: AnyObject, Sendable {
+    /// For the gate, which calls both under its lock: what `keep` was given last, `.none` before.
+    var place: SlotToken { get }
+    func keep(place: SlotToken)
 }

@@ -84,16 +84,18 @@ final class LoopBox<Value> {
 @safe public struct LoopOwned<Value: AnyObject>: ~Copyable, @unchecked Sendable {
     /// Of the loop that the value lives on. Any thread.
     public let handle: LoopHandle
-    private let object: Unmanaged<Value>
+    @usableFromInline let object: Unmanaged<Value>
 
     /// On the loop's thread.
-    public init(_ value: Value, on loop: EventLoop) {
+    @inlinable
+    public init(_ value: borrowing Value, on loop: borrowing EventLoop) {
         precondition(loop.handle.isCurrent, "something was bound to a loop from outside of it")
         handle = loop.handle
-        unsafe object = Unmanaged.passRetained(value)
+        unsafe object = Unmanaged.passRetained(copy value)
     }
 
     /// On the loop's thread; anywhere else this is a bug, and stops the program.
+    @inlinable
     public var value: Value {
         precondition(handle.isCurrent, "something that belongs to a loop was touched outside of it")
         return unsafe object.takeUnretainedValue()

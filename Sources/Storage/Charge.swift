@@ -9,9 +9,7 @@ enum Charge {
     /// The place in the index of a resource that is one packed response.
     static let place = 24
     /// What a response varies by: the object and the key's bytes.
-    static let nominations = 160
-    /// One field line of a `HeadBlock`.
-    static let line = 20
+    static let specialities = 160
     /// A resource: its snapshot, its key's allocation and its place in the index.
     static let resource = 208
     /// A response beside the first of its resource.

@@ -28,36 +28,37 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     /// ├─ key ─┼─ field lines ─┼─ body ─┤
     /// ```
     public let fieldLines: ByteSlice
-    /// Bytes of the body behind `fieldLines`; 0 where it is loose.
-    private let packedCount: UInt32
+    /// Packed, the bytes of the body behind `fieldLines`; loose, the number of field lines that its `HeadBlock` has.
+    private let count: UInt32
     /// Where it stands in the eviction queues, if it is all there is of its resource: see `CachedResource`. Only read and written under
     /// its shard's lock.
     private let place = Atomic<UInt32>(0)
     // Here, where there is room: a byte behind the references would make the object 16 larger.
     private let uses: Atomic<UInt8>
     /// `nil` where it is packed.
-    private let loose: LooseResponse?
-    private let nominations: Nominations?
+    private let ownBody: GrowingBody?
+    /// `nil` where there is nothing special about it.
+    private let special: Specialities?
 
     /// - Parameters:
     ///   - head: the fields that are stored, as complete lines (`StoredFields`).
     ///   - varyRule: what its `Vary` nominates, and `variantKey` what the request that caused it said there (RFC 9111 §4.1).
     ///   - groups: the cache groups it belongs to (RFC 9875).
     public init(
-        head: HeadBlock, facts: ResponseFacts, body: GrowingBody, parts: StoredParts? = nil, varyRule: VaryRule = .none,
-        variantKey: VariantKey = .none, groups: [String] = []
+        head: HeadBlock, facts: ResponseFacts, body: GrowingBody, parts: StoredParts? = nil, varyRule: VaryRule? = nil,
+        variantKey: VariantKey? = nil, groups: [String] = []
     ) {
         self.facts = facts
-        nominations = varyRule.isEmpty && groups.isEmpty
-            ? nil : Nominations(varyRule: varyRule, variantKey: variantKey, groups: groups)
+        special = (varyRule?.isEmpty ?? true) && groups.isEmpty && parts == nil
+            ? nil : Specialities(varyRule: varyRule ?? .none, variantKey: variantKey ?? .none, groups: groups, parts: parts)
         fieldLines = head.bytes
-        packedCount = 0
-        loose = LooseResponse(head: head, body: body, parts: parts)
+        count = UInt32(head.lineCount)
+        ownBody = body
         uses = Atomic(0)
     }
 
     /// A copy of `loose`, whose body is `pieces`, in one block with its key.
-    private init(packing loose: StoredResponse, under key: Span<UInt8>, _ pieces: [ByteSlice], bodyLength: Int) {
+    private init(packing loose: StoredResponse, under key: Span<UInt8>, _ pieces: ShortList<ByteSlice>, bodyLength: Int) {
         let lines = loose.fieldLines
         let block = Chunk(capacity: key.count + lines.count + bodyLength)
         block.write(key, at: 0)
@@ -69,9 +70,9 @@ public final class StoredResponse: Sendable, EvictionCandidate {
         }
         facts = loose.facts
         fieldLines = ByteSlice(block, key.count..<key.count + lines.count)
-        packedCount = UInt32(bodyLength)
-        self.loose = nil
-        nominations = loose.nominations
+        count = UInt32(bodyLength)
+        ownBody = nil
+        special = loose.special
         uses = Atomic(loose.frequency)
     }
 
@@ -88,55 +89,55 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     // MARK: - The head
 
     /// The stored fields, for conditions and freshening. Found anew with each call where they are packed.
-    public var head: HeadBlock { loose?.head ?? HeadBlock(lines: fieldLines) }
+    public var head: HeadBlock { ownBody == nil ? HeadBlock(lines: fieldLines) : HeadBlock(of: fieldLines, lineCount: Int(count)) }
 
     // MARK: - The body
 
     /// The body to follow. Made anew with each call where it is packed: `pieces` does without.
-    public var body: GrowingBody { loose?.body ?? GrowingBody(lending: packedBytes) }
+    public var body: GrowingBody { ownBody ?? GrowingBody(lending: packedBytes) }
 
     /// The bytes of a complete body; `nil` like `GrowingBody.completePieces`.
-    public var pieces: [ByteSlice]? {
-        guard let loose else { return [packedBytes] }
-        return loose.body.completePieces
+    public var pieces: ShortList<ByteSlice>? {
+        guard let ownBody else { return ShortList(one: packedBytes) }
+        return ownBody.completePieces
     }
 
     /// Appends the bytes `part` of the body to `output` if it is packed. Allocates nothing, and counts no reference.
     /// - Parameter part: within `bodyLength`.
     /// - Returns: false, and nothing is appended, where it is not packed: `pieces` has it.
     public func appendPacked(_ part: Range<Int>, to output: ByteBuffer) -> Bool {
-        guard loose == nil else { return false }
-        precondition(part.lowerBound >= 0 && part.upperBound <= Int(packedCount), "a part outside its body")
+        guard ownBody == nil else { return false }
+        precondition(part.lowerBound >= 0 && part.upperBound <= Int(count), "a part outside its body")
         let (block, start) = (fieldLines.chunk, fieldLines.end)
         output.append(block.span(start + part.lowerBound..<start + part.upperBound))
         return true
     }
 
-    private var packedBytes: ByteSlice { ByteSlice(fieldLines.chunk, fieldLines.end..<fieldLines.end + Int(packedCount)) }
+    private var packedBytes: ByteSlice { ByteSlice(fieldLines.chunk, fieldLines.end..<fieldLines.end + Int(count)) }
 
     /// The length of a complete body; `nil` like `GrowingBody.completeLength`.
     public var bodyLength: Int? {
-        guard let loose else { return Int(packedCount) }
-        return loose.body.completeLength
+        guard let ownBody else { return Int(count) }
+        return ownBody.completeLength
     }
 
     /// The trailer section, when the body is complete and had one.
-    public var trailers: ByteSlice? { loose?.body.trailers }
+    public var trailers: ByteSlice? { ownBody?.trailers }
 
     // MARK: - What it is for
 
     /// What its `Vary` nominates, and what the request that caused it said there (RFC 9111 §4.1).
-    public var varyRule: VaryRule { nominations?.varyRule ?? .none }
-    public var variantKey: VariantKey { nominations?.variantKey ?? .none }
+    public var varyRule: VaryRule { special?.varyRule ?? .none }
+    public var variantKey: VariantKey { special?.variantKey ?? .none }
     /// The cache groups it belongs to (RFC 9875); mostly none.
-    public var groups: [String] { nominations?.groups ?? [] }
-    public var hasGroups: Bool { nominations != nil && !groups.isEmpty }
+    public var groups: [String] { special?.groups ?? [] }
+    public var hasGroups: Bool { special != nil && !groups.isEmpty }
 
     // MARK: - Parts
 
     /// What is there of a representation that is not there whole; then this stands beside the variants of its resource, never among them, and
     /// `body` is empty.
-    public var parts: StoredParts? { loose?.parts }
+    public var parts: StoredParts? { special?.parts }
 
     /// The same with other parts; `body` is the whole once they make it up.
     func with(_ parts: StoredParts, head other: StoredResponse, budget: MemoryBudget) -> StoredResponse {
@@ -159,10 +160,10 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     }
 
     /// The key it is packed under; `nil` where it is loose.
-    var key: ByteSlice? { loose == nil ? ByteSlice(fieldLines.chunk, 0..<fieldLines.start) : nil }
+    var key: ByteSlice? { ownBody == nil ? ByteSlice(fieldLines.chunk, 0..<fieldLines.start) : nil }
 
     func isPacked(under other: Span<UInt8>) -> Bool {
-        guard loose == nil else { return false }
+        guard ownBody == nil else { return false }
         let block = fieldLines.chunk
         return block.span(0..<fieldLines.start).isEqual(to: other)
     }
@@ -171,16 +172,16 @@ public final class StoredResponse: Sendable, EvictionCandidate {
 
     /// Bytes of memory beside those that the body accounts for itself.
     public var overhead: Int {
-        let nominated = nominations?.charge ?? 0
-        guard let loose else { return Charge.packed + nominated + fieldLines.chunk.capacity }
-        let lenders = loose.parts?.lenderCount ?? loose.body.lenderCount
-        return Charge.response + nominated + fieldLines.chunk.capacity + loose.head.lines.capacity * Charge.line + lenders * Charge.lender
+        let specially = special?.charge ?? 0
+        guard let ownBody else { return Charge.packed + specially + fieldLines.chunk.capacity }
+        let lenders = parts?.lenderCount ?? ownBody.lenderCount
+        return Charge.response + specially + fieldLines.chunk.capacity + lenders * Charge.lender
     }
 
     /// Bytes that the body accounts for itself.
     public var retained: Int {
-        guard let loose else { return 0 }
-        return loose.parts?.retained ?? loose.body.retained
+        guard let ownBody else { return 0 }
+        return parts?.retained ?? ownBody.retained
     }
 
     /// Bytes of memory in all.

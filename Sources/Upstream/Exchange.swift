@@ -105,7 +105,7 @@ public final class Exchange {
         if mayUseIdle, let idle = pool.takeIdle(server: serverIndex) {
             state = .connecting
             connection = idle
-            return begin(isReused: true)
+            return begin(on: idle, isReused: true)
         }
         pool.resolve(server: serverIndex) { [weak self] result in self?.resolved(result) }
     }
@@ -144,13 +144,12 @@ public final class Exchange {
         if let error {
             connection = nil
             connectToNext(after: error)
-        } else {
-            begin(isReused: false)
+        } else if let connection {
+            begin(on: connection, isReused: false)
         }
     }
 
-    private func begin(isReused: Bool) {
-        guard state == .connecting, let connection else { return }
+    private func begin(on connection: UpstreamConnection, isReused: Bool) {
         state = .exchanging
         lastAddress = connection.addressText
         begun += 1

@@ -204,7 +204,7 @@ public final class UpstreamConnection: Socket {
     /// - Parameter nanoseconds: from now.
     func due(_ waiting: Waiting, after nanoseconds: Int64) {
         var deadline = deadline
-        deadline.set(waiting, at: pool.loop.now + nanoseconds, for: self, on: pool.deadlines)
+        deadline.set(waiting, at: loop.now + nanoseconds, for: self, on: pool.deadlines)
         self.deadline = deadline
     }
 
@@ -223,7 +223,7 @@ public final class UpstreamConnection: Socket {
 
     public override func deadlineReached(_ kind: UInt8) -> Int64? {
         var deadline = deadline
-        let reached = deadline.reached(at: pool.loop.now)
+        let reached = deadline.reached(at: loop.now)
         self.deadline = deadline
         switch reached {
         case .nothing: return nil

@@ -6,7 +6,7 @@ func patternByte(_ offset: Int) -> UInt8 { UInt8(truncatingIfNeeded: offset &* 3
 
 func pattern(_ range: Range<Int>) -> [UInt8] { range.map(patternByte) }
 
-func bytes(_ slices: [ByteSlice]) -> [UInt8] {
+func bytes(_ slices: some Sequence<ByteSlice>) -> [UInt8] {
     var all: [UInt8] = []
     for slice in slices {
         let span = slice.span

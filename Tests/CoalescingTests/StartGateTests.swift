@@ -1,12 +1,18 @@
+import Synchronization
 import Testing
 
 @testable import Coalescing
 
 /// A limit, priorities, and nobody who waits for ever.
 struct StartGateTests {
-    private final class Member: Sendable {
+    private final class Member: GateMember {
         let name: Int
+        private let kept = Mutex(SlotToken.none)
+
         init(_ name: Int) { self.name = name }
+
+        var place: SlotToken { kept.withLock { $0 } }
+        func keep(place: SlotToken) { kept.withLock { $0 = place } }
     }
 
     private func gate(_ maxConcurrent: Int, maxQueued: Int = .max, aging: Int = .max) -> StartGate<Member> {

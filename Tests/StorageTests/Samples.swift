@@ -22,7 +22,7 @@ enum Sample {
             if field != .other { present.insert(field) }
             buffer.append("\r\n")
         }
-        return HeadBlock(bytes: buffer.copied(), lines: lines, present: present)
+        return HeadBlock(bytes: buffer.span, lines: lines.span, present: present)
     }
 
     static func rule(_ vary: String) -> VaryRule { VaryRule(head([("Vary", vary)]).view) ?? .none }
@@ -133,7 +133,7 @@ extension CachedResource {
 extension StoredResponse {
     var tag: String {
         let head = head
-        let line = head.lines.first { String(head.bytes[$0.name.range]) == "X-Tag" }
-        return line.map { String(head.bytes[$0.value.range]) } ?? ""
+        let fields = head.view
+        return fields.firstIndex(named: Array("X-Tag".utf8).span).map { String(fields.value(at: $0)) } ?? ""
     }
 }

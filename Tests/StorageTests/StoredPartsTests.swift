@@ -51,7 +51,7 @@ import Testing
 
     private func bytes(_ body: GrowingBody) -> [UInt8] {
         var all: [UInt8] = []
-        for piece in body.completePieces ?? [] {
+        for piece in body.completePieces ?? ShortList() {
             let span = piece.span
             for index in 0..<span.count { all.append(span[index]) }
         }

@@ -139,7 +139,7 @@ struct Hit {
                     value: ByteRange(valueStart..<valueStart + value.utf8.count), field: field))
             present.insert(field)
         }
-        let head = HeadBlock(bytes: buffer.copied(), lines: lines, present: present)
+        let head = HeadBlock(bytes: buffer.span, lines: lines.span, present: present)
         let facts = ResponseFacts(status: .ok, fields: head.view, requested: now, received: now, policy: CachingPolicy())
         return StoredResponse(head: head, facts: facts, body: body)
     }

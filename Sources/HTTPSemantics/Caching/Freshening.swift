@@ -15,7 +15,8 @@ public enum Freshening {
     public static func head(
         _ stored: HeadBlock, updatedWith update: FieldView, facts: ResponseFacts, policy: CachingPolicy
     ) -> HeadBlock {
-        var builder = HeadBlockBuilder(capacity: stored.bytes.count + update.bytes.count)
+        var builder = HeadBlockBuilder(
+            capacity: stored.bytes.count + update.bytes.count, lines: stored.lines.count + update.lines.count)
         let excluded = ExcludedFields(update, facts: facts, policy: policy)
         let keepsCookie = policy.setCookie == .always || (policy.setCookie == .whenPublic && facts.contains(.public))
 

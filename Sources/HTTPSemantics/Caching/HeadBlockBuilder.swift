@@ -5,17 +5,20 @@ struct HeadBlockBuilder {
     /// What may stay unused at the end: less than a copy costs.
     private static let slack = 64
 
-    private var chunk: Chunk
+    private var block: Chunk
+    /// Where the bytes begin; before that is room for lines.
+    private var start: Int
+    /// Of the bytes.
     private var count = 0
-    private var lines: [FieldLine] = []
+    private var lineCount = 0
     private var present: FieldSet = []
 
     /// - Parameters:
     ///   - capacity: bytes that will do. What needs more gets it, at the price of a copy.
-    ///   - lines: how many will do.
-    init(capacity: Int, lines count: Int = 0) {
-        chunk = Chunk(capacity: capacity)
-        lines.reserveCapacity(count)
+    ///   - lines: how many will do, likewise.
+    init(capacity: Int, lines: Int) {
+        start = HeadBlock.room(forLines: lines)
+        block = Chunk(capacity: start + capacity)
     }
 
     /// Bytes that the line of `fields` at `index` takes.
@@ -35,15 +38,31 @@ struct HeadBlockBuilder {
             return append(fields.name(at: index), fields.value(at: index), line.field)
         }
         makeRoom(for: end + 2 - start)
-        chunk.write(fields.bytes.extracting(start..<end + 2), at: count)
+        block.write(fields.bytes.extracting(start..<end + 2), at: self.start + count)
         let valueStart = count + Int(line.value.lower) - start
         keep(count..<count + line.name.range.count, valueStart..<valueStart + line.value.range.count, line.field)
     }
 
     private mutating func keep(_ name: Range<Int>, _ value: Range<Int>, _ field: KnownField) {
-        lines.append(FieldLine(name: ByteRange(name), value: ByteRange(value), field: field))
+        let line: InlineArray<1, FieldLine> = [FieldLine(name: ByteRange(name), value: ByteRange(value), field: field)]
+        block.write(values: line.span, at: HeadBlock.room(forLines: lineCount))
+        lineCount += 1
         present.insert(field)
         count = value.upperBound + 2
+    }
+
+    /// Lines as they are to stand here, complete.
+    mutating func append(lines text: Span<UInt8>) {
+        var lower = 0
+        while let nameEnd = text.firstIndex(of: UInt8(ascii: ":"), from: lower),
+              let valueEnd = text.firstIndex(of: UInt8(ascii: "\r"), from: nameEnd) {
+            let line = text.extracting(lower..<valueEnd + 2)
+            makeRoom(for: line.count)
+            block.write(line, at: start + count)
+            let (name, value) = (nameEnd - lower, min(nameEnd + 2, valueEnd) - lower)
+            keep(count..<count + name, count + value..<count + valueEnd - lower, KnownField.recognise(text.extracting(lower..<nameEnd)))
+            lower = valueEnd + 2
+        }
     }
 
     mutating func appendDate(_ seconds: Int64) {
@@ -57,27 +76,35 @@ struct HeadBlockBuilder {
         makeRoom(for: name.count + value.count + 4)
         let (nameEnd, valueStart) = (count + name.count, count + name.count + 2)
         let valueEnd = valueStart + value.count
-        chunk.write(name, at: count)
-        chunk.write(Self.colon.span, at: nameEnd)
-        chunk.write(value, at: valueStart)
-        chunk.write(Self.lineEnd.span, at: valueEnd)
+        block.write(name, at: start + count)
+        block.write(Self.colon.span, at: start + nameEnd)
+        block.write(value, at: start + valueStart)
+        block.write(Self.lineEnd.span, at: start + valueEnd)
         keep(count..<nameEnd, valueStart..<valueEnd, field)
     }
 
     private static let colon: InlineArray<2, UInt8> = [0x3a, 0x20]
     private static let lineEnd: InlineArray<2, UInt8> = [0x0d, 0x0a]
 
-    private mutating func makeRoom(for more: Int) {
-        if more > chunk.capacity - count { move(to: Chunk(capacity: 2 * (count + more))) }
+    /// For one more line, of `size` bytes.
+    private mutating func makeRoom(for size: Int) {
+        let lines = HeadBlock.room(forLines: lineCount + 1)
+        guard lines > start || size > block.capacity - start - count else { return }
+        move(roomForLines: max(start, 2 * lines), capacity: max(block.capacity - start, 2 * (count + size)))
     }
 
-    private mutating func move(to other: Chunk) {
-        other.write(chunk.span(0..<count), at: 0)
-        chunk = other
+    private mutating func move(roomForLines: Int, capacity: Int) {
+        let other = Chunk(capacity: roomForLines + capacity)
+        other.write(values: block.values(FieldLine.self, at: 0, count: lineCount), at: 0)
+        other.write(block.span(start..<start + count), at: roomForLines)
+        block = other
+        start = roomForLines
     }
 
-    consuming func finish() -> HeadBlock {
-        if chunk.capacity - count > Self.slack { move(to: Chunk(capacity: count)) }
-        return HeadBlock(bytes: ByteSlice(chunk, 0..<count), lines: lines, present: present)
+    /// - Parameter keepsSlack: for what is not kept long.
+    consuming func finish(keepsSlack: Bool = false) -> HeadBlock {
+        let lines = HeadBlock.room(forLines: lineCount)
+        if !keepsSlack, block.capacity - lines - count > Self.slack { move(roomForLines: lines, capacity: count) }
+        return HeadBlock(block, lineCount: lineCount, bytes: start..<start + count, present: present)
     }
 }

@@ -29,10 +29,12 @@ public enum StoredFields {
         let needsDate = !fields.contains(.date)
         // An upper bound; the difference is what is left out, mostly nothing.
         var size = needsDate ? HeadBlockBuilder.dateLineSize : 0
+        var count = needsDate ? 1 : 0
         for index in 0..<fields.lines.count where !dropped.contains(fields.lines[index].field) {
             size += HeadBlockBuilder.size(fields, index)
+            count += 1
         }
-        var builder = HeadBlockBuilder(capacity: size, lines: fields.lines.count + (needsDate ? 1 : 0))
+        var builder = HeadBlockBuilder(capacity: size, lines: count)
         for index in 0..<fields.lines.count where isKept(index) { builder.append(fields, index) }
         if needsDate { builder.appendDate(facts.date) }
         return builder.finish()
@@ -53,11 +55,11 @@ public enum StoredFields {
 struct ExcludedFields {
     private var lists: [ByteSlice] = []
 
-    init(_ fields: FieldView, facts: ResponseFacts, policy: CachingPolicy) {
+    init(_ fields: FieldView, facts: ResponseFacts, policy: borrowing CachingPolicy) {
         self.init(fields, isTargeted: facts.contains(.isTargeted), policy: policy, isNeeded: facts.contains(.excludesFields))
     }
 
-    init(_ fields: FieldView, isTargeted: Bool, policy: CachingPolicy, isNeeded: Bool = true) {
+    init(_ fields: FieldView, isTargeted: Bool, policy: borrowing CachingPolicy, isNeeded: Bool = true) {
         guard isNeeded else { return }
         if isTargeted {
             lists = TargetedCacheControl.fieldLists(in: fields, targets: policy.targetedFields)

@@ -18,9 +18,9 @@ extension ClientConnection {
                 requestBegan = 0
                 return
             }
-            finishHit(out, CompleteBodyReader([], part: 0..<0), write(out.span), isLast)
+            finishHit(out, CompleteBodyReader(ShortList(), part: 0..<0), write(out.span), isLast)
         } else {
-            let reader = CompleteBodyReader(stored.pieces ?? [], part: part)
+            let reader = CompleteBodyReader(stored.pieces ?? ShortList(), part: part)
             if reader.remaining >= Delivery.largeBody { boundSendQueue() }
             let gather = worker.gather
             gather.removeAll()
@@ -40,7 +40,7 @@ extension ClientConnection {
         let keepsAliveThen = keepsAlive
         keepsAlive = true
         let out = worker.scratch
-        finishHit(out, CompleteBodyReader([], part: 0..<0), write(out.span), false)
+        finishHit(out, CompleteBodyReader(ShortList(), part: 0..<0), write(out.span), false)
         if phase == .reading { keepsAlive = keepsAliveThen }
     }
 

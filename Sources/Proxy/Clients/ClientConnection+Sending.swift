@@ -7,7 +7,7 @@ import Upstream
 extension ClientConnection: TransactionClient {
     var persists: Bool { keepsAlive && !worker.isDraining && (content == nil || transaction?.wantsContent == true) }
 
-    func send(_ head: ByteBuffer, _ source: Delivery.Source, _ framing: Delivery.Framing, passesTrailers: Bool) {
+    func send(_ head: ByteBuffer, _ source: consuming Delivery.Source, _ framing: Delivery.Framing, passesTrailers: Bool) {
         if framing == .untilClose { keepsAlive = false }
         // Interim responses come first.
         let pending = interims
@@ -147,7 +147,7 @@ extension ClientConnection: TransactionClient {
         if let transaction {
             worker.recorder.record(
                 transaction.request, transaction.provenance, status: firstByteSent == 0 && isAborted ? 0 : transaction.status,
-                began: requestBegan, firstByte: firstByteSent, bodyBytes: delivered, isAborted: isAborted, client: peerText)
+                began: requestBegan, firstByte: firstByteSent, bodyBytes: delivered, isAborted: isAborted, client: peerText, server: transaction.server)
         } else if let refusal {
             worker.recorder.record(
                 refused: refusal.status, refusal.head, refusal.fields, began: requestBegan, bodyBytes: delivered, client: peerText)

@@ -3,7 +3,7 @@ import Libevent
 
 /// How far one client has come in a body that is complete: a part of it, piece by piece.
 struct CompleteBodyReader {
-    private let pieces: [ByteSlice]
+    private let pieces: ShortList<ByteSlice>
     private var index = 0
     /// Bytes of `pieces[index]` already passed.
     private var passed = 0
@@ -11,7 +11,7 @@ struct CompleteBodyReader {
     private(set) var remaining: Int
 
     /// - Parameter part: counted from the start of the body; within it.
-    init(_ pieces: [ByteSlice], part: Range<Int>) {
+    init(_ pieces: ShortList<ByteSlice>, part: Range<Int>) {
         self.pieces = pieces
         remaining = part.count
         skip(part.lowerBound)
@@ -26,6 +26,21 @@ struct CompleteBodyReader {
             let piece = pieces[index]
             let part = min(left, piece.count - from)
             list.append(piece[from..<from + part])
+            left -= part
+            index += 1
+            from = 0
+        }
+    }
+
+    /// Appends a copy of all that is still to go to `buffer`.
+    func copy(to buffer: ByteBuffer) {
+        var left = remaining
+        var index = index
+        var from = passed
+        while left > 0, index < pieces.count {
+            let piece = pieces[index]
+            let part = min(left, piece.count - from)
+            buffer.append(piece.span.extracting(from..<from + part))
             left -= part
             index += 1
             from = 0

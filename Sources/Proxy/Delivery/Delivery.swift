@@ -48,7 +48,7 @@ final class Delivery {
     private let beganLarge: Bool
     private var source: Source
     /// What comes when `source` is all sent, the next one last.
-    private var later: [Source] = []
+    private var later: [Source]
     /// Head, chunk sizes and chunk ends that go before the next body byte. `nil` once the head is out, where there are no chunks.
     private var control: ByteBuffer?
     /// Body bytes left of the chunk whose size was written.
@@ -57,14 +57,18 @@ final class Delivery {
     private var lastControlIsOut = false
 
     /// - Parameter head: status line, fields and the empty line.
-    init(head: ByteBuffer, source: Source, framing: Framing, passesTrailers: Bool = false) {
+    init(head: ByteBuffer, source: consuming Source, framing: Framing, passesTrailers: Bool = false) {
         control = head
-        self.source = source
-        if case .row(let row) = source {
-            self.source = row.first ?? .none
+        switch consume source {
+        case .row(let row):
+            source = row.first ?? .none
             later = row.dropFirst().reversed()
+        case let single:
+            source = single
+            later = []
         }
         beganLarge = if case .complete(let reader) = source { reader.remaining >= Self.largeBody } else { false }
+        self.source = consume source
         self.framing = framing
         self.passesTrailers = passesTrailers
     }
@@ -103,6 +107,7 @@ final class Delivery {
     /// Writes as much as goes now.
     /// - Parameter sent: grows by the bytes that went.
     func pump(on socket: Socket, _ list: GatherList, sent: inout Int) -> Outcome {
+        if let outcome = pumpAllAtOnce(on: socket, &sent) { return outcome }
         while true {
             list.removeAll()
             let end = prepare(list)
@@ -119,16 +124,20 @@ final class Delivery {
                 case .failed: return .cutOff
                 }
             }
-            let offered = ofControl + list.byteCount
+            let ofBody = list.byteCount
             let result = if ofControl > 0, let control { write(control, ofControl, list, to: socket) } else { socket.write(list) }
             switch result {
             case .wrote(let count):
                 sent += count
-                account(count)
-                if count < offered { list.removeAll(); return .blocked }
+                list.removeAll()
                 // Where it is certain how it stands, without looking again. What comes meanwhile is noticed by who follows the body.
-                if end == .starved { list.removeAll(); return .starved }
-                if end == .complete, isAllSent { list.removeAll(); return .done }
+                if count == ofControl + ofBody, end == .complete, isLast {
+                    bodyBytesSent += UInt64(ofBody)
+                    return .done
+                }
+                account(count)
+                if count < ofControl + ofBody { return .blocked }
+                if end == .starved { return .starved }
             case .wouldBlock:
                 list.removeAll()
                 return .blocked
@@ -136,6 +145,29 @@ final class Delivery {
                 list.removeAll()
                 return .peerGone
             }
+        }
+    }
+
+    /// The head, and a small body that is all there behind it.
+    /// - Returns: `nil`, with nothing done, where it is not so simple.
+    private func pumpAllAtOnce(on socket: Socket, _ sent: inout Int) -> Outcome? {
+        guard case .complete(let reader) = source, isLast, reader.remaining <= Self.copiedBody, let control, !control.isEmpty,
+              control.count + reader.remaining <= control.capacity else { return nil }
+        let (ofControl, ofBody) = (control.count, reader.remaining)
+        reader.copy(to: control)
+        let result = socket.write(control.span)
+        control.truncate(to: ofControl)
+        switch result {
+        case .wrote(let count):
+            sent += count
+            if count < ofControl + ofBody {
+                account(count)
+                return .blocked
+            }
+            bodyBytesSent += UInt64(ofBody)
+            return .done
+        case .wouldBlock: return .blocked
+        case .failed: return .peerGone
         }
     }
 
@@ -149,17 +181,8 @@ final class Delivery {
 
     private static let copiedBody = 2048
 
-    /// Whether it is certain that nothing comes any more, without looking again.
-    private var isAllSent: Bool {
-        guard later.isEmpty else { return false }
-        switch source {
-        case .none: return true
-        case .complete(let reader): return reader.remaining == 0
-        // It was offered to its end.
-        case .arriving: return framing != .chunked
-        case .row, .lost: return false
-        }
-    }
+    /// Whether nothing comes behind a source that was offered to its end: no other one, and no last chunk.
+    private var isLast: Bool { later.isEmpty && framing != .chunked }
 
     /// How the body stands behind what was put into the list.
     private enum End {
@@ -180,7 +203,7 @@ final class Delivery {
         case .complete(let reader):
             // Its length is known, so it is never sent in chunks.
             reader.gather(into: list)
-            return .complete
+            return list.byteCount == reader.remaining ? .complete : .more
         case .arriving(let body, var cursor, let part?):
             return list.withSlices { preparePart(part, of: body, &cursor, &$0, list) }
         case .arriving(let body, let cursor, nil):

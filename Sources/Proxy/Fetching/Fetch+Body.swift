@@ -9,22 +9,23 @@ import Upstream
 /// The response's body: into the one that its readers follow, and with its end into the store.
 extension Fetch {
     func exchange(_ exchange: Exchange, received body: Span<UInt8>) -> BodyIntake {
-        lastProgress = worker.loop.now
+        lastProgress = worker.now
         guard state == .streaming, let response else { return .taken }
-        var result = response.body.append(body)
+        let kept = response.body
+        var result = kept.append(body)
         if result == .noMemory, worker.shared.store.makeRoom(bytes: max(body.count, GrowingBody.laterPieceSize)) {
-            result = response.body.append(body)
+            result = kept.append(body)
         }
         if result != .noMemory { waitsForMemorySince = nil }
         switch result {
         case .accepted:
-            if keepsWhole, response.body.length > worker.storage.objectLimit { stopKeepingWhole(response) }
+            if keepsWhole, kept.length > worker.storage.objectLimit { stopKeepingWhole(response) }
             return .taken
         case .acceptedAndFull:
             isPaused = true
             return .takenAndFull
         case .noMemory:
-            let taken = response.body.appendWhatFits(body)
+            let taken = kept.appendWhatFits(body)
             stopKeepingWhole(response)
             waitForMemory()
             return .refused(after: taken)
@@ -51,9 +52,9 @@ extension Fetch {
     /// Others give memory back as their readers go on. Nobody waits for that longer than for an origin that stands still.
     func waitForMemory() {
         isPaused = true
-        let since = waitsForMemorySince ?? worker.loop.now
+        let since = waitsForMemorySince ?? worker.now
         waitsForMemorySince = since
-        guard worker.loop.now - since < request.route.origin.settings.noProgressTimeout.nanoseconds else { return giveUp() }
+        guard worker.now - since < request.route.origin.settings.noProgressTimeout.nanoseconds else { return giveUp() }
         worker.loop.schedule(after: Worker.memoryRetryInterval) { [weak self] in self?.bodyHasRoom() }
     }
 
@@ -72,18 +73,19 @@ extension Fetch {
     func bodyHasRoom() {
         guard state == .streaming else { return }
         isPaused = false
-        lastProgress = worker.loop.now
+        lastProgress = worker.now
         exchange?.resume()
     }
 
     func exchange(_ exchange: Exchange, endedWith trailers: ByteSlice?) {
         guard state == .streaming, exchange === self.exchange, let response else { return }
-        guard announcedLength == nil || method == .head || announcedLength == response.body.length else {
+        let body = response.body
+        guard announcedLength == nil || method == .head || announcedLength == body.length else {
             // Never a clean end for less, or more, than was announced.
-            response.body.fail()
+            body.fail()
             return finish(nil)
         }
-        response.body.complete(trailers: trailers)
+        body.complete(trailers: trailers)
         // Into the store first, out of the in-flight table afterwards: nobody may find it in neither.
         if willBeStored, let part {
             store(part: part.range, of: part.length, from: response)

@@ -48,7 +48,7 @@ extension Fetch {
         share(FetchedResponse(
             leader: request, response: response, leaderResponse: forLeader, source: .origin, sharing: sharing,
             originStatus: head.head.status.code, length: nil, willBeStored: willBeStored, notStored: notStored,
-            hasAge: head.fields.contains(.age), key: ownKey, search: search, server: server))
+            hasAge: head.fields.contains(.age), otherKey: otherKey, search: search, server: server))
         return true
     }
 
@@ -85,7 +85,7 @@ extension Fetch {
     }
 
     private func markParts() {
-        let until = worker.loop.now + worker.settings.coalescing.unshareableTTL.nanoseconds
+        let until = worker.now + worker.settings.coalescing.unshareableTTL.nanoseconds
         worker.shared.store.markUnshareable(request.key, until: until, reason: .part)
     }
 

@@ -17,14 +17,14 @@ extension Fetch {
         if search.isDefault, !request.isUnderVariation { return }
         let variations = worker.shared.variations
         let sent = request.sentKey.bytes
-        ownKey = request.sentKey
+        var ownKey = request.sentKey
         if !search.isDefault,
            let variation = willBeStored ? variations.learn(search, for: sent.span) : variations.known(search, for: sent.span) {
             let isAsked = variation === request.variation && request.isUnderVariation
             ownKey = isAsked ? request.key : worker.keys.key(request.sentKey, under: variation)
         }
-        isElsewhere = ownKey != request.key
-        guard isElsewhere else { return }
+        guard ownKey != request.key else { return otherKey = nil }
+        otherKey = ownKey
         let store = worker.shared.store
         ownGeneration = ownKey == request.sentKey ? sentGeneration : store.generation(hash: ownKey.hash)
         // In this order: who invalidates begins with the key as sent and asks for variations then. So either it shows here, or the
@@ -49,7 +49,7 @@ extension Fetch {
         guard plan.isShared, method != .head, isElsewhere, request.isUnderVariation else { return }
         let sent = request.sentKey.bytes
         guard worker.shared.variations.latest(for: sent.span) === request.variation else { return }
-        let until = worker.loop.now + worker.settings.coalescing.unshareableTTL.nanoseconds
+        let until = worker.now + worker.settings.coalescing.unshareableTTL.nanoseconds
         worker.shared.store.markUnshareable(request.key, until: until, reason: .search)
     }
 

@@ -21,27 +21,17 @@ extension Fetch {
 
     func ask() {
         sentAt = worker.moment
-        let exchange = Exchange(upstreamRequest(), pool: worker.pool(of: request.route.origin), handler: self)
+        let exchange = Exchange(upstreamRequest(), pool: worker.pool(for: request), handler: self)
         self.exchange = exchange
         exchange.start()
     }
 
     func upstreamRequest() -> UpstreamRequest {
-        var dropping: FieldSet = []
-        var validation = ValidationRequest()
         let fields = request.fields
-        if !plan.isTransparent {
-            // What one client wants of the answer is decided here, so that the answer fits all who wait.
-            dropping = FieldSet(.ifNoneMatch, .ifModifiedSince, .range, .ifRange, .expect)
-            let candidates = plan.asked == nil ? plan.resource?.responses ?? [] : plan.stored.map { [$0] } ?? []
-            for stored in conditions == .none ? [] : candidates {
-                let head = stored.head
-                validation.add(head.view, facts: stored.facts)
-            }
-            // Only where somebody is there to get the answer to them.
-            if conditions == .storedAndClients, client != nil, plan.asked == nil { validation.merge(client: fields.view) }
-        }
-        hasClientTags = validation.hasClientTags
+        // What one client wants of the answer is decided here, so that the answer fits all who wait.
+        var dropping: FieldSet = plan.isTransparent ? [] : FieldSet(.ifNoneMatch, .ifModifiedSince, .range, .ifRange, .expect)
+        let validation = plan.isTransparent ? nil : validationRequest(fields.view)
+        hasClientTags = validation?.hasClientTags ?? false
         if request.maxForwards != nil { dropping.insert(.maxForwards) }
         let isUpgrading = plan.isTransparent && request.head.asksForUpgrade
         let content = UpstreamRequest.Content(request.head.framing)
@@ -53,7 +43,7 @@ extension Fetch {
             RequestForwarding.Exchange(
                 method: method, framing: request.head.framing, dropping: dropping, isUpgrading: isUpgrading, acceptsTrailers: true),
             clientAddress: address.span, scheme: "http", to: head)
-        validation.write(to: head)
+        validation?.write(to: head)
         appendRange(to: head)
         worker.runtime.loopDetection.writeLoop(to: head)
         if let hops = request.maxForwards { head.appendField("Max-Forwards", UInt64(hops - 1)) }
@@ -61,6 +51,18 @@ extension Fetch {
         return UpstreamRequest(
             method: method, head: head.copied(), content: content, asksForUpgrade: isUpgrading,
             expectsContinue: request.head.expectation == .continue)
+    }
+
+    private func validationRequest(_ asked: FieldView) -> ValidationRequest {
+        var validation = ValidationRequest()
+        let candidates = plan.asked == nil ? plan.resource?.responses ?? [] : plan.stored.map { [$0] } ?? []
+        for stored in conditions == .none ? [] : candidates {
+            let head = stored.head
+            validation.add(head.view, facts: stored.facts)
+        }
+        // Only where somebody is there to get the answer to them.
+        if conditions == .storedAndClients, client != nil, plan.asked == nil { validation.merge(client: asked) }
+        return validation
     }
 
     /// The range that is asked for; the missing one only of the representation whose parts are stored (RFC 9110 §13.1.5).

@@ -9,7 +9,7 @@ import Upstream
 /// From the origin's response to those who wait, and into the store.
 extension Fetch: ExchangeHandler {
     func exchange(_ exchange: Exchange, interim head: borrowing ReceivedHead) {
-        lastProgress = worker.loop.now
+        lastProgress = worker.now
         // A 100 answers our own `Expect`, which only a fetch of the client's own forwards.
         if head.head.status == .continue, !request.hasContent { return }
         let buffer = ByteBuffer(capacity: 256)
@@ -25,7 +25,7 @@ extension Fetch: ExchangeHandler {
     func exchange(_ exchange: Exchange, received head: borrowing ReceivedHead) {
         guard state == .asking else { return }
         let now = worker.moment
-        lastProgress = worker.loop.now
+        lastProgress = now.monotonic
         let status = head.head.status
         if status == .notModified, !plan.isTransparent {
             // It names none of the tags asked about: ask without the client's, so that there is no doubt whose it is.
@@ -67,7 +67,7 @@ extension Fetch: ExchangeHandler {
         let forLeader = facts.contains(.excludesFields) ? response.withHead(keptHead(head, facts, policy, isForLeader: true)) : nil
         share(FetchedResponse(
             leader: request, response: response, leaderResponse: forLeader, source: .origin, sharing: sharing, originStatus: status.code,
-            length: length, willBeStored: willBeStored, notStored: notStored, hasAge: head.fields.contains(.age), key: ownKey, search: search, server: server))
+            length: length, willBeStored: willBeStored, notStored: notStored, hasAge: head.fields.contains(.age), otherKey: otherKey, search: search, server: server))
     }
 
     /// Hands out the response whose head is there; its body arrives from now on.
@@ -78,10 +78,10 @@ extension Fetch: ExchangeHandler {
         // Before it can be found under another key.
         closeIfInvalidated()
         announce(fetched.response, fetched.sharing)
-        if !keepsWhole { operation.close() }
+        if plan.isShared, !keepsWhole { operation.close() }
         deliver(fetched)
         closeIfInvalidated()
-        if !keepsWhole { holdStart(of: fetched.response.body) }
+        if plan.isShared, !keepsWhole { holdStart(of: fetched.response.body) }
         // With content of its own, it needs its client until that is complete.
         mayOutliveClients(
             willBeStored && !request.hasContent && (plan.isRefresh || worker.settings.coalescing.whenLastLeaves == .finish))
@@ -102,7 +102,7 @@ extension Fetch: ExchangeHandler {
     /// who wait ask for what they want themselves, and so does whoever comes soon.
     private func letEveryoneAskAlone(because sharing: Sharing) {
         let reason: NotSharedReason = if case .nobody(let reason) = sharing { reason } else { .range }
-        let until = worker.loop.now + worker.settings.coalescing.unshareableTTL.nanoseconds
+        let until = worker.now + worker.settings.coalescing.unshareableTTL.nanoseconds
         worker.shared.store.markUnshareable(request.key, until: until, reason: reason)
         let exchange = exchange
         finish(.failure(OperationError.released))
@@ -122,13 +122,13 @@ extension Fetch: ExchangeHandler {
         noteContradiction()
         switch sharing {
         case .nobody(let reason):
-            operation.close()
+            if plan.isShared { operation.close() }
             guard plan.isShared || reason != .method else { return }
             guard worker.settings.coalescing.isEnabled, reason.isRemembered else { return }
             let memory = reason == .serverError ? Self.errorMemory : worker.settings.coalescing.unshareableTTL.nanoseconds
-            store.markUnshareable(request.key, until: worker.loop.now + memory, reason: reason)
+            store.markUnshareable(request.key, until: worker.now + memory, reason: reason)
         case .waitersOnly:
-            operation.close()
+            if plan.isShared { operation.close() }
         case .everyone, .whileArriving:
             // Of a part the marker says that the whole is too large, which is still so.
             if plan.asked == nil, plan.isShared || willBeStored { store.clearMarker(ownKey) }

@@ -71,7 +71,7 @@ extension Fetch {
         response.body.complete(trailers: nil)
         client?.fetch(self, answers: FetchedResponse(
             leader: request, response: response, source: .origin, sharing: .nobody(.status), originStatus: head.head.status.code,
-            length: 0, willBeStored: false, hasAge: head.fields.contains(.age), key: ownKey, search: search, server: server))
+            length: 0, willBeStored: false, hasAge: head.fields.contains(.age), otherKey: otherKey, search: search, server: server))
         client = nil
         // The 304's own exchange ends by itself.
         exchange = nil

@@ -49,11 +49,9 @@ final class Fetch: DeadlineTarget {
     var exchange: Exchange?
     var sentAt: Moment
     var generation: Generation
-    /// The key under which the response belongs, and the generation of that.
-    var ownKey: CacheKey
+    /// The key under which the response belongs, where it is another than that it was fetched under, and the generation of its key.
+    var otherKey: CacheKey?
     var ownGeneration: Generation
-    /// Whether the response belongs under another key than the one it was fetched under.
-    var isElsewhere = false
     var sentGeneration: Generation
     /// Of the request's path, when the fetch began (`SearchVariations.invalidations`).
     private let pathInvalidations: UInt32
@@ -97,16 +95,17 @@ final class Fetch: DeadlineTarget {
         }
     }
 
-    init(_ request: ClientRequest, plan: FetchPlan, worker: Worker) {
-        self.request = request
-        self.plan = plan
-        self.worker = worker
+    /// The key under which the response belongs.
+    var ownKey: CacheKey { otherKey ?? request.key }
+    var isElsewhere: Bool { otherKey != nil }
+
+    init(_ request: borrowing ClientRequest, plan: borrowing FetchPlan, worker: borrowing Worker) {
+        self.request = copy request
+        self.plan = copy plan
+        self.worker = copy worker
         sentAt = request.arrived
-        let store = worker.shared.store
-        generation = store.generation(hash: request.key.hash)
-        sentGeneration = request.isUnderVariation ? store.generation(hash: request.sentKey.hash) : generation
-        (ownKey, ownGeneration) = (request.key, generation)
-        pathInvalidations = worker.shared.variations.invalidations(of: request.sentKey.bytes)
+        (generation, sentGeneration, pathInvalidations) = worker.generations(for: request)
+        ownGeneration = generation
         super.init()
     }
 
@@ -121,7 +120,7 @@ final class Fetch: DeadlineTarget {
         guard state == .new, !operation.hasEnded else { return }
         state = .asking
         self.operation = operation
-        lastProgress = worker.loop.now
+        lastProgress = worker.now
         if plan.isShared, worker.settings.coalescing.whenLastLeaves == .finish { operation.lastLeavePolicy = .goOn }
         ask()
         if plan.isShared, worker.settings.coalescing.isEnabled {
@@ -211,7 +210,7 @@ final class Fetch: DeadlineTarget {
 
     /// Looks now and then whether the origin stands still.
     private func lookForProgress() {
-        lookAgain(at: worker.loop.now + patience)
+        lookAgain(at: worker.now + patience)
     }
 
     private func lookAgain(at time: Int64) {
@@ -223,7 +222,7 @@ final class Fetch: DeadlineTarget {
 
     override func deadlineReached(_ kind: UInt8) -> Int64? {
         var deadline = progressDeadline
-        let reached = deadline.reached(at: worker.loop.now)
+        let reached = deadline.reached(at: worker.now)
         progressDeadline = deadline
         switch reached {
         case .nothing: return nil
@@ -232,9 +231,9 @@ final class Fetch: DeadlineTarget {
         }
         guard state == .asking || state == .streaming, let operation else { return nil }
         // While the readers hold it back, the origin cannot show progress.
-        let stillFor = isPaused ? 0 : worker.loop.now - lastProgress
+        let stillFor = isPaused ? 0 : worker.now - lastProgress
         if stillFor < patience {
-            lookAgain(at: worker.loop.now + patience - stillFor)
+            lookAgain(at: worker.now + patience - stillFor)
         } else if operation.close() {
             // Those who wait stay; whoever comes now starts anew.
             worker.metrics.add(.coalescing(.overtaken))
@@ -271,7 +270,7 @@ final class Fetch: DeadlineTarget {
         operation?.close()
         deliver(FetchedResponse(
             leader: request, response: stored, source: source, sharing: forWaiters, originStatus: status, length: stored.body.length,
-            willBeStored: source == .validated, key: staysInPlace(stored) ? request.key : request.sentKey, search: Self.said(storedHead.view), server: server))
+            willBeStored: source == .validated, otherKey: staysInPlace(stored) ? nil : request.sentKey, search: Self.said(storedHead.view), server: server))
         finish(nil)
         exchange?.cancel()
     }

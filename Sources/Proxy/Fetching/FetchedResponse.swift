@@ -30,8 +30,8 @@ final class FetchedResponse: Sendable {
     let notStored: NotStoredReason?
     /// Whether it came with an `Age`: then it was not made for this request, and its age is told (RFC 9111 §5.1).
     let hasAge: Bool
-    /// The key under which the response belongs.
-    let key: CacheKey
+    /// The key under which the response belongs, where that is not its leader's.
+    private let otherKey: CacheKey?
     /// Which queries it is for besides its own.
     let search: NoVarySearch
     /// The address of the server that answered, as text.
@@ -42,7 +42,7 @@ final class FetchedResponse: Sendable {
     init(
         leader: ClientRequest, response: StoredResponse, leaderResponse: StoredResponse? = nil, source: Source, sharing: Sharing,
         originStatus: UInt16, length: Int?, willBeStored: Bool, notStored: NotStoredReason? = nil,
-        hasAge: Bool = false, key: CacheKey, search: NoVarySearch, server: ByteSlice
+        hasAge: Bool = false, otherKey: CacheKey?, search: NoVarySearch, server: ByteSlice
     ) {
         self.leader = leader
         self.response = response
@@ -54,10 +54,13 @@ final class FetchedResponse: Sendable {
         self.willBeStored = willBeStored
         self.notStored = notStored
         self.hasAge = hasAge
-        self.key = key
+        self.otherKey = otherKey
         self.search = search
         self.server = server
     }
+
+    /// The key under which the response belongs.
+    var key: CacheKey { otherKey ?? leader.key }
 
     /// What `request` gets of it.
     func response(for request: ClientRequest) -> StoredResponse {

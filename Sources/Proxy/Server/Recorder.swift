@@ -26,7 +26,7 @@ final class Recorder {
 
     func record(
         _ request: ClientRequest, _ provenance: Provenance, status: UInt16, began: Int64, firstByte: Int64, bodyBytes: UInt64,
-        isAborted: Bool, client: ByteSlice
+        isAborted: Bool, client: ByteSlice, server: ByteSlice
     ) {
         let fields = request.fields
         var record = makeRecord(status: status, began: began, firstByte: firstByte, bodyBytes: bodyBytes)
@@ -37,7 +37,6 @@ final class Recorder {
         record.upstreamStatus = provenance.originStatus
         record.isAborted = isAborted
         count(request.method, record)
-        let server = provenance.server
         append(record, request.head, fields.view, client: client.span, server: server.span)
     }
 

@@ -9,7 +9,7 @@ extension Worker {
     /// What is stored for the very URL goes first, as in the draft ('Caching'): it may be older than what is known, or say otherwise.
     func keyed(_ request: ClientRequest) -> ClientRequest {
         let sent = request.sentKey.bytes
-        guard request.method == .get || request.method == .head, let variation = shared.variations.latest(for: sent.span) else {
+        guard request.method == .get || request.method == .head, let variation = variations.latest(for: sent.span) else {
             return request.variation == nil ? request : ClientRequest(request, key: request.sentKey, variation: nil)
         }
         let key = keys.key(request.sentKey, under: variation)
@@ -20,7 +20,7 @@ extension Worker {
     /// Whether a variation of the request's path became the latest since its key was chosen.
     func hasLearnt(about request: ClientRequest) -> Bool {
         let sent = request.sentKey.bytes
-        return shared.variations.latest(for: sent.span) !== request.variation
+        return variations.latest(for: sent.span) !== request.variation
     }
 
     private func isFresh(_ key: CacheKey, for request: ClientRequest) -> Bool {

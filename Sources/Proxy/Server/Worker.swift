@@ -28,6 +28,9 @@ final class Worker {
     let loop: EventLoop
     let index: Int
     let shared: SharedState
+    /// Of `shared`.
+    private let store: ResponseStore
+    let variations: SearchVariations
     let metrics: LoopMetrics
     let recorder: Recorder
     let followers: BodyFollowers
@@ -79,6 +82,8 @@ final class Worker {
         self.index = index
         self.loop = loop
         self.shared = shared
+        store = shared.store
+        variations = shared.variations
         self.runtime = runtime
         self.metrics = metrics
         recorder = Recorder(loop: loop, metrics: metrics, ring: ring, logMark: logMark)
@@ -98,7 +103,29 @@ final class Worker {
 
     var settings: ProxySettings { runtime.settings }
     var storage: StorageSettings { shared.storage }
-    var moment: Moment { Moment(monotonic: loop.now, wall: loop.wallClockSeconds) }
+
+    // What is reached through two objects is counted, at each use. So those that are asked for often are reached through one, by a call.
+
+    /// Nanoseconds of the loop's clock.
+    var now: Int64 { @inline(never) get { loop.now } }
+    var moment: Moment { @inline(never) get { Moment(monotonic: loop.now, wall: loop.wallClockSeconds) } }
+
+    /// What is known under the request's key.
+    @inline(never)
+    func resource(for request: ClientRequest) -> CachedResource? { store.resource(request.key) }
+
+    /// Of what the response to a request may be stored under, before it is asked for.
+    @inline(never)
+    func generations(for request: ClientRequest) -> (ofKey: Generation, ofSentKey: Generation, ofPath: UInt32) {
+        let generation = store.generation(hash: request.key.hash)
+        return (
+            generation, request.isUnderVariation ? store.generation(hash: request.sentKey.hash) : generation,
+            variations.invalidations(of: request.sentKey.bytes))
+    }
+
+    /// Serves it when all sockets that are ready have been read.
+    @inline(never)
+    func serveSoon(_ transaction: Transaction) { turns.putSoon(transaction) }
 
     // MARK: Life
 
@@ -216,7 +243,8 @@ final class Worker {
 
     // MARK: Origins
 
-    func pool(of origin: Origin) -> UpstreamPool {
+    func pool(for request: ClientRequest) -> UpstreamPool {
+        let origin = request.route.origin
         if let latestPool, latestOrigin === origin { return latestPool }
         let id = ObjectIdentifier(origin)
         if let entry = pools[id] {

@@ -26,7 +26,7 @@ struct Answer: Sendable {
     ///   - length: the body's length as far as it is known.
     ///   - isOwn: the response was made for this very request, preconditions and range and all.
     ///   - maxRanges: with more, all are ignored (RFC 9110 §14.2).
-    init(_ request: ClientRequest, _ response: StoredResponse, length: Int?, isOwn: Bool, maxRanges: Int) {
+    init(_ request: borrowing ClientRequest, _ response: StoredResponse, length: Int?, isOwn: Bool, maxRanges: Int) {
         let length = response.parts == nil ? length : response.parts?.length
         self.response = response
         wholeLength = length
@@ -135,7 +135,7 @@ struct Answer: Sendable {
         let end = ByteBuffer(capacity: 64)
         multipart.writeEnd(to: end)
         row.append(end.copied())
-        return CompleteBodyReader(row, part: 0..<row.reduce(0) { $0 + $1.count })
+        return CompleteBodyReader(ShortList(row), part: 0..<row.reduce(0) { $0 + $1.count })
     }
 
     func framing(for version: HTTPVersion) -> Delivery.Framing {

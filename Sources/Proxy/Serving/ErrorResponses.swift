@@ -45,6 +45,6 @@ struct ErrorResponses: ~Copyable {
             forwarding.appendConnection(to: buffer, persists: persists, version: version)
         }
         buffer.appendLineEnd()
-        return isHead ? .none : .complete(CompleteBodyReader([content.copied()], part: 0..<content.count))
+        return isHead ? .none : .complete(CompleteBodyReader(ShortList(one: content.copied()), part: 0..<content.count))
     }
 }

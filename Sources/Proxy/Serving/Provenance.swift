@@ -7,8 +7,6 @@ import Upstream
 /// Where a response came from and by which part of the request in a shared fetch: what `Cache-Status`, the metrics and the access log
 /// tell of it.
 struct Provenance: Sendable {
-    /// The address of the server that answered, as text.
-    var server = ByteSlice.empty
     /// The fetch's number; 0: none.
     var operation: UInt64 = 0
     /// Why it was not shared or stored, or what else was special (RFC 9211 §2.8).
@@ -39,7 +37,6 @@ struct Provenance: Sendable {
     /// What a fetch brought.
     mutating func note(_ fetched: FetchedResponse, at now: Moment) {
         let facts = fetched.response.facts
-        server = fetched.server
         originStatus = fetched.originStatus
         isStored = fetched.willBeStored
         // Who joined late gets what was made for somebody before.

@@ -30,7 +30,7 @@ extension Transaction: FetchClient {
     func fetch(_ fetch: Fetch, brings result: Result<FetchedResponse, OperationError>) {
         self.result = result
         // What came right behind the response's head goes out with it.
-        worker.turns.putSoon(self)
+        worker.serveSoon(self)
     }
 
     func fetch(_ fetch: Fetch, answers response: FetchedResponse) {
@@ -49,7 +49,7 @@ extension Transaction: FetchClient {
         state = .responding(nil)
         status = 101
         provenance.verdict = .pass
-        provenance.server = connection.addressText
+        server = connection.addressText
         client.tunnel(to: connection, head: head)
     }
 }

@@ -18,6 +18,7 @@ extension Transaction {
     }
 
     func respond(_ fetched: FetchedResponse) {
+        server = fetched.server
         let crowd = isOneOfCrowd(at: fetched) ? CrowdAnswer.Asked(fetched, self) : nil
         if let crowd, let answer = fetched.crowdAnswer.withLock({ $0 }), answer.asked == crowd { return respond(as: answer) }
         var provenance = provenance
@@ -56,6 +57,8 @@ extension Transaction {
 
     /// - Parameter made: what is done with the head before it is sent.
     private func respond(_ response: StoredResponse, length: Int?, made: (Answer, ByteBuffer) -> Void = { _, _ in }) {
+        // Once each: what is read from a variable, or reached through two objects, is counted.
+        let (request, runtime) = (request, worker.runtime)
         let answer = Answer(
             request, response, length: length, isOwn: ownFetch?.plan.isTransparent == true,
             maxRanges: request.route.policy.maxRanges)
@@ -64,7 +67,7 @@ extension Transaction {
         status = answer.status.code
         answer.writeHead(
             to: head, provenance: provenance, at: worker.moment, persists: client.persists, version: request.head.version,
-            forwarding: worker.runtime.responseForwarding)
+            forwarding: runtime.responseForwarding)
         made(answer, head)
         client.send(head, answer.source(), answer.framing(for: request.head.version), passesTrailers: request.acceptsTrailers)
     }

@@ -36,7 +36,10 @@ final class Transaction: FetchWaiter, TurnTaker {
     /// Under another key from look to look, when more is known about its path's queries.
     private(set) var request: ClientRequest
     var provenance = Provenance(.synthetic)
-    unowned let client: any TransactionClient
+    /// The address of the server that answered, as text.
+    var server = ByteSlice.empty
+    /// They hold each other until the client lets go. An unowned reference would be counted as well, at each use.
+    let client: any TransactionClient
     let worker: Worker
     var state = State.new
     // The small ones stand together: of those who wait by the thousand, each byte is in no cache.
@@ -83,7 +86,7 @@ final class Transaction: FetchWaiter, TurnTaker {
 
     private func look() {
         looks += 1
-        let resource = worker.shared.store.resource(request.key)
+        let resource = worker.resource(for: request)
         if resource == nil, joinLatest() { return }
         let isCoalescing = worker.settings.coalescing.isEnabled && !mustGoAlone
         switch Lookup(
@@ -166,7 +169,7 @@ final class Transaction: FetchWaiter, TurnTaker {
         let patience = worker.settings.coalescing.waitTimeout.nanoseconds
         // In a local variable nothing watches its exclusive use at run time.
         var deadline = deadline
-        deadline.set((), at: worker.loop.now + patience, for: self, on: worker.deadlines)
+        deadline.set((), at: worker.now + patience, for: self, on: worker.deadlines)
         self.deadline = deadline
     }
 
@@ -226,7 +229,7 @@ final class Transaction: FetchWaiter, TurnTaker {
 
     override func deadlineReached(_ kind: UInt8) -> Int64? {
         var deadline = deadline
-        let reached = deadline.reached(at: worker.loop.now)
+        let reached = deadline.reached(at: worker.now)
         self.deadline = deadline
         switch reached {
         case .nothing: return nil

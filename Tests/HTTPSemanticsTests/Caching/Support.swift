@@ -45,7 +45,7 @@ func head(_ text: String) -> HeadBlock {
         present.insert(field)
         buffer.append("\r\n")
     }
-    return HeadBlock(bytes: buffer.copied(), lines: lines, present: present)
+    return HeadBlock(bytes: buffer.span, lines: lines.span, present: present)
 }
 
 private func withDates(_ text: Substring) -> String {
