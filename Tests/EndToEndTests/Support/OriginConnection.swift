@@ -145,6 +145,7 @@ struct OriginConnection {
         guard let step = steps.popLast() else { return false }
         switch step {
         case .bytes(let bytes): send(bytes)
+        case .start(let status, let fields): send(Step.headBytes(status, fields))
         case .payload(let bytes): if !isHead { send(bytes) }
         case .stream(let pattern, let range):
             guard !isHead else { break }

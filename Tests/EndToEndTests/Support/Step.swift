@@ -4,6 +4,8 @@
 indirect enum Step: Sendable {
     /// Exactly these bytes.
     case bytes([UInt8])
+    /// A head with these fields; `Date` is that of the moment it is sent, unless it is among them (give `Date:` with no value for none).
+    case start(Int, [String])
     /// These bytes as part of a body: left out when the request was HEAD.
     case payload([UInt8])
     /// A part of the pattern, made while it is sent.
@@ -26,13 +28,15 @@ indirect enum Step: Sendable {
 extension Step {
     // MARK: Heads
 
-    /// A head and nothing else; `Date` is added unless it is among the fields (give `Date:` with no value for none).
-    static func head(_ status: Int, _ fields: String...) -> Step { head(status, fields) }
+    /// A head and nothing else.
+    static func head(_ status: Int, _ fields: String...) -> Step { .start(status, fields) }
+    static func head(_ status: Int, _ fields: [String]) -> Step { .start(status, fields) }
 
-    static func head(_ status: Int, _ fields: [String]) -> Step {
+    /// The bytes of `start`, now.
+    static func headBytes(_ status: Int, _ fields: [String]) -> [UInt8] {
         var lines = ["HTTP/1.1 \(status) Scripted"] + fields.filter { $0.lowercased() != "date:" }
         if !fields.contains(where: { $0.lowercased().hasPrefix("date:") }) { lines.append("Date: \(System.httpDate())") }
-        return .bytes(Array((lines + ["", ""]).joined(separator: "\r\n").utf8))
+        return Array((lines + ["", ""]).joined(separator: "\r\n").utf8)
     }
 
     static func interim(_ status: Int, _ fields: String...) -> Step {
