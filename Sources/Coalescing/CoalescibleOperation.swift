@@ -121,8 +121,10 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
         let joining = audience.withLock { $0.join(waiter) }
         switch joining {
         case .joined(let seat):
+            countJoined(late: false)
             return .joined(token(for: seat), late: false)
         case .late(let seat, let value):
+            countJoined(late: true)
             waiter.callBack(with: value)
             return .joined(token(for: seat), late: true)
         case .refused(let refusal):
@@ -137,8 +139,9 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
     /// - Returns: False when the waiter has its result, or the operation takes no more: nothing has changed then.
     @inlinable
     public nonisolated final func join(behind token: WaiterToken) -> Bool {
-        guard token.operation == ObjectIdentifier(self) else { return false }
-        return audience.withLock { $0.join(behind: token.seat) }
+        guard token.operation == ObjectIdentifier(self), audience.withLock({ $0.join(behind: token.seat) }) else { return false }
+        countJoined(late: false)
+        return true
     }
 
     /// Ends one stay.

@@ -250,9 +250,16 @@ open class Operation {
         return enrolment?.gate
     }
 
-    @usableFromInline
-    nonisolated final func countReleased(_ count: Int) {
+    /// Counts waiters that could not be served with the value, for `OperationQueueSnapshot.released`: for who shares its seat with others
+    /// (`CoalescibleOperation.join(behind:)`) and finds that out by itself. Any thread.
+    public nonisolated final func countReleased(_ count: Int = 1) {
         state.withLock { $0.enrolment?.counters }?.released.count(count)
+    }
+
+    @usableFromInline
+    nonisolated final func countJoined(late: Bool) {
+        guard let counters = state.withLock({ $0.enrolment?.counters }) else { return }
+        if late { counters.joinedLate.count() } else { counters.joined.count() }
     }
 
     /// Its work is over: see `end`.

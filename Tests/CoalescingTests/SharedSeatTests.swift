@@ -90,4 +90,18 @@ struct SharedSeatTests {
         #expect(operation.waiterCount == 0)
         #expect(!operation.leave(token))
     }
+
+    @Test func `whoever joins the operation itself is counted like those who come by the manager`() throws {
+        let manager = OperationQueueManager<Int>()
+        let started = manager.enqueue(7, waiter: .logging(to: log), make: { operation })
+        guard case .started = started else { Issue.record("\(started)"); return }
+        let token = try #require(operation.join(.logging(to: log)).token)
+        #expect(operation.join(behind: token))
+        operation.deliver(5)
+        _ = operation.join(.logging(to: log))
+        operation.countReleased()
+        let snapshot = manager.snapshot
+        #expect(snapshot.joined == 2 && snapshot.joinedLate == 1 && snapshot.released == 1)
+        operation.finish()
+    }
 }

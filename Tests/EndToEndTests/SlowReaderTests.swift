@@ -80,7 +80,7 @@ import Testing
             let lengths = Array(stride(from: 1_200_000, through: 4_800_000, by: 60_000))
             let (gate, done) = (Gate(), Gate())
             let stray = "HTTP/1.1 200 OK\r\nCache-Control: max-age=100\r\nContent-Length: 5\r\n\r\nstray"
-            origin.on("/good") { _ in [.answer(200, "Cache-Control: no-store", body: "asked")] }
+            origin.on("/good") { _ in [.answer(200, "Cache-Control: no-store", "Connection: close", body: "asked"), .close] }
             let clients = try lengths.map { length in
                 origin.on("/\(length)") { _ in
                     [.head(200, "Cache-Control: no-store", "Content-Length: \(length)"), .pattern(0..<length), .gate(gate),
@@ -97,6 +97,8 @@ import Testing
             try eventually("only those whose readers wait are left") { try proxy.metric(.openUpstreams) == proxy.metric(.inFlight) }
             for (client, length) in zip(clients, lengths) {
                 #expect(try client.answer().isWhole(length))
+                // The origin may do it a moment later: then its connection is idle, and must be seen to be of no use.
+                try eventually("its connection is given up") { try proxy.metric(.openUpstreams) == proxy.metric(.inFlight) }
                 let upload = try proxy.connect()
                 try upload.send("POST /good HTTP/1.1\r\nHost: origin\r\nContent-Length: 2\r\n\r\nhi")
                 #expect(try upload.answer().text == "asked")

@@ -54,7 +54,8 @@ extension ClientConnection {
 
     /// What the client has sent ahead moves out of the room for content, which others need.
     private func keepWhatFollows(_ context: ReadContext) {
-        guard context.buffer.capacity >= Worker.contentBufferSize, !context.buffer.isEmpty else { return }
+        // `serve` goes on with the buffer that it has.
+        guard !isServing, context.buffer.capacity >= ReadContexts.contentBufferSize, !context.buffer.isEmpty else { return }
         let other = worker.lendContext()
         other.buffer.append(context.buffer.copied())
         giveBackContext()

@@ -8,7 +8,7 @@ import Upstream
 extension ClientConnection {
     func refuse(_ error: MessageSyntaxError) {
         worker.metrics.add(.malformedRequests)
-        worker.noteMalformed(error, from: peer)
+        worker.notices.malformed(error, from: peer)
         keepsAlive = false
         phase = .serving
         content = nil

@@ -98,8 +98,8 @@ final class ClientConnection: Socket {
         if context == nil { context = content == nil ? worker.lendContext() : worker.lendContentContext() }
         guard let buffer = context?.buffer else { return }
         // A client that sends ahead of its responses is read no further than one buffer.
-        guard phase == .reading || content != nil || buffer.count < Worker.readBufferSize else { return stopReading() }
-        switch read(into: buffer, minimum: Worker.readBufferSize / 2) {
+        guard phase == .reading || content != nil || buffer.count < ReadContexts.bufferSize else { return stopReading() }
+        switch read(into: buffer, minimum: ReadContexts.bufferSize / 2) {
         case .bytes(let count):
             worker.metrics.add(.clientBytesIn, UInt64(count))
             if phase == .reading, requestBegan == 0 { requestBegan = loop.now }
@@ -272,7 +272,7 @@ final class ClientConnection: Socket {
     }
 
     func timeOut(_ explanation: StaticString) {
-        worker.noteTimeout(peer)
+        worker.notices.timeout(peer)
         keepsAlive = false
         phase = .serving
         content = nil

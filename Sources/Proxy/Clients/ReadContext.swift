@@ -6,16 +6,68 @@ final class ReadContext {
     let buffer: ByteBuffer
     let parser: Exclusive<RequestHeadParser>
     /// Of which settings of its worker the parser's limits are.
-    let generation: Int
+    fileprivate let generation: Int
 
-    init(bufferCapacity: Int, limits: HeadLimits, generation: Int) {
+    fileprivate init(bufferCapacity: Int, limits: HeadLimits, generation: Int) {
         buffer = ByteBuffer(capacity: bufferCapacity)
         parser = Exclusive(RequestHeadParser(limits: limits))
         self.generation = generation
     }
 
-    func reset() {
+    fileprivate func reset() {
         buffer.removeAll()
         parser.use { $0.reset() }
+    }
+}
+
+/// The contexts of a worker that are not lent.
+final class ReadContexts {
+    /// What the buffers of clients begin with, in bytes: a whole request.
+    static let bufferSize = 16 << 10
+    /// What one read of a request's content takes at most, in bytes, and so what of it may wait for a slow origin. Fewer calls of the kernel, and fuller
+    /// segments, make it cheap; much more would not stay in a core's cache.
+    static let contentBufferSize = 256 << 10
+    /// Unused ones kept.
+    private static let most = 32
+
+    private var limits: HeadLimits
+    /// How often the limits were changed.
+    private var generation = 0
+    /// The one that is lent and given back again and again, and others for when several are lent.
+    private var first: ReadContext?
+    private var others: [ReadContext] = []
+    private var forContent: ReadContext?
+
+    init(limits: HeadLimits) { self.limits = limits }
+
+    /// From now on contexts have these limits.
+    func change(_ limits: HeadLimits) {
+        self.limits = limits
+        generation &+= 1
+        first = nil
+        others.removeAll()
+        forContent = nil
+    }
+
+    func lend() -> ReadContext {
+        first.take() ?? others.popLast() ?? ReadContext(bufferCapacity: Self.bufferSize, limits: limits, generation: generation)
+    }
+
+    /// For content: back as soon as what was read is on its way, so one mostly serves all.
+    func lendForContent() -> ReadContext {
+        forContent.take() ?? ReadContext(bufferCapacity: Self.contentBufferSize, limits: limits, generation: generation)
+    }
+
+    func takeBack(_ context: consuming ReadContext) {
+        let isForContent = context.buffer.capacity == Self.contentBufferSize
+        guard context.buffer.capacity <= Self.bufferSize || isForContent, context.generation == generation else { return }
+        context.reset()
+        if isForContent {
+            forContent = context
+        } else if first == nil {
+            first = context
+        } else if others.count < Self.most {
+            others.append(context)
+        }
     }
 }

@@ -62,7 +62,7 @@ extension Fetch {
     private func giveUp() {
         worker.loop.schedule(after: 0) { [weak self] in
             guard let self, state == .streaming else { return }
-            worker.noteOverload()
+            worker.notices.overloaded(worker.shared)
             response?.body.fail()
             let exchange = exchange
             finish(nil)

@@ -215,7 +215,7 @@ extension Fetch: ExchangeHandler {
     }
 
     func exchange(_ exchange: Exchange, failedWith error: UpstreamError) {
-        worker.noteUpstreamFailure(error, of: request)
+        worker.notices.upstreamFailed(error, of: request)
         // One whose 304 was taken already, with another asking since.
         guard exchange === self.exchange else { return }
         switch state {

@@ -121,7 +121,7 @@ public final class ProxyServer {
     public func reload(_ new: ProxySettings, upstreams: [UpstreamSettings]) {
         guard state == .running else { return }
         settings = new
-        let runtime = Runtime(new, upstreams: upstreams, previous: runtime)
+        let runtime = Runtime(new, upstreams: upstreams, number: runtime.number + 1, previous: runtime)
         self.runtime = runtime
         workers.post { $0.apply(runtime.copy()) }
     }

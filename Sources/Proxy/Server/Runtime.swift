@@ -9,6 +9,8 @@ import Upstream
 /// the other's.
 final class Runtime: Sendable {
     let settings: ProxySettings
+    /// How often they were loaded before: the same in all copies.
+    let number: Int
     let origins: [Origin]
     let routes: [Route]
     let requestForwarding: RequestForwarding
@@ -20,9 +22,11 @@ final class Runtime: Sendable {
 
     /// - Parameters:
     ///   - upstreams: at least one.
+    ///   - number: different for each load.
     ///   - previous: its origins are kept where their settings are the same: their fetches go on.
-    init(_ settings: ProxySettings, upstreams: [UpstreamSettings], previous: Runtime? = nil) {
+    init(_ settings: ProxySettings, upstreams: [UpstreamSettings], number: Int = 0, previous: Runtime? = nil) {
         self.settings = settings
+        self.number = number
         let origins = upstreams.map { upstream in
             previous?.origins.first { $0.settings == upstream } ?? Origin(upstream)
         }
@@ -50,7 +54,7 @@ final class Runtime: Sendable {
     }
 
     /// The same in objects of its own, but for the origins, whose fetches all loops share.
-    func copy() -> Runtime { Runtime(settings, upstreams: origins.map(\.settings), previous: self) }
+    func copy() -> Runtime { Runtime(settings, upstreams: origins.map(\.settings), number: number, previous: self) }
 
     /// Whether requests for `authority` are served at all (RFC 9110 §15.5.20).
     func serves(_ authority: Span<UInt8>) -> Bool {

@@ -11,19 +11,13 @@ import Upstream
 /// One loop's share of the proxy: its listeners, its clients, its connections to origins, and what they work with. Everything here lives
 /// on the loop's thread.
 final class Worker {
-    /// What the buffers of clients begin with, in bytes: a whole request.
-    static let readBufferSize = 16 << 10
-    /// What one read of a request's content takes at most, in bytes, and so what of it may wait for a slow origin. Fewer calls of the kernel, and fuller
-    /// segments, make it cheap; much more would not stay in a core's cache.
-    static let contentBufferSize = 256 << 10
-    /// The same of a response: half the window of a body that is not kept, so that its readers take one read while the next one comes.
+    /// What one read of a response takes at most, in bytes: half the window of a body that is not kept, so that its readers take one read while the next
+    /// one comes.
     static let upstreamBufferSize = 128 << 10
     /// Unused buffers kept, of each kind.
     static let keptBuffers = 32
     /// How long a body waits for memory before it looks again, in nanoseconds.
     static let memoryRetryInterval: Int64 = 50_000_000
-    /// Messages of one kind in the diagnostics log per second and loop.
-    static let noticesPerSecond = 5
 
     let loop: EventLoop
     let index: Int
@@ -33,6 +27,7 @@ final class Worker {
     let variations: SearchVariations
     let metrics: LoopMetrics
     let recorder: Recorder
+    let notices: Notices
     let followers: BodyFollowers
     let deadlines: DeadlineWheel
     let turns: Turns
@@ -45,13 +40,10 @@ final class Worker {
     /// With these settings.
     private(set) var hitPath: HitPath
     private(set) var timeouts: ClientTimeouts
-    private var limits: HeadLimits
     /// On one connection.
     private(set) var mostRequests: Int
     private(set) var errors: ErrorResponses
     private(set) var isDraining = false
-    /// How often the settings were changed.
-    private var generation = 0
     /// The one that was last joined, as long as others may join.
     var crowd: Crowd?
 
@@ -61,16 +53,10 @@ final class Worker {
     /// The one asked for last, for most requests.
     private var latestOrigin: Origin?
     private var latestPool: UpstreamPool?
-    /// The one that is lent and given back again and again, and others for when several are lent.
-    private var context: ReadContext?
-    private var contexts: [ReadContext] = []
-    private var contentContext: ReadContext?
+    private let contexts: ReadContexts
     private var connections: [ObjectIdentifier: ClientConnection] = [:]
     private var listeners: [Listener] = []
-    private var notices = RateLimitedNotice<NoticeKind>(limit: Worker.noticesPerSecond, interval: 1_000_000_000)
     private var onIdle: (() -> Void)?
-
-    enum NoticeKind: Hashable, Sendable { case malformed, timeout, upstream, accept, capacity, memory }
 
     /// - Parameters:
     ///   - ring: of the access log; `nil` without one.
@@ -87,12 +73,13 @@ final class Worker {
         self.runtime = runtime
         self.metrics = metrics
         recorder = Recorder(loop: loop, metrics: metrics, ring: ring, logMark: logMark)
+        notices = Notices(loop: loop, log: shared.log)
         deadlines = loop.deadlines
         turns = Turns(loop: loop)
         followers = BodyFollowers(loop: loop, index: index, turns: turns)
         keys = KeyWriter(hash: shared.keyHash)
         timeouts = ClientTimeouts(runtime.settings.clients)
-        limits = HeadLimits(runtime.settings.clients)
+        contexts = ReadContexts(limits: HeadLimits(runtime.settings.clients))
         mostRequests = runtime.settings.clients.maxRequestsPerConnection ?? .max
         errors = ErrorResponses(forwarding: runtime.responseForwarding, proxyStatus: runtime.proxyStatus)
         resolver = try Resolver(on: loop)
@@ -136,7 +123,7 @@ final class Worker {
         settings.sharesPort = true
         let listener = try Listener(
             address, on: loop, settings: settings,
-            onFailure: { [unowned self] error in notice(.accept, "cannot accept connections: \(error)") },
+            onFailure: { [notices] error in notices.cannotAccept(error) },
             accept: { [unowned self] descriptor, peer in accept(descriptor, from: peer) })
         listeners.append(listener)
         return listener.localAddress
@@ -146,7 +133,7 @@ final class Worker {
         runtime = new
         hitPath = HitPath(runtime: new, shared: shared, loop: loop, keys: keys, output: scratch, recorder: recorder)
         timeouts = ClientTimeouts(new.settings.clients)
-        limits = HeadLimits(new.settings.clients)
+        contexts.change(HeadLimits(new.settings.clients))
         mostRequests = new.settings.clients.maxRequestsPerConnection ?? .max
         errors = ErrorResponses(forwarding: new.responseForwarding, proxyStatus: new.proxyStatus)
         let kept = Set(new.origins.map { ObjectIdentifier($0) })
@@ -155,11 +142,6 @@ final class Worker {
             pools[id] = nil
         }
         (latestOrigin, latestPool) = (nil, nil)
-        // Their parsers have the old limits.
-        generation &+= 1
-        context = nil
-        contexts.removeAll()
-        contentContext = nil
         crowd = nil
     }
 
@@ -191,7 +173,7 @@ final class Worker {
         guard count <= settings.clients.maxConnections else {
             shared.connections.subtract(1, ordering: .relaxed)
             metrics.add(.clientConnectionsRefused)
-            notice(.capacity, "more than \(settings.clients.maxConnections) client connections: turned away with 503")
+            notices.tooManyConnections(most: settings.clients.maxConnections)
             turnAway(descriptor)
             return
         }
@@ -219,27 +201,9 @@ final class Worker {
         reportIdle()
     }
 
-    func lendContext() -> ReadContext {
-        context.take() ?? contexts.popLast() ?? ReadContext(bufferCapacity: Self.readBufferSize, limits: limits, generation: generation)
-    }
-
-    /// For content: back as soon as what was read is on its way, so one mostly serves all.
-    func lendContentContext() -> ReadContext {
-        contentContext.take() ?? ReadContext(bufferCapacity: Self.contentBufferSize, limits: limits, generation: generation)
-    }
-
-    func takeBack(_ context: consuming ReadContext) {
-        let isForContent = context.buffer.capacity == Self.contentBufferSize
-        guard context.buffer.capacity <= Self.readBufferSize || isForContent, context.generation == generation else { return }
-        context.reset()
-        if isForContent {
-            contentContext = context
-        } else if self.context == nil {
-            self.context = context
-        } else if contexts.count < Self.keptBuffers {
-            contexts.append(context)
-        }
-    }
+    func lendContext() -> ReadContext { contexts.lend() }
+    func lendContentContext() -> ReadContext { contexts.lendForContent() }
+    func takeBack(_ context: consuming ReadContext) { contexts.takeBack(context) }
 
     // MARK: Origins
 
@@ -281,57 +245,5 @@ final class Worker {
         loop.afterBatch { [self] in
             if self.crowd === crowd, !crowd.isGathering { self.crowd = nil }
         }
-    }
-
-    // MARK: Telling
-
-    func notice(_ kind: NoticeKind, _ text: @autoclosure () -> String) {
-        switch notices.admit(kind, at: UInt64(loop.now)) {
-        case .write(let suppressed):
-            let more = suppressed > 0 ? " (\(suppressed) more like it)" : ""
-            shared.log.warning("\(text())\(more)")
-        case .suppress:
-            break
-        }
-    }
-
-    func noteMalformed(_ error: MessageSyntaxError, from peer: SocketAddress) {
-        notice(.malformed, "malformed request from \(peer): \(error.name) at byte \(error.position), answered \(error.status.code)")
-    }
-
-    func noteTimeout(_ peer: SocketAddress) { notice(.timeout, "request from \(peer) did not arrive in time, answered 408") }
-
-    func noteUpstreamFailure(_ error: UpstreamError, of request: ClientRequest) {
-        notice(.upstream, "upstream \(request.route.origin.settings.name) failed for \(request.summary): \(error)")
-    }
-
-    func noteOverload() {
-        notice(.memory, "bodies on their way take \(shared.inFlightBytes) of \(shared.budget.limit) bytes: requests get 503 until some are done")
-    }
-}
-
-/// `ClientSettings`' durations in nanoseconds, converted once.
-struct ClientTimeouts {
-    let head: Int64
-    let idle: Int64
-    let content: Int64
-    let send: Int64
-    let tunnel: Int64
-    /// How long a closed connection waits for the peer to read the last response: a few round trips.
-    let linger: Int64 = 2_000_000_000
-
-    init(_ settings: ClientSettings) {
-        head = settings.headTimeout.nanoseconds
-        idle = settings.idleTimeout.nanoseconds
-        content = settings.bodyTimeout.nanoseconds
-        send = settings.sendTimeout.nanoseconds
-        tunnel = settings.tunnelTimeout.nanoseconds
-    }
-}
-
-extension HeadLimits {
-    init(_ settings: ClientSettings) {
-        self.init(
-            maxHeadBytes: settings.maxHeadSize, maxFieldLines: settings.maxFieldLines, maxTargetLength: settings.maxTargetLength)
     }
 }

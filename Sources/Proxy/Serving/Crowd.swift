@@ -39,6 +39,10 @@ final class Crowd: FetchWaiter {
     /// Members before this one have left or are not waited for any more.
     private var firstWaiting = 0
     private var deadline = Deadline.none
+    /// When the last one joined, in nanoseconds of the loop's clock.
+    private var lastJoined = Int64.min
+    /// Places of those who left that may be among the members, beside as many as are present.
+    private static let mostEmpty = 1024
 
     /// Of nobody yet: whoever joined `operation` last made no use of it.
     init(at operation: FetchOperation, route: Route, worker: Worker) {
@@ -49,6 +53,8 @@ final class Crowd: FetchWaiter {
 
     /// Whether somebody waits in it, and others may join.
     var isGathering: Bool { present > 0 && result == nil }
+    /// Whether somebody joined in this iteration.
+    var isGrowing: Bool { isGathering && lastJoined == worker.now }
 
     func isFor(_ request: ClientRequest) -> Bool { request.route === route && request.key == operation.key.primary }
 
@@ -57,6 +63,11 @@ final class Crowd: FetchWaiter {
     /// - Returns: its place; `nil` when nobody gets in any more.
     func take(_ transaction: Transaction) -> FetchSeat? {
         let isFirst = token == .none
+        guard members.use({ $0.count }) <= 2 * present + Self.mostEmpty else {
+            // Most have left: those who come now make another.
+            if worker.crowd === self { worker.crowd = nil }
+            return nil
+        }
         guard isFirst ? begin() : isGathering && operation.join(behind: token) else { return nil }
         let due = worker.loop.now + worker.settings.coalescing.waitTimeout.nanoseconds
         if isFirst { deadline = worker.deadlines.arm(self, at: due) }
@@ -65,6 +76,7 @@ final class Crowd: FetchWaiter {
             return members.count - 1
         }
         present += 1
+        lastJoined = worker.now
         if latest !== transaction.request.kept { latest = transaction.request.kept }
         return .among(self, place: place)
     }
@@ -138,7 +150,10 @@ final class Crowd: FetchWaiter {
     func result(for request: ClientRequest) -> Result<FetchedResponse, OperationError>? {
         guard case .success(let fetched) = result else { return result }
         if let lastServed, request.kept === lastServed.kept, request.arrived.monotonic <= lastServed.arrived.monotonic { return .success(fetched) }
-        guard fetched.mayServe(request) else { return .failure(.released) }
+        guard fetched.mayServe(request) else {
+            operation.countReleased()
+            return .failure(.released)
+        }
         lastServed = request
         return .success(fetched)
     }

@@ -20,8 +20,8 @@ final class CrowdAnswer: Sendable {
         /// Seconds, as they may stand in the head.
         private let age: UInt32
         private let timeToLive: Int64
-        /// What is added to the head. `CrowdAnswer` keeps the object, so that no other can come to have its identity.
-        private let forwarding: ObjectIdentifier
+        /// By which settings, which say what is added to the head.
+        private let settings: Int
 
         init(_ fetched: FetchedResponse, _ transaction: Transaction) {
             let now = transaction.worker.moment
@@ -33,7 +33,7 @@ final class CrowdAnswer: Sendable {
             length = fetched.length ?? fetched.response.bodyLength
             age = facts.age(at: now)
             timeToLive = facts.timeToLive(at: now)
-            forwarding = ObjectIdentifier(transaction.worker.runtime.responseForwarding)
+            settings = transaction.worker.runtime.number
         }
     }
 
@@ -41,10 +41,8 @@ final class CrowdAnswer: Sendable {
     let provenance: Provenance
     let answer: Answer
     let head: ByteSlice
-    private let forwarding: ResponseForwarding
 
-    init(asked: Asked, provenance: Provenance, answer: Answer, head: ByteSlice, forwarding: ResponseForwarding) {
-        self.forwarding = forwarding
+    init(asked: Asked, provenance: Provenance, answer: Answer, head: ByteSlice) {
         self.asked = asked
         self.provenance = provenance
         self.answer = answer

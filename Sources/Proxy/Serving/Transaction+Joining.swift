@@ -25,15 +25,25 @@ extension Transaction {
         }
         // It has its response: who comes now is late, each by itself.
         let bound = LoopBound<FetchWaiter>(self, on: worker.loop)
-        guard case .joined(let token, let late) = crowd.operation.join(waiter(bound)) else { return false }
-        provenance.forwarded = .uriMiss
-        joined(crowd.operation, token, late: late, bound)
-        return true
+        switch crowd.operation.join(waiter(bound)) {
+        case .joined(let token, let late):
+            provenance.forwarded = .uriMiss
+            joined(crowd.operation, token, late: late, bound)
+            return true
+        case .refused(.full):
+            return false
+        case .refused:
+            // Closed or over: those who are in the crowd wait on, and nobody joins them.
+            worker.crowd = nil
+            return false
+        }
     }
 
     /// Nothing was stored of what `operation` fetches, which was joined: a crowd may be coming. It need not ask the table.
     func mayJoinAgain(_ operation: FetchOperation) {
-        guard isOrdinary, operation.key.kind == .get, operation.key.variant == nil, worker.crowd?.operation !== operation else { return }
+        guard isOrdinary, operation.key.kind == .get, operation.key.variant == nil else { return }
+        // Of two crowds that come at the same time only one is one: to give up the other's would cost more than it spares.
+        if let crowd = worker.crowd, crowd.operation === operation || crowd.isGrowing { return }
         worker.gather(Crowd(at: operation, route: request.route, worker: worker))
     }
 

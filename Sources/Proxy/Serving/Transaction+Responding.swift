@@ -29,7 +29,7 @@ extension Transaction {
         respond(fetched.response(for: request), length: length) { answer, head in
             guard let crowd else { return }
             let made = CrowdAnswer(
-                asked: crowd, provenance: provenance, answer: answer, head: head.copied(), forwarding: worker.runtime.responseForwarding)
+                asked: crowd, provenance: provenance, answer: answer, head: head.copied())
             fetched.crowdAnswer.withLock { $0 = made }
         }
     }

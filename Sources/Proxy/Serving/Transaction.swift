@@ -87,7 +87,12 @@ final class Transaction: FetchWaiter, TurnTaker {
     private func look() {
         looks += 1
         let resource = worker.resource(for: request)
-        if resource == nil, joinLatest() { return }
+        if resource == nil {
+            if joinLatest() { return }
+        } else if worker.crowd?.latest === request.kept {
+            // Stored since: the next one is for the hot path again.
+            worker.crowd = nil
+        }
         let isCoalescing = worker.settings.coalescing.isEnabled && !mustGoAlone
         switch Lookup(
             request, resource: resource, groups: worker.shared.groups, at: worker.moment, isCoalescing: isCoalescing,
@@ -111,7 +116,7 @@ final class Transaction: FetchWaiter, TurnTaker {
         fallback = plan.stored
         // To join costs a cursor; only a new fetch needs memory.
         if worker.shared.isOverloaded, worker.fetches(of: request).operation(for: plan.key, as: FetchOperation.self) == nil {
-            worker.noteOverload()
+            worker.notices.overloaded(worker.shared)
             return boundExceeded("memory-full")
         }
         provenance.forwarded = plan.reason

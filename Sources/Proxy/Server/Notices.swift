@@ -1,0 +1,51 @@
+import Bytes
+import HTTPSemantics
+import Libevent
+import Logging
+import Telemetry
+import Upstream
+
+/// What a loop tells the operator in the diagnostics log, of each kind only so much a second. On its loop.
+final class Notices {
+    private enum Kind: Hashable, Sendable { case malformed, timeout, upstream, accept, capacity, memory }
+
+    /// Messages of one kind per second and loop.
+    private static let mostPerSecond = 5
+
+    private let loop: EventLoop
+    private let log: Logger
+    private var limit = RateLimitedNotice<Kind>(limit: Notices.mostPerSecond, interval: 1_000_000_000)
+
+    init(loop: EventLoop, log: Logger) {
+        self.loop = loop
+        self.log = log
+    }
+
+    func malformed(_ error: MessageSyntaxError, from peer: SocketAddress) {
+        write(.malformed, "malformed request from \(peer): \(error.name) at byte \(error.position), answered \(error.status.code)")
+    }
+
+    func timeout(_ peer: SocketAddress) { write(.timeout, "request from \(peer) did not arrive in time, answered 408") }
+
+    func upstreamFailed(_ error: UpstreamError, of request: ClientRequest) {
+        write(.upstream, "upstream \(request.route.origin.settings.name) failed for \(request.summary): \(error)")
+    }
+
+    func overloaded(_ shared: SharedState) {
+        write(.memory, "bodies on their way take \(shared.inFlightBytes) of \(shared.budget.limit) bytes: requests get 503 until some are done")
+    }
+
+    func cannotAccept(_ error: SystemError) { write(.accept, "cannot accept connections: \(error)") }
+
+    func tooManyConnections(most: Int) { write(.capacity, "more than \(most) client connections: turned away with 503") }
+
+    private func write(_ kind: Kind, _ text: @autoclosure () -> String) {
+        switch limit.admit(kind, at: UInt64(loop.now)) {
+        case .write(let suppressed):
+            let more = suppressed > 0 ? " (\(suppressed) more like it)" : ""
+            log.warning("\(text())\(more)")
+        case .suppress:
+            break
+        }
+    }
+}
