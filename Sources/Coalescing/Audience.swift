@@ -223,6 +223,7 @@ struct Audience<Value: Sendable>: Sendable {
     mutating func endStream() {
         finishPhase()
         seats = SlotList()
+        behind = 0
     }
 
     @inlinable

@@ -102,6 +102,8 @@ struct SharedSeatTests {
         operation.countReleased()
         let snapshot = manager.snapshot
         #expect(snapshot.joined == 2 && snapshot.joinedLate == 1 && snapshot.released == 1)
+        #expect(operation.waiterCount == 4)
         operation.finish()
+        #expect(operation.waiterCount == 0)
     }
 }

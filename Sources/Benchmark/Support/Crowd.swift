@@ -1,7 +1,7 @@
 /// Many keep-alive connections to one program, driven by the calling thread, which ask all at once.
 ///
-/// While it waits for the answers it spins: it polls without sleeping, like a `LoadLoop` that has its core for itself. A crowd that sleeps in `epoll`
-/// is woken by the server's writes, on the server's account. When it finds nothing it lets the origin go first, which has the same core.
+/// While it waits for the answers it looks every 100 µs, like a `LoadLoop` that takes turns. A crowd that sleeps in `epoll` is woken by the server's writes, on
+/// the server's account; one that spins takes each answer by itself, while the server is at the next, and costs it as much.
 final class Crowd {
     struct Times {
         /// Nanoseconds of the monotonic clock at which the first and the last byte of the answer came; 0 when they did not.

@@ -28,7 +28,7 @@ extension ClientConnection: TransactionClient {
         due(.request, worker.timeouts.idle)
     }
 
-    /// A hit went out in part; it is in the log already.
+    /// A hit went out in part; `HitPath` logs it as if all had gone.
     func sendRest(_ head: ByteBuffer, _ body: CompleteBodyReader) {
         phase = .serving
         delivery = Delivery(head: head, source: .complete(body), framing: .sized)

@@ -11,11 +11,12 @@ import Upstream
 /// becomes a `Transaction`.
 ///
 /// ```
-/// reading ─head→ (hit) → reading
-///    │      └──→ serving ─response sent, content read→ reading
-///    │              ├─upgraded→ tunnelling ─either side ends→ closed
-///    │              └─response sent, connection not kept→ lingering
-///    ├─bad head, 408→ lingering ─peer closes, or time→ closed
+/// reading ─head, hit→ reading                 (or lingering, closed, where the connection is not kept)
+///    │    └──→ serving ─response sent, content read→ reading
+///    │            ├─upgraded→ tunnelling ─either side ends→ closed
+///    │            ├─response sent, connection not kept→ lingering ─peer closes, or time→ closed
+///    │            └─peer gone, takes nothing for too long→ closed
+///    ├─hit sent in part, bad head, 408→ serving  (without a transaction)
 ///    └─end of stream, idle too long→ closed
 /// ```
 final class ClientConnection: Socket {
@@ -130,7 +131,7 @@ final class ClientConnection: Socket {
     private enum Step {
         case incomplete
         case answered(headLength: Int)
-        /// For a transaction, in the words of the one before it, which was no hit: nothing is read or found out anew.
+        /// For a transaction, in the words of whoever joined the worker's crowd last: nothing is read or found out anew.
         case alike(KeptHead)
         /// For a transaction; with its route, where that is known and the worker has its key.
         case left(RequestHead, HeadBlock, on: Route?)
@@ -190,7 +191,7 @@ final class ClientConnection: Socket {
     private func takeStep(_ context: ReadContext) throws(MessageSyntaxError) -> Step {
         let buffer = context.buffer
         // Not where something learnt about queries since could give the same words another key.
-        if let crowd = worker.crowd, let kept = crowd.latest, kept.isBeginning(of: buffer.span), worker.shared.variations.isEmpty {
+        if let crowd = worker.crowd, let kept = crowd.latest, kept.isBeginning(of: buffer.span), worker.variations.isEmpty {
             context.parser.use { $0.reset() }
             keepsAlive = kept.head.keepsAlive && !worker.isDraining && requests + 1 < worker.mostRequests
             return .alike(kept)

@@ -3,8 +3,8 @@ import HTTPSemantics
 import Libevent
 import Storage
 
-/// The hot path: a plain `GET` for something stored and fresh is answered from inside `ClientConnection.readable()`, with one look-up and one
-/// write. Nothing here allocates, makes a `String`, or asks a clock but the loop's.
+/// The hot path: a plain `GET` for something stored and fresh is answered from inside `ClientConnection.readable()`, mostly with one look-up and one
+/// write. Nothing here makes a `String` or asks a clock but the loop's; and nothing allocates, but for the fields of a response that a condition is held against.
 ///
 /// One a worker and its settings, on its loop. The worker has all of this too; it stands here again because a reference that is reached through
 /// another object is counted while it is in use, in two atomic instructions, and one that the object at work holds itself is not.
@@ -92,7 +92,7 @@ final class HitPath {
 /// Whether the hot path answered a request.
 enum HitOutcome {
     case answered
-    /// What there is to know about the request is still to be found out.
+    /// What there is to know about the request is still to be found out; `Worker.keys` may hold another key.
     case notPlain
     /// Nothing under its key may answer it just so. `Worker.keys` still holds that key, and this is its route.
     case nothingFresh(Route)

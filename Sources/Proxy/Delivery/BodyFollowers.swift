@@ -58,6 +58,6 @@ final class BodyFollowers {
         }
         var due: [any TurnTaker] = []
         group.waiting.use { swap(&due, &$0) }
-        for follower in due { if turns.isMine() { follower.turnCame() } else { turns.put(follower) } }
+        for follower in due { turns.serve(follower) }
     }
 }

@@ -171,7 +171,7 @@ final class Delivery {
         }
     }
 
-    /// A small body goes into the same piece of memory as its head: a vector less for the kernel costs less than the copy.
+    /// A small body goes into the same piece of memory as its head: the copy costs less than another vector for the kernel.
     private func write(_ control: ByteBuffer, _ count: Int, _ list: GatherList, to socket: Socket) -> WriteResult {
         guard list.byteCount <= Self.copiedBody, count + list.byteCount <= control.capacity else { return socket.write(control.span, list) }
         list.copy(to: control)

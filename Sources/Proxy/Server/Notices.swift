@@ -31,6 +31,7 @@ final class Notices {
         write(.upstream, "upstream \(request.route.origin.settings.name) failed for \(request.summary): \(error)")
     }
 
+    /// No new body has room: requests get 503, or what `coalescing.when-exceeded` says.
     func overloaded(_ shared: SharedState) {
         write(.memory, "bodies on their way take \(shared.inFlightBytes) of \(shared.budget.limit) bytes: requests get 503 until some are done")
     }

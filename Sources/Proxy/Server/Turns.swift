@@ -2,7 +2,7 @@ import Bytes
 import Libevent
 import Synchronization
 
-/// Somebody in a crowd.
+/// Somebody who can be served now or in a later turn: one of many who get the same at the same time.
 protocol TurnTaker: AnyObject {
     /// It is served now. On the loop; also when it has gone away meanwhile.
     func turnCame()
@@ -12,7 +12,7 @@ protocol TurnTaker: AnyObject {
 ///
 /// Confined to its loop. The first of an iteration are served on the spot, so that ordinary traffic is not put off.
 final class Turns {
-    /// Served before the loop's other work: half a millisecond of it.
+    /// Served before the loop's other work: one or two milliseconds of it.
     static let turn = 64
 
     private let loop: EventLoop
@@ -27,8 +27,13 @@ final class Turns {
 
     init(loop: EventLoop) { self.loop = loop }
 
-    /// Whether the caller may be served on the spot; if not, it is `put` off.
-    func isMine() -> Bool {
+    /// Serves it on the spot, or in a later turn.
+    func serve(_ taker: any TurnTaker) {
+        if takeTurn() { taker.turnCame() } else { put(taker) }
+    }
+
+    /// Whether the caller may be served on the spot, which counts; if not, it is to be `put` off.
+    func takeTurn() -> Bool {
         guard !isWaiting, served < Self.turn else { return false }
         hookOnce()
         served += 1
@@ -50,7 +55,7 @@ final class Turns {
     private func iterationEnds() {
         var due: [any TurnTaker] = []
         soon.use { swap(&due, &$0) }
-        for taker in due { if isMine() { taker.turnCame() } else { put(taker) } }
+        for taker in due { serve(taker) }
         due.removeAll(keepingCapacity: true)
         served = 0
         hasHook = false

@@ -2,7 +2,6 @@ import Bytes
 import Coalescing
 import HTTPSemantics
 import Libevent
-import Logging
 import Storage
 import Synchronization
 import Telemetry
@@ -14,7 +13,7 @@ final class Worker {
     /// What one read of a response takes at most, in bytes: half the window of a body that is not kept, so that its readers take one read while the next
     /// one comes.
     static let upstreamBufferSize = 128 << 10
-    /// Unused buffers kept, of each kind.
+    /// Unused buffers for responses kept.
     static let keptBuffers = 32
     /// How long a body waits for memory before it looks again, in nanoseconds.
     static let memoryRetryInterval: Int64 = 50_000_000
@@ -32,7 +31,7 @@ final class Worker {
     let deadlines: DeadlineWheel
     let turns: Turns
     let gather = GatherList()
-    /// Where hits, and requests to origins, are put together.
+    /// Where heads are put together, of responses and of requests to origins, and small bodies behind them.
     let scratch = ByteBuffer(capacity: 32 << 10)
     let keys: KeyWriter
     let buffers = BufferStock(bufferCapacity: Worker.upstreamBufferSize, most: Worker.keptBuffers)
@@ -44,7 +43,7 @@ final class Worker {
     private(set) var mostRequests: Int
     private(set) var errors: ErrorResponses
     private(set) var isDraining = false
-    /// The one that was last joined, as long as others may join.
+    /// The one that the next request like its last one's joins.
     var crowd: Crowd?
 
     private let resolver: Resolver

@@ -23,7 +23,7 @@ final class Crowd: FetchWaiter {
     let operation: FetchOperation
     let worker: Worker
     private let route: Route
-    /// What the last one asked for: the next one mostly asks for the same with the same words, which need not be read and copied again.
+    /// What the last one asked for; `nil` once the result is there. The next one mostly asks for the same with the same words, which need not be read and copied again.
     private(set) var latest: KeptHead?
     /// In the order in which they came.
     private let members = Exclusive<[Member]>([])
@@ -60,7 +60,7 @@ final class Crowd: FetchWaiter {
 
     // MARK: Joining and leaving
 
-    /// - Returns: its place; `nil` when nobody gets in any more.
+    /// - Returns: its place; `nil` when nobody gets in: it has its response, takes no more, or most of its members have left.
     func take(_ transaction: Transaction) -> FetchSeat? {
         let isFirst = token == .none
         guard members.use({ $0.count }) <= 2 * present + Self.mostEmpty else {
@@ -136,9 +136,7 @@ final class Crowd: FetchWaiter {
         let turns = worker.turns
         var place = 0
         while let member = member(at: place) {
-            if let transaction = member.transaction {
-                if turns.isMine() { transaction.turnCame() } else { turns.put(transaction) }
-            }
+            if let transaction = member.transaction { turns.serve(transaction) }
             place += 1
         }
     }

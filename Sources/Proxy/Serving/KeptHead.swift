@@ -2,8 +2,8 @@ import Bytes
 import HTTPSemantics
 import Storage
 
-/// The head of a request, copied out of its connection's buffer, and what follows from it alone. Those of a crowd who ask with the same words
-/// share one. Immutable, free to go to any thread.
+/// The head of a request, copied out of its connection's buffer, and what follows from it under the settings and what is known about its path's queries.
+/// Those of a crowd who ask with the same words share one. Immutable, free to go to any thread.
 final class KeptHead: Sendable {
     let head: RequestHead
     let fields: HeadBlock

@@ -23,7 +23,7 @@ extension Transaction {
             for interim in crowd.interims { received(interim: interim) }
             return true
         }
-        // It has its response: who comes now is late, each by itself.
+        // Perhaps it has its response: who comes now is late, each by itself.
         let bound = LoopBound<FetchWaiter>(self, on: worker.loop)
         switch crowd.operation.join(waiter(bound)) {
         case .joined(let token, let late):

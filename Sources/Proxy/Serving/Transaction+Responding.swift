@@ -45,9 +45,7 @@ extension Transaction {
     }
 
     private func respond(as crowd: CrowdAnswer) {
-        let operation = provenance.operation
         provenance = crowd.provenance
-        provenance.operation = operation
         status = crowd.answer.status.code
         let head = worker.scratch
         head.removeAll()

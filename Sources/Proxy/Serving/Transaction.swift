@@ -12,7 +12,7 @@ import Upstream
 /// as the origin is given, and its content goes through its own fetch.
 ///
 /// ```
-/// new ─look→ responding                       (stored; 503 or stale at a bound)
+/// new ─look→ responding                       (stored; 503 or stale at a bound; 504 where only what is stored is wanted)
 ///   │    └→ waiting ─response→ responding     (led, joined, alone)
 ///   │          ├─answer for it alone→ responding (304 for a tag that only it has)
 ///   │          ├─101→ responding (the connection becomes a tunnel)
@@ -181,7 +181,7 @@ final class Transaction: FetchWaiter, TurnTaker {
     // MARK: Waiting
 
     override func received(_ result: Result<FetchedResponse, OperationError>) {
-        if worker.turns.isMine() { return take(result) }
+        if worker.turns.takeTurn() { return take(result) }
         self.result = result
         worker.turns.put(self)
     }
