@@ -36,8 +36,8 @@ final class FetchedResponse: Sendable {
     let search: NoVarySearch
     /// The address of the server that answered, as text.
     let server: ByteSlice
-    /// The answer that was made last for one of a crowd.
-    let crowdAnswer = Guarded<CrowdAnswer?>(nil)
+    /// The answer that was made last for somebody who joined and asks for nothing special.
+    let sharedAnswer = Guarded<SharedAnswer?>(nil)
 
     init(
         leader: ClientRequest, response: StoredResponse, leaderResponse: StoredResponse? = nil, source: Source, sharing: Sharing,

@@ -8,7 +8,7 @@ import Telemetry
 /// Joining a fetch without asking the table for it.
 extension Transaction {
     /// Fields with which a request's plan may differ from another's for the same URL.
-    private static let setsApart = HitPath.unplain.union(FieldSet(.range))
+    private static let changingPlan = HitPath.unplain.union(FieldSet(.range))
 
     /// One of a crowd joins what the one before it joined. Nothing is stored or known under its key, so its plan would be the same; and an
     /// operation that takes a waiter is in flight: who stored its response, closed or overtook it has ended or closed it before.
@@ -49,7 +49,7 @@ extension Transaction {
 
     private var isOrdinary: Bool {
         request.method == .get && !request.hasContent && request.directives.flags.isEmpty
-            && request.fields.present.isDisjoint(with: Self.setsApart)
+            && request.fields.present.isDisjoint(with: Self.changingPlan)
     }
 
     /// Nobody asks for a part of what is just arriving as a whole.

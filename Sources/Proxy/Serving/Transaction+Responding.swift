@@ -19,38 +19,37 @@ extension Transaction {
 
     func respond(_ fetched: FetchedResponse) {
         server = fetched.server
-        let crowd = isOneOfCrowd(at: fetched) ? CrowdAnswer.Asked(fetched, self) : nil
-        if let crowd, let answer = fetched.crowdAnswer.withLock({ $0 }), answer.asked == crowd { return respond(as: answer) }
+        let asked = mayShareAnswer(of: fetched) ? SharedAnswer.Asked(fetched, self) : nil
+        if let asked, let answer = fetched.sharedAnswer.withLock({ $0 }), answer.asked == asked { return respond(as: answer) }
         var provenance = provenance
         provenance.note(fetched, at: worker.moment)
         self.provenance = provenance
         // To HEAD only what was announced: the body that came with the answer to a HEAD is empty, whatever GET's is (RFC 9110 §8.6).
         let length = fetched.length ?? (request.method == .head ? nil : fetched.response.bodyLength)
         respond(fetched.response(for: request), length: length) { answer, head in
-            guard let crowd else { return }
-            let made = CrowdAnswer(
-                asked: crowd, provenance: provenance, answer: answer, head: head.copied())
-            fetched.crowdAnswer.withLock { $0 = made }
+            guard let asked else { return }
+            let made = SharedAnswer(asked: asked, provenance: provenance, answer: answer, head: head.copied())
+            fetched.sharedAnswer.withLock { $0 = made }
         }
     }
 
-    /// Whether all that tells its answer from that of others who joined is in `CrowdAnswer.Asked`.
-    private func isOneOfCrowd(at fetched: FetchedResponse) -> Bool {
+    /// Whether all that tells its answer from that of others who joined is in `SharedAnswer.Asked`.
+    private func mayShareAnswer(of fetched: FetchedResponse) -> Bool {
         switch provenance.role {
         case .joined, .joinedLate: break
         case .none, .alone, .led: return false
         }
         return request.method == .get && request !== fetched.leader && provenance.detail == nil
-            && request.fields.present.isDisjoint(with: CrowdAnswer.setsApart)
+            && request.fields.present.isDisjoint(with: SharedAnswer.changingAnswer)
     }
 
-    private func respond(as crowd: CrowdAnswer) {
-        provenance = crowd.provenance
-        status = crowd.answer.status.code
+    private func respond(as shared: SharedAnswer) {
+        provenance = shared.provenance
+        status = shared.answer.status.code
         let head = worker.scratch
         head.removeAll()
-        head.append(crowd.head)
-        client.send(head, crowd.answer.source(), crowd.answer.framing(for: request.head.version), passesTrailers: false)
+        head.append(shared.head)
+        client.send(head, shared.answer.source(), shared.answer.framing(for: request.head.version), passesTrailers: false)
     }
 
     /// - Parameter made: what is done with the head before it is sent.

@@ -4,9 +4,9 @@ import Storage
 import Telemetry
 
 /// What those get who joined one fetch and ask for nothing special: made for one of them, and the same bytes for all the others. Immutable.
-final class CrowdAnswer: Sendable {
+final class SharedAnswer: Sendable {
     /// Fields with which an answer may differ from those of others.
-    static let setsApart = FieldSet(
+    static let changingAnswer = FieldSet(
         .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .range, .ifRange, .te, .upgrade, .expect)
 
     /// All else that tells one answer from another.
