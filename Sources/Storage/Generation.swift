@@ -1,11 +1,9 @@
-/// Where the invalidations of a key stood when a fetch began. A response is only stored under the generation its fetch
-/// began with, so that what was on its way when an unsafe request or a purge passed is not stored as if it came
-/// afterwards (RFC 9111 §4.4).
+/// Where the invalidations stood when a fetch began. What was on its way when an unsafe request or a purge passed over its key is not stored
+/// as if it came afterwards (RFC 9111 §4.4): see `ResponseStore.wasInvalidated`.
 ///
-/// One counter for the whole store and 256 in each shard: they outlive the resources, need no tombstones and take a
-/// kilobyte a shard. Keys that share a counter are, once in (256 × shards) invalidations, refused for each other's sake:
-/// such a response still goes to all who wait for it and is fetched again next time.
-public struct Generation: Sendable, Equatable {
+/// It outlives the resources and needs no tombstones: what was invalidated is remembered by shard (`InvalidationLog`), that everything was by
+/// one count.
+public struct Generation: Sendable {
     let ofStore: UInt32
-    let ofKey: UInt32
+    let ofShard: UInt64
 }

@@ -74,8 +74,14 @@ public final class ResponseStore: Sendable {
     }
 
     /// To be taken when a fetch begins, before its request is sent.
+    /// - Parameter hash: of the key under which its response may be stored.
     public func generation(hash: UInt64) -> Generation {
-        part(hash).shard.withLock { currentGeneration(hash, $0) }
+        part(hash).shard.withLock { currentGeneration($0) }
+    }
+
+    /// Whether the key was invalidated or removed since, alone or with everything. A busy moment for invalidations may count as one of it.
+    public func wasInvalidated(hash: UInt64, since former: Generation) -> Bool {
+        part(hash).shard.withLock { wasInvalidated(hash, since: former, $0) }
     }
 
     // MARK: - Storing
@@ -97,7 +103,7 @@ public final class ResponseStore: Sendable {
         let cost = response.overhead + CachedResource.charge(of: response.varyRule) + Charge.variant
         response.setFrequency(UInt8(clamping: min(3, popularity)))
         return change(hash, key, reserving: cost) { shard, dropped in
-            guard generation == self.currentGeneration(hash, shard),
+            guard !self.wasInvalidated(hash, since: generation, shard),
                   !shard.holdsNewer(than: response, since: requested, hash: hash, key: key) else { return .outdated }
             shard.store(response, hash: hash, key: key, dropped: &dropped)
             return .stored
@@ -119,7 +125,7 @@ public final class ResponseStore: Sendable {
         // What it becomes together with what is stored is known only under the lock.
         let cost = response.overhead + parts.mostJoinedCharge + CachedResource.charge(of: response.varyRule) + Charge.variant
         return change(hash, key, reserving: cost) { shard, dropped in
-            guard generation == self.currentGeneration(hash, shard), shard.storeParts(
+            guard !self.wasInvalidated(hash, since: generation, shard), shard.storeParts(
                 response, parts, bringing: range, since: requested, limit: self.settings.objectLimit, budget: self.budget, hash: hash,
                 key: key, dropped: &dropped) else { return .outdated }
             return .stored
@@ -138,7 +144,7 @@ public final class ResponseStore: Sendable {
         let response = response.packed(under: key)
         let cost = response.overhead + CachedResource.charge(of: response.varyRule) + Charge.variant
         return change(hash, key, reserving: cost) { shard, dropped in
-            guard generation == self.currentGeneration(hash, shard) else { return .outdated }
+            guard !self.wasInvalidated(hash, since: generation, shard) else { return .outdated }
             return shard.freshen(former, with: response, hash: hash, key: key, dropped: &dropped) ? .stored : .gone
         } ?? .noRoom
     }
@@ -183,9 +189,9 @@ public final class ResponseStore: Sendable {
     ///   answer is of before or after that, so it is not stored.
     public func invalidate(hash: UInt64, key: Span<UInt8>, after former: Generation) -> Generation? {
         removing(hash) { shard, dropped in
-            let isAlone = former == self.currentGeneration(hash, shard)
+            let isAlone = !self.wasInvalidated(hash, since: former, shard)
             _ = shard.invalidate(hash: hash, key: key, dropped: &dropped)
-            return isAlone ? self.currentGeneration(hash, shard) : nil
+            return isAlone ? self.currentGeneration(shard) : nil
         }
     }
 
@@ -255,8 +261,12 @@ public final class ResponseStore: Sendable {
 
     private func part(_ hash: UInt64) -> Part { parts[Int(truncatingIfNeeded: (hash >> shift) >> 1)] }
 
-    private func currentGeneration(_ hash: UInt64, _ shard: borrowing Shard) -> Generation {
-        Generation(ofStore: epoch.load(ordering: .sequentiallyConsistent), ofKey: shard.invalidations(of: hash))
+    private func currentGeneration(_ shard: borrowing Shard) -> Generation {
+        Generation(ofStore: epoch.load(ordering: .sequentiallyConsistent), ofShard: shard.invalidations.position)
+    }
+
+    private func wasInvalidated(_ hash: UInt64, since former: Generation, _ shard: borrowing Shard) -> Bool {
+        former.ofStore != epoch.load(ordering: .sequentiallyConsistent) || shard.invalidations.contains(hash, since: former.ofShard)
     }
 
     /// A change that may need memory: for a new resource and `cost`. `nil` when there is none; nothing has happened then.

@@ -32,7 +32,6 @@ public final class SearchVariations: Sendable {
     public static let mostOfPath = 4
 
     private static let shardCount = 16
-    private static let stripes = 256
     /// Of an entry, beside its path and its variations.
     private static let entrySize = 160
 
@@ -51,11 +50,11 @@ public final class SearchVariations: Sendable {
         var entries: [UInt64: Entry] = [:]
         var size = 0
         var changes: UInt64 = 0
-        /// By the hash of the path, some paths each: see `invalidations(of:)`.
-        var invalidations = [UInt32](repeating: 0, count: SearchVariations.stripes)
+        /// By the hash of the path.
+        var invalidations = InvalidationLog()
     }
 
-    /// Whether a count was ever touched; before that, no fetch has to look for its own. Set before the first one.
+    /// Whether anything ever was; before that, no fetch has to look. Set before the first is noted.
     private let anyInvalidated = Atomic(false)
 
     private final class Part: Sendable {
@@ -147,29 +146,29 @@ public final class SearchVariations: Sendable {
     public func noteInvalidation(of key: Span<UInt8>) {
         let hash = hash.hash(key.extracting(SearchKey(key).path))
         anyInvalidated.store(true, ordering: .sequentiallyConsistent)
-        part(hash).shard.withLock { $0.invalidations[Self.stripe(hash)] &+= 1 }
+        part(hash).shard.withLock { $0.invalidations.append(hash) }
     }
 
     /// Everything was.
     public func noteInvalidationOfAll() {
         anyInvalidated.store(true, ordering: .sequentiallyConsistent)
-        for part in parts {
-            part.shard.withLock { shard in
-                for stripe in 0..<Self.stripes { shard.invalidations[stripe] &+= 1 }
-            }
-        }
+        for part in parts { part.shard.withLock { $0.invalidations.appendAll() } }
     }
 
-    /// A number that changes with each invalidation of a URL of this path (and of some others). A fetch whose response turns out to belong under
-    /// a key that nobody thought of when it began has it from its beginning: the generation of that key, read late, does not tell.
-    public func invalidations(of key: ByteSlice) -> UInt32 {
-        // All counts are 0 then. One that begins at this moment is noticed later, when its count no longer is.
+    /// How many there were that might concern this path. A fetch whose response turns out to belong under a key that nobody thought of when it
+    /// began has this from its beginning: the generation of that key, read late, does not tell.
+    public func invalidations(near key: ByteSlice) -> UInt64 {
+        // There were none then. One that begins at this moment is noticed later.
         guard anyInvalidated.load(ordering: .sequentiallyConsistent) else { return 0 }
-        let hash = hash.hash(key.span.extracting(SearchKey(key.span).path))
-        return part(hash).shard.withLock { $0.invalidations[Self.stripe(hash)] }
+        return part(hash.hash(key.span.extracting(SearchKey(key.span).path))).shard.withLock { $0.invalidations.position }
     }
 
-    private static func stripe(_ hash: UInt64) -> Int { Int(truncatingIfNeeded: hash >> 32) & (stripes - 1) }
+    /// Whether what is stored for a URL of this path was invalidated since there were `former`.
+    public func wasInvalidated(_ key: ByteSlice, since former: UInt64) -> Bool {
+        guard anyInvalidated.load(ordering: .sequentiallyConsistent) else { return false }
+        let hash = hash.hash(key.span.extracting(SearchKey(key.span).path))
+        return part(hash).shard.withLock { $0.invalidations.contains(hash, since: former) }
+    }
 
     private func part(_ hash: UInt64) -> Part { parts[Int(truncatingIfNeeded: hash) & (Self.shardCount - 1)] }
 }

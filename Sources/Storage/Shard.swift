@@ -14,12 +14,10 @@ struct Shard {
     static let mostPartials = 8
     /// Vary rules kept for one resource.
     static let mostRules = 8
-    /// Counters of invalidations: see `Generation`.
-    static let stripes = 256
 
     var table = ResourceTable()
     var queues: EvictionQueues
-    private var invalidations = [UInt32](repeating: 0, count: Shard.stripes)
+    private(set) var invalidations = InvalidationLog()
     /// Reserved for this shard, bodies apart.
     private(set) var charged = 0
     /// Bytes of the bodies, which reserve for themselves.
@@ -38,8 +36,6 @@ struct Shard {
 
     func resource(hash: UInt64, key: Span<UInt8>) -> CachedResource? { table.resource(hash: hash, key: key) }
     func form(hash: UInt64, key: Span<UInt8>) -> CachedResource.Form? { table.form(hash: hash, key: key) }
-
-    func invalidations(of hash: UInt64) -> UInt32 { invalidations[stripe(hash)] }
 
     /// Whether the same variant arrived after `since` and is more recent.
     func holdsNewer(than response: StoredResponse, since: Int64, hash: UInt64, key: Span<UInt8>) -> Bool {
@@ -114,7 +110,7 @@ struct Shard {
 
     /// Drops the responses; how it varies and that it may not be shared is still known.
     mutating func invalidate(hash: UInt64, key: Span<UInt8>, dropped: inout Dropped) -> Int {
-        invalidations[stripe(hash)] &+= 1
+        invalidations.append(hash)
         guard let old = table.resource(hash: hash, key: key) else { return 0 }
         for variant in old.tenants { discard(variant, &dropped) }
         put([], [], knownVary: old.knownVary, marker: old.marker, over: old, hash: hash, key: key, &dropped)
@@ -122,7 +118,7 @@ struct Shard {
     }
 
     mutating func remove(hash: UInt64, key: Span<UInt8>, dropped: inout Dropped) -> Int {
-        invalidations[stripe(hash)] &+= 1
+        invalidations.append(hash)
         guard let old = table.resource(hash: hash, key: key) else { return 0 }
         for variant in old.tenants { discard(variant, &dropped) }
         put([], [], knownVary: [], marker: nil, over: old, hash: hash, key: key, &dropped)
@@ -246,8 +242,6 @@ struct Shard {
         if rule.isEmpty || rules.first == rule { return rules }
         return [rule] + rules.filter { $0 != rule }.prefix(mostRules - 1)
     }
-
-    private func stripe(_ hash: UInt64) -> Int { Int(truncatingIfNeeded: hash >> 32) & (Self.stripes - 1) }
 }
 
 /// What a change let go of, to be freed when the lock is open again.

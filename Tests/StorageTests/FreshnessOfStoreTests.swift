@@ -42,12 +42,25 @@ import Testing
         #expect(cache.invalidate("a", after: second) == nil)
     }
 
-    @Test func `an invalidation of one key leaves fetches of almost all others alone`() throws {
+    @Test func `an invalidation of one key leaves the fetches of all others alone`() throws {
         let keys = (0..<1000).map { "k\($0)" }
         let generations = keys.map { cache.generation($0) }
-        _ = cache.invalidate("x")
-        let refused = zip(keys, generations).filter { cache.generation($0) != $1 }
-        #expect(refused.count < 10)
+        for other in 0..<100 { _ = cache.invalidate("x\(other)") }
+        _ = cache.remove("k7")
+        let refused = zip(keys, generations).filter { cache.store.wasInvalidated(hash: cache.hash($0), since: $1) }
+        #expect(refused.map(\.0) == ["k7"])
+    }
+
+    @Test func `where so many were invalidated that not all are remembered, every fetch is taken to be concerned`() throws {
+        let key = "a"
+        let before = cache.generation(key)
+        // All in its shard, which the upper bits choose.
+        let others = (1...129).map { cache.hash(key) ^ $0 }
+        for hash in others.dropLast() { cache.store.invalidate(hash: hash, key: Array("x".utf8).span) }
+        #expect(!cache.store.wasInvalidated(hash: cache.hash(key), since: before))
+        cache.store.invalidate(hash: others[128], key: Array("x".utf8).span)
+        #expect(cache.store.wasInvalidated(hash: cache.hash(key), since: before))
+        #expect(!cache.store.wasInvalidated(hash: cache.hash(key), since: cache.generation(key)))
     }
 
     @Test func `an invalidated resource keeps what is known about sharing it, a purged one nothing`() throws {

@@ -32,6 +32,20 @@ import Testing
         for key in ["http a /", "http a /pp", "http a /p/", "http b /p?x=1", "http a /P?x=1"] { #expect(latest(key) == nil, "\(key)") }
     }
 
+    @Test func `an invalidation concerns the URLs of its own path, and one of everything all`() {
+        let path = ByteSlice(copying: Array("http a /p?x=1".utf8).span)
+        let first = variations.invalidations(near: path)
+        for other in 0..<100 { variations.noteInvalidation(of: Array("http a /other\(other)?x=1".utf8).span) }
+        #expect(!variations.wasInvalidated(path, since: first))
+        variations.noteInvalidation(of: Array("http a /p?y".utf8).span)
+        #expect(variations.wasInvalidated(path, since: first))
+        let second = variations.invalidations(near: path)
+        #expect(!variations.wasInvalidated(path, since: second))
+        variations.noteInvalidationOfAll()
+        #expect(variations.wasInvalidated(path, since: second))
+        #expect(!variations.wasInvalidated(path, since: variations.invalidations(near: path)))
+    }
+
     @Test func `the latest counts, and each keeps its number while it is known`() throws {
         let first = try #require(learn("params=(\"a\")", "http a /p"))
         let second = try #require(learn("params=(\"b\")", "http a /p"))

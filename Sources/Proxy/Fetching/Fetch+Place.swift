@@ -26,11 +26,11 @@ extension Fetch {
         guard ownKey != request.key else { return otherKey = nil }
         otherKey = ownKey
         let store = worker.shared.store
-        ownGeneration = ownKey == request.sentKey ? sentGeneration : store.generation(hash: ownKey.hash)
+        ownGeneration = ownKey == request.sentKey ? sentGeneration : store.generation(ownKey)
         // In this order: who invalidates begins with the key as sent and asks for variations then. So either it shows here, or the
         // variation showed there.
-        if pathWasInvalidated || store.generation(hash: request.key.hash) != generation
-            || store.generation(hash: request.sentKey.hash) != sentGeneration {
+        if pathWasInvalidated || store.wasInvalidated(request.key, since: generation)
+            || store.wasInvalidated(request.sentKey, since: sentGeneration) {
             willBeStored = false
             notStored = .outdated
             wasInvalidated = true
@@ -40,7 +40,7 @@ extension Fetch {
     /// An invalidation before `place`, or one of the response's own key between `place` and the delivery did not find the operation.
     func closeIfInvalidated() {
         guard isElsewhere else { return }
-        if wasInvalidated || worker.shared.store.generation(hash: ownKey.hash) != ownGeneration { operation?.close() }
+        if wasInvalidated || worker.shared.store.wasInvalidated(ownKey, since: ownGeneration) { operation?.close() }
     }
 
     /// The response is not for all who asked under its key: for a while they look under their own URLs, at the same time and not one after

@@ -53,8 +53,8 @@ final class Fetch: DeadlineTarget {
     var otherKey: CacheKey?
     var ownGeneration: Generation
     var sentGeneration: Generation
-    /// Of the request's path, when the fetch began (`SearchVariations.invalidations`).
-    private let pathInvalidations: UInt32
+    /// Of the request's path, when the fetch began (`SearchVariations.invalidations(near:)`).
+    private let pathInvalidations: UInt64
     /// What the response says of queries, as far as it counts.
     var search = NoVarySearch.default
     var response: StoredResponse?
@@ -111,7 +111,7 @@ final class Fetch: DeadlineTarget {
 
     /// Whether what is stored for a URL of the path was invalidated since the fetch began.
     var pathWasInvalidated: Bool {
-        worker.shared.variations.invalidations(of: request.sentKey.bytes) != pathInvalidations
+        worker.shared.variations.wasInvalidated(request.sentKey.bytes, since: pathInvalidations)
     }
 
     // MARK: Beginning and ending

@@ -28,6 +28,9 @@ extension ResponseStore {
         markUnshareable(UnshareableMarker(until: until, reason: reason), hash: key.hash, key: key.bytes.span)
     }
 
+    func generation(_ key: CacheKey) -> Generation { generation(hash: key.hash) }
+    func wasInvalidated(_ key: CacheKey, since former: Generation) -> Bool { wasInvalidated(hash: key.hash, since: former) }
+
     func invalidate(_ key: CacheKey) { invalidate(hash: key.hash, key: key.bytes.span) }
     func invalidate(_ key: CacheKey, after former: Generation) -> Generation? {
         invalidate(hash: key.hash, key: key.bytes.span, after: former)

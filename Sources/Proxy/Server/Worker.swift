@@ -102,11 +102,11 @@ final class Worker {
 
     /// Of what the response to a request may be stored under, before it is asked for.
     @inline(never)
-    func generations(for request: ClientRequest) -> (ofKey: Generation, ofSentKey: Generation, ofPath: UInt32) {
-        let generation = store.generation(hash: request.key.hash)
+    func generations(for request: ClientRequest) -> (ofKey: Generation, ofSentKey: Generation, ofPath: UInt64) {
+        let generation = store.generation(request.key)
         return (
-            generation, request.isUnderVariation ? store.generation(hash: request.sentKey.hash) : generation,
-            variations.invalidations(of: request.sentKey.bytes))
+            generation, request.isUnderVariation ? store.generation(request.sentKey) : generation,
+            variations.invalidations(near: request.sentKey.bytes))
     }
 
     /// Serves it when all sockets that are ready have been read.
