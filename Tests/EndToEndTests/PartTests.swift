@@ -29,9 +29,10 @@ import Testing
 
     private func expect(_ answer: Answer, is range: Range<Int>, of length: Int, seed: Int = 0, sourceLocation: SourceLocation = #_sourceLocation) {
         let pattern = Pattern(seed: seed)
-        let expected = Array(pattern.bytes(range).prefix(Body.keepsAtMost))
+        let (kept, expected) = (answer.body.kept, pattern.bytes(range))
         #expect(answer.status == 206 && answer.isClean, sourceLocation: sourceLocation)
-        #expect(answer.body.length == range.count && answer.body.kept == expected, sourceLocation: sourceLocation)
+        #expect(answer.body.length == range.count && expected.starts(with: kept), sourceLocation: sourceLocation)
+        #expect(kept.count >= min(range.count, Body.keepsAtMost), sourceLocation: sourceLocation)
         #expect(answer["content-range"] == "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(length)", sourceLocation: sourceLocation)
     }
 

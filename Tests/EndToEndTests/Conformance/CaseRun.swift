@@ -131,6 +131,7 @@ struct CaseRun {
             let got = answers.count { $0[name]?.contains(part) ?? false }
             expect(got == count, "\(count) have \(name) with \(part), not \(got)")
         }
+        if begun == nil, outcome == .fetched || outcome == .validated || outcome == .fetchedEach { try stage.waitForFetches(of: path) }
         if method == "GET" || method == "POST", outcome == .fetched || outcome == .validated, reply.status != 304, let answer = answers.first {
             storedBody = answer.text
         }

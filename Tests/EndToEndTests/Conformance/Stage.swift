@@ -11,6 +11,7 @@ final class Stage: Sendable {
     let board: Board
     private let origin: ScriptedOrigin
     private let program: Program?
+    private let statusPages = Mutex(())
 
     /// coalesced.
     init() throws {
@@ -39,14 +40,22 @@ final class Stage: Sendable {
         origin.stop()
     }
 
+    /// Waits until no fetch below `path` is in flight: a client may have the last byte it waits for, or a 304, before the response is stored.
+    func waitForFetches(of path: String) throws {
+        guard let program else { return }
+        try eventually("the fetches of \(path) end") {
+            // One at a time: the admin listener takes few connections.
+            let page = try statusPages.withLock { _ in try program.admin.get("/status").wholeText }
+            return !page.split(separator: path).dropFirst().contains { $0.first?.isNumber != true }
+        }
+    }
+
     /// Routes by first path segment. Cases make the origin fail on purpose, so it is never left alone for that.
     private static func configuration(upstream url: String) -> String {
         """
         clients:
           max-connections: 5000
-        # Keys that share a counter of invalidations disturb each other (`Generation`): with so many cases at once, have many.
         storage:
-          shards: 1024
           max-object-size: 1MiB
         upstreams:
           - name: origin

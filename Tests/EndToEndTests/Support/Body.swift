@@ -6,14 +6,16 @@ struct Body: Sendable {
     private(set) var trailers: [String] = []
     var pattern = Pattern()
 
-    /// More than any literal body of a test; bodies of patterns are not kept.
+    /// Of a pattern, and of anything else: more than any literal body of a test, or a page of `/status` with hundreds of fetches.
     static let keepsAtMost = 16384
+    private static let keepsOfOthers = 1 << 20
 
     var text: String { String(decoding: kept, as: UTF8.self) }
 
     mutating func append(_ bytes: ArraySlice<UInt8>) {
         if isIntact { isIntact = pattern.matches(bytes, at: length) }
-        if kept.count < Self.keepsAtMost { kept += bytes.prefix(Self.keepsAtMost - kept.count) }
+        let limit = isIntact ? Self.keepsAtMost : Self.keepsOfOthers
+        if kept.count < limit { kept += bytes.prefix(limit - kept.count) }
         length += bytes.count
     }
 
