@@ -28,6 +28,28 @@ extension Program {
         }
     }
 
+    /// As that of any peer; but what is announced as stored is stored when it returns. A client may have its last byte, or a 304 of the
+    /// program's own, a moment before that.
+    @discardableResult
+    func get(_ target: String, _ fields: String...) throws -> Answer {
+        let conversation = try connect()
+        try conversation.send(request("GET", target, fields))
+        let answer = try conversation.answer()
+        // Other fetches of the target may be held by the test, which is not waited for.
+        if answer.cacheStatus.contains("; stored") { try? fetchesEnd(of: target, within: .milliseconds(500)) }
+        return answer
+    }
+
+    private func fetchesEnd(of target: String, within limit: Duration) throws {
+        func path(_ target: Substring) -> Substring { target.prefix { $0 != "?" && $0 != "\0" } }
+        try eventually("the fetches of \(target) end", within: limit) {
+            guard case .array(let fetches) = try status()["fetches"] else { return false }
+            return !fetches.contains { fetch in
+                fetch["key"]?.string.map { path($0.split(separator: " ", maxSplits: 2).last ?? "") == path(target[...]) } ?? true
+            }
+        }
+    }
+
     func status() throws -> JSON {
         try JSON(admin.get("/status").wholeText)
     }
