@@ -74,7 +74,11 @@ enum KeyTable {
             "Our name in Via (RFC 9110 7.6.3). Off hides the proxy, and loops with it."),
         Key(
             "x-forwarded", \.proxy.forwarding.sendsXForwarded, .flag,
-            "X-Forwarded-For, -Proto and -Host on requests to upstreams."),
+            """
+            X-Forwarded-For, -Proto and -Host on requests to upstreams. The address joins those in a client's own -For. A client's \
+            own -Proto, -Host and Forwarded go no further, since upstreams make links of them that other clients would get; except \
+            where the route's key has the field, as behind a proxy that ends TLS: key: {headers: [x-forwarded-proto]}.
+            """),
         Key("cache-status", \.proxy.forwarding.sendsCacheStatus, .flag, "Cache-Status (RFC 9211) on responses."),
         Key(
             "proxy-status", \.proxy.forwarding.sendsProxyStatus, .flag,

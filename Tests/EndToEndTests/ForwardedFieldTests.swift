@@ -68,6 +68,28 @@ import Testing
         }
     }
 
+    @Test func `a client cannot put its host into what others get`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { [.answer(200, "Cache-Control: max-age=60", body: "\($0["x-forwarded-proto"] ?? "")://\($0["x-forwarded-host"] ?? "")")] }
+            let usual = "http://\(proxy.host)"
+            let first = try proxy.get("/x", "X-Forwarded-Host: evil.example", "X-Forwarded-Proto: https", "Forwarded: host=evil.example")
+            let second = try proxy.get("/x")
+            #expect(first.text == usual && second.text == usual)
+            #expect(origin.requests("/x")[0]["forwarded"] == nil)
+        }
+    }
+
+    @Test func `behind a proxy that ends TLS the scheme belongs into the key, and then goes on`() throws {
+        try scenario(.other(section: "route", key: "key", value: "{headers: [x-forwarded-proto]}")) { origin, proxy in
+            origin.on("/x") { [.answer(200, "Cache-Control: max-age=60", body: $0["x-forwarded-proto"] ?? "")] }
+            for _ in 1...2 {
+                let (safe, plain) = (try proxy.get("/x", "X-Forwarded-Proto: https"), try proxy.get("/x"))
+                #expect(safe.text == "https" && plain.text == "http")
+            }
+            #expect(origin.count("/x") == 2)
+        }
+    }
+
     @Test func `trailers reach a client that asks for them`() throws {
         try scenario { origin, proxy in
             origin.on("/t") { _ in

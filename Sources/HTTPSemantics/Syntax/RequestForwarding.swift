@@ -5,10 +5,9 @@ public import Bytes
 public final class RequestForwarding: Sendable {
     /// What becomes of the `X-Forwarded-*` fields that a client sends.
     public enum ClientFields: Sendable {
-        /// Kept; our client's address is appended. For use behind proxies that are trusted.
+        /// Our client's address is appended to `X-Forwarded-For`. `X-Forwarded-Proto` and `-Host` say what we know ourselves, and a client's
+        /// `Forwarded` (RFC 7239) goes no further: origins make links of them, and others get the response. Except for `Exchange.keyed`.
         case append
-        /// Replaced by what we know ourselves.
-        case replace
         /// Forwarded as they are, and none written.
         case off
     }
@@ -21,19 +20,23 @@ public final class RequestForwarding: Sendable {
         public var framing: MessageFraming
         /// Not forwarded, beyond what never is: conditionals and ranges that the cache replaces, `Expect`, …
         public var dropping: FieldSet
+        /// Fields that are part of the cache key: nobody else gets a response that was made by them.
+        public var keyed: FieldSet
         /// Whether `Upgrade` is forwarded.
         public var isUpgrading: Bool
         /// Whether `TE: trailers` is said if the client said it; only for who forwards trailers.
         public var acceptsTrailers: Bool
 
-        /// - Parameters: `method` is what is sent in place of the request's own; `dropping` fields that are not to go on.
+        /// - Parameters: `method` is what is sent in place of the request's own; `dropping` fields that are not to go on; `keyed` those
+        ///   that are part of the key.
         public init(
-            method: Method? = nil, framing: MessageFraming, dropping: FieldSet = [],
+            method: Method? = nil, framing: MessageFraming, dropping: FieldSet = [], keyed: FieldSet = [],
             isUpgrading: Bool = false, acceptsTrailers: Bool = false
         ) {
             self.method = method
             self.framing = framing
             self.dropping = dropping
+            self.keyed = keyed
             self.isUpgrading = isUpgrading
             self.acceptsTrailers = acceptsTrailers
         }
@@ -62,9 +65,9 @@ public final class RequestForwarding: Sendable {
         let defaultHost = defaultHost
         let host = head.authority.count > 0 ? fields.bytes.extracting(head.authority.range) : defaultHost.span
         buffer.appendField("Host", host)
-        let written = fieldsWrittenHere.union(exchange.dropping)
+        let written = fieldsWrittenHere(exchange.keyed).union(exchange.dropping)
         buffer.appendFields(fields, connection: head.connection, dropping: written)
-        appendClientFields(fields, head.connection, host, clientAddress, scheme, to: buffer)
+        appendClientFields(fields, head.connection, exchange.keyed, host, clientAddress, scheme, to: buffer)
         if let via { buffer.appendVia(head.version, via, behind: fields, connection: head.connection) }
         appendConnection(head, fields, exchange, to: buffer)
         buffer.appendFraming(exchange.framing)
@@ -98,37 +101,33 @@ public final class RequestForwarding: Sendable {
         buffer.append(" HTTP/1.1\r\n")
     }
 
-    private var fieldsWrittenHere: FieldSet {
-        var written: FieldSet
+    private func fieldsWrittenHere(_ keyed: FieldSet) -> FieldSet {
+        var written = Self.alwaysWritten
         switch clientFields {
-        case .off: written = Self.alwaysWritten
-        case .append: written = Self.alwaysWritten.union(FieldSet(KnownField.xForwardedFor))
-        case .replace: written = Self.alwaysWritten.union(Self.forwardedFields)
+        case .off: break
+        case .append: written.formUnion(Self.clientsWord.subtracting(keyed).union(FieldSet(.xForwardedFor)))
         }
         if via != nil { written.insert(.via) }
         return written
     }
 
     private static let alwaysWritten = FieldSet(.host, .contentLength, .transferEncoding)
-    private static let forwardedFields = FieldSet(.xForwardedFor, .xForwardedProto, .xForwardedHost)
+    /// What a client says of how its request came.
+    public static let clientsWord = FieldSet(.forwarded, .xForwardedProto, .xForwardedHost)
 
     private func appendClientFields(
-        _ fields: FieldView, _ connection: ConnectionOptions, _ host: Span<UInt8>,
+        _ fields: FieldView, _ connection: ConnectionOptions, _ keyed: FieldSet, _ host: Span<UInt8>,
         _ address: Span<UInt8>, _ scheme: StaticString, to buffer: ByteBuffer
     ) {
         switch clientFields {
         case .off:
             return
-        case .replace:
-            buffer.appendField("X-Forwarded-For", address)
-            buffer.appendField("X-Forwarded-Proto", scheme)
-            buffer.appendField("X-Forwarded-Host", host)
         case .append:
             buffer.appendName(KnownField.xForwardedFor.wireName)
             buffer.appendMembers(.xForwardedFor, of: fields, connection)
             buffer.append(address)
             buffer.appendLineEnd()
-            let kept = fields.present.subtracting(connection.nominated)
+            let kept = fields.present.intersection(keyed).subtracting(connection.nominated)
             if !kept.contains(.xForwardedProto) { buffer.appendField("X-Forwarded-Proto", scheme) }
             if !kept.contains(.xForwardedHost) { buffer.appendField("X-Forwarded-Host", host) }
         }

@@ -41,7 +41,8 @@ extension Fetch {
         worker.runtime.requestForwarding.write(
             request.head, fields.view,
             RequestForwarding.Exchange(
-                method: method, framing: request.head.framing, dropping: dropping, isUpgrading: isUpgrading, acceptsTrailers: true),
+                method: method, framing: request.head.framing, dropping: dropping, keyed: request.route.keyedForwarding,
+                isUpgrading: isUpgrading, acceptsTrailers: true),
             clientAddress: address.span, scheme: "http", to: head)
         validation?.write(to: head)
         appendRange(to: head)

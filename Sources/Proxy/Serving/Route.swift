@@ -9,6 +9,8 @@ final class Route: Sendable {
     let isCached: Bool
     let policy: CachingPolicy
     let key: KeyPolicy
+    /// The fields of the key that say how a request came (`RequestForwarding`).
+    let keyedForwarding: FieldSet
     /// Whether `key` is path and query as sent.
     let hasPlainKey: Bool
     /// Whether every request matches.
@@ -21,6 +23,9 @@ final class Route: Sendable {
         self.isCached = isCached
         self.policy = policy
         self.key = key
+        var keyed: FieldSet = []
+        for name in key.fields { keyed.insert(KnownField.recognise(name.span)) }
+        keyedForwarding = keyed.intersection(RequestForwarding.clientsWord)
         hasPlainKey = key.isPlain
         takesAll = host == nil && path.isEmpty
     }

@@ -53,14 +53,33 @@ private func forward(
     }
 
     @Test func `the client's address joins those before it`() throws {
-        let request = "GET / HTTP/1.0\r\nHost: h\r\nX-Forwarded-For: 1.1.1.1\r\nX-Forwarded-Proto: https\r\nx-forwarded-for: 2.2.2.2\r\nVia: 1.1 a\r\n\r\n"
+        let request = "GET / HTTP/1.0\r\nHost: h\r\nX-Forwarded-For: 1.1.1.1\r\nx-forwarded-for: 2.2.2.2\r\nVia: 1.1 a\r\n\r\n"
         let appended = try forward(request, nil, .append, via: true)
-        #expect(appended == "GET / HTTP/1.1|Host: h|X-Forwarded-Proto: https|X-Forwarded-For: 1.1.1.1, 2.2.2.2, 192.0.2.7|X-Forwarded-Host: h|Via: 1.1 a, 1.0 us||")
-        let replaced = try forward(request, nil, .replace)
-        #expect(replaced == "GET / HTTP/1.1|Host: h|Via: 1.1 a|X-Forwarded-For: 192.0.2.7|X-Forwarded-Proto: http|X-Forwarded-Host: h||")
+        #expect(appended == "GET / HTTP/1.1|Host: h|X-Forwarded-For: 1.1.1.1, 2.2.2.2, 192.0.2.7|X-Forwarded-Proto: http|X-Forwarded-Host: h|Via: 1.1 a, 1.0 us||")
         let nominated = try forward(
-            "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 1.1.1.1\r\nX-Forwarded-Proto: https\r\nConnection: x-forwarded-for, x-forwarded-proto\r\n\r\n", nil, .append)
+            "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 1.1.1.1\r\nConnection: x-forwarded-for\r\n\r\n", nil, .append)
         #expect(nominated == "GET / HTTP/1.1|Host: h|X-Forwarded-For: 192.0.2.7|X-Forwarded-Proto: http|X-Forwarded-Host: h||")
+    }
+
+    @Test func `what the client says of scheme and host goes on where it is part of the key`() throws {
+        let request = "GET / HTTP/1.1\r\nHost: h\r\nForwarded: host=x\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: x\r\nA: b\r\n\r\n"
+        func forwarded(_ keyed: FieldSet, _ request: String) throws -> String { try forward(request, .init(framing: .none, keyed: keyed), .append) }
+        let ours = "X-Forwarded-For: 192.0.2.7|"
+        let without = request.replacing("X-Forwarded-Proto: https\r\n", with: "")
+        let nominated = request.replacing("A: b", with: "Connection: x-forwarded-proto")
+        let cases: [(FieldSet, String, String)] = [
+            ([], request, "A: b|\(ours)X-Forwarded-Proto: http|X-Forwarded-Host: h||"),
+            (FieldSet(.xForwardedProto), request, "X-Forwarded-Proto: https|A: b|\(ours)X-Forwarded-Host: h||"),
+            (FieldSet(.forwarded, .xForwardedHost), request, "Forwarded: host=x|X-Forwarded-Host: x|A: b|\(ours)X-Forwarded-Proto: http||"),
+            (FieldSet(.xForwardedProto), without, "A: b|\(ours)X-Forwarded-Proto: http|X-Forwarded-Host: h||"),
+            (FieldSet(.xForwardedProto), nominated, "\(ours)X-Forwarded-Proto: http|X-Forwarded-Host: h||"),
+        ]
+        for (keyed, request, expected) in cases {
+            let result = try forwarded(keyed, request)
+            #expect(result == "GET / HTTP/1.1|Host: h|" + expected)
+        }
+        let off = try forward(request, nil, .off)
+        #expect(off == "GET / HTTP/1.1|Host: h|Forwarded: host=x|X-Forwarded-Proto: https|X-Forwarded-Host: x|A: b||")
     }
 
     @Test func `the cache replaces conditionals and the method`() throws {
