@@ -82,6 +82,24 @@ import Testing
         }
     }
 
+    @Test func `what had arrived when the fetch was cut is kept, and only the rest is asked for`() throws {
+        try scenario(.whenLastLeaves("cancel")) { origin, proxy in
+            let fields = ["Cache-Control: max-age=60", "ETag: \"v1\""]
+            origin.on("/x") { request in
+                request.number == 1
+                    ? [.head(200, fields + ["Content-Length: 20000"]), .pattern(0..<5_000), .silence]
+                    : [.head(206, fields + ["Content-Length: 15000", "Content-Range: bytes 5000-19999/20000"]), .pattern(5_000..<20_000)]
+            }
+            let crowd = proxy.crowd(3, get: "/x")
+            try eventually("they have what there is") { crowd.answers.allSatisfy { $0.body.length == 5_000 } }
+            for index in 0..<3 { crowd.leave(index) }
+            try eventually("the origin is spared") { origin.requests("/x")[0].wasAbandoned }
+            let whole = try proxy.get("/x")
+            #expect(whole.status == 200 && whole.isWhole(20_000))
+            #expect(origin.requests("/x").map { $0["range"] ?? "" } == ["", "bytes=5000-"])
+        }
+    }
+
     @Test func `when all have left who waited for a place, the origin is not asked`() throws {
         try scenario(.whenLastLeaves("finish"), .maxConcurrentFetches(1)) { origin, proxy in
             let gate = Gate()

@@ -110,11 +110,10 @@ extension Fetch {
             stored, bringing: range, under: ownKey, generation: ownGeneration, requested: sentAt))
     }
 
-    /// The body broke off. Under a strong entity tag what is there may be completed later (RFC 9111 §3.3); what broke off for its syntax is
-    /// not to be trusted at all.
-    func keepWhatArrived(of response: StoredResponse, after error: UpstreamError) {
+    /// The body broke off, or nobody wants the rest. Under a strong entity tag what is there may be completed later (RFC 9111 §3.3).
+    func keepWhatArrived(of response: StoredResponse) {
         let policy = request.route.policy
-        guard willBeStored, keepsWhole, !error.isMalformed, method == .get, policy.storesPartialContent, response.facts.status == .ok,
+        guard willBeStored, keepsWhole, method == .get, policy.storesPartialContent, response.facts.status == .ok,
               response.facts.contains(.hasStrongETag), response.body.keepsStart, response.body.length > 0 else { return }
         let arrived = response.body.length
         if let part {

@@ -224,7 +224,8 @@ extension Fetch: ExchangeHandler {
         case .streaming:
             // What was handed out ends short; it is never stored as if it were whole (RFC 9111 §3.3).
             response?.body.fail()
-            if let response { keepWhatArrived(of: response, after: error) }
+            // What broke off for its syntax is not to be trusted at all.
+            if !error.isMalformed, let response { keepWhatArrived(of: response) }
             finish(nil)
         case .new, .over:
             break

@@ -33,7 +33,7 @@ protocol FetchClient: AnyObject {
 ///               │ ├─a whole too large for who wanted a range, a part that does not fit→ over (released)
 ///               │ └─101→ over (the connection is the client's)
 ///               └─failure→ over (stale, or failed)
-/// any ─cancel→ over
+/// any ─cancel→ over                   (what came may be kept as a part)
 /// ```
 final class Fetch: DeadlineTarget {
     enum State { case new, asking, streaming, over }
@@ -137,9 +137,11 @@ final class Fetch: DeadlineTarget {
     /// The operation was cancelled: nobody wants the result any more.
     func cancel() {
         guard state != .over else { return }
+        let former = state
         state = .over
-        exchange?.cancel()
         response?.body.fail()
+        if former == .streaming, let response { keepWhatArrived(of: response) }
+        exchange?.cancel()
         bring(.failure(.cancelled))
         release()
     }
