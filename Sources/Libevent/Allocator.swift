@@ -22,8 +22,8 @@ public enum Allocator {
     /// anew. Blocks of up to 1 KiB; at the very most some 8 MiB a thread, were all sizes freed by the hundred.
     ///
     /// glibc takes this from the environment alone, before `main`. So the program is loaded once more, in the same process, with the variable
-    /// set: some 15 ms. Where the variable has the setting already, that holds. To be called first of all, before anything is open or
-    /// begun. Returns when there is nothing to do, or when it cannot be done.
+    /// set: some 5 ms. Where the variable has the setting already, that holds. To be called first of all, before anything is open,
+    /// read or begun. Returns when there is nothing to do, or when it cannot be done.
     public static func keepFreedBlocks() {
         let before = unsafe getenv(variable).map { unsafe String(cString: $0) } ?? ""
         // Once: where the file gives the program more rights than its user has, as for low ports, glibc takes the first variable away.

@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import Libevent
 
 /// The command line. Exit codes follow sysexits: 64 usage, 69 address in use or unavailable, 77 no permission, 78
 /// configuration.
@@ -20,6 +21,11 @@ struct Coalesced: ParsableCommand {
         subcommands: [Serve.self, Check.self, Demo.self, Purge.self, Status.self, Top.self],
         defaultSubcommand: Serve.self
     )
+
+    static func main() {
+        Allocator.keepFreedBlocks()
+        main(nil)
+    }
 }
 
 enum Version {

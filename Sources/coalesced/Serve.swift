@@ -64,7 +64,6 @@ struct Serve: ParsableCommand {
     }
 
     func run() throws {
-        Allocator.keepFreedBlocks()
         let source = ConfigurationSource(path: file.config, flags: flags)
         let settings: Settings
         do throws(ConfigurationSource.Failure) { settings = try source.load() } catch { throw error.report() }

@@ -16,7 +16,6 @@ struct Demo: ParsableCommand {
     var listen: SocketAddress = .ipv4(.loopback, port: 8080)
 
     func run() throws {
-        Allocator.keepFreedBlocks()
         let origin = try DemoOrigin.start()
         defer { origin.stop() }
         var settings = Settings()
