@@ -1,9 +1,11 @@
 // The barest possible server, the unit of docs/benchmarks.md: one thread, epoll, read, writev. It parses nothing and answers
 // whatever it reads with one fixed response, so what it costs is the kernel's part of a request.
 //
-//     BareResponder PORT BODY-BYTES [counting | closing]
+//     BareResponder PORT BODY-BYTES [counting | closing | holding]
 //
-// With `counting` it looks for the ends of request heads, as pipelining needs it. With `closing` it says so and closes after each answer.
+// With `counting` it looks for the ends of request heads, as pipelining needs it. With `closing` it says so and closes after each answer. With
+// `holding` those who ask for `/s/…` wait until nobody has come for 400 ms; then each gets half of the body, and 300 ms later the rest: the
+// kernel's part of a crowd that waits for one fetch.
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -20,7 +22,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { MOST_DESCRIPTORS = 65536, MOST_EVENTS = 256, BUFFER = 16384 };
+enum { MOST_DESCRIPTORS = 65536, MOST_EVENTS = 256, BUFFER = 16384, QUIET = 400, PAUSE = 300 };
 
 // Responses owed and how much of the first is written, by descriptor.
 static struct { int owed; size_t written; } connections[MOST_DESCRIPTORS];
@@ -29,6 +31,10 @@ static char head[256];
 static char *body;
 static size_t head_length, body_length;
 static int poll_set;
+// Those who wait, in the order in which they came; whether they have their first half.
+static int held[MOST_DESCRIPTORS];
+static size_t held_count;
+static int half_sent;
 
 static void arm(int descriptor, unsigned events, int operation) {
     struct epoll_event event = { .events = events, .data.fd = descriptor };
@@ -63,7 +69,19 @@ static int requests(ssize_t length, int counting) {
     return found;
 }
 
-static void serve(struct epoll_event event, int counting, int closing) {
+// The next half for all who wait. One that takes only part of it would get the rest never: halves are small.
+static void serve_held(void) {
+    size_t half = body_length / 2;
+    for (size_t index = 0; index < held_count; index++) {
+        struct iovec first[2] = { { head, head_length }, { body, body_length - half } };
+        ssize_t count = half_sent ? write(held[index], body, half) : writev(held[index], first, 2);
+        if (count < 0 && errno != EAGAIN) close(held[index]);
+    }
+    half_sent = !half_sent;
+    if (!half_sent) held_count = 0;
+}
+
+static void serve(struct epoll_event event, int counting, int closing, int holding) {
     int descriptor = event.data.fd;
     int outcome;
     if (event.events & EPOLLOUT) {
@@ -72,6 +90,10 @@ static void serve(struct epoll_event event, int counting, int closing) {
     } else {
         ssize_t length = read(descriptor, buffer, sizeof buffer);
         if (length < 0 && errno == EAGAIN) return;
+        if (length > 0 && holding && memcmp(buffer, "GET /s/", 7) == 0) {
+            if (held_count < MOST_DESCRIPTORS) held[held_count++] = descriptor;
+            return;
+        }
         if (length > 0) connections[descriptor].owed += requests(length, counting);
         outcome = length > 0 ? answer(descriptor) : -1;
         if (outcome == 0) arm(descriptor, EPOLLOUT, EPOLL_CTL_MOD);
@@ -92,11 +114,12 @@ static void accept_all(int listener) {
 
 int main(int count, char **arguments) {
     if (count < 3) {
-        fprintf(stderr, "usage: BareResponder PORT BODY-BYTES [counting | closing]\n");
+        fprintf(stderr, "usage: BareResponder PORT BODY-BYTES [counting | closing | holding]\n");
         return 64;
     }
     int counting = count > 3 && strcmp(arguments[3], "counting") == 0;
     int closing = count > 3 && strcmp(arguments[3], "closing") == 0;
+    int holding = count > 3 && strcmp(arguments[3], "holding") == 0;
     signal(SIGPIPE, SIG_IGN);
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
@@ -123,10 +146,11 @@ int main(int count, char **arguments) {
     arm(listener, EPOLLIN, EPOLL_CTL_ADD);
     struct epoll_event events[MOST_EVENTS];
     for (;;) {
-        int ready = epoll_wait(poll_set, events, MOST_EVENTS, -1);
+        int ready = epoll_wait(poll_set, events, MOST_EVENTS, held_count == 0 ? -1 : half_sent ? PAUSE : QUIET);
+        if (ready == 0) serve_held();
         for (int index = 0; index < ready; index++) {
             if (events[index].data.fd == listener) accept_all(listener);
-            else serve(events[index], counting, closing);
+            else serve(events[index], counting, closing, holding);
         }
     }
 }
