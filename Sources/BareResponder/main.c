@@ -1,11 +1,12 @@
 // The barest possible server, the unit of docs/benchmarks.md: one thread, epoll, read, writev. It parses nothing and answers
 // whatever it reads with one fixed response, so what it costs is the kernel's part of a request.
 //
-//     BareResponder PORT BODY-BYTES [counting | closing | holding]
+//     BareResponder PORT BODY-BYTES [counting | closing | holding | relaying ORIGIN-PORT]
 //
 // With `counting` it looks for the ends of request heads, as pipelining needs it. With `closing` it says so and closes after each answer. With
 // `holding` those who ask for `/s/…` wait until nobody has come for 400 ms; then each gets half of the body, and 300 ms later the rest: the
-// kernel's part of a crowd that waits for one fetch.
+// kernel's part of a crowd that waits for one fetch. With `relaying` each client has a connection to the origin, and what comes on one is written
+// to the other: the kernel's part of a pass.
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -35,6 +36,9 @@ static int poll_set;
 static int held[MOST_DESCRIPTORS];
 static size_t held_count;
 static int half_sent;
+// With `relaying`: the other end, by descriptor.
+static int other_end[MOST_DESCRIPTORS];
+static in_port_t origin_port;
 
 static void arm(int descriptor, unsigned events, int operation) {
     struct epoll_event event = { .events = events, .data.fd = descriptor };
@@ -81,9 +85,32 @@ static void serve_held(void) {
     if (!half_sent) held_count = 0;
 }
 
+// What one end sends goes to the other. One that takes only part of it is closed: what is relayed here is small.
+static void relay(int descriptor) {
+    ssize_t length = read(descriptor, buffer, sizeof buffer);
+    if (length < 0 && errno == EAGAIN) return;
+    if (length > 0 && write(other_end[descriptor], buffer, (size_t)length) == length) return;
+    close(other_end[descriptor]);
+    close(descriptor);
+}
+
+// A connection to the origin for the client at `descriptor`.
+static int join_ends(int descriptor) {
+    struct sockaddr_in origin = { .sin_family = AF_INET, .sin_port = origin_port, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    int other = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
+    if (other < 0 || other >= MOST_DESCRIPTORS || connect(other, (struct sockaddr *)&origin, sizeof origin) != 0) return -1;
+    fcntl(other, F_SETFL, O_NONBLOCK);
+    setsockopt(other, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    other_end[descriptor] = other;
+    other_end[other] = descriptor;
+    arm(other, EPOLLIN, EPOLL_CTL_ADD);
+    return 0;
+}
+
 static void serve(struct epoll_event event, int counting, int closing, int holding) {
     int descriptor = event.data.fd;
     int outcome;
+    if (origin_port) return relay(descriptor);
     if (event.events & EPOLLOUT) {
         outcome = answer(descriptor);
         if (outcome == 1) arm(descriptor, EPOLLIN, EPOLL_CTL_MOD);
@@ -104,7 +131,7 @@ static void serve(struct epoll_event event, int counting, int closing, int holdi
 static void accept_all(int listener) {
     int descriptor, one = 1;
     while ((descriptor = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
-        if (descriptor >= MOST_DESCRIPTORS) { close(descriptor); continue; }
+        if (descriptor >= MOST_DESCRIPTORS || (origin_port && join_ends(descriptor) != 0)) { close(descriptor); continue; }
         connections[descriptor].owed = 0;
         connections[descriptor].written = 0;
         setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
@@ -114,12 +141,13 @@ static void accept_all(int listener) {
 
 int main(int count, char **arguments) {
     if (count < 3) {
-        fprintf(stderr, "usage: BareResponder PORT BODY-BYTES [counting | closing | holding]\n");
+        fprintf(stderr, "usage: BareResponder PORT BODY-BYTES [counting | closing | holding | relaying ORIGIN-PORT]\n");
         return 64;
     }
     int counting = count > 3 && strcmp(arguments[3], "counting") == 0;
     int closing = count > 3 && strcmp(arguments[3], "closing") == 0;
     int holding = count > 3 && strcmp(arguments[3], "holding") == 0;
+    if (count > 4 && strcmp(arguments[3], "relaying") == 0) origin_port = htons((uint16_t)atoi(arguments[4]));
     signal(SIGPIPE, SIG_IGN);
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {

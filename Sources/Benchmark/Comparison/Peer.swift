@@ -13,7 +13,7 @@ enum Peer {
         }
         switch kind {
         case .bare:
-            return [plan.bare, "\(port)", "\(options.bodyBytes)"] + options.words
+            return [plan.bare, "\(port)", "\(options.bodyBytes)"] + options.words + (options.words == ["relaying"] ? ["\(origin)"] : [])
         case .coalesced:
             let file = try write("settings.yaml", coalesced(options, port: port, origin: origin, folder: folder))
             return [plan.coalesced, "serve", "--config", file]

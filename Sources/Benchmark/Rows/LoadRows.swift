@@ -58,7 +58,7 @@ extension Comparison {
 
     func passes() throws {
         fetch("/p/1024/pass", size: 1024)
-        measure("pass, 1 KiB", Load(path: "/p/1024/pass", length: 1024), programs)
+        try withBare(0, ["relaying"]) { measure("pass, 1 KiB", Load(path: "/p/1024/pass", length: 1024), $0) }
     }
 
     func posts() throws {
