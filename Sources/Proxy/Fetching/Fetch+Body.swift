@@ -46,7 +46,7 @@ extension Fetch {
     /// them, however far the first has read. The operation is closed already.
     func holdStart(of body: GrowingBody) {
         guard plan.isShared, let operation, operation.waiterCount > 1, let cursor = body.attach() else { return }
-        worker.shared.afterCallbacks { body.detach(cursor) }
+        worker.shared.callbacks.whenAllAreCalledBack { body.detach(cursor) }
     }
 
     /// Others give memory back as their readers go on. Nobody waits for that longer than for an origin that stands still.

@@ -1,5 +1,4 @@
 import Bytes
-import Libevent
 import Logging
 import Storage
 import Synchronization
@@ -16,10 +15,10 @@ final class SharedState: Sendable {
     let variations: SearchVariations
     let names = NameResolution()
     let groups = GroupInvalidations()
+    let callbacks = CallbackBarrier()
     /// Open client connections over all loops.
     let connections = Atomic<Int>(0)
     private let operations = Atomic<UInt64>(0)
-    private let loops = Guarded<[LoopOfTurns]>([])
 
     init(_ storage: StorageSettings, log: Logger) {
         self.storage = storage
@@ -32,19 +31,6 @@ final class SharedState: Sendable {
 
     /// A number for an operation, never 0.
     func nextOperation() -> UInt64 { operations.wrappingAdd(1, ordering: .relaxed).newValue }
-
-    func joins(_ worker: Worker) {
-        let loop = LoopOfTurns(turns: LoopBound(worker.turns, on: worker.loop))
-        loops.withLock { $0.append(loop) }
-    }
-
-    /// Runs `job`, on any thread, once on every loop all those have been called back whose callbacks are on their way, or just being sent
-    /// from that loop itself.
-    func afterCallbacks(_ job: @escaping @Sendable () -> Void) {
-        let loops = loops.withLock { $0 }
-        let last = LastOfSeveral(loops.count, job)
-        for loop in loops { loop.afterCallbacks { last.done() } }
-    }
 
     /// Bytes of bodies that are on their way, or evicted while somebody reads them.
     var inFlightBytes: Int { max(0, budget.used - store.bytes) }

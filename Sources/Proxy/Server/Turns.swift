@@ -1,6 +1,5 @@
 import Bytes
 import Libevent
-import Synchronization
 
 /// Somebody who can be served now or in a later turn: one of many who get the same at the same time.
 protocol TurnTaker: AnyObject {
@@ -105,35 +104,5 @@ final class Turns {
         isWaiting = false
         if !full.isEmpty || filling.use({ !$0.isEmpty }) { goOnLater() }
         for taker in due { taker.turnCame() }
-    }
-}
-
-/// The turns of one loop, for the other loops.
-struct LoopOfTurns: Sendable {
-    let turns: LoopBound<Turns>
-
-    /// Runs `job` there once everybody has been called back whose callback was posted before, or is posted by what runs there at this moment.
-    func afterCallbacks(_ job: @escaping @Sendable () -> Void) {
-        // The first comes when what runs now is done, so that the second is behind all it posts; and some of those are put off.
-        let comes = turns.handle.post { [turns] in
-            if !turns.handle.post({ turns.value.put(job) }) { job() }
-        }
-        // A loop that has ended calls nobody back.
-        if !comes { job() }
-    }
-}
-
-/// Calls back when the last of several things is done, on the thread where that is.
-final class LastOfSeveral: Sendable {
-    private let left: Atomic<Int>
-    private let job: @Sendable () -> Void
-
-    init(_ count: Int, _ job: @escaping @Sendable () -> Void) {
-        left = Atomic(count)
-        self.job = job
-    }
-
-    func done() {
-        if left.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { job() }
     }
 }

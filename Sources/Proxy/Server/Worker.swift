@@ -1,20 +1,13 @@
 import Bytes
-import Coalescing
 import HTTPSemantics
 import Libevent
 import Storage
-import Synchronization
 import Telemetry
 import Upstream
 
 /// One loop's share of the proxy: its listeners, its clients, its connections to origins, and what they work with. Everything here lives
 /// on the loop's thread.
 final class Worker {
-    /// What one read of a response takes at most, in bytes: half the window of a body that is not kept, so that its readers take one read while the next
-    /// one comes.
-    static let upstreamBufferSize = 128 << 10
-    /// Unused buffers for responses kept.
-    static let keptBuffers = 32
     /// How long a body waits for memory before it looks again, in nanoseconds.
     static let memoryRetryInterval: Int64 = 50_000_000
 
@@ -34,7 +27,6 @@ final class Worker {
     /// Where heads are put together, of responses and of requests to origins, and small bodies behind them.
     let scratch = ByteBuffer(capacity: 32 << 10)
     let keys: KeyWriter
-    let buffers = BufferStock(bufferCapacity: Worker.upstreamBufferSize, most: Worker.keptBuffers)
     private(set) var runtime: Runtime
     /// With these settings.
     private(set) var hitPath: HitPath
@@ -46,16 +38,9 @@ final class Worker {
     /// The one that the next request like its last one's joins.
     var crowd: Crowd?
 
-    private let resolver: Resolver
-    /// With its origin, so that no other can come to have the same identity.
-    private var pools: [ObjectIdentifier: (origin: Origin, pool: UpstreamPool)] = [:]
-    /// The one asked for last, for most requests.
-    private var latestOrigin: Origin?
-    private var latestPool: UpstreamPool?
+    let pools: UpstreamPools
+    private let clients: ClientConnections
     private let contexts: ReadContexts
-    private var connections: [ObjectIdentifier: ClientConnection] = [:]
-    private var listeners: [Listener] = []
-    private var onIdle: (() -> Void)?
 
     /// - Parameters:
     ///   - ring: of the access log; `nil` without one.
@@ -81,10 +66,11 @@ final class Worker {
         contexts = ReadContexts(limits: HeadLimits(runtime.settings.clients))
         mostRequests = runtime.settings.clients.maxRequestsPerConnection ?? .max
         errors = ErrorResponses(forwarding: runtime.responseForwarding, proxyStatus: runtime.proxyStatus)
-        resolver = try Resolver(on: loop)
+        clients = ClientConnections(on: loop, shared: shared, metrics: metrics)
+        pools = try UpstreamPools(of: runtime.origins, on: loop, names: shared.names, metrics: metrics)
         hitPath = HitPath(
             runtime: runtime, shared: shared, loop: loop, keys: keys, output: scratch, recorder: recorder)
-        shared.joins(self)
+        shared.callbacks.joins(turns, on: loop)
     }
 
     var settings: ProxySettings { runtime.settings }
@@ -113,20 +99,14 @@ final class Worker {
     @inline(never)
     func serveSoon(_ transaction: Transaction) { turns.putSoon(transaction) }
 
+    func lendContext() -> ReadContext { contexts.lend() }
+    func lendContentContext() -> ReadContext { contexts.lendForContent() }
+    func takeBack(_ context: consuming ReadContext) { contexts.takeBack(context) }
+
     // MARK: Life
 
     /// Accepts on `address` from now on; gives the address with the port that was chosen.
-    func listen(at address: SocketAddress) throws(ListenError) -> SocketAddress {
-        var settings = Listener.Settings()
-        settings.backlog = Int32(clamping: runtime.settings.backlog)
-        settings.sharesPort = true
-        let listener = try Listener(
-            address, on: loop, settings: settings,
-            onFailure: { [notices] error in notices.cannotAccept(error) },
-            accept: { [unowned self] descriptor, peer in accept(descriptor, from: peer) })
-        listeners.append(listener)
-        return listener.localAddress
-    }
+    func listen(at address: SocketAddress) throws(ListenError) -> SocketAddress { try clients.listen(at: address, for: self) }
 
     func apply(_ new: Runtime) {
         runtime = new
@@ -135,114 +115,21 @@ final class Worker {
         contexts.change(HeadLimits(new.settings.clients))
         mostRequests = new.settings.clients.maxRequestsPerConnection ?? .max
         errors = ErrorResponses(forwarding: new.responseForwarding, proxyStatus: new.proxyStatus)
-        let kept = Set(new.origins.map { ObjectIdentifier($0) })
-        for (id, entry) in pools where !kept.contains(id) {
-            entry.pool.closeIdle()
-            pools[id] = nil
-        }
-        (latestOrigin, latestPool) = (nil, nil)
+        pools.change(to: new.origins)
         crowd = nil
     }
 
     /// Accepts no more, ends connections after the request they are at, and calls `whenIdle` once none is left.
     func drain(whenIdle: @escaping () -> Void) {
         isDraining = true
-        listeners.removeAll()
-        onIdle = whenIdle
-        for connection in Array(connections.values) { connection.drain() }
-        reportIdle()
+        clients.drain(whenIdle: whenIdle)
     }
 
     /// Ends every connection now.
     func cut() {
-        for connection in Array(connections.values) { connection.end() }
-        for entry in pools.values { entry.pool.closeIdle() }
+        clients.cut()
+        pools.closeIdle()
     }
 
-    private func reportIdle() {
-        guard isDraining, connections.isEmpty else { return }
-        onIdle?()
-        onIdle = nil
-    }
-
-    // MARK: Clients
-
-    private func accept(_ descriptor: consuming Descriptor, from peer: SocketAddress) {
-        let count = shared.connections.wrappingAdd(1, ordering: .relaxed).newValue
-        guard count <= settings.clients.maxConnections else {
-            shared.connections.subtract(1, ordering: .relaxed)
-            metrics.add(.clientConnectionsRefused)
-            notices.tooManyConnections(most: settings.clients.maxConnections)
-            turnAway(descriptor)
-            return
-        }
-        metrics.add(.clientConnectionsOpened)
-        let connection = ClientConnection(adopting: descriptor, peer: peer, worker: self)
-        connections[ObjectIdentifier(connection)] = connection
-    }
-
-    /// Answers 503 without reading: what is sent fits into an empty socket buffer.
-    private func turnAway(_ descriptor: consuming Descriptor) {
-        let socket = Socket(adopting: descriptor, on: loop)
-        let buffer = ByteBuffer(capacity: 512)
-        let content = errors.write(
-            .serviceUnavailable, "There are too many connections.", provenance: nil, persists: false,
-            date: loop.wallClockSeconds, to: buffer)
-        var sent = 0
-        _ = Delivery(head: buffer, source: content, framing: .sized).pump(on: socket, gather, sent: &sent)
-        socket.close()
-    }
-
-    func ended(_ connection: ClientConnection) {
-        guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
-        shared.connections.subtract(1, ordering: .relaxed)
-        metrics.add(.clientConnectionsClosed)
-        reportIdle()
-    }
-
-    func lendContext() -> ReadContext { contexts.lend() }
-    func lendContentContext() -> ReadContext { contexts.lendForContent() }
-    func takeBack(_ context: consuming ReadContext) { contexts.takeBack(context) }
-
-    // MARK: Origins
-
-    func pool(for request: ClientRequest) -> UpstreamPool {
-        let origin = request.route.origin
-        if let latestPool, latestOrigin === origin { return latestPool }
-        let id = ObjectIdentifier(origin)
-        if let entry = pools[id] {
-            (latestOrigin, latestPool) = (origin, entry.pool)
-            return entry.pool
-        }
-        let pool = UpstreamPool(
-            origin.settings, on: loop, resolver: resolver, names: shared.names, buffers: buffers, metrics: metrics)
-        if runtime.origins.contains(where: { $0 === origin }) {
-            pools[id] = (origin, pool)
-        } else {
-            // For a request that is still on its way by a route that was dropped.
-            pool.closeIdle()
-        }
-        return pool
-    }
-
-    func fetches(of request: ClientRequest) -> OperationQueueManager<FetchKey> { request.route.origin.fetches }
-
-    func makeFetch(_ request: ClientRequest, _ plan: FetchPlan, client: (any FetchClient)?) -> FetchOperation {
-        let fetch = Fetch(request, plan: plan, worker: self)
-        fetch.client = client
-        let operation = FetchOperation(number: shared.nextOperation(), plan: plan, work: LoopOwned(fetch, on: loop))
-        guard plan.isShared else { return operation }
-        operation.waiterLimit = settings.coalescing.maxWaiters
-        // Before it has begun there is nothing to finish (`Fetch.begin`).
-        operation.lastLeavePolicy = plan.isRefresh ? .goOn : .cancel
-        return operation
-    }
-
-    /// From now on `crowd` is joined; until the end of this iteration if nobody does.
-    func gather(_ crowd: Crowd) {
-        self.crowd = crowd
-        loop.afterBatch { [self] in
-            if self.crowd === crowd, !crowd.isGathering { self.crowd = nil }
-        }
-    }
+    func ended(_ connection: ClientConnection) { clients.ended(connection) }
 }

@@ -1,0 +1,93 @@
+import Bytes
+import HTTPSemantics
+import Libevent
+import Synchronization
+import Telemetry
+
+/// One loop's clients: lets them in as long as there is room, and knows those that are there.
+///
+/// Owned by its worker, confined to its loop.
+///
+/// ```
+/// accepting ─drain→ draining ─last one ended→ idle
+/// ```
+final class ClientConnections {
+    private let loop: EventLoop
+    private let shared: SharedState
+    private let metrics: LoopMetrics
+    private var listeners: [Listener] = []
+    private var connections: [ObjectIdentifier: ClientConnection] = [:]
+    /// Called when none is left; only while draining.
+    private var onIdle: (() -> Void)?
+
+    init(on loop: EventLoop, shared: SharedState, metrics: LoopMetrics) {
+        self.loop = loop
+        self.shared = shared
+        self.metrics = metrics
+    }
+
+    /// Accepts on `address` from now on, for `worker`; gives the address with the port that was chosen.
+    func listen(at address: SocketAddress, for worker: Worker) throws(ListenError) -> SocketAddress {
+        var settings = Listener.Settings()
+        settings.backlog = Int32(clamping: worker.settings.backlog)
+        settings.sharesPort = true
+        let listener = try Listener(
+            address, on: loop, settings: settings,
+            onFailure: { [notices = worker.notices] error in notices.cannotAccept(error) },
+            accept: { [unowned self, unowned worker] descriptor, peer in accept(descriptor, from: peer, for: worker) })
+        listeners.append(listener)
+        return listener.localAddress
+    }
+
+    private func accept(_ descriptor: consuming Descriptor, from peer: SocketAddress, for worker: Worker) {
+        let count = shared.connections.wrappingAdd(1, ordering: .relaxed).newValue
+        let most = worker.settings.clients.maxConnections
+        guard count <= most else {
+            shared.connections.subtract(1, ordering: .relaxed)
+            metrics.add(.clientConnectionsRefused)
+            worker.notices.tooManyConnections(most: most)
+            turnAway(descriptor, for: worker)
+            return
+        }
+        metrics.add(.clientConnectionsOpened)
+        let connection = ClientConnection(adopting: descriptor, peer: peer, worker: worker)
+        connections[ObjectIdentifier(connection)] = connection
+    }
+
+    /// Answers 503 without reading: what is sent fits into an empty socket buffer.
+    private func turnAway(_ descriptor: consuming Descriptor, for worker: Worker) {
+        let socket = Socket(adopting: descriptor, on: loop)
+        let buffer = ByteBuffer(capacity: 512)
+        let content = worker.errors.write(
+            .serviceUnavailable, "There are too many connections.", provenance: nil, persists: false,
+            date: loop.wallClockSeconds, to: buffer)
+        var sent = 0
+        _ = Delivery(head: buffer, source: content, framing: .sized).pump(on: socket, worker.gather, sent: &sent)
+        socket.close()
+    }
+
+    /// Told by each connection, once.
+    func ended(_ connection: ClientConnection) {
+        guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
+        shared.connections.subtract(1, ordering: .relaxed)
+        metrics.add(.clientConnectionsClosed)
+        reportIdle()
+    }
+
+    /// Accepts no more, ends connections after the request they are at, and calls `whenIdle` once none is left.
+    func drain(whenIdle: @escaping () -> Void) {
+        listeners.removeAll()
+        onIdle = whenIdle
+        for connection in Array(connections.values) { connection.drain() }
+        reportIdle()
+    }
+
+    /// Ends every connection now.
+    func cut() {
+        for connection in Array(connections.values) { connection.end() }
+    }
+
+    private func reportIdle() {
+        if connections.isEmpty { onIdle.take()?() }
+    }
+}

@@ -1,0 +1,67 @@
+import Bytes
+import Libevent
+import Telemetry
+import Upstream
+
+/// One loop's connections to origins: a pool for each origin of the settings, made when it is first asked for.
+///
+/// Owned by its worker, confined to its loop.
+final class UpstreamPools {
+    /// What one read of a response takes at most, in bytes: half the window of a body that is not kept, so that its readers take one read while the next
+    /// one comes.
+    static let bufferSize = 128 << 10
+    /// Unused buffers for responses kept.
+    static let keptBuffers = 32
+
+    private let loop: EventLoop
+    private let resolver: Resolver
+    private let names: NameResolution
+    private let buffers = BufferStock(bufferCapacity: UpstreamPools.bufferSize, most: UpstreamPools.keptBuffers)
+    private let metrics: LoopMetrics
+    /// Those of the settings.
+    private var origins: [Origin]
+    /// With its origin, so that no other can come to have the same identity.
+    private var pools: [ObjectIdentifier: (origin: Origin, pool: UpstreamPool)] = [:]
+    /// The one asked for last, for most requests.
+    private var latest: (origin: Origin, pool: UpstreamPool)?
+
+    init(of origins: [Origin], on loop: EventLoop, names: NameResolution, metrics: LoopMetrics) throws(SystemError) {
+        self.origins = origins
+        self.loop = loop
+        self.names = names
+        self.metrics = metrics
+        resolver = try Resolver(on: loop)
+    }
+
+    func pool(of origin: Origin) -> UpstreamPool {
+        if let latest, latest.origin === origin { return latest.pool }
+        let id = ObjectIdentifier(origin)
+        if let entry = pools[id] {
+            latest = entry
+            return entry.pool
+        }
+        let pool = UpstreamPool(origin.settings, on: loop, resolver: resolver, names: names, buffers: buffers, metrics: metrics)
+        if origins.contains(where: { $0 === origin }) {
+            pools[id] = (origin, pool)
+        } else {
+            // For a request that is still on its way by a route that was dropped.
+            pool.closeIdle()
+        }
+        return pool
+    }
+
+    /// New settings: the pools of origins that are still among them stay.
+    func change(to origins: [Origin]) {
+        self.origins = origins
+        latest = nil
+        let kept = Set(origins.map { ObjectIdentifier($0) })
+        for (id, entry) in pools where !kept.contains(id) {
+            entry.pool.closeIdle()
+            pools[id] = nil
+        }
+    }
+
+    func closeIdle() {
+        for entry in pools.values { entry.pool.closeIdle() }
+    }
+}

@@ -1,0 +1,47 @@
+import Coalescing
+import HTTPSemantics
+import Libevent
+import Storage
+import Upstream
+
+/// What requests and their fetches ask of their worker.
+extension Worker {
+    func fetches(of request: ClientRequest) -> OperationQueueManager<FetchKey> { request.route.origin.fetches }
+
+    func pool(for request: ClientRequest) -> UpstreamPool { pools.pool(of: request.route.origin) }
+
+    /// - Parameter client: whom what concerns nobody else is told.
+    func makeFetch(_ request: ClientRequest, _ plan: FetchPlan, client: (any FetchClient)?) -> FetchOperation {
+        let fetch = Fetch(request, plan: plan, worker: self)
+        fetch.client = client
+        let operation = FetchOperation(number: shared.nextOperation(), plan: plan, work: LoopOwned(fetch, on: loop))
+        guard plan.isShared else { return operation }
+        operation.waiterLimit = settings.coalescing.maxWaiters
+        // Before it has begun there is nothing to finish (`Fetch.begin`).
+        operation.lastLeavePolicy = plan.isRefresh ? .goOn : .cancel
+        return operation
+    }
+
+    /// Fetches anew what is served stale, for nobody in particular (RFC 5861 §3): it neither delays nor dies with the request.
+    /// - Parameter resource: what was seen at look-up. Where it is another by now, somebody refreshed or forgot it.
+    func refresh(_ stored: StoredResponse, _ resource: CachedResource?, for request: ClientRequest) {
+        let fields = request.fields
+        let variant = resource?.knownVary.first.map { VariantKey(fields.view, under: $0) }
+        let plan = FetchPlan(
+            key: FetchKey(kind: request.hasAuthorization ? .authorizedGet : .get, primary: request.key, variant: variant),
+            reason: .stale, stored: stored, resource: resource, isTransparent: false, isRefresh: true)
+        let store = shared.store
+        _ = fetches(of: request).enqueue(
+            plan.key, waiter: nil as Waiter<FetchedResponse>?, priority: .background,
+            unless: { () -> Void? in store.resource(request.key) == resource ? nil : () },
+            make: { makeFetch(request, plan, client: nil) })
+    }
+
+    /// From now on `crowd` is joined; until the end of this iteration if nobody does.
+    func gather(_ crowd: Crowd) {
+        self.crowd = crowd
+        loop.afterBatch { [self] in
+            if self.crowd === crowd, !crowd.isGathering { self.crowd = nil }
+        }
+    }
+}
