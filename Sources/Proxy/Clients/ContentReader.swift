@@ -33,9 +33,9 @@ final class ContentReader {
             let decoder = decoder
             let trailers = decoder.trailers(in: bytes)
             guard trailers.lines.count > 0 else { return .end(trailers: nil, consumed: step.consumed) }
-            let lines = ByteBuffer(capacity: 256)
-            lines.appendFields(trailers, connection: ConnectionOptions(), dropping: .framing)
-            return .end(trailers: lines.copied(), consumed: step.consumed)
+            let text = ByteBuffer(capacity: 256)
+            text.appendFields(trailers, connection: ConnectionOptions(), dropping: .framing)
+            return .end(trailers: text.copied(), consumed: step.consumed)
         }
     }
 }

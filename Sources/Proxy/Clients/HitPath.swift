@@ -9,6 +9,15 @@ import Storage
 /// One a worker and its settings, on its loop. The worker has all of this too; it stands here again because a reference that is reached through
 /// another object is counted while it is in use, in two atomic instructions, and one that the object at work holds itself is not.
 final class HitPath {
+    /// Whether it answered a request.
+    enum Outcome {
+        case answered
+        /// What there is to know about the request is still to be found out; `Worker.keys` may hold another key.
+        case notPlain
+        /// Nothing under its key may answer it just so. `Worker.keys` still holds that key, and this is its route.
+        case nothingFresh(Route)
+    }
+
     private let runtime: Runtime
     /// Where all requests go, if there is no choice.
     private let onlyRoute: Route?
@@ -40,7 +49,7 @@ final class HitPath {
         .ifRange, .ifMatch, .ifUnmodifiedSince, .cacheControl, .pragma, .authorization, .upgrade, .expect, .te, .cdnLoop)
 
     /// Answers the request at the front of `client`'s buffer if it is a plain hit.
-    func answer(_ head: RequestHead, _ fields: FieldView, to client: ClientConnection) -> HitOutcome {
+    func answer(_ head: RequestHead, _ fields: FieldView, to client: ClientConnection) -> Outcome {
         guard head.method == .get, head.framing == .none, head.version == .http11, head.target.form == .origin,
               fields.present.isDisjoint(with: Self.unplain) else { return .notPlain }
         if let onlyRoute { return answer(head, fields, on: onlyRoute, to: client) }
@@ -49,7 +58,7 @@ final class HitPath {
     }
 
     @inline(__always)
-    private func answer(_ head: RequestHead, _ fields: FieldView, on route: Route, to client: ClientConnection) -> HitOutcome {
+    private func answer(_ head: RequestHead, _ fields: FieldView, on route: Route, to client: ClientConnection) -> Outcome {
         guard route.isCached else { return .notPlain }
         keys.write(head, fields, route)
         if answerWritten(head, fields, to: client) { return .answered }
@@ -86,73 +95,5 @@ final class HitPath {
         let peer = client.peerText
         recorder.recordHit(content.status(of: stored), head, fields, began: began, bodyBytes: part.count, client: peer.span)
         return true
-    }
-}
-
-/// Whether the hot path answered a request.
-enum HitOutcome {
-    case answered
-    /// What there is to know about the request is still to be found out; `Worker.keys` may hold another key.
-    case notPlain
-    /// Nothing under its key may answer it just so. `Worker.keys` still holds that key, and this is its route.
-    case nothingFresh(Route)
-}
-
-/// What a hit sends of a stored response.
-private enum HitContent {
-    case whole
-    /// 206 with one range.
-    case part(Range<Int>)
-    /// With the fields it tells some of.
-    case notModified(HeadBlock)
-
-    /// Fields for which it may be less than the whole.
-    static let conditional = FieldSet(.ifNoneMatch, .ifModifiedSince, .range)
-
-    /// `nil` where a `Transaction` is to decide: several ranges, or one that is not there.
-    static func of(_ stored: StoredResponse, length: Int, for asked: FieldView, maxRanges: Int) -> HitContent? {
-        guard !asked.present.isDisjoint(with: Self.conditional) else { return .whole }
-        if ClientConditions.apply(to: asked) {
-            let own = stored.head
-            if ClientConditions.evaluate(asked, stored: own.view, facts: stored.facts) == .notModified { return .notModified(own) }
-        }
-        guard asked.contains(.range), stored.facts.status == .ok else { return .whole }
-        guard maxRanges > 0, let range = RangeRequest.single(asked, length: length) else { return nil }
-        return .part(range)
-    }
-
-    func status(of stored: StoredResponse) -> Status {
-        switch self {
-        case .whole: stored.facts.status
-        case .part: .partialContent
-        case .notModified: .notModified
-        }
-    }
-
-    func part(ofLength length: Int) -> Range<Int> {
-        switch self {
-        case .whole: 0..<length
-        case .part(let range): range
-        case .notModified: 0..<0
-        }
-    }
-
-    /// Status line and fields up to `Content-Length`, as an `Answer` writes them.
-    func writeHead(of stored: StoredResponse, length: Int, to out: ByteBuffer) {
-        let status = status(of: stored)
-        out.appendStatusLine(status)
-        switch self {
-        case .whole:
-            out.append(stored.fieldLines)
-            if !status.forbidsContent { out.appendField("Content-Length", UInt64(length)) }
-        case .part(let range):
-            out.append(stored.fieldLines)
-            out.appendName("Content-Range")
-            ContentRange.part(range, of: length).write(to: out)
-            out.appendLineEnd()
-            out.appendField("Content-Length", UInt64(range.count))
-        case .notModified(let own):
-            out.appendFields(own.view, connection: ConnectionOptions(), dropping: .omittedFromNotModified(own.view))
-        }
     }
 }

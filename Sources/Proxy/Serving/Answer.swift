@@ -172,16 +172,16 @@ struct Answer: Sendable {
         let fields = head.view
         switch content {
         case .none where status == .notModified:
-            buffer.appendFields(fields, connection: ConnectionOptions(), dropping: .omittedFromNotModified(fields))
+            buffer.appendFieldsOfNotModified(fields)
         case .none:
             // 416: what the representation's content is like does not describe this answer.
             buffer.appendFields(fields, connection: ConnectionOptions(), dropping: FieldSet(.contentType, .contentEncoding, .etag, .lastModified))
-            appendContentRange(.unsatisfied(length: wholeLength ?? 0), to: buffer)
+            buffer.append(.unsatisfied(length: wholeLength ?? 0))
         case .whole:
             buffer.append(head.bytes)
         case .part(let part):
             buffer.append(head.bytes)
-            appendContentRange(.part(part, of: wholeLength), to: buffer)
+            buffer.append(.part(part, of: wholeLength))
         case .parts(let multipart):
             buffer.appendFields(fields, connection: ConnectionOptions(), dropping: FieldSet(.contentType))
             buffer.appendName("Content-Type")
@@ -189,11 +189,19 @@ struct Answer: Sendable {
             buffer.appendLineEnd()
         }
     }
+}
 
-    private func appendContentRange(_ range: ContentRange, to buffer: ByteBuffer) {
-        buffer.appendName("Content-Range")
-        range.write(to: buffer)
-        buffer.appendLineEnd()
+extension ByteBuffer {
+    /// The field line `Content-Range`.
+    func append(_ range: ContentRange) {
+        appendName("Content-Range")
+        range.write(to: self)
+        appendLineEnd()
+    }
+
+    /// What a 304 has of the stored response's `fields`.
+    func appendFieldsOfNotModified(_ fields: FieldView) {
+        appendFields(fields, connection: ConnectionOptions(), dropping: .omittedFromNotModified(fields))
     }
 }
 

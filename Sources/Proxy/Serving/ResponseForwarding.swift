@@ -7,17 +7,17 @@ final class ResponseForwarding: Sendable {
     let via: ByteSlice
     /// `nil` where none is wanted.
     let cacheStatus: CacheStatusWriter?
-    /// All of a hit's lines, or all up to the seconds of its `Cache-Status`.
-    private let hitLines: ByteSlice
+    /// Of a hit: all of it, or all up to the seconds of its `Cache-Status`.
+    private let hitText: ByteSlice
     private let tellsTimeToLive: Bool
 
     init(via: ByteSlice, cacheStatus: CacheStatusWriter?) {
         self.via = via
         self.cacheStatus = cacheStatus
-        let lines = ByteBuffer(capacity: 128)
-        lines.append(via)
-        cacheStatus?.writeHitStart(to: lines)
-        hitLines = lines.copied()
+        let text = ByteBuffer(capacity: 128)
+        text.append(via)
+        cacheStatus?.writeHitStart(to: text)
+        hitText = text.copied()
         tellsTimeToLive = cacheStatus != nil
     }
 
@@ -29,7 +29,7 @@ final class ResponseForwarding: Sendable {
 
     /// The same for a fresh hit.
     func appendHit(timeToLive: UInt32, to buffer: ByteBuffer) {
-        buffer.append(hitLines)
+        buffer.append(hitText)
         guard tellsTimeToLive else { return }
         buffer.append(decimal: UInt64(timeToLive))
         buffer.append("\r\n")

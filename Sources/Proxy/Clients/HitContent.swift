@@ -1,0 +1,60 @@
+import Bytes
+import HTTPSemantics
+import Storage
+
+/// What a plain hit sends of a stored response that is complete. The same as an `Answer` would, which costs more because it can do everything else too.
+enum HitContent {
+    case whole
+    /// 206 with one range.
+    case part(Range<Int>)
+    /// With the fields it tells some of.
+    case notModified(HeadBlock)
+
+    /// Fields for which it may be less than the whole.
+    static let conditional = FieldSet(.ifNoneMatch, .ifModifiedSince, .range)
+
+    /// `nil` where a `Transaction` is to decide: several ranges, or one that is not there.
+    static func of(_ stored: StoredResponse, length: Int, for asked: FieldView, maxRanges: Int) -> HitContent? {
+        guard !asked.present.isDisjoint(with: Self.conditional) else { return .whole }
+        if ClientConditions.apply(to: asked) {
+            let own = stored.head
+            if ClientConditions.evaluate(asked, stored: own.view, facts: stored.facts) == .notModified { return .notModified(own) }
+        }
+        guard asked.contains(.range), stored.facts.status == .ok else { return .whole }
+        guard maxRanges > 0, let range = RangeRequest.single(asked, length: length) else { return nil }
+        return .part(range)
+    }
+
+    func status(of stored: StoredResponse) -> Status {
+        switch self {
+        case .whole: stored.facts.status
+        case .part: .partialContent
+        case .notModified: .notModified
+        }
+    }
+
+    func part(ofLength length: Int) -> Range<Int> {
+        switch self {
+        case .whole: 0..<length
+        case .part(let range): range
+        case .notModified: 0..<0
+        }
+    }
+
+    /// Status line and fields up to `Content-Length`, as an `Answer` writes them.
+    func writeHead(of stored: StoredResponse, length: Int, to out: ByteBuffer) {
+        let status = status(of: stored)
+        out.appendStatusLine(status)
+        switch self {
+        case .whole:
+            out.append(stored.fieldLines)
+            if !status.forbidsContent { out.appendField("Content-Length", UInt64(length)) }
+        case .part(let range):
+            out.append(stored.fieldLines)
+            out.append(.part(range, of: length))
+            out.appendField("Content-Length", UInt64(range.count))
+        case .notModified(let own):
+            out.appendFieldsOfNotModified(own.view)
+        }
+    }
+}
