@@ -24,7 +24,7 @@ extension ClientConnection {
         let content = worker.errors.write(
             status, explanation, provenance: nil, persists: keepsAlive, version: head?.version ?? .http11,
             date: worker.loop.wallClockSeconds, isHead: head?.method == .head, extra: extra, to: buffer)
-        refusal = Refusal(status: status.code, head: head, fields: fields)
+        refused = RefusedRequest(status: status.code, head: head, fields: fields)
         send(buffer, content, .sized, passesTrailers: false)
     }
 

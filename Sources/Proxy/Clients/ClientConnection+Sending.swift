@@ -109,7 +109,7 @@ extension ClientConnection: TransactionClient {
         delivery = nil
         transaction?.responseSent()
         transaction = nil
-        refusal = nil
+        refused = nil
         finishIfDone()
     }
 
@@ -148,9 +148,9 @@ extension ClientConnection: TransactionClient {
             worker.recorder.record(
                 transaction.request, transaction.provenance, status: firstByteSent == 0 && isAborted ? 0 : transaction.status,
                 began: requestBegan, firstByte: firstByteSent, bodyBytes: delivered, isAborted: isAborted, client: peerText, server: transaction.server)
-        } else if let refusal {
+        } else if let refused {
             worker.recorder.record(
-                refused: refusal.status, refusal.head, refusal.fields, began: requestBegan, bodyBytes: delivered, client: peerText)
+                refused: refused.status, refused.head, refused.fields, began: requestBegan, bodyBytes: delivered, client: peerText)
         }
     }
 }

@@ -29,37 +29,31 @@ final class ClientConnection: Socket {
     let peerText: ByteSlice
 
     var phase = Phase.reading
+    /// Lent while there is something to read, or what was read is not all used.
     var context: ReadContext?
     var deadline = LazyDeadline<Waiting>()
+    /// How many were taken out of the buffer.
     var requests = 0
     /// When the first byte of the current request was seen (nanoseconds of the loop's clock).
     var requestBegan: Int64 = 0
 
     var transaction: Transaction?
     var delivery: Delivery?
+    /// Interim responses that the kernel has not taken yet.
     var interims: ByteBuffer?
+    /// Until the request's content is in.
     var content: ContentReader?
     var tunnelRelay: Tunnel?
+    /// Whether another request may come behind this one, as far as this one goes.
     var keepsAlive = true
+    /// Whether the client has closed its half.
     var inputEnded = false
+    /// Whether `serve` is on the stack.
     var isServing = false
     /// Whether `worker.scratch` holds hits of ours that are still to be sent; only while `serve` is at work.
     var holdsHits = false
     /// What was answered without a transaction, for the log.
-    var refusal: Refusal?
-
-    /// A class, so that a connection that waits does not hold room for a head.
-    final class Refusal {
-        let status: UInt16
-        let head: RequestHead?
-        let fields: HeadBlock?
-
-        init(status: UInt16, head: RequestHead?, fields: HeadBlock?) {
-            self.status = status
-            self.head = head
-            self.fields = fields
-        }
-    }
+    var refused: RefusedRequest?
     /// First byte of the response, in nanoseconds of the loop's clock; 0 before.
     var firstByteSent: Int64 = 0
 
@@ -132,9 +126,9 @@ final class ClientConnection: Socket {
         case incomplete
         case answered(headLength: Int)
         /// For a transaction, in the words of whoever joined the worker's crowd last: nothing is read or found out anew.
-        case alike(KeptHead)
+        case alike(AdmittedHead)
         /// For a transaction; with its route, where that is known and the worker has its key.
-        case left(RequestHead, HeadBlock, on: Route?)
+        case unanswered(RequestHead, HeadBlock, on: Route?)
     }
 
     /// Takes requests out of the buffer until it needs more bytes or one must be waited for.
@@ -162,14 +156,14 @@ final class ClientConnection: Socket {
             case .answered(let length):
                 requests += 1
                 buffer.consume(length)
-            case .alike(let kept):
+            case .alike(let admitted):
                 sendHeldHits()
                 guard phase == .reading else { break requests }
                 requests += 1
-                buffer.consume(kept.head.length)
+                buffer.consume(admitted.head.length)
                 beginServing()
-                beginTransaction(ClientRequest(kept, arrived: worker.moment, client: peerText))
-            case .left(let head, let fields, let route):
+                beginTransaction(ClientRequest(admitted, arrived: worker.moment, client: peerText))
+            case .unanswered(let head, let fields, let route):
                 sendHeldHits()
                 // Else the head is read again once what goes before it is sent.
                 guard phase == .reading else { break requests }
@@ -191,10 +185,10 @@ final class ClientConnection: Socket {
     private func takeStep(_ context: ReadContext) throws(MessageSyntaxError) -> Step {
         let buffer = context.buffer
         // Not where something learnt about queries since could give the same words another key.
-        if let crowd = worker.crowd, let kept = crowd.latest, kept.isBeginning(of: buffer.span), worker.variations.isEmpty {
+        if let crowd = worker.crowd, let admitted = crowd.latestHead, admitted.isBeginning(of: buffer.span), worker.variations.isEmpty {
             context.parser.use { $0.reset() }
-            keepsAlive = kept.head.keepsAlive && !worker.isDraining && requests + 1 < worker.mostRequests
-            return .alike(kept)
+            keepsAlive = admitted.head.keepsAlive && !worker.isDraining && requests + 1 < worker.mostRequests
+            return .alike(admitted)
         }
         return try context.parser.use { parser throws(MessageSyntaxError) in
             let progress: HeadProgress
@@ -214,7 +208,7 @@ final class ClientConnection: Socket {
             case .nothingFresh(let route): known = route
             case .notPlain: known = nil
             }
-            return .left(parser.head, HeadBlock(copying: parser.view(in: buffer.span.extracting(0..<length))), on: known)
+            return .unanswered(parser.head, HeadBlock(copying: parser.view(in: buffer.span.extracting(0..<length))), on: known)
         }
     }
 

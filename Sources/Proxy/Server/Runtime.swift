@@ -80,19 +80,6 @@ final class Runtime: Sendable {
     }
 }
 
-extension Route {
-    convenience init(_ settings: RouteSettings, origin: Origin, _ proxy: ProxySettings) {
-        var policy = proxy.caching.policy
-        if let ignored = settings.ignoredRequestDirectives { policy.ignoredRequestDirectives = ignored }
-        policy.storesPostAnswers = settings.storesPostAnswers
-        policy.maxRanges = proxy.caching.maxRanges
-        policy.asksForParts = (settings.rangeMisses ?? proxy.caching.rangeMisses) == .part
-        self.init(
-            host: settings.host.map { ByteSlice($0) }, path: ByteSlice(settings.path == "/" ? "" : settings.path), origin: origin,
-            isCached: settings.isCached ?? proxy.caching.isEnabled, policy: policy, key: settings.key)
-    }
-}
-
 extension Span where Element == UInt8 {
     /// The host of an authority that was found valid: without the port (RFC 3986 §3.2).
     var hostPart: Span<UInt8> {

@@ -47,7 +47,7 @@ extension Worker {
             throw Refusal(.contentTooLarge, "The request's content is larger than is taken here.")
         }
         if known == nil { keys.write(head, view, route) }
-        return keyed(ClientRequest(KeptHead(head, fields, route: route, key: keys.key()), arrived: moment, client: client))
+        return keyed(ClientRequest(AdmittedHead(head, fields, route: route, key: keys.key()), arrived: moment, client: client))
     }
 
     private func findRoute(_ head: RequestHead, _ fields: FieldView) throws(Refusal) -> Route {

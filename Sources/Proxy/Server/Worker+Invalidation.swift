@@ -48,18 +48,3 @@ extension Worker {
         }
     }
 }
-
-extension ClientRequest {
-    /// What was asked for, as a URI. Not for the hot path.
-    var targetURI: TargetURI {
-        let (fields, target) = (fields, head.target)
-        let pathAndQuery = ByteBuffer(capacity: 128)
-        pathAndQuery.append(fields.bytes.span.extracting(target.path.range))
-        if target.hasQuery {
-            pathAndQuery.append(UInt8(ascii: "?"))
-            pathAndQuery.append(fields.bytes.span.extracting(target.query.range))
-        }
-        let authority = ByteSlice(copying: fields.bytes.span.extracting(head.authority.range))
-        return TargetURI(isSecure: false, authority: authority, pathAndQuery: pathAndQuery.copied())
-    }
-}

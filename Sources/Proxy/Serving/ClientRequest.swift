@@ -5,33 +5,33 @@ import Storage
 /// One request: what anything but the hot path works with. Immutable, free to go to any thread. Its identity is the client's that asked:
 /// a response may be for this one alone.
 final class ClientRequest: Sendable {
-    let kept: KeptHead
+    let admitted: AdmittedHead
     /// When its head was complete.
     let arrived: Moment
     /// The client's address as text, without the port.
     let client: ByteSlice
 
-    init(_ kept: KeptHead, arrived: Moment, client: ByteSlice) {
-        self.kept = kept
+    init(_ admitted: AdmittedHead, arrived: Moment, client: ByteSlice) {
+        self.admitted = admitted
         self.arrived = arrived
         self.client = client
     }
 
     /// The same request under another key.
     init(_ other: ClientRequest, key: CacheKey, variation: SearchVariation?) {
-        kept = KeptHead(other.kept, key: key, variation: variation)
+        admitted = AdmittedHead(other.admitted, key: key, variation: variation)
         arrived = other.arrived
         client = other.client
     }
 
-    var head: RequestHead { kept.head }
-    var fields: HeadBlock { kept.fields }
-    var directives: RequestDirectives { kept.directives }
-    var route: Route { kept.route }
-    var key: CacheKey { kept.key }
-    var sentKey: CacheKey { kept.sentKey }
-    var variation: SearchVariation? { kept.variation }
-    var isUnderVariation: Bool { kept.isUnderVariation }
+    var head: RequestHead { admitted.head }
+    var fields: HeadBlock { admitted.fields }
+    var directives: RequestDirectives { admitted.directives }
+    var route: Route { admitted.route }
+    var key: CacheKey { admitted.key }
+    var sentKey: CacheKey { admitted.sentKey }
+    var variation: SearchVariation? { admitted.variation }
+    var isUnderVariation: Bool { admitted.isUnderVariation }
 
     var method: Method { head.method }
     var hasContent: Bool {
@@ -76,4 +76,19 @@ final class ClientRequest: Sendable {
         !fields.present.isDisjoint(with: FieldSet(.ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .range, .ifRange, .upgrade, .expect))
     }
     var hasAuthorization: Bool { fields.present.contains(.authorization) }
+}
+
+extension ClientRequest {
+    /// What was asked for, as a URI. Not for the hot path.
+    var targetURI: TargetURI {
+        let (fields, target) = (fields, head.target)
+        let pathAndQuery = ByteBuffer(capacity: 128)
+        pathAndQuery.append(fields.bytes.span.extracting(target.path.range))
+        if target.hasQuery {
+            pathAndQuery.append(UInt8(ascii: "?"))
+            pathAndQuery.append(fields.bytes.span.extracting(target.query.range))
+        }
+        let authority = ByteSlice(copying: fields.bytes.span.extracting(head.authority.range))
+        return TargetURI(isSecure: false, authority: authority, pathAndQuery: pathAndQuery.copied())
+    }
 }

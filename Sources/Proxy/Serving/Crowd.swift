@@ -6,13 +6,23 @@ import Libevent
 /// Those of one loop who joined the same fetch one behind the other and ask for nothing special. They share a seat at it, so that ten thousand of
 /// them are one waiter there; who of them is served, and when it has waited too long, is found out here.
 ///
-/// Owned by its members, and by its worker as long as somebody may join. Confined to its loop.
+/// Owned by its members, and by its worker as long as somebody may join. Confined to its loop. Where the fetch fails, each member is told when its turn
+/// comes, like each who waits by itself.
 ///
 /// ```
-/// empty ─first joins→ gathering ─result→ served
-///   └──────────────────── │ ─last leaves─ │ ──→ over
+/// empty ─first joins→ gathering ─result→ served ─last leaves→ over
+///                         └─last leaves→ over
 /// ```
 final class Crowd: FetchWaiter {
+    private enum State {
+        case empty
+        /// Somebody waits, and others may join.
+        case gathering(WaiterToken)
+        /// Each member takes the result when its turn comes, and keeps its part of the seat until it leaves.
+        case served(WaiterToken, Result<FetchedResponse, OperationError>)
+        case over
+    }
+
     private struct Member {
         /// `nil` once it has left.
         var transaction: Transaction?
@@ -23,24 +33,25 @@ final class Crowd: FetchWaiter {
     let operation: FetchOperation
     let worker: Worker
     private let route: Route
-    /// What the last one asked for; `nil` once the result is there. The next one mostly asks for the same with the same words, which need not be read and copied again.
-    private(set) var latest: KeptHead?
+    private var state = State.empty
+    /// At the operation's interim responses; 0: they are over.
+    private var listener: UInt64 = 0
     /// In the order in which they came.
     private let members = Exclusive<[Member]>([])
     /// How many of `members` have not left.
     private var present = 0
-    private var token = WaiterToken.none
-    private var listener: UInt64 = 0
-    /// Those that came, for who joins later.
-    private(set) var interims: [ByteSlice] = []
-    private var result: Result<FetchedResponse, OperationError>?
-    /// The last one whom the result serves: it serves everybody else with the same head who came no later.
-    private var lastServed: ClientRequest?
     /// Members before this one have left or are not waited for any more.
     private var firstWaiting = 0
     private var deadline = Deadline.none
     /// When the last one joined, in nanoseconds of the loop's clock.
     private var lastJoined = Int64.min
+    /// What the last one asked for; `nil` unless it is gathering. The next one mostly asks for the same with the same words, which need not be read and
+    /// copied again.
+    private(set) var latestHead: AdmittedHead?
+    /// Those that came, for who joins later.
+    private(set) var interims: [ByteSlice] = []
+    /// The last one whom the result serves: it serves everybody else with the same head who came no later.
+    private var lastServed: ClientRequest?
     /// Places of those who left that may be among the members, beside as many as are present.
     private static let mostEmpty = 1024
 
@@ -52,7 +63,12 @@ final class Crowd: FetchWaiter {
     }
 
     /// Whether somebody waits in it, and others may join.
-    var isGathering: Bool { present > 0 && result == nil }
+    var isGathering: Bool {
+        switch state {
+        case .gathering: true
+        case .empty, .served, .over: false
+        }
+    }
     /// Whether somebody joined in this iteration.
     var isGrowing: Bool { isGathering && lastJoined == worker.now }
 
@@ -60,34 +76,41 @@ final class Crowd: FetchWaiter {
 
     // MARK: Joining and leaving
 
-    /// - Returns: its place; `nil` when nobody gets in: it has its response, takes no more, or most of its members have left.
-    func take(_ transaction: Transaction) -> FetchSeat? {
-        let isFirst = token == .none
+    /// - Returns: `nil` when nobody gets in: the operation takes no more, the response is there, or most of the members have left.
+    func join(_ transaction: Transaction) -> FetchSeat? {
         guard members.use({ $0.count }) <= 2 * present + Self.mostEmpty else {
-            // Most have left: those who come now make another.
-            if worker.crowd === self { worker.crowd = nil }
+            // Those who come now make another.
+            closeToOthers()
             return nil
         }
-        guard isFirst ? begin() : isGathering && operation.join(behind: token) else { return nil }
         let due = worker.loop.now + worker.settings.coalescing.waitTimeout.nanoseconds
-        if isFirst { deadline = worker.deadlines.arm(self, at: due) }
+        switch state {
+        case .empty:
+            guard takeSeat() else { return nil }
+            deadline = worker.deadlines.arm(self, at: due)
+        case .gathering(let token):
+            guard operation.join(behind: token) else { return nil }
+        case .served, .over:
+            return nil
+        }
         let place = members.use { members in
             members.append(Member(transaction: transaction, due: due))
             return members.count - 1
         }
         present += 1
         lastJoined = worker.now
-        if latest !== transaction.request.kept { latest = transaction.request.kept }
+        let head = transaction.request.admitted
+        if latestHead !== head { latestHead = head }
         return .among(self, place: place)
     }
 
-    /// Takes the seat. Not where the response is there already: that would be late for the first one and over for the others.
-    private func begin() -> Bool {
+    /// Not where the response is there already: that would be late for the first one and over for the others.
+    private func takeSeat() -> Bool {
         guard operation.value == nil else { return false }
         let bound = LoopBound<FetchWaiter>(self, on: worker.loop)
         let waiter = Waiter<FetchedResponse>(on: worker.loop.handle, accepts: { $0.mayServeOthers }) { bound.value.received($0) }
         guard case .joined(let token, _) = operation.join(waiter) else { return false }
-        self.token = token
+        state = .gathering(token)
         listener = operation.interims.hear(bound)
         return true
     }
@@ -96,24 +119,29 @@ final class Crowd: FetchWaiter {
     func leave(_ place: Int) -> Bool {
         let leaver = members.use { place < $0.count ? $0[place].transaction.take() : nil }
         guard leaver != nil else { return false }
+        let (token, wasWaiting): (WaiterToken, Bool)
+        switch state {
+        case .gathering(let seat): (token, wasWaiting) = (seat, true)
+        case .served(let seat, _): (token, wasWaiting) = (seat, false)
+        case .empty, .over: return false
+        }
         present -= 1
         if present == 0 { end() }
         operation.leave(token)
-        return result == nil
+        return wasWaiting
     }
 
     private func end() {
-        // Nobody is in there any more.
+        state = .over
         members.use { $0 = [] }
+        latestHead = nil
         stopWaiting()
         operation.interims.leave(listener)
-        if worker.crowd === self { worker.crowd = nil }
+        closeToOthers()
     }
 
-    private func stopWaiting() {
-        var deadline = deadline
-        worker.deadlines.cancel(&deadline)
-        self.deadline = deadline
+    private func closeToOthers() {
+        if worker.crowd === self { worker.crowd = nil }
     }
 
     // MARK: What comes
@@ -128,11 +156,12 @@ final class Crowd: FetchWaiter {
     }
 
     override func received(_ result: Result<FetchedResponse, OperationError>) {
-        self.result = result
+        guard case .gathering(let token) = state else { return }
+        state = .served(token, result)
         stopWaiting()
-        latest = nil
+        latestHead = nil
         interims = []
-        if worker.crowd === self { worker.crowd = nil }
+        closeToOthers()
         let turns = worker.turns
         var place = 0
         while let member = member(at: place) {
@@ -144,16 +173,25 @@ final class Crowd: FetchWaiter {
     /// `nil` behind the last one. Members may leave while others are called, the last one too.
     private func member(at place: Int) -> Member? { members.use { place < $0.count ? $0[place] : nil } }
 
-    /// What the fetch has for a member, once it is there.
+    /// What the fetch has for a member; `nil` while it has nothing.
     func result(for request: ClientRequest) -> Result<FetchedResponse, OperationError>? {
+        guard case .served(_, let result) = state else { return nil }
         guard case .success(let fetched) = result else { return result }
-        if let lastServed, request.kept === lastServed.kept, request.arrived.monotonic <= lastServed.arrived.monotonic { return .success(fetched) }
+        if let lastServed, request.admitted === lastServed.admitted, request.arrived.monotonic <= lastServed.arrived.monotonic { return result }
         guard fetched.mayServe(request) else {
             operation.countReleased()
             return .failure(.released)
         }
         lastServed = request
-        return .success(fetched)
+        return result
+    }
+
+    // MARK: Time
+
+    private func stopWaiting() {
+        var deadline = deadline
+        worker.deadlines.cancel(&deadline)
+        self.deadline = deadline
     }
 
     override func deadlineReached(_ kind: UInt8) -> Int64? {

@@ -92,19 +92,3 @@ struct Provenance: Sendable {
         return status
     }
 }
-
-extension UpstreamError {
-    /// What a client is told.
-    var explanation: StaticString {
-        switch failure {
-        case .unavailable: "The proxy has run out of what a connection to the origin takes; try again in a moment."
-        case .resolve: "The origin's name could not be resolved."
-        case .connect: "The origin refused the connection or could not be reached."
-        case .connectTimeout: "The origin did not accept a connection in time."
-        case .send, .closed: "The origin closed the connection before it answered."
-        case .headTimeout: "The origin did not answer in time."
-        case .head: "The origin's answer is not valid HTTP."
-        case .body, .bodyTimeout: "The origin's answer broke off."
-        }
-    }
-}

@@ -41,3 +41,16 @@ final class Route: Sendable {
             || requested[prefix.count] == UInt8(ascii: "/")
     }
 }
+
+extension Route {
+    convenience init(_ settings: RouteSettings, origin: Origin, _ proxy: ProxySettings) {
+        var policy = proxy.caching.policy
+        if let ignored = settings.ignoredRequestDirectives { policy.ignoredRequestDirectives = ignored }
+        policy.storesPostAnswers = settings.storesPostAnswers
+        policy.maxRanges = proxy.caching.maxRanges
+        policy.asksForParts = (settings.rangeMisses ?? proxy.caching.rangeMisses) == .part
+        self.init(
+            host: settings.host.map { ByteSlice($0) }, path: ByteSlice(settings.path == "/" ? "" : settings.path), origin: origin,
+            isCached: settings.isCached ?? proxy.caching.isEnabled, policy: policy, key: settings.key)
+    }
+}

@@ -6,6 +6,12 @@ import Upstream
 
 /// What the fetch that this request led tells of itself, and the content that the client sends through it.
 extension Transaction: FetchClient {
+    /// The fetch that is for this request alone, through which its content goes.
+    var ownFetch: Fetch? {
+        guard let ledFetch, !ledFetch.plan.isShared else { return nil }
+        return ledFetch
+    }
+
     /// A piece of content from the client.
     /// - Returns: false when no more can be taken at the moment.
     func receive(content: Span<UInt8>) -> Bool {

@@ -14,9 +14,9 @@ extension Transaction {
     /// operation that takes a waiter is in flight: who stored its response, closed or overtook it has ended or closed it before.
     /// - Returns: false, with nothing done, when the table is to be asked.
     func joinLatest() -> Bool {
-        guard looks == 1, !mustGoAlone, let crowd = worker.crowd, crowd.latest === request.kept || (crowd.isFor(request) && isOrdinary)
+        guard looks == 1, !mustGoAlone, let crowd = worker.crowd, crowd.latestHead === request.admitted || (crowd.isFor(request) && isOrdinary)
         else { return false }
-        if let seat = crowd.take(self) {
+        if let seat = crowd.join(self) {
             provenance.forwarded = .uriMiss
             joins(late: false)
             wait(at: seat)
@@ -39,8 +39,8 @@ extension Transaction {
         }
     }
 
-    /// Nothing was stored of what `operation` fetches, which was joined: a crowd may be coming. It need not ask the table.
-    func mayJoinAgain(_ operation: FetchOperation) {
+    /// Nothing was stored of what `operation` fetches, which was joined: a crowd may be coming, which need not ask the table.
+    func mayBeCrowd(at operation: FetchOperation) {
         guard isOrdinary, operation.key.kind == .get, operation.key.variant == nil else { return }
         // Of two crowds that come at the same time only one is one: to give up the other's would cost more than it spares.
         if let crowd = worker.crowd, crowd.operation === operation || crowd.isGrowing { return }

@@ -12,6 +12,6 @@ protocol TransactionClient: AnyObject {
     func resumeContent()
     /// The connection becomes a tunnel to `upstream`; `head` is the 101.
     func tunnel(to upstream: UpstreamConnection, head: ByteBuffer)
-    /// Whether the connection outlives the response, and the client's version: what the head must say of it.
+    /// Whether the connection outlives the response, which the head must say.
     var persists: Bool { get }
 }

@@ -2,9 +2,9 @@ import Bytes
 import HTTPSemantics
 import Storage
 
-/// The head of a request, copied out of its connection's buffer, and what follows from it under the settings and what is known about its path's queries.
-/// Those of a crowd who ask with the same words share one. Immutable, free to go to any thread.
-final class KeptHead: Sendable {
+/// The head of a request that was admitted: copied out of its connection's buffer, with what follows from it under the settings and what is known about
+/// its path's queries. Those of a crowd who ask with the same words share one. Immutable, free to go to any thread.
+final class AdmittedHead: Sendable {
     let head: RequestHead
     let fields: HeadBlock
     let directives: RequestDirectives
@@ -30,7 +30,7 @@ final class KeptHead: Sendable {
     }
 
     /// The same under another key.
-    init(_ other: KeptHead, key: CacheKey, variation: SearchVariation?) {
+    init(_ other: AdmittedHead, key: CacheKey, variation: SearchVariation?) {
         head = other.head
         fields = other.fields
         directives = other.directives

@@ -1,0 +1,70 @@
+import Coalescing
+import HTTPSemantics
+import Libevent
+import Telemetry
+import Upstream
+
+/// Waiting for a fetch, until it has a result or the time is up.
+extension Transaction {
+    func wait(at seat: FetchSeat) {
+        let operation = seat.operation
+        state = .waiting(seat)
+        provenance.operation = operation.number
+        // A crowd keeps the time of all its members.
+        if case .among = seat { return }
+        // Who leads waits as long as the origin is given, but not for ever for its place.
+        if isLeading, operation.phase == .executing { return }
+        if provenance.role == .alone { operation.tellClientIfCancelled() }
+        let patience = worker.settings.coalescing.waitTimeout.nanoseconds
+        // In a local variable nothing watches its exclusive use at run time.
+        var deadline = deadline
+        deadline.set((), at: worker.now + patience, for: self, on: worker.deadlines)
+        self.deadline = deadline
+    }
+
+    /// What the fetch has for it.
+    func take(_ result: Result<FetchedResponse, OperationError>) {
+        guard case .waiting(let seat) = state else { return }
+        deadline.clear()
+        if case .success(let fetched) = result {
+            state = .responding(seat)
+            return respond(fetched)
+        }
+        // A seat of its own went with the result; that in a crowd is kept as long as others have theirs.
+        if case .among = seat { seat.leave() }
+        switch result {
+        case .success: break
+        case .failure(.released):
+            worker.metrics.add(.coalescing(.released))
+            lookAgain()
+        case .failure(.failed(let error)):
+            let error = error as? UpstreamError ?? UpstreamError(.closed, detail: "\(error)")
+            if provenance.role == .joined, !request.route.policy.sharesErrors { return lookAgain(alone: true) }
+            provenance.originStatus = 0
+            fail(Status(error.status), error.explanation, detail: error.failure.name, upstream: error)
+        case .failure(.cancelled):
+            // The fetch was cancelled over our head, as when the program ends.
+            fail(.serviceUnavailable, "The request to the origin was cancelled.", detail: "cancelled")
+        case .failure(.abandoned), .failure(.dependency):
+            fail(.badGateway, "The request to the origin was given up.", detail: "abandoned")
+        }
+    }
+
+    func waitedTooLong() {
+        guard case .waiting(let seat) = state else { return }
+        let operation = seat.operation
+        // Its fetch has got its place since.
+        if isLeading, operation.phase == .executing { return }
+        if seat.leave() {
+            state = .new
+            boundExceeded("wait-timeout", by: isLeading ? nil : operation)
+        }
+    }
+
+    private var isLeading: Bool {
+        switch provenance.role {
+        case .led, .alone: true
+        case .none, .joined, .joinedLate: false
+        }
+    }
+}
