@@ -15,6 +15,13 @@ enum FetchSeat {
         }
     }
 
+    var isInCrowd: Bool {
+        switch self {
+        case .among: true
+        case .alone, .own: false
+        }
+    }
+
     /// - Returns: false when the result is on its way, or was there.
     @discardableResult
     func leave() -> Bool {

@@ -40,19 +40,20 @@ extension Transaction: FetchClient {
     }
 
     func fetch(_ fetch: Fetch, answers response: FetchedResponse) {
-        guard case .waiting(let seat) = state, seat.leave() else { return }
+        guard state == .waiting, let seat, seat.leave() else { return }
         // Before anybody hears of it: who comes then finds a fetch that goes on for others, or none.
         seat.operation.cancelIfUnattended()
+        self.seat = nil
         deadline.clear()
         stopLeading()
-        state = .responding(nil)
+        state = .responding
         respond(response)
     }
 
     func fetch(_ fetch: Fetch, upgradedTo connection: UpstreamConnection, head: ByteBuffer) {
-        guard case .waiting(let seat) = state else { return connection.closeTunnel() }
-        seat.leave()
-        state = .responding(nil)
+        guard state == .waiting else { return connection.closeTunnel() }
+        seat.take()?.leave()
+        state = .responding
         status = 101
         provenance.verdict = .pass
         server = connection.addressText

@@ -45,7 +45,8 @@ extension Transaction {
             provenance.role = role
             worker.metrics.add(.coalescing(.led))
             ledFetch = operation.work.value
-            wait(at: role == .alone ? .alone(operation) : .own(operation, token, listener: 0))
+            wait(at: role == .alone ? .alone(operation) : .own(operation, token, listener: 0), of: operation)
+            boundWait(for: operation)
         case .joined:
             break
         case .refused(let reason, let operation):

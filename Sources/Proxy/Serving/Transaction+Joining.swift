@@ -19,7 +19,8 @@ extension Transaction {
         if let seat = crowd.join(self) {
             provenance.forwarded = .uriMiss
             joins(late: false)
-            wait(at: seat)
+            // Without `boundWait`: the crowd keeps the time of all its members.
+            wait(at: seat, of: crowd.operation)
             for interim in crowd.interims { received(interim: interim) }
             return true
         }
@@ -64,7 +65,8 @@ extension Transaction {
 
     func joined(_ operation: FetchOperation, _ token: WaiterToken, late: Bool, _ bound: LoopBound<FetchWaiter>) {
         joins(late: late)
-        wait(at: .own(operation, token, listener: operation.interims.hear(bound)))
+        wait(at: .own(operation, token, listener: operation.interims.hear(bound)), of: operation)
+        boundWait(for: operation)
     }
 
     private func joins(late: Bool) {

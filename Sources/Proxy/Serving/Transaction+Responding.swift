@@ -12,7 +12,7 @@ extension Transaction {
         var provenance = provenance
         provenance.note(stored, reuse, detail: detail, at: worker.moment)
         self.provenance = provenance
-        state = .responding(nil)
+        state = .responding
         stored.noteUse()
         respond(stored, length: stored.bodyLength)
     }
@@ -72,7 +72,7 @@ extension Transaction {
     /// Answers by ourselves, in plain text that says what was wrong.
     func fail(_ status: Status, _ explanation: StaticString, detail: StaticString, upstream: UpstreamError? = nil) {
         deadline.clear()
-        state = .responding(nil)
+        state = .responding
         self.status = status.code
         provenance.verdict = .synthetic
         provenance.detail = detail

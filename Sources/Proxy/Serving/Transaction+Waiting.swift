@@ -6,12 +6,14 @@ import Upstream
 
 /// Waiting for a fetch, until it has a result or the time is up.
 extension Transaction {
-    func wait(at seat: FetchSeat) {
-        let operation = seat.operation
-        state = .waiting(seat)
+    func wait(at seat: consuming FetchSeat, of operation: FetchOperation) {
+        state = .waiting
+        self.seat = seat
         provenance.operation = operation.number
-        // A crowd keeps the time of all its members.
-        if case .among = seat { return }
+    }
+
+    /// Not longer than the operator says.
+    func boundWait(for operation: FetchOperation) {
         // Who leads waits as long as the origin is given, but not for ever for its place.
         if isLeading, operation.phase == .executing { return }
         if provenance.role == .alone { operation.tellClientIfCancelled() }
@@ -24,14 +26,14 @@ extension Transaction {
 
     /// What the fetch has for it.
     func take(_ result: Result<FetchedResponse, OperationError>) {
-        guard case .waiting(let seat) = state else { return }
+        guard state == .waiting else { return }
         deadline.clear()
         if case .success(let fetched) = result {
-            state = .responding(seat)
+            state = .responding
             return respond(fetched)
         }
         // A seat of its own went with the result; that in a crowd is kept as long as others have theirs.
-        if case .among = seat { seat.leave() }
+        if let seat = seat.take(), seat.isInCrowd { seat.leave() }
         switch result {
         case .success: break
         case .failure(.released):
@@ -51,11 +53,12 @@ extension Transaction {
     }
 
     func waitedTooLong() {
-        guard case .waiting(let seat) = state else { return }
+        guard state == .waiting, let seat else { return }
         let operation = seat.operation
         // Its fetch has got its place since.
         if isLeading, operation.phase == .executing { return }
         if seat.leave() {
+            self.seat = nil
             state = .new
             boundExceeded("wait-timeout", by: isLeading ? nil : operation)
         }

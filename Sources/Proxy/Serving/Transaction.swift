@@ -4,7 +4,6 @@ import HTTPSemantics
 import Libevent
 import Storage
 import Telemetry
-import Upstream
 
 /// One request that is not answered on the hot path, from look-up to the last byte of its response.
 ///
@@ -23,13 +22,7 @@ import Upstream
 ///   └─ responding ─sent→ over;  any ─leave→ over
 /// ```
 final class Transaction: FetchWaiter, TurnTaker {
-    enum State {
-        case new
-        case waiting(FetchSeat)
-        /// With a seat while the body still comes from a fetch.
-        case responding(FetchSeat?)
-        case over
-    }
+    enum State { case new, waiting, responding, over }
 
     /// Released twice, a request goes alone: the third fetch of a key that nobody may share would teach nothing.
     static let maxLooks: UInt8 = 2
@@ -42,8 +35,10 @@ final class Transaction: FetchWaiter, TurnTaker {
     /// They hold each other until the client lets go. An unowned reference would be counted as well, at each use.
     let client: any TransactionClient
     let worker: Worker
-    var state = State.new
+    /// While it waits, and while the body of its response still comes from a fetch. Beside the state, because it stays the same from one to the other.
+    var seat: FetchSeat?
     // The small ones stand together: of those who wait by the thousand, each byte is in no cache.
+    var state = State.new
     var status: UInt16 = 0
     private(set) var looks: UInt8 = 0
     private(set) var mustGoAlone = false
@@ -71,12 +66,8 @@ final class Transaction: FetchWaiter, TurnTaker {
         deadline.cancel(on: worker.deadlines)
         self.deadline = deadline
         // First: leaving may begin somebody else's fetch on this stack.
-        var former = State.over
-        swap(&former, &state)
-        switch former {
-        case .waiting(let seat), .responding(.some(let seat)): seat.leave()
-        case .new, .responding(nil), .over: break
-        }
+        state = .over
+        seat.take()?.leave()
         stopLeading()
     }
 
@@ -139,15 +130,13 @@ final class Transaction: FetchWaiter, TurnTaker {
     }
 
     override func received(interim: ByteSlice) {
-        if case .waiting = state, request.head.version == .http11 { client.send(interim: interim) }
+        if state == .waiting, request.head.version == .http11 { client.send(interim: interim) }
     }
 
     func turnCame() {
-        switch state {
-        case .waiting(.among(let crowd, _)): if let result = crowd.result(for: request) { take(result) }
-        case .waiting(.own), .waiting(.alone): if let result = result.take() { take(result) }
-        case .new, .responding, .over: break
-        }
+        guard state == .waiting else { return }
+        let due = if case .among(let crowd, _) = seat { crowd.result(for: request) } else { result.take() }
+        if let due { take(due) }
     }
 
     override func deadlineReached(_ kind: UInt8) -> Int64? {
