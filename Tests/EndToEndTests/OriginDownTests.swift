@@ -38,6 +38,9 @@ import Testing
         try scenario(.workers(1), .other(section: "upstream", key: "max-failures", value: "1")) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: no-store", body: "here")] }
             let client = try Conversation(with: proxy.endpoint)
+            // Once it has an answer it was accepted, which takes a descriptor too.
+            try client.send("GET /x HTTP/1.1\r\nHost: a\r\nCache-Control: only-if-cached\r\n\r\n")
+            #expect(try client.answer().status == 504)
             let refused = try proxy.withoutDescriptors {
                 try client.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n")
                 return try client.answer()
