@@ -12,7 +12,7 @@ extension ClientConnection {
                 event = try reader.next(in: buffer.span)
             } catch {
                 // Its head may have been answered; what follows cannot be trusted.
-                if firstByteSent == 0, delivery == nil { transaction?.leave(); return refuse(error) }
+                if firstByteSent == 0, delivery == nil { return refuse(error) }
                 return end()
             }
             switch event {

@@ -12,7 +12,7 @@ extension ClientConnection {
         keepsAlive = false
         phase = .serving
         content = nil
-        transaction = nil
+        transaction.take()?.leave()
         respondWithoutTransaction(error.status, error.explanation, extra: "", head: nil, fields: nil)
     }
 
@@ -52,12 +52,9 @@ extension ClientConnection {
         guard phase != .closed else { return }
         if phase == .serving { record(isAborted: true) }
         phase = .closed
-        transaction?.leave()
-        transaction = nil
-        delivery?.detach()
-        delivery = nil
-        tunnelRelay?.clientEnded()
-        tunnelRelay = nil
+        transaction.take()?.leave()
+        delivery.take()?.detach()
+        tunnelRelay.take()?.clientEnded()
         var deadline = deadline
         deadline.cancel(on: worker.deadlines)
         self.deadline = deadline

@@ -22,7 +22,7 @@ extension ClientConnection {
         } else {
             let reader = CompleteBodyReader(stored.pieces ?? ShortList(), part: part)
             if reader.remaining >= Delivery.largeBody { boundSendQueue() }
-            let gather = worker.gather
+            let gather = worker.gatherList
             gather.removeAll()
             reader.gather(into: gather)
             finishHit(out, reader, write(out.span, gather), isLast)

@@ -71,7 +71,7 @@ extension ClientConnection: TransactionClient {
         guard let delivery else { return }
         if delivery.isLarge { boundSendQueue() }
         var sent = 0
-        let outcome = delivery.pump(on: self, worker.gather, sent: &sent)
+        let outcome = delivery.pump(on: self, worker.gatherList, sent: &sent)
         if sent > 0 {
             worker.metrics.add(.clientBytesOut, UInt64(sent))
             if firstByteSent == 0 { firstByteSent = loop.now }
@@ -105,10 +105,8 @@ extension ClientConnection: TransactionClient {
         disarmWrite()
         if deadline.waitsFor == .send { awaitContent() }
         record(isAborted: false)
-        delivery?.detach()
-        delivery = nil
-        transaction?.responseSent()
-        transaction = nil
+        delivery.take()?.detach()
+        transaction.take()?.responseSent()
         refused = nil
         finishIfDone()
     }
@@ -136,8 +134,7 @@ extension ClientConnection: TransactionClient {
         giveBackContext()
         let relay = Tunnel(client: self, upstream: upstream, toClient: head, toUpstream: early, worker: worker)
         tunnelRelay = relay
-        transaction?.responseSent()
-        transaction = nil
+        transaction.take()?.responseSent()
         relay.start()
     }
 

@@ -1,14 +1,12 @@
 import Bytes
 import HTTPSemantics
 import Libevent
-import Storage
 import Telemetry
-import Upstream
 
 /// One client's connection: reads requests, one after another, and writes their responses in the same order (RFC 9112 §9.3).
 ///
 /// Owned by its worker, confined to its loop. A plain hit is answered inside `readable()` (see `HitPath`); anything else
-/// becomes a `Transaction`.
+/// becomes a `Transaction`. Here are its states and what it is told; requests, hits, content, sending and the end stand in extensions.
 ///
 /// ```
 /// reading ─head, hit→ reading                 (or lingering, closed, where the connection is not kept)
@@ -121,125 +119,6 @@ final class ClientConnection: Socket {
         if phase == .reading, let context { serve(context) } else { giveBackContextIfUnused() }
     }
 
-    /// What became of the head at the front of the buffer.
-    private enum Step {
-        case incomplete
-        case answered(headLength: Int)
-        /// For a transaction, in the words of whoever joined the worker's crowd last: nothing is read or found out anew.
-        case alike(AdmittedHead)
-        /// For a transaction; with its route, where that is known and the worker has its key.
-        case unanswered(RequestHead, HeadBlock, on: Route?)
-    }
-
-    /// Takes requests out of the buffer until it needs more bytes or one must be waited for.
-    /// - Parameter context: the connection's own. It stays here meanwhile, also when the connection ends, and goes back when nothing is left in it.
-    func serve(_ context: ReadContext) {
-        guard !isServing else { return }
-        isServing = true
-        let buffer = context.buffer
-        requests: while phase == .reading, !buffer.isEmpty {
-            let step: Step
-            do throws(MessageSyntaxError) {
-                step = try takeStep(context)
-            } catch {
-                sendHeldHits()
-                guard phase == .reading else { break requests }
-                refuse(error)
-                break requests
-            }
-            switch consume step {
-            case .incomplete:
-                sendHeldHits()
-                guard phase == .reading else { break requests }
-                due(.head, worker.timeouts.head, onlyIfNot: .head)
-                break requests
-            case .answered(let length):
-                requests += 1
-                buffer.consume(length)
-            case .alike(let admitted):
-                sendHeldHits()
-                guard phase == .reading else { break requests }
-                requests += 1
-                buffer.consume(admitted.head.length)
-                beginServing()
-                beginTransaction(ClientRequest(admitted, arrived: worker.moment, client: peerText))
-            case .unanswered(let head, let fields, let route):
-                sendHeldHits()
-                // Else the head is read again once what goes before it is sent.
-                guard phase == .reading else { break requests }
-                requests += 1
-                buffer.consume(head.length)
-                beginTransaction(head, fields, on: route)
-                if phase == .serving { readContent() }
-            }
-        }
-        isServing = false
-        switch phase {
-        case .reading where inputEnded: end()
-        case .reading, .serving, .lingering: if buffer.isEmpty { giveBackContext() }
-        case .tunnelling, .closed: giveBackContext()
-        }
-    }
-
-    @inline(__always)
-    private func takeStep(_ context: ReadContext) throws(MessageSyntaxError) -> Step {
-        let buffer = context.buffer
-        // Not where something learnt about queries since could give the same words another key.
-        if let crowd = worker.crowd, let admitted = crowd.latestHead, admitted.isBeginning(of: buffer.span), worker.variations.isEmpty {
-            context.parser.use { $0.reset() }
-            keepsAlive = admitted.head.keepsAlive && !worker.isDraining && requests + 1 < worker.mostRequests
-            return .alike(admitted)
-        }
-        return try context.parser.use { parser throws(MessageSyntaxError) in
-            let progress: HeadProgress
-            do throws(MessageSyntaxError) {
-                progress = try parser.parse(buffer.span)
-            } catch {
-                // It may be read once more, behind hits that are still to be sent.
-                parser.reset()
-                throw error
-            }
-            guard case .complete(let length) = progress else { return .incomplete }
-            defer { parser.reset() }
-            keepsAlive = parser.head.keepsAlive && !worker.isDraining && requests + 1 < worker.mostRequests
-            let known: Route?
-            switch worker.hitPath.answer(parser.head, parser.view(in: buffer.span), to: self) {
-            case .answered: return .answered(headLength: length)
-            case .nothingFresh(let route): known = route
-            case .notPlain: known = nil
-            }
-            return .unanswered(parser.head, HeadBlock(copying: parser.view(in: buffer.span.extracting(0..<length))), on: known)
-        }
-    }
-
-    /// - Parameter route: `nil` where it is still to be found.
-    func beginTransaction(_ head: RequestHead, _ fields: HeadBlock, on route: Route?) {
-        beginServing()
-        let request: ClientRequest
-        do throws(Worker.Refusal) {
-            request = try worker.admit(head, fields, on: route, from: peerText)
-        } catch {
-            keepsAlive = keepsAlive && head.framing == .none
-            worker.metrics.add(.requests(MethodClass(head.method)))
-            return respondWithoutTransaction(error.status, error.explanation, extra: error.extra, head: head, fields: fields)
-        }
-        if request.hasContent { content = ContentReader(head.framing, limit: worker.settings.clients.maxBodySize) }
-        beginTransaction(request)
-    }
-
-    private func beginServing() {
-        phase = .serving
-        firstByteSent = 0
-        if requestBegan == 0 { requestBegan = loop.now }
-        deadline.clear()
-    }
-
-    private func beginTransaction(_ request: ClientRequest) {
-        let transaction = Transaction(request, client: self, worker: worker)
-        self.transaction = transaction
-        transaction.start()
-    }
-
     // MARK: Time
 
     func due(_ waiting: Waiting, _ nanoseconds: Int64, onlyIfNot current: Waiting? = nil) {
@@ -271,8 +150,7 @@ final class ClientConnection: Socket {
         keepsAlive = false
         phase = .serving
         content = nil
-        transaction?.leave()
-        transaction = nil
+        transaction.take()?.leave()
         respondWithoutTransaction(.requestTimeout, explanation, extra: "", head: nil, fields: nil)
     }
 }

@@ -2,6 +2,8 @@ import Bytes
 import HTTPSemantics
 
 /// Reads the content of one request out of its connection's bytes (RFC 9112 §6).
+///
+/// Owned by the connection from the request's head until all of it is in, or it has become too much or broken. On its loop.
 final class ContentReader {
     enum Event {
         case needMore(consumed: Int)

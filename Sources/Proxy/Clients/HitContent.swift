@@ -11,7 +11,7 @@ enum HitContent {
     case notModified(HeadBlock)
 
     /// Fields for which it may be less than the whole.
-    static let conditional = FieldSet(.ifNoneMatch, .ifModifiedSince, .range)
+    private static let conditional = FieldSet(.ifNoneMatch, .ifModifiedSince, .range)
 
     /// `nil` where a `Transaction` is to decide: several ranges, or one that is not there.
     static func of(_ stored: StoredResponse, length: Int, for asked: FieldView, maxRanges: Int) -> HitContent? {

@@ -37,8 +37,8 @@ extension Worker {
             make: { makeFetch(request, plan, client: nil) })
     }
 
-    /// From now on `crowd` is joined; until the end of this iteration if nobody does.
-    func gather(_ crowd: Crowd) {
+    /// From now on `crowd` may be joined; until the end of this iteration if nobody does.
+    func offer(_ crowd: Crowd) {
         self.crowd = crowd
         loop.afterBatch { [self] in
             if self.crowd === crowd, !crowd.isGathering { self.crowd = nil }

@@ -12,35 +12,38 @@ final class Worker {
     static let memoryRetryInterval: Int64 = 50_000_000
 
     let loop: EventLoop
-    let index: Int
+    let deadlines: DeadlineWheel
     let shared: SharedState
-    /// Of `shared`.
+    // Both of `shared`.
     private let store: ResponseStore
     let variations: SearchVariations
+
     let metrics: LoopMetrics
     let recorder: Recorder
     let notices: Notices
-    let followers: BodyFollowers
-    let deadlines: DeadlineWheel
     let turns: Turns
-    let gather = GatherList()
+    let followers: BodyFollowers
+    let pools: UpstreamPools
+    private let clients: ClientConnections
+
+    // What one client after another uses.
+    let keys: KeyWriter
+    private let contexts: ReadContexts
     /// Where heads are put together, of responses and of requests to origins, and small bodies behind them.
     let scratch = ByteBuffer(capacity: 32 << 10)
-    let keys: KeyWriter
+    let gatherList = GatherList()
+
     private(set) var runtime: Runtime
-    /// With these settings.
+    // These follow from it.
     private(set) var hitPath: HitPath
     private(set) var timeouts: ClientTimeouts
+    private(set) var errors: ErrorResponses
     /// On one connection.
     private(set) var mostRequests: Int
-    private(set) var errors: ErrorResponses
+
     private(set) var isDraining = false
     /// The one that the next request like its last one's joins.
     var crowd: Crowd?
-
-    let pools: UpstreamPools
-    private let clients: ClientConnections
-    private let contexts: ReadContexts
 
     /// - Parameters:
     ///   - ring: of the access log; `nil` without one.
@@ -49,7 +52,6 @@ final class Worker {
         index: Int, on loop: EventLoop, shared: SharedState, runtime: Runtime, metrics: LoopMetrics, ring: LogRing?,
         logMark: @escaping @Sendable () -> Void
     ) throws(SystemError) {
-        self.index = index
         self.loop = loop
         self.shared = shared
         store = shared.store

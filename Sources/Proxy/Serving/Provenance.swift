@@ -4,7 +4,7 @@ import Storage
 import Telemetry
 import Upstream
 
-/// Where a response came from and by which part of the request in a shared fetch: what `Cache-Status`, the metrics and the access log
+/// Where a response came from, and what part its request had in a shared fetch: what `Cache-Status`, the metrics and the access log
 /// tell of it.
 struct Provenance: Sendable {
     /// The fetch's number; 0: none.

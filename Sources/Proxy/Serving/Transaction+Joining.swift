@@ -13,12 +13,12 @@ extension Transaction {
     /// One of a crowd joins what the one before it joined. Nothing is stored or known under its key, so its plan would be the same; and an
     /// operation that takes a waiter is in flight: who stored its response, closed or overtook it has ended or closed it before.
     /// - Returns: false, with nothing done, when the table is to be asked.
-    func joinLatest() -> Bool {
+    func joinCrowd() -> Bool {
         guard looks == 1, !mustGoAlone, let crowd = worker.crowd, crowd.latestHead === request.admitted || (crowd.isFor(request) && isOrdinary)
         else { return false }
         if let seat = crowd.join(self) {
             provenance.forwarded = .uriMiss
-            joins(late: false)
+            noteJoined(late: false)
             // Without `boundWait`: the crowd keeps the time of all its members.
             wait(at: seat, of: crowd.operation)
             for interim in crowd.interims { received(interim: interim) }
@@ -45,7 +45,7 @@ extension Transaction {
         guard isOrdinary, operation.key.kind == .get, operation.key.variant == nil else { return }
         // Of two crowds that come at the same time only one is one: to give up the other's would cost more than it spares.
         if let crowd = worker.crowd, crowd.operation === operation || crowd.isGrowing { return }
-        worker.gather(Crowd(at: operation, route: request.route, worker: worker))
+        worker.offer(Crowd(at: operation, route: request.route, worker: worker))
     }
 
     private var isOrdinary: Bool {
@@ -64,12 +64,12 @@ extension Transaction {
     }
 
     func joined(_ operation: FetchOperation, _ token: WaiterToken, late: Bool, _ bound: LoopBound<FetchWaiter>) {
-        joins(late: late)
+        noteJoined(late: late)
         wait(at: .own(operation, token, listener: operation.interims.hear(bound)), of: operation)
         boundWait(for: operation)
     }
 
-    private func joins(late: Bool) {
+    private func noteJoined(late: Bool) {
         provenance.role = late ? .joinedLate : .joined
         worker.metrics.add(.coalescing(late ? .joinedLate : .joined))
     }

@@ -85,7 +85,7 @@ final class Transaction: FetchWaiter, TurnTaker {
         looks += 1
         let resource = worker.resource(for: request)
         if resource == nil {
-            if joinLatest() { return }
+            if joinCrowd() { return }
         } else if worker.crowd?.latestHead === request.admitted {
             // Stored since: the next one is for the hot path again.
             worker.crowd = nil
