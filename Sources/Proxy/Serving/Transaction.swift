@@ -105,7 +105,7 @@ final class Transaction: FetchWaiter, TurnTaker {
         }
     }
 
-    /// The fetch it waited for was not for it.
+    /// It does not wait for that fetch any more.
     func lookAgain(alone: Bool = false) {
         mustGoAlone = alone || looks >= Self.maxLooks
         state = .new
