@@ -8,7 +8,13 @@ final class Specialities: Sendable {
     let groups: [String]
     let parts: StoredParts?
 
-    init(varyRule: VaryRule, variantKey: VariantKey, groups: [String], parts: StoredParts?) {
+    /// `nil` where there is nothing special.
+    static func of(_ varyRule: VaryRule?, _ variantKey: VariantKey?, _ groups: [String], parts: StoredParts?) -> Specialities? {
+        if varyRule?.isEmpty ?? true, groups.isEmpty, parts == nil { return nil }
+        return Specialities(varyRule: varyRule ?? .none, variantKey: variantKey ?? .none, groups: groups, parts: parts)
+    }
+
+    private init(varyRule: VaryRule, variantKey: VariantKey, groups: [String], parts: StoredParts?) {
         self.varyRule = varyRule
         self.variantKey = variantKey
         self.groups = groups

@@ -36,7 +36,7 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     // Here, where there is room: a byte behind the references would make the object 16 larger.
     private let uses: Atomic<UInt8>
     /// `nil` where it is packed.
-    private let ownBody: GrowingBody?
+    public let ownBody: GrowingBody?
     /// `nil` where there is nothing special about it.
     private let special: Specialities?
 
@@ -49,8 +49,7 @@ public final class StoredResponse: Sendable, EvictionCandidate {
         variantKey: VariantKey? = nil, groups: [String] = []
     ) {
         self.facts = facts
-        special = (varyRule?.isEmpty ?? true) && groups.isEmpty && parts == nil
-            ? nil : Specialities(varyRule: varyRule ?? .none, variantKey: variantKey ?? .none, groups: groups, parts: parts)
+        special = .of(varyRule, variantKey, groups, parts: parts)
         fieldLines = head.bytes
         count = UInt32(head.lineCount)
         ownBody = body
@@ -76,10 +75,30 @@ public final class StoredResponse: Sendable, EvictionCandidate {
         uses = Atomic(loose.frequency)
     }
 
+    /// One whose body is all there and small: packed from its start.
+    /// - Parameters:
+    ///   - key: under which it is to be stored; empty where it is not.
+    ///   - lines: the fields that are stored, as complete lines (`StoredFields`).
+    public init(
+        packing lines: Span<UInt8>, body: Span<UInt8>, under key: Span<UInt8>, facts: ResponseFacts, varyRule: VaryRule? = nil,
+        variantKey: VariantKey? = nil, groups: [String] = []
+    ) {
+        let block = Chunk(capacity: key.count + lines.count + body.count)
+        block.write(key, at: 0)
+        block.write(lines, at: key.count)
+        block.write(body, at: key.count + lines.count)
+        self.facts = facts
+        fieldLines = ByteSlice(block, key.count..<key.count + lines.count)
+        count = UInt32(body.count)
+        ownBody = nil
+        special = .of(varyRule, variantKey, groups, parts: nil)
+        uses = Atomic(0)
+    }
+
     /// The packed copy of a complete and small response, itself if it is neither.
     /// - Parameter key: under which it is stored.
     func packed(under key: Span<UInt8>) -> StoredResponse {
-        guard let pieces, let bodyLength, bodyLength <= Self.packedBody, trailers == nil, parts == nil else { return self }
+        guard let pieces, let bodyLength, bodyLength <= Self.packedBody, trailers == nil, parts == nil, !isPacked(under: key) else { return self }
         return StoredResponse(packing: self, under: key, pieces, bodyLength: bodyLength)
     }
 

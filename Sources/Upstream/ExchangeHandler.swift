@@ -36,10 +36,13 @@ public struct ReceivedHead: ~Escapable {
     public let head: ResponseHead
     /// The fields, in the same bytes.
     public let fields: FieldView
+    /// The content, where its length is announced and all of it is here already. It is offered all the same.
+    public let content: Span<UInt8>?
 
-    @_lifetime(copy fields)
-    init(_ head: ResponseHead, fields: FieldView) {
+    @_lifetime(copy fields, copy content)
+    init(_ head: ResponseHead, fields: FieldView, content: Span<UInt8>?) {
         self.head = head
         self.fields = fields
+        self.content = content
     }
 }

@@ -57,7 +57,10 @@ struct ResponseReader: ~Copyable {
     /// Between `interim`, `switched` or `head` and `next`: the head as it stands in `bytes`.
     @_lifetime(copy bytes, borrow self)
     func head(in bytes: Span<UInt8>) -> ReceivedHead {
-        ReceivedHead(parser.head, fields: parser.view(in: bytes))
+        let fields = parser.view(in: bytes)
+        let (length, start) = (parser.head.framing.announcedLength, parser.head.length)
+        guard let length, length <= bytes.count - start else { return ReceivedHead(parser.head, fields: fields, content: nil) }
+        return ReceivedHead(parser.head, fields: fields, content: bytes.extracting(start..<start + length))
     }
 
     /// - Parameter bytes: what is not yet consumed.

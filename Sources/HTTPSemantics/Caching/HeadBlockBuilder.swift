@@ -31,15 +31,12 @@ struct HeadBlockBuilder {
     /// The line of `fields` at `index`, name and value as they stand.
     mutating func append(_ fields: FieldView, _ index: Int) {
         let line = fields.lines[index]
-        let (start, end) = (Int(line.name.lower), Int(line.value.upper))
-        // Most lines stand there as they are to stand here, and are copied in one go.
-        guard line.value.lower == line.name.upper + 2, end + 2 <= fields.bytes.count, fields.bytes[end - line.value.range.count - 1] == 0x20,
-              fields.bytes[end] == 0x0d, fields.bytes[end + 1] == 0x0a else {
+        guard let whole = fields.completeLine(at: index) else {
             return append(fields.name(at: index), fields.value(at: index), line.field)
         }
-        makeRoom(for: end + 2 - start)
-        block.write(fields.bytes.extracting(start..<end + 2), at: self.start + count)
-        let valueStart = count + Int(line.value.lower) - start
+        makeRoom(for: whole.count)
+        block.write(fields.bytes.extracting(whole), at: start + count)
+        let valueStart = count + Int(line.value.lower) - whole.lowerBound
         keep(count..<count + line.name.range.count, valueStart..<valueStart + line.value.range.count, line.field)
     }
 
@@ -106,5 +103,17 @@ struct HeadBlockBuilder {
         let lines = HeadBlock.room(forLines: lineCount)
         if !keepsSlack, block.capacity - lines - count > Self.slack { move(roomForLines: lines, capacity: count) }
         return HeadBlock(block, lineCount: lineCount, bytes: start..<start + count, present: present)
+    }
+}
+
+extension FieldView {
+    /// Where the line at `index` stands as a stored one does, `Name: value CRLF`, and can be copied in one go; `nil` where it stands otherwise.
+    @inline(__always)
+    func completeLine(at index: Int) -> Range<Int>? {
+        let line = lines[index]
+        let end = Int(line.value.upper)
+        guard line.value.lower == line.name.upper + 2, end + 2 <= bytes.count, bytes[Int(line.value.lower) - 1] == 0x20,
+              bytes[end] == 0x0d, bytes[end + 1] == 0x0a else { return nil }
+        return Int(line.name.lower)..<end + 2
     }
 }

@@ -1,4 +1,4 @@
-import Bytes
+public import Bytes
 
 /// Makes the head that is kept, and shown to everybody but the client that led, out of the one that arrived
 /// (RFC 9111 §3.1, RFC 9110 §7.6.1).
@@ -19,25 +19,47 @@ public enum StoredFields {
     public static func head(
         keeping fields: FieldView, facts: ResponseFacts, policy: CachingPolicy, dropping: FieldSet = [], isForLeader: Bool = false
     ) -> HeadBlock {
-        let dropped = connectionFields.union(dropping).union(FieldSet(.age))
-        let excluded = ExcludedFields(fields, facts: facts, policy: policy)
-        func isKept(_ index: Int) -> Bool {
-            !dropped.contains(fields.lines[index].field) && !isNominated(index, fields)
-                && (isForLeader || !excluded.contains(fields.name(at: index)))
-        }
-        // RFC 9110 §6.6.1: a recipient with a clock adds the date it lacks.
-        let needsDate = !fields.contains(.date)
+        let kept = KeptLines(fields, facts: facts, policy: policy, dropping: dropping, isForLeader: isForLeader)
         // An upper bound; the difference is what is left out, mostly nothing.
-        var size = needsDate ? HeadBlockBuilder.dateLineSize : 0
-        var count = needsDate ? 1 : 0
-        for index in 0..<fields.lines.count where !dropped.contains(fields.lines[index].field) {
+        var size = kept.needsDate ? HeadBlockBuilder.dateLineSize : 0
+        var count = kept.needsDate ? 1 : 0
+        for index in 0..<fields.lines.count where !kept.dropped.contains(fields.lines[index].field) {
             size += HeadBlockBuilder.size(fields, index)
             count += 1
         }
         var builder = HeadBlockBuilder(capacity: size, lines: count)
-        for index in 0..<fields.lines.count where isKept(index) { builder.append(fields, index) }
-        if needsDate { builder.appendDate(facts.date) }
+        for index in 0..<fields.lines.count where kept.contains(index) { builder.append(fields, index) }
+        if kept.needsDate { builder.appendDate(facts.date) }
         return builder.finish()
+    }
+
+    /// The same lines to the end of `buffer`, for what keeps no list of them (`HeadBlock.init(lines:)` finds them anew).
+    public static func append(
+        _ fields: FieldView, facts: ResponseFacts, policy: CachingPolicy, dropping: FieldSet = [], isForLeader: Bool = false,
+        to buffer: ByteBuffer
+    ) {
+        let kept = KeptLines(fields, facts: facts, policy: policy, dropping: dropping, isForLeader: isForLeader)
+        // Lines that are kept, stand one behind the other, and are not copied yet: mostly nearly all.
+        var run = 0..<0
+        for index in 0..<fields.lines.count where kept.contains(index) {
+            let line = fields.completeLine(at: index)
+            if let line, line.lowerBound == run.upperBound {
+                run = run.lowerBound..<line.upperBound
+                continue
+            }
+            buffer.append(fields.bytes.extracting(run))
+            run = line ?? 0..<0
+            guard line == nil else { continue }
+            buffer.append(fields.name(at: index))
+            buffer.append(": ")
+            buffer.append(fields.value(at: index))
+            buffer.appendLineEnd()
+        }
+        buffer.append(fields.bytes.extracting(run))
+        guard kept.needsDate else { return }
+        buffer.appendName("Date")
+        HTTPDate.append(facts.date, to: buffer)
+        buffer.appendLineEnd()
     }
 
     /// Whether `Connection` names the line at `index`.
@@ -51,9 +73,39 @@ public enum StoredFields {
     }
 }
 
+/// Which lines of a head are kept.
+private struct KeptLines: ~Copyable, ~Escapable {
+    /// Left out whatever their value.
+    let dropped: FieldSet
+    /// RFC 9110 §6.6.1: a recipient with a clock adds the date it lacks.
+    let needsDate: Bool
+    private let fields: FieldView
+    private let excluded: ExcludedFields
+    /// Whether anything in the message names others that are left out; mostly not.
+    private let namesOthers: Bool
+
+    @_lifetime(copy fields)
+    init(_ fields: FieldView, facts: ResponseFacts, policy: borrowing CachingPolicy, dropping: FieldSet, isForLeader: Bool) {
+        dropped = StoredFields.connectionFields.union(dropping).union(FieldSet(.age))
+        needsDate = !fields.contains(.date)
+        self.fields = fields
+        excluded = ExcludedFields(
+            fields, isTargeted: facts.contains(.isTargeted), policy: policy, isNeeded: !isForLeader && facts.contains(.excludesFields))
+        namesOthers = fields.contains(.connection) || !excluded.isEmpty
+    }
+
+    /// Whether the line at `index` is among them.
+    @inline(__always)
+    func contains(_ index: Int) -> Bool {
+        !dropped.contains(fields.lines[index].field)
+            && (!namesOthers || !StoredFields.isNominated(index, fields) && !excluded.contains(fields.name(at: index)))
+    }
+}
+
 /// The fields that qualified `private` and `no-cache` directives name (RFC 9111 §5.2.2.4, §5.2.2.7).
 struct ExcludedFields {
     private var lists: [ByteSlice] = []
+    var isEmpty: Bool { lists.isEmpty }
 
     init(_ fields: FieldView, facts: ResponseFacts, policy: borrowing CachingPolicy) {
         self.init(fields, isTargeted: facts.contains(.isTargeted), policy: policy, isNeeded: facts.contains(.excludesFields))

@@ -9,6 +9,15 @@ public enum MessageFraming: Sendable, Hashable, BitwiseCopyable {
     case chunked
     /// Up to the end of the connection: responses only.
     case untilClose
+
+    /// The body's length where the message announces it.
+    public var announcedLength: Int? {
+        switch self {
+        case .none: 0
+        case .length(let length): Int(clamping: length)
+        case .chunked, .untilClose: nil
+        }
+    }
 }
 
 /// What the fields say about the body, before the rules of RFC 9112 §6.3 decide. All doubt is an error: two parties

@@ -10,8 +10,8 @@ import Upstream
 extension Fetch {
     func exchange(_ exchange: Exchange, received body: Span<UInt8>) -> BodyIntake {
         lastProgress = worker.now
-        guard state == .streaming, let response else { return .taken }
-        let kept = response.body
+        // What was packed has all of it.
+        guard state == .streaming, let response, let kept = response.ownBody else { return .taken }
         var result = kept.append(body)
         if result == .noMemory, worker.shared.store.makeRoom(bytes: max(body.count, GrowingBody.laterPieceSize)) {
             result = kept.append(body)
@@ -19,33 +19,33 @@ extension Fetch {
         if result != .noMemory { waitsForMemorySince = nil }
         switch result {
         case .accepted:
-            if keepsWhole, kept.length > worker.storage.objectLimit { stopKeepingWhole(response) }
+            if keepsWhole, kept.length > worker.storage.objectLimit { stopKeepingWhole(response, kept) }
             return .taken
         case .acceptedAndFull:
             isPaused = true
             return .takenAndFull
         case .noMemory:
             let taken = kept.appendWhatFits(body)
-            stopKeepingWhole(response)
+            stopKeepingWhole(response, kept)
             waitForMemory()
             return .refused(after: taken)
         }
     }
 
     /// Too large, or no memory: from now on only what its readers still need is kept.
-    func stopKeepingWhole(_ response: StoredResponse) {
+    private func stopKeepingWhole(_ response: StoredResponse, _ body: GrowingBody) {
         willBeStored = false
         operation?.close()
-        if keepsWhole { holdStart(of: response.body) }
+        if keepsWhole { holdStart(of: response) }
         keepsWhole = false
-        response.body.limit(toWindow: worker.shared.streamingWindow)
+        body.limit(toWindow: worker.shared.streamingWindow)
         mayOutliveClients(false)
     }
 
     /// Those who were served come one after another, on loops of their own: the beginning of a body that is not kept whole stays for the last of
     /// them, however far the first has read. The operation is closed already.
-    func holdStart(of body: GrowingBody) {
-        guard plan.isShared, let operation, operation.waiterCount > 1, let cursor = body.attach() else { return }
+    func holdStart(of response: StoredResponse) {
+        guard plan.isShared, let body = response.ownBody, let operation, operation.waiterCount > 1, let cursor = body.attach() else { return }
         worker.shared.callbacks.whenAllAreCalledBack { body.detach(cursor) }
     }
 
@@ -63,7 +63,7 @@ extension Fetch {
         worker.loop.schedule(after: 0) { [weak self] in
             guard let self, state == .streaming else { return }
             worker.notices.overloaded(worker.shared)
-            response?.body.fail()
+            response?.ownBody?.fail()
             let exchange = exchange
             finish(nil)
             exchange?.cancel()
@@ -79,13 +79,14 @@ extension Fetch {
 
     func exchange(_ exchange: Exchange, endedWith trailers: ByteSlice?) {
         guard state == .streaming, exchange === self.exchange, let response else { return }
-        let body = response.body
-        guard announcedLength == nil || method == .head || announcedLength == body.length else {
-            // Never a clean end for less, or more, than was announced.
-            body.fail()
-            return finish(nil)
+        if let body = response.ownBody {
+            guard announcedLength == nil || method == .head || announcedLength == body.length else {
+                // Never a clean end for less, or more, than was announced.
+                body.fail()
+                return finish(nil)
+            }
+            body.complete(trailers: trailers)
         }
-        body.complete(trailers: trailers)
         // Into the store first, out of the in-flight table afterwards: nobody may find it in neither.
         if willBeStored, let part {
             store(part: part.range, of: part.length, from: response)

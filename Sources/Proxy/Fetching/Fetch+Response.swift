@@ -81,7 +81,7 @@ extension Fetch: ExchangeHandler {
         if plan.isShared, !keepsWhole { operation.close() }
         deliver(fetched)
         closeIfInvalidated()
-        if plan.isShared, !keepsWhole { holdStart(of: fetched.response.body) }
+        if plan.isShared, !keepsWhole { holdStart(of: fetched.response) }
         // With content of its own, it needs its client until that is complete.
         mayOutliveClients(
             willBeStored && !request.hasContent && (plan.isRefresh || worker.settings.coalescing.whenLastLeaves == .finish))
@@ -163,16 +163,26 @@ extension Fetch: ExchangeHandler {
     func makeResponse(
         _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, length: Int?
     ) -> StoredResponse {
-        let body = makeBody(expecting: length)
-        let kept = keptHead(head, facts, policy, isForLeader: plan.isTransparent && !willBeStored)
-        guard facts.contains(.varies) else {
-            return StoredResponse(head: kept, facts: facts, body: body, groups: CacheGroups.groups(of: head.fields))
+        let rule = facts.contains(.varies) ? varyRule(head.fields) : nil
+        let variantKey = rule.map { rule in
+            let fields = request.fields
+            return VariantKey(fields.view, under: rule)
         }
-        let rule = varyRule(head.fields)
-        let fields = request.fields
+        let groups = CacheGroups.groups(of: head.fields)
+        let isForLeader = plan.isTransparent && !willBeStored
+        // A small one that is all here gets no body to follow. Two heads share a body.
+        if let content = head.content, content.count <= StoredResponse.packedBody, !facts.contains(.excludesFields) {
+            let (lines, key) = (worker.scratch, ownKey.bytes)
+            lines.removeAll()
+            StoredFields.append(
+                head.fields, facts: facts, policy: policy, dropping: Self.writtenAnew, isForLeader: isForLeader, to: lines)
+            return StoredResponse(
+                packing: lines.span, body: content, under: key.span.extracting(first: willBeStored ? key.count : 0), facts: facts,
+                varyRule: rule, variantKey: variantKey, groups: groups)
+        }
         return StoredResponse(
-            head: kept, facts: facts, body: body, varyRule: rule,
-            variantKey: VariantKey(fields.view, under: rule), groups: CacheGroups.groups(of: head.fields))
+            head: keptHead(head, facts, policy, isForLeader: isForLeader), facts: facts, body: makeBody(expecting: length),
+            varyRule: rule, variantKey: variantKey, groups: groups)
     }
 
     func varyRule(_ fields: FieldView) -> VaryRule {
@@ -192,10 +202,12 @@ extension Fetch: ExchangeHandler {
     func keptHead(
         _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, isForLeader: Bool
     ) -> HeadBlock {
-        // The length is written anew with each response.
         StoredFields.head(
-            keeping: head.fields, facts: facts, policy: policy, dropping: FieldSet(.contentLength), isForLeader: isForLeader)
+            keeping: head.fields, facts: facts, policy: policy, dropping: Self.writtenAnew, isForLeader: isForLeader)
     }
+
+    /// The length is, with each response.
+    private static let writtenAnew = FieldSet(.contentLength)
 
     func exchange(_ exchange: Exchange, upgradedTo connection: UpstreamConnection, head: borrowing ReceivedHead) {
         let buffer = ByteBuffer(capacity: 512)
@@ -223,7 +235,7 @@ extension Fetch: ExchangeHandler {
             originFailed(error)
         case .streaming:
             // What was handed out ends short; it is never stored as if it were whole (RFC 9111 §3.3).
-            response?.body.fail()
+            response?.ownBody?.fail()
             // What broke off for its syntax is not to be trusted at all.
             if !error.isMalformed, let response { keepWhatArrived(of: response) }
             finish(nil)
@@ -242,17 +254,6 @@ extension UpstreamError {
         case .connectTimeout, .headTimeout, .bodyTimeout: .timeout
         case .unavailable: .overloaded
         case .resolve, .connect, .send, .closed, .head, .body: .unreachable
-        }
-    }
-}
-
-extension MessageFraming {
-    /// The body's length where the message announces it.
-    var announcedLength: Int? {
-        switch self {
-        case .none: 0
-        case .length(let length): Int(clamping: length)
-        case .chunked, .untilClose: nil
         }
     }
 }

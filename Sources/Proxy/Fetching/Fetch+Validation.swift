@@ -68,7 +68,7 @@ extension Fetch {
         let policy = request.route.policy
         let facts = ResponseFacts(status: head.head.status, fields: head.fields, requested: sentAt, received: now, policy: policy)
         let response = makeResponse(head, facts, policy, length: 0).withHead(keptHead(head, facts, policy, isForLeader: true))
-        response.body.complete(trailers: nil)
+        response.ownBody?.complete(trailers: nil)
         client?.fetch(self, answers: FetchedResponse(
             leader: request, response: response, source: .origin, sharing: .nobody(.status), originStatus: head.head.status.code,
             length: 0, willBeStored: false, hasAge: head.fields.contains(.age), otherKey: otherKey, search: search, server: server))

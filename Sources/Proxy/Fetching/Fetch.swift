@@ -139,7 +139,7 @@ final class Fetch: DeadlineTarget {
         guard state != .over else { return }
         let former = state
         state = .over
-        response?.body.fail()
+        response?.ownBody?.fail()
         if former == .streaming, let response { keepWhatArrived(of: response) }
         exchange?.cancel()
         bring(.failure(.cancelled))

@@ -167,8 +167,8 @@ struct Answer: Sendable {
     }
 
     private func appendFields(to buffer: ByteBuffer) {
+        guard status != response.facts.status else { return buffer.append(response.fieldLines) }
         let head = response.head
-        guard status != response.facts.status else { return buffer.append(head.bytes) }
         let fields = head.view
         switch content {
         case .none where status == .notModified:

@@ -37,6 +37,29 @@ struct StoredFieldTests {
         let block = head(row.fields)
         let stored = StoredFields.head(keeping: block.view, facts: facts(row.fields), policy: CachingPolicy())
         #expect(text(stored) == row.expected)
+        let lines = ByteBuffer(capacity: 16)
+        StoredFields.append(block.view, facts: facts(row.fields), policy: CachingPolicy(), to: lines)
+        let (written, inBlock) = (String(lines.span), String(stored.bytes))
+        #expect(written == inBlock)
+    }
+
+    static let arrived: [Row<String>] = [
+        Row("no space", "A:1", "A: 1"), Row("several", "A:  1", "A: 1"), Row("behind the value", "A: 1 ", "A: 1"),
+        Row("no value", "A:", "A: "), Row("some as they are to stand", "A: 1\r\nB:2\r\nC: 3\r\nD: 4", "A: 1\nB: 2\nC: 3\nD: 4"),
+    ]
+
+    @Test(arguments: arrived)
+    func `lines are kept in one form, however they arrived`(row: Row<String>) {
+        let message = ByteSlice("HTTP/1.1 200 OK\r\nDate: x\r\n" + row.fields + "\r\n\r\n")
+        var parser = ResponseHeadParser()
+        _ = try? parser.parse(message.span)
+        let view = parser.view(in: message.span)
+        let lines = ByteBuffer(capacity: 16)
+        StoredFields.append(view, facts: facts(""), policy: CachingPolicy(), to: lines)
+        let inBlock = StoredFields.head(keeping: view, facts: facts(""), policy: CachingPolicy())
+        let expected = "Date: x\n" + row.expected
+        #expect(text(HeadBlock(lines: lines.copied())) == expected)
+        #expect(text(inBlock) == expected)
     }
 
     @Test func `a stored head reads like the one it was made of`() {
