@@ -88,10 +88,10 @@ final class LoopBox<Value> {
 
     /// On the loop's thread.
     @inlinable
-    public init(_ value: borrowing Value, on loop: borrowing EventLoop) {
+    public init(_ value: consuming Value, on loop: borrowing EventLoop) {
         precondition(loop.handle.isCurrent, "something was bound to a loop from outside of it")
         handle = loop.handle
-        unsafe object = Unmanaged.passRetained(copy value)
+        unsafe object = Unmanaged.passRetained(value)
     }
 
     /// On the loop's thread; anywhere else this is a bug, and stops the program.

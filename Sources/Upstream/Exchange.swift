@@ -18,18 +18,20 @@ public final class Exchange {
 
     /// What is sent.
     public let request: UpstreamRequest
-    /// The address of the server asked last as text, once one was tried; for logs.
-    public var addressText: ByteSlice { lastAddress }
+    /// The address of the server asked last as text, from when one is tried until its response has ended; for logs.
+    public var addressText: ByteSlice { connection?.addressText ?? lastAddress }
     /// Times the request was put on a connection.
     public var tries: Int { begun }
 
     // Not public themselves: only what this module alone can reach does without run-time checks of exclusive access.
+    /// Once there is no connection any more, or none yet.
     private var lastAddress = ByteSlice.empty
     private var begun = 0
 
     private let pool: UpstreamPool
-    /// Until the end. Not weak: that would make every reference to the handler a slow one.
-    private var handler: (any ExchangeHandler)?
+    /// They hold each other until the handler lets go, or the connection. Not weak: that would make every reference to the handler a slow one;
+    /// nor is it let go of from here: what is read from a variable is counted with each call.
+    private let handler: any ExchangeHandler
     private var state = State.new
     private var connection: UpstreamConnection?
     private var serverIndex = 0
@@ -58,7 +60,6 @@ public final class Exchange {
         state = .ended
         connection?.abandonExchange()
         connection = nil
-        handler = nil
     }
 
     // MARK: Content to the origin
@@ -129,7 +130,6 @@ public final class Exchange {
         do throws(SystemError) {
             let connection = try UpstreamConnection(connectingTo: next, server: serverIndex, pool: pool, for: self)
             self.connection = connection
-            lastAddress = connection.addressText
         } catch {
             lastAddress = ByteSlice(next.description)
             // That is not the server's fault, nor would another one fare better.
@@ -142,7 +142,7 @@ public final class Exchange {
     func connected(_ error: UpstreamError?) {
         guard state == .connecting else { return }
         if let error {
-            connection = nil
+            loseConnection()
             connectToNext(after: error)
         } else if let connection {
             begin(on: connection, isReused: false)
@@ -151,10 +151,14 @@ public final class Exchange {
 
     private func begin(on connection: UpstreamConnection, isReused: Bool) {
         state = .exchanging
-        lastAddress = connection.addressText
         begun += 1
         connection.begin(self, isReused: isReused, early: early)
         early = nil
+    }
+
+    private func loseConnection() {
+        lastAddress = addressText
+        connection = nil
     }
 
     /// No connection to this server: nothing was sent, so the next one may be asked.
@@ -176,39 +180,36 @@ public final class Exchange {
     // MARK: From the connection
 
     func received(interim head: borrowing ReceivedHead) {
-        let handler = handler
-        handler?.exchange(self, interim: head)
+        handler.exchange(self, interim: head)
     }
 
     func received(final head: borrowing ReceivedHead) {
         pool.succeeded(server: serverIndex)
-        let handler = handler
-        handler?.exchange(self, received: head)
+        handler.exchange(self, received: head)
     }
 
     func received(body: Span<UInt8>) -> BodyIntake {
-        let handler = handler
-        return handler?.exchange(self, received: body) ?? .taken
+        handler.exchange(self, received: body)
     }
 
-    func takesContent() { handler?.exchangeTakesContent(self) }
+    func takesContent() { handler.exchangeTakesContent(self) }
 
     func completed(trailers: ByteSlice?) {
         guard state == .exchanging else { return }
         state = .ended
         connection = nil
-        handler.take()?.exchange(self, endedWith: trailers)
+        handler.exchange(self, endedWith: trailers)
     }
 
     func upgraded(head: borrowing ReceivedHead) {
         guard let connection = connection.take() else { return }
         state = .ended
-        handler.take()?.exchange(self, upgradedTo: connection, head: head)
+        handler.exchange(self, upgradedTo: connection, head: head)
     }
 
     func failed(_ error: UpstreamError) {
         guard state == .exchanging else { return }
-        connection = nil
+        loseConnection()
         pool.metrics.add(.upstreamFailures(error.failure))
         if error.closedBeforeResponse, mayRetryDead {
             // RFC 9112 §9.3.1: the old connection was closed under us; once more on a fresh one.
@@ -229,7 +230,7 @@ public final class Exchange {
         // Not on the stack of `start`.
         pool.loop.handle.post { [bound = LoopBound((self, error), on: pool.loop)] in
             let (exchange, error) = bound.value
-            exchange.handler.take()?.exchange(exchange, failedWith: error)
+            exchange.handler.exchange(exchange, failedWith: error)
         }
     }
 }

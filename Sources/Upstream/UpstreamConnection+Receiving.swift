@@ -19,18 +19,18 @@ extension UpstreamConnection {
         if input == nil, reader.use({ $0.hasEnded }) { return complete(trailers: nil) }
         startReading()
         progressed()
-        process()
+        if let input { process(input) }
     }
 
     func receive() {
-        let buffer = input ?? pool.buffers.lend()
-        input = buffer
+        if input == nil { input = pool.buffers.lend() }
+        guard let buffer = input else { return }
         switch read(into: buffer, minimum: 16 << 10) {
         case .bytes(let count):
             pool.metrics.add(.upstreamBytesIn, UInt64(count))
             hasReceivedBytes = true
             progressed()
-            process()
+            process(buffer)
         case .wouldBlock:
             break
         case .endOfStream:
@@ -49,10 +49,11 @@ extension UpstreamConnection {
     }
 
     /// Takes what the buffer holds, message part by message part, until it needs more or must stop.
-    func process() {
-        guard let exchange, let input else { return }
+    /// - Parameter input: the connection's own, which may be given back meanwhile.
+    private func process(_ input: ByteBuffer) {
+        guard let exchange else { return }
         // Somebody else reads meanwhile, however long this waits.
-        defer { if isInBody, self.input?.isEmpty == true { giveBackInput() } }
+        defer { if isInBody, self.input === input, input.isEmpty { giveBackInput() } }
         while phase == .leased, !readingIsPaused {
             let event: ResponseReader.Event
             do throws(MessageSyntaxError) {
@@ -126,8 +127,7 @@ extension UpstreamConnection {
     }
 
     func complete(trailers: ByteSlice?) {
-        let exchange = exchange
-        self.exchange = nil
+        let exchange = exchange.take()
         // Anything behind the response was not asked for: the connection's framing cannot be trusted (RFC 9112 §9.3).
         let isReusable = reader.use({ $0.keepsAlive }) && requestIsSent && sendFailure == nil && (input?.isEmpty ?? true) && !endIsUnseen
         giveBackInput()

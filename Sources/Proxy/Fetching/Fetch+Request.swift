@@ -22,8 +22,8 @@ extension Fetch {
     func ask() {
         sentAt = worker.moment
         let exchange = Exchange(upstreamRequest(), pool: worker.pool(for: request), handler: self)
-        self.exchange = exchange
         exchange.start()
+        self.exchange = exchange
     }
 
     func upstreamRequest() -> UpstreamRequest {
@@ -36,9 +36,10 @@ extension Fetch {
         let isUpgrading = plan.isTransparent && request.head.asksForUpgrade
         let content = UpstreamRequest.Content(request.head.framing)
         let address = request.client
-        let head = worker.scratch
+        // Once each: what is read from a variable is counted with each use.
+        let (head, runtime) = (worker.scratch, worker.runtime)
         head.removeAll()
-        worker.runtime.requestForwarding.write(
+        runtime.requestForwarding.write(
             request.head, fields.view,
             RequestForwarding.Exchange(
                 method: method, framing: request.head.framing, dropping: dropping, keyed: request.route.keyedForwarding,
@@ -46,7 +47,7 @@ extension Fetch {
             clientAddress: address.span, scheme: "http", to: head)
         validation?.write(to: head)
         appendRange(to: head)
-        worker.runtime.loopDetection.writeLoop(to: head)
+        runtime.loopDetection.writeLoop(to: head)
         if let hops = request.maxForwards { head.appendField("Max-Forwards", UInt64(hops - 1)) }
         head.appendLineEnd()
         return UpstreamRequest(

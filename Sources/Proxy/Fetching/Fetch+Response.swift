@@ -71,17 +71,21 @@ extension Fetch: ExchangeHandler {
     }
 
     /// Hands out the response whose head is there; its body arrives from now on.
-    func share(_ fetched: FetchedResponse) {
-        guard let operation else { return }
+    func share(_ fetched: consuming FetchedResponse) {
         response = fetched.response
-        if plan.isShared { operation.interims.end() }
+        guard plan.isShared, let operation else {
+            announce(fetched.response, fetched.sharing)
+            deliver(fetched)
+            return mayOutliveClients(willBeStored && !request.hasContent && worker.settings.coalescing.whenLastLeaves == .finish)
+        }
+        operation.interims.end()
         // Before it can be found under another key.
         closeIfInvalidated()
         announce(fetched.response, fetched.sharing)
-        if plan.isShared, !keepsWhole { operation.close() }
+        if !keepsWhole { operation.close() }
         deliver(fetched)
         closeIfInvalidated()
-        if plan.isShared, !keepsWhole { holdStart(of: fetched.response) }
+        if !keepsWhole, let response { holdStart(of: response) }
         // With content of its own, it needs its client until that is complete.
         mayOutliveClients(
             willBeStored && !request.hasContent && (plan.isRefresh || worker.settings.coalescing.whenLastLeaves == .finish))

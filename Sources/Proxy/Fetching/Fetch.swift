@@ -15,7 +15,7 @@ protocol FetchClient: AnyObject {
     /// The origin switched protocols; `head` is the 101 as it goes to the client.
     func fetch(_ fetch: Fetch, upgradedTo connection: UpstreamConnection, head: ByteBuffer)
     /// The outcome of a fetch that is for this client alone; once at most, and not after it has left. Nothing is to be sent from inside the call.
-    func fetch(_ fetch: Fetch, brings result: Result<FetchedResponse, OperationError>)
+    func fetch(_ fetch: Fetch, brings result: consuming Result<FetchedResponse, OperationError>)
     /// The origin confirmed what only this client has: it gets that answer and leaves, the others go on waiting.
     func fetch(_ fetch: Fetch, answers response: FetchedResponse)
 }
@@ -76,9 +76,8 @@ final class Fetch: DeadlineTarget {
     var conditions = Conditions.storedAndClients
     /// Whether the origin is being asked about tags that only the client has.
     var hasClientTags = false
-    /// Content of the request, and its end, that came before the operation got its place.
-    var early: [ByteSlice] = []
-    var earlyEnd: ByteSlice??
+    /// Content of the request that came before the operation got its place.
+    private var early: EarlyContent?
     /// Where it is for its client alone: whether the outcome went there, or the client has left.
     private var isSettled = false
     /// Where it is for its client alone: whether it goes on without it.
@@ -126,12 +125,8 @@ final class Fetch: DeadlineTarget {
         if plan.isShared, worker.settings.coalescing.isEnabled {
             lookForProgress()
         }
-        if !early.isEmpty {
-            for piece in early { _ = exchange?.send(piece.span) }
-            early = []
-        }
-        if let trailers = earlyEnd { exchange?.endContent(trailers: trailers) }
-        client?.fetchTakesContent(self)
+        if let early = early.take(), let exchange { early.send(to: exchange) }
+        if request.hasContent { client?.fetchTakesContent(self) }
     }
 
     /// The operation was cancelled: nobody wants the result any more.
@@ -149,7 +144,7 @@ final class Fetch: DeadlineTarget {
     func finish(_ result: Result<FetchedResponse, any Error>?) {
         guard state != .over else { return }
         state = .over
-        let operation = operation
+        let operation = operation.take()
         if plan.isShared { operation?.interims.end() }
         if case .failure(let error) = result { bring(.failure(OperationError(error))) }
         release()
@@ -157,16 +152,16 @@ final class Fetch: DeadlineTarget {
     }
 
     /// To all who wait.
-    func deliver(_ fetched: FetchedResponse) {
+    func deliver(_ fetched: consuming FetchedResponse) {
         operation?.deliver(fetched)
-        bring(.success(fetched))
+        if !plan.isShared { bring(.success(fetched)) }
     }
 
     /// To the client of a fetch that is for it alone; others are told by the operation.
-    private func bring(_ result: Result<FetchedResponse, OperationError>) {
+    private func bring(_ result: consuming Result<FetchedResponse, OperationError>) {
         guard !plan.isShared, !isSettled else { return }
         isSettled = true
-        client?.fetch(self, brings: result)
+        client?.fetch(self, brings: consume result)
     }
 
     /// The client of a fetch that is for it alone leaves.
@@ -180,9 +175,11 @@ final class Fetch: DeadlineTarget {
     }
 
     func release() {
-        var deadline = progressDeadline
-        deadline.cancel(on: worker.deadlines)
-        progressDeadline = deadline
+        if plan.isShared {
+            var deadline = progressDeadline
+            deadline.cancel(on: worker.deadlines)
+            progressDeadline = deadline
+        }
         client = nil
         exchange = nil
         operation = nil
@@ -196,12 +193,29 @@ final class Fetch: DeadlineTarget {
         // The answer is there already: what still comes is read and dropped.
         guard state != .over else { return true }
         // Waiting for a place among the origin's fetches: one piece is held, the client waits with the rest.
-        early.append(ByteSlice(copying: content))
+        heldContent.pieces.append(ByteSlice(copying: content))
         return false
     }
 
     func endContent(trailers: ByteSlice?) {
-        if let exchange { exchange.endContent(trailers: trailers) } else { earlyEnd = .some(trailers) }
+        if let exchange { exchange.endContent(trailers: trailers) } else if state == .new { heldContent.end = .some(trailers) }
+    }
+
+    private var heldContent: EarlyContent {
+        let held = early ?? EarlyContent()
+        early = held
+        return held
+    }
+
+    /// A class, so that the many that have none hold no room for it.
+    private final class EarlyContent {
+        var pieces: [ByteSlice] = []
+        var end: ByteSlice??
+
+        func send(to exchange: Exchange) {
+            for piece in pieces { _ = exchange.send(piece.span) }
+            if let end { exchange.endContent(trailers: end) }
+        }
     }
 
     // MARK: Time

@@ -33,8 +33,8 @@ extension Transaction: FetchClient {
 
     func fetch(_ fetch: Fetch, received interim: ByteSlice) { received(interim: interim) }
 
-    func fetch(_ fetch: Fetch, brings result: Result<FetchedResponse, OperationError>) {
-        self.result = result
+    func fetch(_ fetch: Fetch, brings result: consuming Result<FetchedResponse, OperationError>) {
+        self.result = consume result
         // What came right behind the response's head goes out with it.
         worker.serveSoon(self)
     }
