@@ -12,13 +12,21 @@ struct Enrolment: Sendable {
     /// Nil for an operation that nobody can find. It keeps the manager alive.
     @usableFromInline let forget: Forget?
     /// The same for its aliases.
-    @usableFromInline var forgetAliases: [Forget] = []
+    @usableFromInline private(set) var forgetAliases: [Forget] = []
+    /// Whether it is in a table.
+    @usableFromInline private(set) var isFindable: Bool
 
     @inlinable
     init(gate: OperationGate, counters: ShardCounters, forget: Forget?) {
         self.gate = gate
         self.counters = counters
         self.forget = forget
+        isFindable = forget != nil
+    }
+
+    mutating func addAlias(forget: @escaping Forget) {
+        forgetAliases.append(forget)
+        isFindable = true
     }
 
     /// It has ended: from now on nobody may find it. Never under a lock.

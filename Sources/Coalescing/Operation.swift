@@ -43,6 +43,8 @@ open class Operation {
     }
 
     nonisolated let state = Protected(State())
+    /// Whether the outcome stands. Set under the lock of `state`, and never taken back.
+    private nonisolated let isDecided = Atomic(false)
     @usableFromInline nonisolated let priorityLevel: Atomic<UInt8>
     /// Its place at its manager's gate, under whose lock it is read and written.
     private nonisolated let gatePlace = Atomic<UInt64>(.max)
@@ -54,9 +56,8 @@ open class Operation {
 
     deinit {
         // Dropped without a manager and without an end: those who depend on it shall not hang.
-        let sequels = state.withLock { state in
-            state.lifecycle.end(.abandoned, by: .work) == .ignored ? [] : state.sequels
-        }
+        guard !hasEnded else { return }
+        let sequels = state.withLock { $0.sequels }
         for sequel in sequels { sequel(.abandoned) }
     }
 
@@ -76,7 +77,7 @@ open class Operation {
     public nonisolated final var phase: OperationPhase { state.withLock { $0.lifecycle.visiblePhase } }
 
     /// True once the outcome stands. A long computation inside `execute()` looks here to learn that it was cancelled.
-    public nonisolated final var hasEnded: Bool { state.withLock { $0.lifecycle.outcome != nil } }
+    public nonisolated final var hasEnded: Bool { isDecided.load(ordering: .acquiring) }
 
     /// The error it ended with; nil before the end and for success.
     public nonisolated final var error: OperationError? { state.withLock { $0.lifecycle.outcome ?? nil } }
@@ -160,7 +161,7 @@ open class Operation {
     nonisolated final func addAlias(in gate: OperationGate, forget: @escaping Enrolment.Forget) -> Bool {
         state.withLock { state in
             guard state.enrolment?.gate === gate else { return false }
-            state.enrolment?.forgetAliases.append(forget)
+            state.enrolment?.addAlias(forget: forget)
             return true
         }
     }
@@ -210,7 +211,11 @@ open class Operation {
     nonisolated final func end(
         _ outcome: OperationError?, by origin: Lifecycle.Origin, conclude: () -> WakeUps
     ) -> Bool {
-        let ending = state.withLock { $0.lifecycle.end(outcome, by: origin) }
+        let ending = state.withLock { state in
+            let ending = state.lifecycle.end(outcome, by: origin)
+            if ending != .ignored { isDecided.store(true, ordering: .releasing) }
+            return ending
+        }
         if ending == .ignored { return false }
         let wakeUps = conclude()
         switch ending {
@@ -236,12 +241,17 @@ open class Operation {
     private nonisolated final func retire(_ wakeUps: WakeUps) -> OperationGate? {
         // Swapped, not copied: it holds several references.
         var enrolment: Enrolment?
-        let outcome = state.withLock { state in
+        var farewell: State.Farewell?
+        let (outcome, isFindable) = state.withLock { state in
             swap(&enrolment, &state.enrolment)
-            return state.lifecycle.outcome ?? nil
+            let outcome = state.lifecycle.outcome ?? nil
+            let isFindable = enrolment?.isFindable ?? false
+            // What is in no table need not be out of it first.
+            if !isFindable { farewell = state.retire() }
+            return (outcome, isFindable)
         }
         enrolment?.forget(self, outcome: outcome)
-        let farewell = state.withLock { $0.retire() }
+        if isFindable { farewell = state.withLock { $0.retire() } }
         wakeUps.send()
         if let farewell {
             tell(farewell.observers, farewell.phase, error: outcome)
