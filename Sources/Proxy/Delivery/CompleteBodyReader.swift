@@ -1,5 +1,6 @@
 import Bytes
 import Libevent
+import Storage
 
 /// How far one client has come in a body that is complete: a part of it, piece by piece.
 struct CompleteBodyReader {
@@ -15,6 +16,11 @@ struct CompleteBodyReader {
         self.pieces = pieces
         remaining = part.count
         skip(part.lowerBound)
+    }
+
+    /// All of a response's body, which is packed.
+    init(packed response: StoredResponse) {
+        self.init(response.pieces ?? ShortList(), part: 0..<(response.bodyLength ?? 0))
     }
 
     /// Adds what comes next to `list`, as far as that has room.

@@ -1,6 +1,7 @@
 import Bytes
 import HTTPSemantics
 import Libevent
+import Storage
 
 /// One response on its way to one client: its head, then its body as fast as the client takes it and the origin brings it.
 ///
@@ -30,6 +31,8 @@ final class Delivery {
     enum Source {
         case none
         case complete(CompleteBodyReader)
+        /// All of a body that is packed with its head.
+        case packed(StoredResponse)
         /// `part`: only this part of the body, which then has a known length.
         case arriving(GrowingBody, GrowingBody.Cursor, part: Range<Int>?)
         /// One behind the other, none of them such a row.
@@ -151,10 +154,19 @@ final class Delivery {
     /// The head, and a small body that is all there behind it.
     /// - Returns: `nil`, with nothing done, where it is not so simple.
     private func pumpAllAtOnce(on socket: Socket, _ sent: inout Int) -> Outcome? {
-        guard case .complete(let reader) = source, isLast, reader.remaining <= Self.copiedBody, let control, !control.isEmpty,
-              control.count + reader.remaining <= control.capacity else { return nil }
-        let (ofControl, ofBody) = (control.count, reader.remaining)
-        reader.copy(to: control)
+        guard let control, !control.isEmpty, isLast else { return nil }
+        let ofControl = control.count
+        switch source {
+        case .packed(let response):
+            guard let length = response.bodyLength, ofControl + length <= control.capacity,
+                  response.appendPacked(0..<length, to: control) else { return nil }
+        case .complete(let reader):
+            guard reader.remaining <= Self.copiedBody, ofControl + reader.remaining <= control.capacity else { return nil }
+            reader.copy(to: control)
+        case .none, .arriving, .row, .lost:
+            return nil
+        }
+        let ofBody = control.count - ofControl
         let result = socket.write(control.span)
         control.truncate(to: ofControl)
         switch result {
@@ -200,10 +212,10 @@ final class Delivery {
             return .complete
         case .lost:
             return .failed
+        case .packed(let response):
+            return prepare(CompleteBodyReader(packed: response), list)
         case .complete(let reader):
-            // Its length is known, so it is never sent in chunks.
-            reader.gather(into: list)
-            return list.byteCount == reader.remaining ? .complete : .more
+            return prepare(reader, list)
         case .arriving(let body, var cursor, let part?):
             return list.withSlices { preparePart(part, of: body, &cursor, &$0, list) }
         case .arriving(let body, let cursor, nil):
@@ -216,6 +228,12 @@ final class Delivery {
                 return prepareChunk(slices, list, phase, reachesEnd, body)
             }
         }
+    }
+
+    /// Its length is known, so it is never sent in chunks.
+    private func prepare(_ reader: CompleteBodyReader, _ list: GatherList) -> End {
+        reader.gather(into: list)
+        return list.byteCount == reader.remaining ? .complete : .more
     }
 
     /// Steps over what stands before the part, then offers the part as far as it is there.
@@ -294,6 +312,10 @@ final class Delivery {
         switch source {
         case .none, .row, .lost:
             break
+        case .packed(let response):
+            var reader = CompleteBodyReader(packed: response)
+            reader.advance(by: ofBody)
+            source = .complete(reader)
         case .complete(var reader):
             reader.advance(by: ofBody)
             source = .complete(reader)

@@ -93,6 +93,7 @@ struct Answer: Sendable {
     /// What a delivery reads from.
     func source() -> Delivery.Source {
         if let parts = response.parts { return source(from: parts) }
+        if case .whole = content, response.ownBody == nil, length != nil { return .packed(response) }
         guard let pieces = response.pieces, let bodyLength = response.bodyLength, length != nil else {
             let part: Range<Int>?
             switch content {
