@@ -16,7 +16,11 @@ public struct CachingPolicy: Sendable, Equatable {
     }
 
     /// The names of the targeted fields we obey, in lower case, the first that parses wins (RFC 9213 §2.2).
-    public var targetedFields: [ByteSlice] = [ByteSlice("cdn-cache-control")]
+    public var targetedFields: [ByteSlice] = [ByteSlice("cdn-cache-control")] {
+        didSet { targetedKnown = targetedFields.reduce(into: []) { $0.insert(KnownField.recognise($1.span)) } }
+    }
+    /// As what they stand in a message: one without any of these, as most are, is not searched for them.
+    private(set) var targetedKnown = FieldSet(.cdnCacheControl)
 
     /// Percent of the time since `Last-Modified` for which a response without explicit lifetime is fresh; 0 turns
     /// heuristics off, more than 100 counts as 100. RFC 9111 §4.2.2 names 10 as typical.

@@ -71,7 +71,7 @@ public struct ResponseFacts: Sendable, Equatable {
     public init(
         status: Status, fields: FieldView, requested: Moment, received: Moment, policy: borrowing CachingPolicy, age: UInt32? = nil
     ) {
-        let targeted = TargetedCacheControl.directives(of: fields, targets: policy.targetedFields)
+        let targeted = TargetedCacheControl.directives(of: fields, policy: policy)
         let directives = targeted ?? ResponseDirectives(cacheControlOf: fields)
         let statedDate = fields.firstDate(of: .date, now: received.wall)
         let modified = fields.firstDate(of: .lastModified, now: received.wall)

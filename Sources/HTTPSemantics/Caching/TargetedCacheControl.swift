@@ -4,9 +4,10 @@ import RawStructuredFieldValues
 /// `CDN-Cache-Control` and its kind (RFC 9213): dictionary structured fields that take the place of both
 /// `Cache-Control` and `Expires` for the caches they are aimed at.
 enum TargetedCacheControl {
-    /// The directives of the first field of `targets` that is there, parses and is not empty; `nil` if none is.
-    static func directives(of fields: FieldView, targets: [ByteSlice]) -> ResponseDirectives? {
-        for target in targets {
+    /// The directives of the first targeted field that is there, parses and is not empty; `nil` if none is.
+    static func directives(of fields: FieldView, policy: borrowing CachingPolicy) -> ResponseDirectives? {
+        if fields.present.isDisjoint(with: policy.targetedKnown) { return nil }
+        for target in policy.targetedFields {
             guard let dictionary = dictionary(named: target, in: fields) else { continue }
             var directives = ResponseDirectives()
             for (key, value) in dictionary { read(key, value, into: &directives) }
