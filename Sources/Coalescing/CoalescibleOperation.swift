@@ -25,8 +25,8 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
 
     /// - Parameter identifier: operations of one class with equal ones coalesce.
     @inlinable
-    public nonisolated init(identifier: (any Hashable & Sendable)? = nil) {
-        given = identifier
+    public nonisolated init(identifier: consuming (any Hashable & Sendable)? = nil) {
+        given = consume identifier
         super.init()
     }
 
@@ -225,7 +225,7 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
     }
 
     private nonisolated final func follow(_ operation: CoalescibleOperation<Value>, token: WaiterToken) {
-        source.withLock { $0 = OperationSource(operation: operation, token: token) }
+        source.withLock { $0 = OperationSource(operation, token: token) }
         operation.whenEnded { [weak operation] outcome in
             if let value = operation?.value { self.deliver(value) }
             if let outcome { self.finish(.failure(outcome)) } else { self.finish() }
@@ -264,12 +264,17 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
     }
 }
 
-/// The operation that executes for another one.
+/// The operation that executes for another one. A class: few have one, and a weak reference would be moved about with each that has none.
 @usableFromInline
-struct OperationSource: Sendable {
+final class OperationSource: Sendable {
     // Weak: that one keeps this one alive, which has waiters to serve.
-    weak var operation: Operation?
+    weak let operation: Operation?
     let token: WaiterToken
+
+    init(_ operation: Operation, token: WaiterToken) {
+        self.operation = operation
+        self.token = token
+    }
 }
 
 extension Waiter {
