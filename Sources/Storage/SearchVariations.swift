@@ -157,9 +157,10 @@ public final class SearchVariations: Sendable {
 
     /// How many there were that might concern this path. A fetch whose response turns out to belong under a key that nobody thought of when it
     /// began has this from its beginning: the generation of that key, read late, does not tell.
-    public func invalidations(near key: ByteSlice) -> UInt64 {
+    public func invalidations(near key: @autoclosure () -> ByteSlice) -> UInt64 {
         // There were none then. One that begins at this moment is noticed later.
         guard anyInvalidated.load(ordering: .sequentiallyConsistent) else { return 0 }
+        let key = key()
         return part(hash.hash(key.span.extracting(SearchKey(key.span).path))).shard.withLock { $0.invalidations.position }
     }
 

@@ -19,13 +19,13 @@ public final class Exchange {
     /// What is sent.
     public let request: UpstreamRequest
     /// The address of the server asked last as text, from when one is tried until its response has ended; for logs.
-    public var addressText: ByteSlice { connection?.addressText ?? lastAddress }
+    public var addressText: ByteSlice { connection?.addressText ?? lastAddress ?? .empty }
     /// Times the request was put on a connection.
     public var tries: Int { begun }
 
     // Not public themselves: only what this module alone can reach does without run-time checks of exclusive access.
     /// Once there is no connection any more, or none yet.
-    private var lastAddress = ByteSlice.empty
+    private var lastAddress: ByteSlice?
     private var begun = 0
 
     private let pool: UpstreamPool

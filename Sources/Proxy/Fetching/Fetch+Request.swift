@@ -27,35 +27,33 @@ extension Fetch {
     }
 
     func upstreamRequest() -> UpstreamRequest {
-        let fields = request.fields
         // What one client wants of the answer is decided here, so that the answer fits all who wait.
         var dropping: FieldSet = plan.isTransparent ? [] : FieldSet(.ifNoneMatch, .ifModifiedSince, .range, .ifRange, .expect)
-        let validation = plan.isTransparent ? nil : validationRequest(fields.view)
-        hasClientTags = validation?.hasClientTags ?? false
-        if request.maxForwards != nil { dropping.insert(.maxForwards) }
+        let maxForwards = request.maxForwards
+        if maxForwards != nil { dropping.insert(.maxForwards) }
         let isUpgrading = plan.isTransparent && request.head.asksForUpgrade
-        let content = UpstreamRequest.Content(request.head.framing)
-        let address = request.client
-        // Once each: what is read from a variable is counted with each use.
-        let (head, runtime) = (worker.scratch, worker.runtime)
+        let (framing, head, runtime) = (request.head.framing, worker.scratch, worker.runtime)
         head.removeAll()
-        runtime.requestForwarding.write(
-            request.head, fields.view,
-            RequestForwarding.Exchange(
-                method: method, framing: request.head.framing, dropping: dropping, keyed: request.route.keyedForwarding,
-                isUpgrading: isUpgrading, acceptsTrailers: true),
-            clientAddress: address.span, scheme: "http", to: head)
-        validation?.write(to: head)
-        appendRange(to: head)
+        runtime.write(request, RequestForwarding.Exchange(
+            method: method, framing: framing, dropping: dropping, keyed: request.route.keyedForwarding, isUpgrading: isUpgrading,
+            acceptsTrailers: true), to: head)
+        hasClientTags = false
+        if !plan.isTransparent {
+            let validation = validationRequest()
+            hasClientTags = validation.hasClientTags
+            validation.write(to: head)
+            appendRange(to: head)
+        }
         runtime.loopDetection.writeLoop(to: head)
-        if let hops = request.maxForwards { head.appendField("Max-Forwards", UInt64(hops - 1)) }
+        if let maxForwards { head.appendField("Max-Forwards", UInt64(maxForwards - 1)) }
         head.appendLineEnd()
         return UpstreamRequest(
-            method: method, head: head.copied(), content: content, asksForUpgrade: isUpgrading,
+            method: method, head: head.copied(), content: UpstreamRequest.Content(framing), asksForUpgrade: isUpgrading,
             expectsContinue: request.head.expectation == .continue)
     }
 
-    private func validationRequest(_ asked: FieldView) -> ValidationRequest {
+    private func validationRequest() -> ValidationRequest {
+        let asked = request.fields
         var validation = ValidationRequest()
         let candidates = plan.asked == nil ? plan.resource?.responses ?? [] : plan.stored.map { [$0] } ?? []
         for stored in conditions == .none ? [] : candidates {
@@ -63,13 +61,13 @@ extension Fetch {
             validation.add(head.view, facts: stored.facts)
         }
         // Only where somebody is there to get the answer to them.
-        if conditions == .storedAndClients, client != nil, plan.asked == nil { validation.merge(client: asked) }
+        if conditions == .storedAndClients, client != nil, plan.asked == nil { validation.merge(client: asked.view) }
         return validation
     }
 
     /// The range that is asked for; the missing one only of the representation whose parts are stored (RFC 9110 §13.1.5).
     private func appendRange(to buffer: ByteBuffer) {
-        guard let asked = plan.asked, !plan.isTransparent else { return }
+        guard let asked = plan.asked else { return }
         buffer.appendName("Range")
         asked.write(to: buffer)
         buffer.appendLineEnd()
@@ -78,6 +76,14 @@ extension Fetch {
         let fields = head.view
         guard let line = fields.firstIndex(of: .etag) else { return }
         buffer.appendField("If-Range", fields.value(at: line))
+    }
+}
+
+extension Runtime {
+    /// What the request says to the origin, up to what its fetch has to add. Here, where what it goes by is at hand.
+    fileprivate func write(_ request: ClientRequest, _ exchange: RequestForwarding.Exchange, to head: ByteBuffer) {
+        let (fields, address) = (request.fields, request.client)
+        requestForwarding.write(request.head, fields.view, exchange, clientAddress: address.span, scheme: "http", to: head)
     }
 }
 

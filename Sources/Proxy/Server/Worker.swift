@@ -91,7 +91,7 @@ final class Worker {
     /// Of what the response to a request may be stored under, before it is asked for.
     @inline(never)
     func generations(for request: ClientRequest) -> (ofKey: Generation, ofSentKey: Generation, ofPath: UInt64) {
-        let generation = store.generation(request.key)
+        let generation = store.generation(hash: request.admitted.key.hash)
         return (
             generation, request.isUnderVariation ? store.generation(request.sentKey) : generation,
             variations.invalidations(near: request.sentKey.bytes))
