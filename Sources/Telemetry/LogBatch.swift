@@ -57,9 +57,9 @@ public struct LogBatch: Sendable {
             entry.keep(method, as: .method, in: &output)
             entry.keep(host, as: .host, in: &output)
             entry.keep(target, as: .target, in: &output)
+            entry.keep(upstream, as: .upstream, in: &output)
             entry.keep(referer, as: .referer, in: &output)
             entry.keep(userAgent, as: .userAgent, in: &output)
-            entry.keep(upstream, as: .upstream, in: &output)
         }
         entries.append(entry)
         return true

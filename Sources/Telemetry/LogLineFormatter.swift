@@ -29,7 +29,7 @@ struct LogLineFormatter: Sendable {
     private mutating func appendCombined(_ entry: LogBatch.Entry, _ texts: Span<UInt8>, to line: ByteBuffer) {
         let record = entry.record
         // One look at the texts that lie side by side tells that none of them, as nearly always, needs escaping.
-        let words = Escaping(for: texts.extracting(entry.range(from: .client, through: .target)), printableFrom: Escaping.word)
+        let words = Escaping(for: texts.extracting(entry.range(from: .client, through: .upstream)), printableFrom: Escaping.word)
         let quoted = Escaping(for: texts.extracting(entry.range(from: .referer, through: .userAgent)), printableFrom: Escaping.quotable)
         line.append(texts.extracting(entry.range(of: .client)), words)
         line.append(" - - ")
@@ -64,17 +64,16 @@ struct LogLineFormatter: Sendable {
             // As in every hit's line.
             line.append(" upstream=- upstream_status=- upstream_time=-")
         } else {
-            appendUpstream(entry, texts, to: line)
+            appendUpstream(entry, texts, words, to: line)
         }
         if record.isAborted { line.append(" aborted") }
         if entry.isClipped { line.append(" clipped") }
     }
 
-    private func appendUpstream(_ entry: LogBatch.Entry, _ texts: Span<UInt8>, to line: ByteBuffer) {
+    private func appendUpstream(_ entry: LogBatch.Entry, _ texts: Span<UInt8>, _ words: Escaping, to line: ByteBuffer) {
         let record = entry.record
         line.append(" upstream=")
-        let upstream = texts.extracting(entry.range(of: .upstream))
-        line.append(upstream, Escaping(for: upstream, printableFrom: Escaping.word))
+        line.append(texts.extracting(entry.range(of: .upstream)), words)
         line.append(" upstream_status=")
         if record.upstreamStatus == 0 { line.append(UInt8(ascii: "-")) } else { line.append(decimal: UInt64(record.upstreamStatus)) }
         line.append(" upstream_time=")

@@ -34,9 +34,10 @@ public struct TransactionRecord: Sendable, Equatable {
 public enum TransactionText: UInt8, CaseIterable, Sendable {
     /// The client's address as text, without the port.
     case client
-    case method, host, target, referer, userAgent
+    case method, host, target
     /// The address of the origin's server that answered, as text with the port.
     case upstream
+    case referer, userAgent
 
     /// At most so many bytes are kept; what is longer is clipped and the record says so.
     @inlinable public var limit: Int {
