@@ -11,9 +11,11 @@ extension Fetch {
     /// When the head is there. Only what will be stored teaches: the draft goes by the most recently *stored* response with the field,
     /// whatever its status; one without the field takes nothing back.
     func place(_ fields: FieldView) {
-        search = Self.said(fields)
         // An unsafe request's own invalidation may have moved it on (`Worker.invalidate`).
         ownGeneration = generation
+        // As nearly always.
+        guard fields.contains(.noVarySearch) || request.isUnderVariation else { return }
+        search = Self.said(fields)
         if search.isDefault, !request.isUnderVariation { return }
         let variations = worker.shared.variations
         let sent = request.sentKey.bytes

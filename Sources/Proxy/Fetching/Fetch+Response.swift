@@ -74,7 +74,7 @@ extension Fetch: ExchangeHandler {
     func share(_ fetched: consuming FetchedResponse) {
         response = fetched.response
         guard plan.isShared, let operation else {
-            announce(fetched.response, fetched.sharing)
+            if fetched.sharing.isForSeveral { announce(fetched.response, fetched.sharing) }
             deliver(fetched)
             return mayOutliveClients(willBeStored && !request.hasContent && worker.settings.coalescing.whenLastLeaves == .finish)
         }
