@@ -61,8 +61,8 @@ public struct CachedResource: Sendable {
 
     /// `nil` where there is more to say than one response that varies by nothing, or that one is not packed.
     init?(hash: UInt64, only variants: [Variant], _ partials: [Variant], knownVary: [VaryRule], marker: UnshareableMarker?) {
-        guard variants.count == 1, partials.isEmpty, knownVary.isEmpty, marker == nil, variants[0].response.key != nil,
-              variants[0].response.varyRule.isEmpty else { return nil }
+        guard variants.count == 1, partials.isEmpty, knownVary.isEmpty, marker == nil,
+              variants[0].response.canStandAlone else { return nil }
         variants[0].response.stand(at: variants[0].slot)
         self.init(hash: hash, .only(variants[0].response))
     }

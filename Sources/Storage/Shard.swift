@@ -50,6 +50,7 @@ struct Shard {
 
     mutating func store(_ response: StoredResponse, hash: UInt64, key: Span<UInt8>, dropped: inout Dropped) {
         let old = table.resource(hash: hash, key: key)
+        if old == nil, response.canStandAlone { return storeAlone(response, hash: hash) }
         var variants = old?.variants ?? []
         if let index = variants.firstIndex(where: { $0.response.isSameVariant(as: response) }) {
             let former = variants.remove(at: index)
@@ -71,6 +72,16 @@ struct Shard {
             variants, partials, knownVary: Self.adding(response.varyRule, to: old?.knownVary ?? []), marker: nil,
             over: old, hash: hash, key: key, &dropped
         )
+    }
+
+    /// What nothing was known of, and nothing more is to be said of than this response: most of what is stored. No list of it is made.
+    private mutating func storeAlone(_ response: StoredResponse, hash: UInt64) {
+        let slot = queues.insert(.response(response), hash: hash, size: response.size)
+        account(response)
+        response.stand(at: slot)
+        let new = CachedResource(hash: hash, .only(response))
+        table.insert(new)
+        charged += new.charge
     }
 
     /// Whether `former` was still there.

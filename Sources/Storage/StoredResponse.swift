@@ -98,7 +98,7 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     /// The packed copy of a complete and small response, itself if it is neither.
     /// - Parameter key: under which it is stored.
     func packed(under key: Span<UInt8>) -> StoredResponse {
-        guard let pieces, let bodyLength, bodyLength <= Self.packedBody, trailers == nil, parts == nil, !isPacked(under: key) else { return self }
+        guard !isPacked(under: key), let pieces, let bodyLength, bodyLength <= Self.packedBody, trailers == nil, parts == nil else { return self }
         return StoredResponse(packing: self, under: key, pieces, bodyLength: bodyLength)
     }
 
@@ -180,6 +180,9 @@ public final class StoredResponse: Sendable, EvictionCandidate {
 
     /// The key it is packed under; `nil` where it is loose.
     var key: ByteSlice? { ownBody == nil ? ByteSlice(fieldLines.chunk, 0..<fieldLines.start) : nil }
+
+    /// Whether it can be all there is of its resource: it tells its key, and varies by nothing.
+    var canStandAlone: Bool { ownBody == nil && (special?.varyRule.isEmpty ?? true) }
 
     func isPacked(under other: Span<UInt8>) -> Bool {
         guard ownBody == nil else { return false }

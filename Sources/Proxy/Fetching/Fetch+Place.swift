@@ -57,7 +57,7 @@ extension Fetch {
 
     /// What was stored for the URL alone is older than what is stored now for it and others; it would be found first.
     func dropFormer() {
-        guard ownKey != request.sentKey, let former = worker.shared.store.resource(request.sentKey), former.count > 0 else { return }
+        guard isElsewhere || request.isUnderVariation, ownKey != request.sentKey, let former = worker.shared.store.resource(request.sentKey), former.count > 0 else { return }
         worker.shared.store.invalidate(request.sentKey)
     }
 
