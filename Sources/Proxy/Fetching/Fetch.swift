@@ -207,17 +207,6 @@ final class Fetch: DeadlineTarget {
         return held
     }
 
-    /// A class, so that the many that have none hold no room for it.
-    private final class EarlyContent {
-        var pieces: [ByteSlice] = []
-        var end: ByteSlice??
-
-        func send(to exchange: Exchange) {
-            for piece in pieces { _ = exchange.send(piece.span) }
-            if let end { exchange.endContent(trailers: end) }
-        }
-    }
-
     // MARK: Time
 
     /// How long the origin may stand still, in nanoseconds. The wheel is late by up to a tick: aimed half a tick ahead, it is neither too early
