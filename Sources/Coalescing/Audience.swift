@@ -218,12 +218,14 @@ struct Audience<Value: Sendable>: Sendable {
         return callbacks
     }
 
-    /// It is over, and its value was there.
+    /// It is over, and its value was there. False, and nothing has changed, where it was not.
     @inlinable
-    mutating func endStream() {
+    mutating func endStream() -> Bool {
+        guard hasValue else { return false }
         finishPhase()
         seats = SlotList()
         behind = 0
+        return true
     }
 
     @inlinable

@@ -75,12 +75,9 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
     @discardableResult
     @inlinable
     public nonisolated final func finish() -> Bool {
-        guard audience.withLock({ $0.hasValue }) else { return finish(.failure(OperationError.abandoned)) }
+        guard audience.withLock({ $0.endStream() }) else { return finish(.failure(OperationError.abandoned)) }
         // Nobody waits any more.
-        return endByWork(nil) {
-            audience.withLock { $0.endStream() }
-            return .none
-        }
+        return endByWork(nil) { .none }
     }
 
     // MARK: For everybody

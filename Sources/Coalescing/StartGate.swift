@@ -103,7 +103,7 @@ struct StartGate<Member: GateMember>: Sendable {
 
     /// The next to begin; it holds a slot from now on until `leave`. Nil when nobody waits or no slot is free.
     mutating func next() -> Member? {
-        guard !isPaused, running < maxConcurrent else { return nil }
+        guard queued > 0, !isPaused, running < maxConcurrent else { return nil }
         let longestFirst = (grants + 1) % agingInterval == 0
         guard let lane = longestFirst ? oldestLane : highestLane, let front = lanes[lane].front else { return nil }
         _ = lanes[lane].remove(front.token)
