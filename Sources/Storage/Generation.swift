@@ -5,5 +5,5 @@
 /// one count.
 public struct Generation: Sendable {
     let ofStore: UInt32
-    let ofShard: UInt64
+    let ofKey: InvalidationMark
 }

@@ -1,30 +1,59 @@
-/// The keys that were invalidated last, in the order in which that happened. Protected by its shard's mutex.
+/// Where the invalidations of a key stood at some moment: see `InvalidationLog`.
+public struct InvalidationMark: Sendable {
+    fileprivate let position: UInt64
+    fileprivate let count: UInt32
+
+    /// Before the first.
+    static let none = InvalidationMark(position: 0, count: 0)
+}
+
+/// Which keys were invalidated, as far as fetches under way need it. Protected by its shard's mutex.
 ///
-/// Whoever begins a fetch remembers the `position`; whoever stores its response looks at what was written since. That is exact until the ring has
-/// gone round meanwhile; then every key counts as invalidated, which costs one more fetch. Takes no memory before the first invalidation.
+/// Whoever begins a fetch takes a `mark`; whoever stores its response asks whether its key was invalidated since. The last keys are remembered one by
+/// one, which is exact until more than `capacity` came in between, as during a long download from a busy site. Beyond that counts tell, one for a 256th
+/// of the shard's keys each: a key may then be taken for invalidated for another's sake, which costs one more fetch. Takes no memory before the first.
 struct InvalidationLog {
-    /// Invalidations that are remembered. A power of two.
+    /// Invalidations that are remembered one by one. A power of two.
     static let capacity = 128
+    private static let stripes = 256
 
     /// Hashes of keys, each at its position modulo `capacity`.
     private var hashes: [UInt64] = []
-    /// How many were written.
-    private(set) var position: UInt64 = 0
+    /// How many there were, by the hash of the key.
+    private var counts: [UInt32] = []
+    /// How many were written into `hashes`.
+    private var position: UInt64 = 0
+
+    func mark(_ hash: UInt64) -> InvalidationMark { InvalidationMark(position: position, count: count(hash)) }
 
     mutating func append(_ hash: UInt64) {
-        if hashes.isEmpty { hashes = Array(repeating: 0, count: Self.capacity) }
+        allocate()
         hashes[Self.place(position)] = hash
+        counts[Self.stripe(hash)] &+= 1
         position += 1
     }
 
     /// Of every key.
-    mutating func appendAll() { position += UInt64(Self.capacity) + 1 }
-
-    /// Whether the key with `hash` was invalidated since the log stood at `former`.
-    func contains(_ hash: UInt64, since former: UInt64) -> Bool {
-        guard position &- former <= UInt64(Self.capacity) else { return true }
-        return (former..<position).contains { hashes[Self.place($0)] == hash }
+    mutating func appendAll() {
+        allocate()
+        for stripe in counts.indices { counts[stripe] &+= 1 }
+        position += UInt64(Self.capacity) + 1
     }
 
+    /// Whether the key with `hash`, of which `mark` is, was invalidated since.
+    func contains(_ hash: UInt64, since mark: InvalidationMark) -> Bool {
+        guard count(hash) != mark.count else { return false }
+        guard position &- mark.position <= UInt64(Self.capacity) else { return true }
+        return (mark.position..<position).contains { hashes[Self.place($0)] == hash }
+    }
+
+    private mutating func allocate() {
+        guard hashes.isEmpty else { return }
+        hashes = Array(repeating: 0, count: Self.capacity)
+        counts = Array(repeating: 0, count: Self.stripes)
+    }
+
+    private func count(_ hash: UInt64) -> UInt32 { counts.isEmpty ? 0 : counts[Self.stripe(hash)] }
     private static func place(_ position: UInt64) -> Int { Int(truncatingIfNeeded: position) & (capacity - 1) }
+    private static func stripe(_ hash: UInt64) -> Int { Int(truncatingIfNeeded: hash >> 32) & (stripes - 1) }
 }

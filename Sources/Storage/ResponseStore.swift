@@ -76,10 +76,10 @@ public final class ResponseStore: Sendable {
     /// To be taken when a fetch begins, before its request is sent.
     /// - Parameter hash: of the key under which its response may be stored.
     public func generation(hash: UInt64) -> Generation {
-        part(hash).shard.withLock { currentGeneration($0) }
+        part(hash).shard.withLock { currentGeneration(hash, $0) }
     }
 
-    /// Whether the key was invalidated or removed since, alone or with everything. A busy moment for invalidations may count as one of it.
+    /// Whether the key was invalidated or removed since, alone or with everything. Where very many others were, it may count as one of them (`InvalidationLog`).
     public func wasInvalidated(hash: UInt64, since former: Generation) -> Bool {
         part(hash).shard.withLock { wasInvalidated(hash, since: former, $0) }
     }
@@ -191,7 +191,7 @@ public final class ResponseStore: Sendable {
         removing(hash) { shard, dropped in
             let isAlone = !self.wasInvalidated(hash, since: former, shard)
             _ = shard.invalidate(hash: hash, key: key, dropped: &dropped)
-            return isAlone ? self.currentGeneration(shard) : nil
+            return isAlone ? self.currentGeneration(hash, shard) : nil
         }
     }
 
@@ -261,12 +261,12 @@ public final class ResponseStore: Sendable {
 
     private func part(_ hash: UInt64) -> Part { parts[Int(truncatingIfNeeded: (hash >> shift) >> 1)] }
 
-    private func currentGeneration(_ shard: borrowing Shard) -> Generation {
-        Generation(ofStore: epoch.load(ordering: .sequentiallyConsistent), ofShard: shard.invalidations.position)
+    private func currentGeneration(_ hash: UInt64, _ shard: borrowing Shard) -> Generation {
+        Generation(ofStore: epoch.load(ordering: .sequentiallyConsistent), ofKey: shard.invalidations.mark(hash))
     }
 
     private func wasInvalidated(_ hash: UInt64, since former: Generation, _ shard: borrowing Shard) -> Bool {
-        former.ofStore != epoch.load(ordering: .sequentiallyConsistent) || shard.invalidations.contains(hash, since: former.ofShard)
+        former.ofStore != epoch.load(ordering: .sequentiallyConsistent) || shard.invalidations.contains(hash, since: former.ofKey)
     }
 
     /// A change that may need memory: for a new resource and `cost`. `nil` when there is none; nothing has happened then.

@@ -155,17 +155,18 @@ public final class SearchVariations: Sendable {
         for part in parts { part.shard.withLock { $0.invalidations.appendAll() } }
     }
 
-    /// How many there were that might concern this path. A fetch whose response turns out to belong under a key that nobody thought of when it
-    /// began has this from its beginning: the generation of that key, read late, does not tell.
-    public func invalidations(near key: @autoclosure () -> ByteSlice) -> UInt64 {
+    /// Where those of this path stand. A fetch whose response turns out to belong under a key that nobody thought of when it began has this
+    /// from its beginning: the generation of that key, read late, does not tell.
+    public func invalidations(of key: @autoclosure () -> ByteSlice) -> InvalidationMark {
         // There were none then. One that begins at this moment is noticed later.
-        guard anyInvalidated.load(ordering: .sequentiallyConsistent) else { return 0 }
+        guard anyInvalidated.load(ordering: .sequentiallyConsistent) else { return .none }
         let key = key()
-        return part(hash.hash(key.span.extracting(SearchKey(key.span).path))).shard.withLock { $0.invalidations.position }
+        let hash = hash.hash(key.span.extracting(SearchKey(key.span).path))
+        return part(hash).shard.withLock { $0.invalidations.mark(hash) }
     }
 
-    /// Whether what is stored for a URL of this path was invalidated since there were `former`.
-    public func wasInvalidated(_ key: ByteSlice, since former: UInt64) -> Bool {
+    /// Whether what is stored for a URL of this path was invalidated since.
+    public func wasInvalidated(_ key: ByteSlice, since former: InvalidationMark) -> Bool {
         guard anyInvalidated.load(ordering: .sequentiallyConsistent) else { return false }
         let hash = hash.hash(key.span.extracting(SearchKey(key.span).path))
         return part(hash).shard.withLock { $0.invalidations.contains(hash, since: former) }

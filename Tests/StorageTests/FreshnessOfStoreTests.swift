@@ -51,16 +51,22 @@ import Testing
         #expect(refused.map(\.0) == ["k7"])
     }
 
-    @Test func `where so many were invalidated that not all are remembered, every fetch is taken to be concerned`() throws {
+    @Test func `where more were invalidated than are remembered one by one, only keys that share a count are taken to be concerned`() throws {
         let key = "a"
         let before = cache.generation(key)
-        // All in its shard, which the upper bits choose.
-        let others = (1...129).map { cache.hash(key) ^ $0 }
-        for hash in others.dropLast() { cache.store.invalidate(hash: hash, key: Array("x".utf8).span) }
-        #expect(!cache.store.wasInvalidated(hash: cache.hash(key), since: before))
-        cache.store.invalidate(hash: others[128], key: Array("x".utf8).span)
-        #expect(cache.store.wasInvalidated(hash: cache.hash(key), since: before))
-        #expect(!cache.store.wasInvalidated(hash: cache.hash(key), since: cache.generation(key)))
+        // All in its shard, which the upper bits choose, and only the last one under its count, which bits in the middle do.
+        let others: [UInt64] = (1...200).map { cache.hash(key) ^ ($0 << 32) } + [cache.hash(key) ^ 1]
+        func invalidate(_ hashes: ArraySlice<UInt64>) {
+            for hash in hashes { cache.store.invalidate(hash: hash, key: Array("x".utf8).span) }
+        }
+        func isConcerned(since generation: Generation) -> Bool { cache.store.wasInvalidated(hash: cache.hash(key), since: generation) }
+        invalidate(others.dropLast())
+        #expect(!isConcerned(since: before))
+        let between = cache.generation(key)
+        invalidate(others.suffix(1))
+        #expect(isConcerned(since: before), "how many came since is more than is remembered")
+        #expect(!isConcerned(since: between))
+        #expect(!isConcerned(since: cache.generation(key)))
     }
 
     @Test func `an invalidated resource keeps what is known about sharing it, a purged one nothing`() throws {

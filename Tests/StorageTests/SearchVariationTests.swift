@@ -34,16 +34,16 @@ import Testing
 
     @Test func `an invalidation concerns the URLs of its own path, and one of everything all`() {
         let path = ByteSlice(copying: Array("http a /p?x=1".utf8).span)
-        let first = variations.invalidations(near: path)
+        let first = variations.invalidations(of: path)
         for other in 0..<100 { variations.noteInvalidation(of: Array("http a /other\(other)?x=1".utf8).span) }
         #expect(!variations.wasInvalidated(path, since: first))
         variations.noteInvalidation(of: Array("http a /p?y".utf8).span)
         #expect(variations.wasInvalidated(path, since: first))
-        let second = variations.invalidations(near: path)
+        let second = variations.invalidations(of: path)
         #expect(!variations.wasInvalidated(path, since: second))
         variations.noteInvalidationOfAll()
         #expect(variations.wasInvalidated(path, since: second))
-        #expect(!variations.wasInvalidated(path, since: variations.invalidations(near: path)))
+        #expect(!variations.wasInvalidated(path, since: variations.invalidations(of: path)))
     }
 
     @Test func `the latest counts, and each keeps its number while it is known`() throws {

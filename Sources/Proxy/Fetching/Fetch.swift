@@ -53,8 +53,8 @@ final class Fetch: DeadlineTarget {
     var otherKey: CacheKey?
     var ownGeneration: Generation
     var sentGeneration: Generation
-    /// Of the request's path, when the fetch began (`SearchVariations.invalidations(near:)`).
-    private let pathInvalidations: UInt64
+    /// Of the request's path, when the fetch began (`SearchVariations.invalidations(of:)`).
+    private let pathInvalidations: InvalidationMark
     /// What the response says of queries, as far as it counts.
     var search = NoVarySearch.default
     var response: StoredResponse?

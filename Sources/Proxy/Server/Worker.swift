@@ -90,11 +90,11 @@ final class Worker {
 
     /// Of what the response to a request may be stored under, before it is asked for.
     @inline(never)
-    func generations(for request: ClientRequest) -> (ofKey: Generation, ofSentKey: Generation, ofPath: UInt64) {
+    func generations(for request: ClientRequest) -> (ofKey: Generation, ofSentKey: Generation, ofPath: InvalidationMark) {
         let generation = store.generation(hash: request.admitted.key.hash)
         return (
             generation, request.isUnderVariation ? store.generation(request.sentKey) : generation,
-            variations.invalidations(near: request.sentKey.bytes))
+            variations.invalidations(of: request.sentKey.bytes))
     }
 
     /// Serves it when all sockets that are ready have been read.
