@@ -14,10 +14,11 @@ PACKAGES = libevent-dev pkg-config
 DESTDIR ?=
 prefix ?= /usr
 
-# Swift's own libraries become part of the program where the toolchain has them for that: it starts in half the time, and runs on machines
-# without Swift. Without lld the linker would warn of a function in Foundation that nobody here calls.
+# Swift's own libraries become part of the program where the toolchain has them for that, and there is a libstdc++ to link them with: it starts in
+# half the time, and runs on machines without Swift. Without lld the linker would warn of a function in Foundation that nobody here calls.
+# `make STATIC= …` leaves them where they are.
 RUNTIME = $(shell $(SWIFT) -print-target-info 2>/dev/null | sed -n 's/.*"runtimeResourcePath": *"\(.*\)".*/\1/p')
-STATIC = $(if $(and $(wildcard $(RUNTIME)_static/linux/libFoundation.a),$(wildcard $(RUNTIME)/../../bin/ld.lld)),--static-swift-stdlib -Xswiftc -use-ld=lld)
+STATIC = $(if $(and $(wildcard $(RUNTIME)_static/linux/libFoundation.a),$(wildcard $(RUNTIME)/../../bin/ld.lld),$(wildcard /usr/lib/gcc/*/*/libstdc++.*)),--static-swift-stdlib -Xswiftc -use-ld=lld)
 RELEASE = $(SWIFT) build -c release $(STATIC)
 
 .PHONY: run test build install dependencies bench bench-quick benchmark peers

@@ -75,9 +75,10 @@ enum KeyTable {
         Key(
             "x-forwarded", \.proxy.forwarding.sendsXForwarded, .flag,
             """
-            X-Forwarded-For, -Proto and -Host on requests to upstreams. The address joins those in a client's own -For. A client's \
-            own -Proto, -Host and Forwarded go no further, since upstreams make links of them that other clients would get; except \
-            where the route's key has the field, as behind a proxy that ends TLS: key: {headers: [x-forwarded-proto]}.
+            X-Forwarded-For, -Proto and -Host on requests to upstreams. The address joins those in a client's own -For. Others of \
+            a client's own, Forwarded, X-Original-URL and the like go no further, since upstreams make links and paths of them \
+            that other clients would get; except where the route's key has the field, as behind a proxy that ends TLS: \
+            key: {headers: [x-forwarded-proto]}.
             """),
         Key("cache-status", \.proxy.forwarding.sendsCacheStatus, .flag, "Cache-Status (RFC 9211) on responses."),
         Key(

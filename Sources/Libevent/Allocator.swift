@@ -30,7 +30,11 @@ public enum Allocator {
         guard !before.contains(setting), unsafe getenv(mark) == nil, unsafe setenv(mark, "1", 1) == 0 else { return }
         // Not by way of `/proc/self/exe`: the process would be called `exe`.
         var path = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
-        guard unsafe readlink("/proc/self/exe", &path, Int(PATH_MAX)) > 0 else { return }
+        let length = unsafe readlink("/proc/self/exe", &path, Int(PATH_MAX))
+        guard length > 0 else { return }
+        // Where the loader was called by name to load us, it is the loader that would be executed.
+        let name = String(decoding: path[..<length].map(UInt8.init(bitPattern:)), as: UTF8.self).split(separator: "/").last ?? ""
+        guard !name.hasPrefix("ld-"), !name.hasPrefix("ld.") else { return }
         let all = (before.isEmpty ? "" : before + ":") + "\(setting)=\(count)"
         guard unsafe setenv(variable, all, 1) == 0 else { return }
         // Only fails, or does not return.

@@ -232,6 +232,14 @@ public final class ResponseStore: Sendable {
     /// Bytes of all that is stored, bodies included.
     public var bytes: Int { stored.load(ordering: .relaxed) }
 
+    /// The keys, with their hashes, that are equal to `key` up to the first byte 0: those of one URL, whatever a route adds behind it (`KeyPolicy`). Looks at
+    /// everything that is stored, under one shard's lock after the other: for operators, not for requests. Any thread.
+    public func keys(ofURL key: Span<UInt8>) -> [(hash: UInt64, key: ByteSlice)] {
+        let url = SearchKey.url(of: key)
+        let prefix = ByteSlice(copying: key.extracting(url))
+        return parts.flatMap { part in part.shard.withLock { $0.keys(ofURL: prefix) } }
+    }
+
     /// What is stored and what was evicted. Takes each shard's lock in turn: for the admin pages, not for requests. Any thread.
     public var numbers: StorageNumbers {
         var numbers = StorageNumbers()

@@ -21,6 +21,15 @@ public struct SearchKey {
         query = min(path.upperBound + 1, end)..<end
     }
 
+    /// What of a key is the URL's: all before what a route adds.
+    public static func url(of key: Span<UInt8>) -> Range<Int> { 0..<(key.firstIndex(of: 0) ?? key.count) }
+
+    /// Whether `key` is of the URL that `url` names in the same way, whatever a route adds.
+    public static func isKey(_ key: Span<UInt8>, ofURL url: Span<UInt8>) -> Bool {
+        guard key.count >= url.count, key.extracting(first: url.count).isEqual(to: url) else { return false }
+        return key.count == url.count || key[url.count] == 0
+    }
+
     /// Appends the key that all requests have that are equivalent under `variation`.
     /// - Parameters:
     ///   - key: as sent.

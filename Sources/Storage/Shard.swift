@@ -46,6 +46,15 @@ struct Shard {
         }
     }
 
+    func keys(ofURL url: ByteSlice) -> [(hash: UInt64, key: ByteSlice)] {
+        var found: [(hash: UInt64, key: ByteSlice)] = []
+        table.forEach { resource in
+            let key = resource.key
+            if SearchKey.isKey(key.span, ofURL: url.span) { found.append((resource.hash, key)) }
+        }
+        return found
+    }
+
     // MARK: - Changes
 
     mutating func store(_ response: StoredResponse, hash: UInt64, key: Span<UInt8>, dropped: inout Dropped) {

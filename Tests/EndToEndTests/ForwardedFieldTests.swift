@@ -72,16 +72,19 @@ import Testing
         try scenario { origin, proxy in
             origin.on("/x") { [.answer(200, "Cache-Control: max-age=60", body: "\($0["x-forwarded-proto"] ?? "")://\($0["x-forwarded-host"] ?? "")")] }
             let usual = "http://\(proxy.host)"
-            let first = try proxy.get("/x", "X-Forwarded-Host: evil.example", "X-Forwarded-Proto: https", "Forwarded: host=evil.example")
+            let first = try proxy.get("/x", "X-Forwarded-Host: evil.example", "X-Forwarded-Proto: https", "Forwarded: host=evil.example",
+                "X_Forwarded_Host: evil.example", "X-Forwarded-Port: 1")
             let second = try proxy.get("/x")
             #expect(first.text == usual && second.text == usual)
-            #expect(origin.requests("/x")[0]["forwarded"] == nil)
+            for name in ["forwarded", "x_forwarded_host", "x-forwarded-port"] { #expect(origin.requests("/x")[0][name] == nil, "\(name)") }
         }
     }
 
     @Test func `behind a proxy that ends TLS the scheme belongs into the key, and then goes on`() throws {
         try scenario(.other(section: "route", key: "key", value: "{headers: [x-forwarded-proto]}")) { origin, proxy in
             origin.on("/x") { [.answer(200, "Cache-Control: max-age=60", body: $0["x-forwarded-proto"] ?? "")] }
+            let odd = try proxy.get("/x", "X-Forwarded-Proto: https", "Connection: X-Forwarded-Proto")
+            #expect(odd.text == "http", "what is for us alone is in no key")
             for _ in 1...2 {
                 let (safe, plain) = (try proxy.get("/x", "X-Forwarded-Proto: https"), try proxy.get("/x"))
                 #expect(safe.text == "https" && plain.text == "http")

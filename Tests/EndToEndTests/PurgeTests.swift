@@ -50,6 +50,34 @@ import Testing
         }
     }
 
+    private static func letter(_ number: Int) -> String { String(UnicodeScalar(UInt8(96 + number))) }
+
+    @Test(arguments: ["", "No-Vary-Search: key-order"])
+    func `all of a URL goes, whatever fields and cookies its keys have`(search: String) throws {
+        try scenario(.other(section: "route", key: "key", value: "{headers: [x-tenant], cookies: [theme]}")) { origin, proxy in
+            let gate = Gate()
+            let fields = ["Cache-Control: max-age=600"] + (search.isEmpty ? [] : [search])
+            origin.on("*") { request in
+                let wait: [Step] = request["x-tenant"] == "slow" ? [.gate(gate)] : []
+                return [.head(200, fields + ["Content-Length: 2"]), .text("v")] + wait + [.text(Self.letter(request.number))]
+            }
+            func texts(_ path: String) throws -> [String] {
+                try [proxy.get(path), proxy.get(path, "X-Tenant: a"), proxy.get(path, "X-Tenant: a", "Cookie: theme=dark")].map(\.text)
+            }
+            let (page, other) = try (texts("/x?a=1"), texts("/x?a=2"))
+            #expect(page == ["va", "vb", "vc"] && other == ["vd", "ve", "vf"])
+            let slow = proxy.crowd(1, get: "/x?a=1", "X-Tenant: slow")
+            try eventually("it is under way") { slow.answers.allSatisfy { $0.body.length == 1 } }
+            let purge = try proxy.purge("http://\(proxy.host)/x?a=1")
+            #expect(purge.text.contains("3"), "\(purge.text)")
+            gate.open()
+            #expect(slow.finished()[0].text == "vg")
+            let (anew, stored) = try (texts("/x?a=1"), texts("/x?a=2"))
+            #expect(anew == ["vh", "vi", "vj"] && stored == other)
+            #expect(try proxy.get("/x?a=1", "X-Tenant: slow").text == "vk")
+        }
+    }
+
     @Test func `without an admin listener the command fails and says why`() throws {
         try scenario { _, proxy in
             let run = try Program.run("purge", "--config", "@/c.yaml", "--all", files: ["c.yaml": "admin: {listen: \"unix:/nonexistent\"}\n"])

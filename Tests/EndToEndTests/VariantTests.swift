@@ -118,4 +118,15 @@ import Testing
             #expect(origin.count("/v") == 2)
         }
     }
+
+    @Test func `what Connection names chooses no variant, as the origin does not see it`() throws {
+        try scenario { origin, proxy in
+            origin.on("/v") { [.answer(200, "Cache-Control: max-age=60", "Vary: Accept-Language", body: $0["accept-language"] ?? "none")] }
+            let odd = try proxy.get("/v", "Accept-Language: de", "Connection: accept-language")
+            let usual = try proxy.get("/v", "Accept-Language: de")
+            let again = try proxy.get("/v", "Accept-Language: fr", "Connection: close, accept-language")
+            #expect(odd.text == "none" && usual.text == "de" && again.text == "none")
+            #expect(origin.count("/v") == 2)
+        }
+    }
 }

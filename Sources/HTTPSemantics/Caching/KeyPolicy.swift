@@ -32,6 +32,9 @@ public struct KeyPolicy: Sendable, Equatable {
         return !sortsQuery && fields.isEmpty && cookies.isEmpty
     }
 
+    /// Whether requests for one URL may have different keys, by their fields or cookies.
+    public var dividesByFields: Bool { !fields.isEmpty || !cookies.isEmpty }
+
     /// Appends the key of a request. The parts behind the query begin with bytes that may not stand in a target.
     public func append(pathAndQuery target: Span<UInt8>, of request: FieldView, to buffer: ByteBuffer) {
         if isPlain { return buffer.append(target) }
@@ -39,6 +42,8 @@ public struct KeyPolicy: Sendable, Equatable {
         for name in fields {
             buffer.append(0)
             var line = request.firstIndex(named: name.span)
+            // What `Connection` names the origin does not see: it is as good as absent.
+            if let named = line, StoredFields.isNominated(named, request) { line = nil }
             // Absent is not the same as empty.
             buffer.append(line == nil ? 2 : 1)
             while let index = line {
@@ -96,6 +101,7 @@ public struct KeyPolicy: Sendable, Equatable {
     /// Appends the value of the first cookie of that name (RFC 6265 §4.2.1); false if there is none.
     private func appendCookie(_ name: Span<UInt8>, of request: FieldView, to buffer: ByteBuffer) -> Bool {
         var line = request.firstIndex(of: .cookie)
+        if let first = line, StoredFields.isNominated(first, request) { line = nil }
         while let index = line {
             let value = request.value(at: index)
             var start = 0

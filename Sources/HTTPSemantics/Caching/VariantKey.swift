@@ -67,8 +67,11 @@ extension VariantKey: Hashable {
 extension VaryRule.Nominee {
     func firstLine(in fields: FieldView) -> Int? { nextLine(in: fields, from: 0) }
 
+    /// What `Connection` names is for us alone: the origin does not see it, so it chooses no variant.
     func nextLine(in fields: FieldView, from start: Int) -> Int? {
-        field == .other ? fields.firstIndex(named: name.span, from: start) : fields.firstIndex(of: field, from: start)
+        let line = field == .other ? fields.firstIndex(named: name.span, from: start) : fields.firstIndex(of: field, from: start)
+        guard let line, !StoredFields.isNominated(line, fields) else { return nil }
+        return line
     }
 }
 

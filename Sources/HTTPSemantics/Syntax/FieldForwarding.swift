@@ -11,15 +11,22 @@ extension ByteBuffer {
     /// Appends the lines of `fields` as they were received and in their order, without those that belong to one
     /// connection and those in `dropping`: a stored or forwarded response's fields, or a request's.
     ///
-    /// `connection` is what these fields' `Connection` says. One pass; neighbouring lines are copied together.
-    public func appendFields(_ fields: FieldView, connection: ConnectionOptions, dropping: FieldSet = []) {
+    /// `connection` is what these fields' `Connection` says. `keyed`: drops what a client says of how its request came, unless it is in there. One
+    /// pass; neighbouring lines are copied together.
+    public func appendFields(
+        _ fields: FieldView, connection: ConnectionOptions, dropping: FieldSet = [], unlessIn keyed: KeyedForwarding? = nil
+    ) {
         let dropped = dropping.union(.hopByHop).union(connection.nominated)
         // The run of lines kept so far and not yet copied.
         var start = 0
         var end = 0
         for index in 0..<fields.lines.count {
             let line = fields.lines[index]
-            if line.field == .other ? connection.nominates(index, of: fields) : dropped.contains(line.field) { continue }
+            if line.field != .other {
+                if dropped.contains(line.field) { continue }
+            } else if connection.nominates(index, of: fields) || keyed?.drops(fields.name(at: index)) ?? false {
+                continue
+            }
             let lower = Int(line.name.lower)
             if start == end || lower != end + 2 || !fields.bytes.isLineEnd(at: end) {
                 appendRun(fields.bytes.extracting(start..<end))

@@ -5,8 +5,8 @@ public import Bytes
 public final class RequestForwarding: Sendable {
     /// What becomes of the `X-Forwarded-*` fields that a client sends.
     public enum ClientFields: Sendable {
-        /// Our client's address is appended to `X-Forwarded-For`. `X-Forwarded-Proto` and `-Host` say what we know ourselves, and a client's
-        /// `Forwarded` (RFC 7239) goes no further: origins make links of them, and others get the response. Except for `Exchange.keyed`.
+        /// Our client's address is appended to `X-Forwarded-For`. `X-Forwarded-Proto` and `-Host` say what we know ourselves; `Forwarded`
+        /// (RFC 7239) and the like go no further (`KeyedForwarding`).
         case append
         /// Forwarded as they are, and none written.
         case off
@@ -20,8 +20,8 @@ public final class RequestForwarding: Sendable {
         public var framing: MessageFraming
         /// Not forwarded, beyond what never is: conditionals and ranges that the cache replaces, `Expect`, …
         public var dropping: FieldSet
-        /// Fields that are part of the cache key: nobody else gets a response that was made by them.
-        public var keyed: FieldSet
+        /// What a client may say, since it is part of the cache key.
+        public var keyed: KeyedForwarding
         /// Whether `Upgrade` is forwarded.
         public var isUpgrading: Bool
         /// Whether `TE: trailers` is said if the client said it; only for who forwards trailers.
@@ -30,7 +30,7 @@ public final class RequestForwarding: Sendable {
         /// - Parameters: `method` is what is sent in place of the request's own; `dropping` fields that are not to go on; `keyed` those
         ///   that are part of the key.
         public init(
-            method: Method? = nil, framing: MessageFraming, dropping: FieldSet = [], keyed: FieldSet = [],
+            method: Method? = nil, framing: MessageFraming, dropping: FieldSet = [], keyed: KeyedForwarding,
             isUpgrading: Bool = false, acceptsTrailers: Bool = false
         ) {
             self.method = method
@@ -65,9 +65,9 @@ public final class RequestForwarding: Sendable {
         let defaultHost = defaultHost
         let host = head.authority.count > 0 ? fields.bytes.extracting(head.authority.range) : defaultHost.span
         buffer.appendField("Host", host)
-        let written = fieldsWrittenHere(exchange.keyed).union(exchange.dropping)
-        buffer.appendFields(fields, connection: head.connection, dropping: written)
-        appendClientFields(fields, head.connection, exchange.keyed, host, clientAddress, scheme, to: buffer)
+        let written = fieldsWrittenHere(exchange.keyed.fields).union(exchange.dropping)
+        buffer.appendFields(fields, connection: head.connection, dropping: written, unlessIn: clientFields == .append ? exchange.keyed : nil)
+        appendClientFields(fields, head.connection, exchange.keyed.fields, host, clientAddress, scheme, to: buffer)
         if let via { buffer.appendVia(head.version, via, behind: fields, connection: head.connection) }
         appendConnection(head, fields, exchange, to: buffer)
         buffer.appendFraming(exchange.framing)
@@ -105,15 +105,13 @@ public final class RequestForwarding: Sendable {
         var written = Self.alwaysWritten
         switch clientFields {
         case .off: break
-        case .append: written.formUnion(Self.clientsWord.subtracting(keyed).union(FieldSet(.xForwardedFor)))
+        case .append: written.formUnion(KeyedForwarding.known.subtracting(keyed).union(FieldSet(.xForwardedFor)))
         }
         if via != nil { written.insert(.via) }
         return written
     }
 
     private static let alwaysWritten = FieldSet(.host, .contentLength, .transferEncoding)
-    /// What a client says of how its request came.
-    public static let clientsWord = FieldSet(.forwarded, .xForwardedProto, .xForwardedHost)
 
     private func appendClientFields(
         _ fields: FieldView, _ connection: ConnectionOptions, _ keyed: FieldSet, _ host: Span<UInt8>,

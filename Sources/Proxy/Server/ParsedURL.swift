@@ -19,5 +19,8 @@ struct ParsedURL {
         fields = HeadBlock(copying: parser.view(in: text.span))
     }
 
+    /// Writes the key that a request without fields has for it.
     func write(to writer: KeyWriter, _ policy: KeyPolicy) { writer.write(head, fields.view, policy) }
+    /// Writes the key that a request with the fields of another one has for it.
+    func write(to writer: KeyWriter, _ policy: KeyPolicy, as request: FieldView) { writer.write(head, fields.view, policy, as: request) }
 }

@@ -1,4 +1,5 @@
 import Bytes
+import Coalescing
 import HTTPSemantics
 import Storage
 
@@ -13,14 +14,35 @@ extension ProxyServer {
         let writer = KeyWriter(hash: shared.keyHash)
         request.write(to: writer, route.key)
         let key = writer.key()
+        // Of this URL there is a key for each set of values of the fields and cookies that the route's key has.
+        let dividesByFields = route.key.dividesByFields
+        func remove(_ key: CacheKey) -> Int {
+            let keys = dividesByFields ? keys(ofURL: key, at: route.origin) : []
+            return keys.reduce(self.remove(key, at: route.origin)) { $0 + self.remove($1, at: route.origin) }
+        }
         // The URL's own key first: see `Worker.invalidate`.
-        var removed = remove(key, at: route.origin)
+        var removed = remove(key)
         let sent = key.bytes
         shared.variations.noteInvalidation(of: sent.span)
         for variation in shared.variations.all(for: sent.span) {
-            removed += remove(writer.key(key, under: variation), at: route.origin)
+            removed += remove(writer.key(key, under: variation))
         }
         return removed
+    }
+
+    /// Those under which something is stored or fetched for the URL of `key`.
+    private func keys(ofURL key: CacheKey, at origin: Origin) -> [CacheKey] {
+        let bytes = key.bytes
+        let url = ByteSlice(copying: bytes.span.extracting(SearchKey.url(of: bytes.span)))
+        let fetched = origin.fetches.operations.flatMap { operation -> [CacheKey] in
+            guard let fetch = operation as? FetchOperation else { return [] }
+            return [fetch.key.primary] + (fetch.value.map { [$0.key] } ?? [])
+        }.filter { key in
+            let bytes = key.bytes
+            return SearchKey.isKey(bytes.span, ofURL: url.span)
+        }
+        // In this order: what is fetched now is stored before it is fetched no more.
+        return fetched + shared.store.keys(ofURL: bytes.span).map { CacheKey(hash: $0.hash, bytes: $0.key) }
     }
 
     private func remove(_ key: CacheKey, at origin: Origin) -> Int {

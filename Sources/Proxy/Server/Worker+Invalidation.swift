@@ -25,7 +25,8 @@ extension Worker {
         for related in Invalidation.relatedTargets(of: response, base: base) {
             guard let url = ParsedURL("http://\(String(base.authority))\(String(related))"), let route = runtime.route(url.head, url.fields.view)
             else { continue }
-            url.write(to: keys, route.key)
+            let fields = request.fields
+            url.write(to: keys, route.key, as: fields.view)
             let key = keys.key()
             // Once is enough, and a second time would keep out the request's own answer.
             guard key != request.sentKey else { continue }

@@ -29,8 +29,11 @@ final class KeyWriter {
         bytes.append(writeStart(head, fields))
     }
 
-    func write(_ head: RequestHead, _ fields: FieldView, _ policy: KeyPolicy) {
-        policy.append(pathAndQuery: writeStart(head, fields), of: fields, to: bytes)
+    func write(_ head: RequestHead, _ fields: FieldView, _ policy: KeyPolicy) { write(head, fields, policy, as: fields) }
+
+    /// - Parameter request: whose fields and cookies stand in the key, where `head` with `fields` is only a URL.
+    func write(_ head: RequestHead, _ fields: FieldView, _ policy: KeyPolicy, as request: FieldView) {
+        policy.append(pathAndQuery: writeStart(head, fields), of: request, to: bytes)
     }
 
     /// Writes what comes before path and query.

@@ -9,8 +9,8 @@ final class Route: Sendable {
     let isCached: Bool
     let policy: CachingPolicy
     let key: KeyPolicy
-    /// The fields of the key that say how a request came (`RequestForwarding`).
-    let keyedForwarding: FieldSet
+    /// What a client may say of how its request came.
+    let keyedForwarding: KeyedForwarding
     /// Whether `key` is path and query as sent.
     let hasPlainKey: Bool
     /// Whether every request matches.
@@ -23,9 +23,7 @@ final class Route: Sendable {
         self.isCached = isCached
         self.policy = policy
         self.key = key
-        var keyed: FieldSet = []
-        for name in key.fields { keyed.insert(KnownField.recognise(name.span)) }
-        keyedForwarding = keyed.intersection(RequestForwarding.clientsWord)
+        keyedForwarding = KeyedForwarding(key.fields)
         hasPlainKey = key.isPlain
         takesAll = host == nil && path.isEmpty
     }

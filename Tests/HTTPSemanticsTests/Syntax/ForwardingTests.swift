@@ -17,7 +17,7 @@ private func forward(
     let buffer = ByteBuffer(capacity: 64)
     let address = ByteSlice("192.0.2.7")
     forwarding.write(
-        parser.head, parser.view(in: message.span), exchange ?? .init(framing: parser.head.framing),
+        parser.head, parser.view(in: message.span), exchange ?? .init(framing: parser.head.framing, keyed: KeyedForwarding([])),
         clientAddress: address.span, scheme: "http", to: buffer
     )
     extra(buffer)
@@ -63,16 +63,18 @@ private func forward(
 
     @Test func `what the client says of scheme and host goes on where it is part of the key`() throws {
         let request = "GET / HTTP/1.1\r\nHost: h\r\nForwarded: host=x\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: x\r\nA: b\r\n\r\n"
-        func forwarded(_ keyed: FieldSet, _ request: String) throws -> String { try forward(request, .init(framing: .none, keyed: keyed), .append) }
+        func forwarded(_ keyed: [String], _ request: String) throws -> String {
+            try forward(request, .init(framing: .none, keyed: KeyedForwarding(keyed.map { ByteSlice($0) })), .append)
+        }
         let ours = "X-Forwarded-For: 192.0.2.7|"
         let without = request.replacing("X-Forwarded-Proto: https\r\n", with: "")
         let nominated = request.replacing("A: b", with: "Connection: x-forwarded-proto")
-        let cases: [(FieldSet, String, String)] = [
+        let cases: [([String], String, String)] = [
             ([], request, "A: b|\(ours)X-Forwarded-Proto: http|X-Forwarded-Host: h||"),
-            (FieldSet(.xForwardedProto), request, "X-Forwarded-Proto: https|A: b|\(ours)X-Forwarded-Host: h||"),
-            (FieldSet(.forwarded, .xForwardedHost), request, "Forwarded: host=x|X-Forwarded-Host: x|A: b|\(ours)X-Forwarded-Proto: http||"),
-            (FieldSet(.xForwardedProto), without, "A: b|\(ours)X-Forwarded-Proto: http|X-Forwarded-Host: h||"),
-            (FieldSet(.xForwardedProto), nominated, "\(ours)X-Forwarded-Proto: http|X-Forwarded-Host: h||"),
+            (["x-forwarded-proto", "accept"], request, "X-Forwarded-Proto: https|A: b|\(ours)X-Forwarded-Host: h||"),
+            (["Forwarded", "X-Forwarded-Host"], request, "Forwarded: host=x|X-Forwarded-Host: x|A: b|\(ours)X-Forwarded-Proto: http||"),
+            (["x-forwarded-proto"], without, "A: b|\(ours)X-Forwarded-Proto: http|X-Forwarded-Host: h||"),
+            (["x-forwarded-proto"], nominated, "\(ours)X-Forwarded-Proto: http|X-Forwarded-Host: h||"),
         ]
         for (keyed, request, expected) in cases {
             let result = try forwarded(keyed, request)
@@ -82,10 +84,21 @@ private func forward(
         #expect(off == "GET / HTTP/1.1|Host: h|Forwarded: host=x|X-Forwarded-Proto: https|X-Forwarded-Host: x|A: b||")
     }
 
+    @Test(arguments: [
+        ("X-Forwarded-Port: 1", "", true), ("x-forwarded-PREFIX: /a", "", true), ("X_Forwarded_Host: x", "", true), ("X-Forwarded_For: x", "", true),
+        ("X-Original-URL: /a", "", true), ("X-Rewrite-URL: /a", "", true), ("X_Original_Host: x", "", true),
+        ("X-Forwarded-Port: 1", "x-forwarded-port", false), ("X_Forwarded_Port: 1", "x-forwarded-port", true),
+        ("X-Forwarded: 1", "", false), ("X-Original-URLs: 1", "", false), ("X-Request-Id: 1", "", false), ("Y-Forwarded-Port: 1", "", false),
+    ]) func `the like of it goes no further either`(line: String, keyed: String, isDropped: Bool) throws {
+        let names = keyed.isEmpty ? [] : [ByteSlice(keyed)]
+        let result = try forward("GET / HTTP/1.1\r\nHost: h\r\n\(line)\r\n\r\n", .init(framing: .none, keyed: KeyedForwarding(names)), .append)
+        #expect(result.contains("|\(line)|") != isDropped)
+    }
+
     @Test func `the cache replaces conditionals and the method`() throws {
         let result = try forward(
             "HEAD / HTTP/1.1\r\nHost: h\r\nIf-None-Match: \"a\"\r\nRange: bytes=0-1\r\nA: b\r\n\r\n",
-            .init(method: .get, framing: .none, dropping: FieldSet(.ifNoneMatch, .range)),
+            .init(method: .get, framing: .none, dropping: FieldSet(.ifNoneMatch, .range), keyed: KeyedForwarding([])),
             extra: { $0.appendField("If-None-Match", "\"b\"") }
         )
         #expect(result == "GET / HTTP/1.1|Host: h|A: b|If-None-Match: \"b\"||")
@@ -93,9 +106,9 @@ private func forward(
 
     @Test func `an upgrade and trailers are asked for only on purpose`() throws {
         let request = "GET / HTTP/1.1\r\nHost: h\r\nConnection: upgrade, te\r\nUpgrade: websocket\r\nTE: gzip, trailers\r\n\r\n"
-        let upgraded = try forward(request, .init(framing: .none, isUpgrading: true))
+        let upgraded = try forward(request, .init(framing: .none, keyed: KeyedForwarding([]), isUpgrading: true))
         #expect(upgraded == "GET / HTTP/1.1|Host: h|Connection: Upgrade|Upgrade: websocket||")
-        let trailers = try forward(request, .init(framing: .none, acceptsTrailers: true))
+        let trailers = try forward(request, .init(framing: .none, keyed: KeyedForwarding([]), acceptsTrailers: true))
         #expect(trailers == "GET / HTTP/1.1|Host: h|Connection: TE|TE: trailers||")
     }
 }
