@@ -57,11 +57,7 @@ public final class SearchVariations: Sendable {
     /// Whether anything ever was; before that, no fetch has to look. Set before the first is noted.
     private let anyInvalidated = Atomic(false)
 
-    private final class Part: Sendable {
-        let shard = Guarded(Shard())
-    }
-
-    private let parts = (0..<SearchVariations.shardCount).map { _ in Part() }
+    private let shards = FixedArray(count: SearchVariations.shardCount) { _ in Guarded(Shard()) }
     private let hash: KeyedHash
     private let paths = Atomic<Int>(0)
     private let numbers = Atomic<UInt64>(0)
@@ -80,7 +76,7 @@ public final class SearchVariations: Sendable {
         guard !isEmpty else { return nil }
         let path = key.extracting(SearchKey(key).path)
         let hash = hash.hash(path)
-        return part(hash).shard.withLock { shard in
+        return shards[place(hash)].withLock { shard in
             guard let index = shard.entries.index(forKey: hash) else { return nil }
             let known = shard.entries.values[index].path
             guard known.span.isEqual(to: path) else { return nil }
@@ -94,7 +90,7 @@ public final class SearchVariations: Sendable {
         guard !isEmpty else { return [] }
         let path = key.extracting(SearchKey(key).path)
         let hash = hash.hash(path)
-        return part(hash).shard.withLock { shard in
+        return shards[place(hash)].withLock { shard in
             guard let entry = shard.entries[hash], entry.path.span.isEqual(to: path) else { return [] }
             return entry.variations
         }
@@ -114,7 +110,7 @@ public final class SearchVariations: Sendable {
         let fresh = SearchVariation(number: numbers.wrappingAdd(1, ordering: .relaxed).newValue, rule: rule)
         // What is forgotten is freed behind the lock.
         var forgotten: [Entry] = []
-        let (variation, change) = part(hash).shard.withLock { shard in
+        let (variation, change) = shards[place(hash)].withLock { shard in
             let before = shard.entries.count
             shard.changes += 1
             var entry = Entry(path: ByteSlice(copying: path), variations: [], used: shard.changes)
@@ -146,13 +142,13 @@ public final class SearchVariations: Sendable {
     public func noteInvalidation(of key: Span<UInt8>) {
         let hash = hash.hash(key.extracting(SearchKey(key).path))
         anyInvalidated.store(true, ordering: .sequentiallyConsistent)
-        part(hash).shard.withLock { $0.invalidations.append(hash) }
+        shards[place(hash)].withLock { $0.invalidations.append(hash) }
     }
 
     /// Everything was.
     public func noteInvalidationOfAll() {
         anyInvalidated.store(true, ordering: .sequentiallyConsistent)
-        for part in parts { part.shard.withLock { $0.invalidations.appendAll() } }
+        for index in 0..<shards.count { shards[index].withLock { $0.invalidations.appendAll() } }
     }
 
     /// Where those of this path stand. A fetch whose response turns out to belong under a key that nobody thought of when it began has this
@@ -162,15 +158,15 @@ public final class SearchVariations: Sendable {
         guard anyInvalidated.load(ordering: .sequentiallyConsistent) else { return .none }
         let key = key()
         let hash = hash.hash(key.span.extracting(SearchKey(key.span).path))
-        return part(hash).shard.withLock { $0.invalidations.mark(hash) }
+        return shards[place(hash)].withLock { $0.invalidations.mark(hash) }
     }
 
     /// Whether what is stored for a URL of this path was invalidated since.
     public func wasInvalidated(_ key: ByteSlice, since former: InvalidationMark) -> Bool {
         guard anyInvalidated.load(ordering: .sequentiallyConsistent) else { return false }
         let hash = hash.hash(key.span.extracting(SearchKey(key.span).path))
-        return part(hash).shard.withLock { $0.invalidations.contains(hash, since: former) }
+        return shards[place(hash)].withLock { $0.invalidations.contains(hash, since: former) }
     }
 
-    private func part(_ hash: UInt64) -> Part { parts[Int(truncatingIfNeeded: hash) & (Self.shardCount - 1)] }
+    private func place(_ hash: UInt64) -> Int { Int(truncatingIfNeeded: hash) & (Self.shardCount - 1) }
 }

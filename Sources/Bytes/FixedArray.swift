@@ -1,0 +1,41 @@
+/// A fixed number of values that never move, each with cache lines of its own: shards, whose locks should not slow each other down.
+///
+/// They are borrowed, never copied out. An array of objects would hand out a counted reference with each use, two atomic instructions.
+///
+/// The memory is allocated, every value in it initialised, by `init`, and given back by `deinit` alone; nobody writes in between but the values
+/// themselves, which are `Sendable`. That is the invariant behind `@unchecked Sendable`.
+@safe public struct FixedArray<Element: ~Copyable & Sendable>: ~Copyable, @unchecked Sendable {
+    private static var line: Int { 64 }
+    /// Bytes from one value to the next.
+    private static var stride: Int { (max(1, MemoryLayout<Element>.size) + line - 1) / line * line }
+
+    @usableFromInline let memory: UnsafeMutableRawPointer
+    @usableFromInline let stride: Int
+    /// How many there are. Fixed at creation.
+    public let count: Int
+
+    /// `count` values.
+    /// - Parameter make: gives the one for an index.
+    public init(count: Int, _ make: (Int) -> Element) {
+        precondition(count >= 0, "a negative number of values")
+        self.count = count
+        stride = Self.stride
+        unsafe memory = .allocate(byteCount: max(1, count) * stride, alignment: max(Self.line, MemoryLayout<Element>.alignment))
+        for index in 0..<count { unsafe (memory + index * stride).initializeMemory(as: Element.self, to: make(index)) }
+    }
+
+    deinit {
+        for index in 0..<count { unsafe (memory + index * stride).assumingMemoryBound(to: Element.self).deinitialize(count: 1) }
+        unsafe memory.deallocate()
+    }
+
+    /// Lends the value at `index`, which must be one of them.
+    @inlinable
+    public subscript(index: Int) -> Element {
+        @inline(__always)
+        _read {
+            precondition(index >= 0 && index < count, "an index outside its array")
+            yield unsafe (memory + index &* stride).assumingMemoryBound(to: Element.self).pointee
+        }
+    }
+}
