@@ -29,9 +29,8 @@ final class OperationGate: Sendable {
     /// The one the place was reserved for, and it depends on nothing: as `enter` and `operationIsReady` in one step.
     @usableFromInline
     func enterReady(_ operation: Operation) {
-        // Whoever could have started before this has been started, and this adds one: there is at most one to begin.
-        guard let next = gate.withLock({ $0.enterReady(operation, priority: operation.priority) }) else { return }
-        if next.begin() { releaseSlot(of: next) }
+        guard gate.withLock({ $0.enterReady(operation, priority: operation.priority) }) else { return beginNext { _ in } }
+        if operation.begin() { releaseSlot(of: operation) }
     }
 
     func change(_ change: (inout StartGate<Operation>) -> Void) {

@@ -69,18 +69,18 @@ struct StartGate<Member: GateMember>: Sendable {
 
     /// The one the place was reserved for, which could run now.
     ///
-    /// - Returns: as `next()`; the member itself where a slot is free and nobody waits.
-    mutating func enterReady(_ member: Member, priority: OperationPriority) -> Member? {
+    /// - Returns: whether it runs, since a slot is free and nobody waits. Otherwise it waits like the others: look for `next()`.
+    mutating func enterReady(_ member: Member, priority: OperationPriority) -> Bool {
         guard !isPaused, running < maxConcurrent, queued == 1 else {
             enter(member)
             submit(member, priority: priority)
-            return next()
+            return false
         }
         member.keep(place: records.append(Record(member: member, place: .running)))
         grants += 1
         running += 1
         queued -= 1
-        return member
+        return true
     }
 
     /// It could run now. Ignored when it has left meanwhile.

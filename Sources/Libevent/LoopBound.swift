@@ -89,8 +89,8 @@ final class LoopBox<Value> {
     /// On the loop's thread.
     @inlinable
     public init(_ value: consuming Value, on loop: borrowing EventLoop) {
-        precondition(loop.handle.isCurrent, "something was bound to a loop from outside of it")
         handle = loop.handle
+        precondition(handle.isCurrent, "something was bound to a loop from outside of it")
         unsafe object = Unmanaged.passRetained(value)
     }
 
@@ -99,6 +99,13 @@ final class LoopBox<Value> {
     public var value: Value {
         precondition(handle.isCurrent, "something that belongs to a loop was touched outside of it")
         return unsafe object.takeUnretainedValue()
+    }
+
+    /// Lends the value, which is not counted: `self`, which is borrowed meanwhile, keeps it.
+    @inlinable
+    public borrowing func use<Result>(_ body: (Value) -> Result) -> Result {
+        precondition(handle.isCurrent, "something that belongs to a loop was touched outside of it")
+        return unsafe object._withUnsafeGuaranteedRef { body($0) }
     }
 
     deinit {

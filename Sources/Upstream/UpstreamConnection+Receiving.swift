@@ -23,7 +23,7 @@ extension UpstreamConnection {
     }
 
     func receive() {
-        if input == nil { input = pool.buffers.lend() }
+        if input == nil { input = pool.lendBuffer() }
         guard let buffer = input else { return }
         switch read(into: buffer, minimum: 16 << 10) {
         case .bytes(let count):

@@ -51,8 +51,11 @@ extension UpstreamConnection {
     var requestIsSent: Bool { headLeft == 0 && (outgoing.map { $0.isEnded && $0.count == 0 } ?? true) }
 
     func flush() {
-        guard phase == .leased, let exchange else { return }
-        let head = exchange.request.head
+        if phase == .leased, let exchange { flush(exchange.request.head) }
+    }
+
+    /// - Parameter head: of the exchange's request.
+    func flush(_ head: ByteSlice) {
         while headLeft > 0 || (outgoing?.count ?? 0) > 0 {
             let rest = head.span.extracting(last: headLeft)
             let content = outgoing?.pieces

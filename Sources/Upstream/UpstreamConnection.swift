@@ -103,7 +103,7 @@ public final class UpstreamConnection: Socket {
         startReading()
         due(.progress, after: pool.timeouts.noProgress)
         // What the client has sent of its content already goes out with the head.
-        if outgoing != nil, early == nil { flushSoon() } else { flush() }
+        if outgoing != nil, early == nil { flushSoon() } else { flush(exchange.request.head) }
     }
 
     /// The exchange ends before the response does.
@@ -148,7 +148,7 @@ public final class UpstreamConnection: Socket {
     }
 
     func giveBackInput() {
-        if let input = input.take() { pool.buffers.takeBack(input) }
+        if let input = input.take() { pool.takeBack(input) }
     }
 
     public override func cannotWatch(_ error: SystemError) {

@@ -13,7 +13,7 @@ public final class UpstreamPool {
     public let loop: EventLoop
     /// Where its connections and failures are counted: those of the loop.
     public let metrics: LoopMetrics
-    let buffers: BufferStock
+    private let buffers: BufferStock
     let deadlines: DeadlineWheel
     let timeouts: UpstreamTimeouts
     private let names: NameResolution
@@ -50,6 +50,14 @@ public final class UpstreamPool {
         isDropped = true
         for connections in idle.use({ $0 }) { for connection in connections { connection.abandonExchange() } }
     }
+
+    // Reached through the pool, by a call: what is reached through two objects is counted at each use.
+
+    /// An empty buffer to read into.
+    @inline(never)
+    func lendBuffer() -> ByteBuffer { buffers.lend() }
+    @inline(never)
+    func takeBack(_ buffer: ByteBuffer) { buffers.takeBack(buffer) }
 
     func takeIdle(server: Int) -> UpstreamConnection? {
         guard idleCount > 0, let connection = idle.use({ $0[server].popLast() }) else { return nil }

@@ -50,7 +50,7 @@ extension ClientConnection {
     /// Closes now. Whatever is under way is left.
     func end(abruptly: Bool = false) {
         guard phase != .closed else { return }
-        if phase == .serving { record(isAborted: true) }
+        if phase == .serving { record(bodyBytes: delivery?.bodyBytesSent ?? 0, isAborted: true) }
         phase = .closed
         transaction.take()?.leave()
         delivery.take()?.detach()

@@ -119,7 +119,7 @@ extension ClientConnection {
         deadline.clear()
     }
 
-    private func beginTransaction(_ request: ClientRequest) {
+    private func beginTransaction(_ request: consuming ClientRequest) {
         let transaction = Transaction(request, client: self, worker: worker)
         self.transaction = transaction
         transaction.start()

@@ -9,14 +9,45 @@ extension ClientConnection: TransactionClient {
 
     func send(_ head: ByteBuffer, _ source: consuming Delivery.Source, _ framing: Delivery.Framing, passesTrailers: Bool) {
         if framing == .untilClose { keepsAlive = false }
+        let ofHead = head.count
+        if interims == nil, framing != .chunked, source.appendWhole(to: head) {
+            return sendAtOnce(head, ofHead, source, framing)
+        }
         // Interim responses come first.
         let pending = interims
         pending?.append(head.span)
         interims = nil
         let response = Delivery(head: pending ?? head, source: source, framing: framing, passesTrailers: passesTrailers)
         delivery = response
-        pump()
+        pump(response)
         if delivery === response, pending == nil { response.keepHead() }
+    }
+
+    /// A response that is all there. Mostly the kernel takes it whole, and nothing is left that an object would have to keep.
+    /// - Parameter ofHead: bytes of the head in front of the body.
+    private func sendAtOnce(_ out: ByteBuffer, _ ofHead: Int, _ source: consuming Delivery.Source, _ framing: Delivery.Framing) {
+        let whole = out.count
+        let sent: Int
+        switch write(out.span) {
+        case .wrote(let count): sent = count
+        case .wouldBlock: sent = 0
+        case .failed: return end()
+        }
+        noteSent(sent)
+        if sent == whole { return responseSent(bodyBytes: UInt64(whole - ofHead)) }
+        out.truncate(to: ofHead)
+        let rest = Delivery(head: out, source: source, framing: framing)
+        rest.account(sent)
+        rest.keepHead()
+        delivery = rest
+        armWrite()
+        due(.send, worker.timeouts.send)
+    }
+
+    private func noteSent(_ count: Int) {
+        guard count > 0 else { return }
+        worker.metrics.add(.clientBytesOut, UInt64(count))
+        if firstByteSent == 0 { firstByteSent = loop.now }
     }
 
     /// A hit went out as a whole.
@@ -68,17 +99,17 @@ extension ClientConnection: TransactionClient {
     }
 
     func pump() {
-        guard let delivery else { return }
+        if let delivery { pump(delivery) }
+    }
+
+    private func pump(_ delivery: Delivery) {
         if delivery.isLarge { boundSendQueue() }
         var sent = 0
         let outcome = delivery.pump(on: self, worker.gatherList, sent: &sent)
-        if sent > 0 {
-            worker.metrics.add(.clientBytesOut, UInt64(sent))
-            if firstByteSent == 0 { firstByteSent = loop.now }
-        }
+        noteSent(sent)
         switch outcome {
         case .done:
-            responseSent()
+            responseSent(bodyBytes: delivery.bodyBytesSent)
         case .blocked:
             armWrite()
             // Pumped because the body grew, a client that takes nothing has not moved.
@@ -101,10 +132,10 @@ extension ClientConnection: TransactionClient {
         if content != nil, isReading { due(.content, worker.timeouts.content) }
     }
 
-    func responseSent() {
+    private func responseSent(bodyBytes: UInt64) {
         disarmWrite()
         if deadline.waitsFor == .send { awaitContent() }
-        record(isAborted: false)
+        record(bodyBytes: bodyBytes, isAborted: false)
         delivery.take()?.detach()
         transaction.take()?.responseSent()
         refused = nil
@@ -127,7 +158,7 @@ extension ClientConnection: TransactionClient {
     }
 
     func tunnel(to upstream: UpstreamConnection, head: ByteBuffer) {
-        record(isAborted: false)
+        record(bodyBytes: 0, isAborted: false)
         phase = .tunnelling
         deadline.clear()
         let early = context?.buffer.copied()
@@ -139,15 +170,15 @@ extension ClientConnection: TransactionClient {
     }
 
     /// One line in the access log, and the counts that go with it.
-    func record(isAborted: Bool) {
-        let delivered = delivery?.bodyBytesSent ?? 0
+    /// - Parameter bodyBytes: that were sent of the content.
+    func record(bodyBytes: UInt64, isAborted: Bool) {
         if let transaction {
-            worker.recorder.record(
-                transaction.request, transaction.provenance, status: firstByteSent == 0 && isAborted ? 0 : transaction.status,
-                began: requestBegan, firstByte: firstByteSent, bodyBytes: delivered, isAborted: isAborted, client: peerText, server: transaction.server)
+            worker.record(
+                transaction, status: firstByteSent == 0 && isAborted ? 0 : transaction.status, began: requestBegan, firstByte: firstByteSent,
+                bodyBytes: bodyBytes, isAborted: isAborted, client: peerText)
         } else if let refused {
             worker.recorder.record(
-                refused: refused.status, refused.head, refused.fields, began: requestBegan, bodyBytes: delivered, client: peerText)
+                refused: refused.status, refused.head, refused.fields, began: requestBegan, bodyBytes: bodyBytes, client: peerText)
         }
     }
 }

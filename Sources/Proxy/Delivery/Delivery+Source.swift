@@ -17,5 +17,23 @@ extension Delivery {
         indirect case row([Source])
         /// The body cannot be had any more: the response ends short.
         case lost
+
+        /// Puts a small body that is all there behind its head: the copy costs less than another vector for the kernel.
+        /// - Returns: false, with nothing done, where it is not so simple.
+        func appendWhole(to head: ByteBuffer) -> Bool {
+            switch self {
+            case .none:
+                return true
+            case .packed(let response):
+                guard let length = response.bodyLength, head.count + length <= head.capacity else { return false }
+                return response.appendPacked(0..<length, to: head)
+            case .complete(let reader):
+                guard reader.remaining <= Delivery.copiedBody, head.count + reader.remaining <= head.capacity else { return false }
+                reader.copy(to: head)
+                return true
+            case .arriving, .row, .lost:
+                return false
+            }
+        }
     }
 }

@@ -94,7 +94,6 @@ final class Delivery {
     /// Writes as much as goes now.
     /// - Parameter sent: grows by the bytes that went.
     func pump(on socket: Socket, _ list: GatherList, sent: inout Int) -> Outcome {
-        if let outcome = pumpAllAtOnce(on: socket, &sent) { return outcome }
         while true {
             list.removeAll()
             let end = prepare(list)
@@ -135,38 +134,6 @@ final class Delivery {
         }
     }
 
-    /// The head, and a small body that is all there behind it.
-    /// - Returns: `nil`, with nothing done, where it is not so simple.
-    private func pumpAllAtOnce(on socket: Socket, _ sent: inout Int) -> Outcome? {
-        guard let control, !control.isEmpty, isLast else { return nil }
-        let ofControl = control.count
-        switch source {
-        case .packed(let response):
-            guard let length = response.bodyLength, ofControl + length <= control.capacity,
-                  response.appendPacked(0..<length, to: control) else { return nil }
-        case .complete(let reader):
-            guard reader.remaining <= Self.copiedBody, ofControl + reader.remaining <= control.capacity else { return nil }
-            reader.copy(to: control)
-        case .none, .arriving, .row, .lost:
-            return nil
-        }
-        let ofBody = control.count - ofControl
-        let result = socket.write(control.span)
-        control.truncate(to: ofControl)
-        switch result {
-        case .wrote(let count):
-            sent += count
-            if count < ofControl + ofBody {
-                account(count)
-                return .blocked
-            }
-            bodyBytesSent += UInt64(ofBody)
-            return .done
-        case .wouldBlock: return .blocked
-        case .failed: return .peerGone
-        }
-    }
-
     /// A small body goes into the same piece of memory as its head: the copy costs less than another vector for the kernel.
     private func write(_ control: ByteBuffer, _ count: Int, _ list: GatherList, to socket: Socket) -> WriteResult {
         guard list.byteCount <= Self.copiedBody, count + list.byteCount <= control.capacity else { return socket.write(control.span, list) }
@@ -175,7 +142,7 @@ final class Delivery {
         return socket.write(control.span)
     }
 
-    private static let copiedBody = 2048
+    static let copiedBody = 2048
 
     /// Whether nothing comes behind a source that was offered to its end: no other one, and no last chunk.
     private var isLast: Bool { later.isEmpty && framing != .chunked }
@@ -287,7 +254,8 @@ final class Delivery {
         }
     }
 
-    private func account(_ count: Int) {
+    /// The first `count` bytes of it are out.
+    func account(_ count: Int) {
         let ofControl = min(count, control?.count ?? 0)
         control?.consume(ofControl)
         let ofBody = count - ofControl

@@ -21,7 +21,7 @@ extension Fetch {
 
     func ask() {
         sentAt = worker.moment
-        let exchange = Exchange(upstreamRequest(), pool: worker.pool(for: request), handler: self)
+        let exchange = Exchange(upstreamRequest(), pool: worker.pool(for: request.route), handler: self)
         exchange.start()
         self.exchange = exchange
     }

@@ -67,7 +67,7 @@ extension Fetch: ExchangeHandler {
         let forLeader = facts.contains(.excludesFields) ? response.withHead(keptHead(head, facts, policy, isForLeader: true)) : nil
         share(FetchedResponse(
             leader: request, response: response, leaderResponse: forLeader, source: .origin, sharing: sharing, originStatus: status.code,
-            length: length, willBeStored: willBeStored, notStored: notStored, hasAge: head.fields.contains(.age), otherKey: otherKey, search: search, server: server))
+            length: length, willBeStored: willBeStored, notStored: notStored, hasAge: head.fields.contains(.age), otherKey: otherKey, search: search, server: exchange.addressText))
     }
 
     /// Hands out the response whose head is there; its body arrives from now on.

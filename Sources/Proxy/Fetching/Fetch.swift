@@ -94,12 +94,16 @@ final class Fetch: DeadlineTarget {
         }
     }
 
+    /// Whether its operation got its place.
+    var hasBegun: Bool { state != .new }
+
     /// The key under which the response belongs.
     var ownKey: CacheKey { otherKey ?? request.key }
     var isElsewhere: Bool { otherKey != nil }
 
-    init(_ request: borrowing ClientRequest, plan: borrowing FetchPlan, worker: borrowing Worker) {
+    init(_ request: borrowing ClientRequest, plan: borrowing FetchPlan, worker: borrowing Worker, client: (any FetchClient)?) {
         self.request = copy request
+        self.client = client
         self.plan = copy plan
         self.worker = copy worker
         sentAt = request.arrived

@@ -31,7 +31,7 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
     /// - Returns: whether it still waited.
     nonisolated func clientLeaves() -> Bool {
         hasClient.store(false, ordering: .relaxed)
-        return work.value.clientLeaves(self)
+        return work.use { $0.clientLeaves(self) }
     }
 
     /// Cancelled while it waits for its place, it has no work to stop that would tell the client it is for alone.
@@ -46,7 +46,7 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
 
     nonisolated override func execute() {
         // Nothing is reported from inside `begin`, so it needs no turn of the loop.
-        if work.handle.isCurrent { return work.value.begin(for: self) }
+        if work.handle.isCurrent { return work.use { $0.begin(for: self) } }
         work.handle.post { [self] in work.value.begin(for: self) }
     }
 

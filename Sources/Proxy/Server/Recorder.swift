@@ -25,19 +25,19 @@ final class Recorder {
     }
 
     func record(
-        _ request: ClientRequest, _ provenance: Provenance, status: UInt16, began: Int64, firstByte: Int64, bodyBytes: UInt64,
-        isAborted: Bool, client: ByteSlice, server: ByteSlice
+        _ admitted: AdmittedHead, _ provenance: Provenance, status: UInt16, began: Int64, firstByte: Int64, bodyBytes: UInt64,
+        isAborted: Bool, client: Span<UInt8>, server: Span<UInt8>
     ) {
-        let fields = request.fields
+        let fields = admitted.fields
         var record = makeRecord(status: status, began: began, firstByte: firstByte, bodyBytes: bodyBytes)
-        record.version = ProtocolVersion(request.head.version)
+        record.version = ProtocolVersion(admitted.head.version)
         record.verdict = provenance.verdict
         record.role = provenance.role
         record.operation = provenance.operation
         record.upstreamStatus = provenance.originStatus
         record.isAborted = isAborted
-        count(request.method, record)
-        append(record, request.head, fields.view, client: client.span, server: server.span)
+        count(admitted.head.method, record)
+        append(record, admitted.head, fields.view, client: client, server: server)
     }
 
     func record(
@@ -99,9 +99,9 @@ final class Recorder {
     private func append(
         _ record: TransactionRecord, _ head: RequestHead, _ fields: FieldView, client: Span<UInt8>, server: Span<UInt8>
     ) {
-        guard let ring else { return }
         let bytes = fields.bytes
-        let outcome = ring.append(
+        // Without a name for the ring, which would be counted.
+        let outcome = ring?.append(
             record, client: client, method: bytes.extracting(head.methodRange.range),
             host: bytes.extracting(head.authority.range), target: bytes.extracting(head.target.whole.range),
             referer: fields.firstValue(of: .referer), userAgent: fields.firstValue(of: .userAgent), upstream: server)
@@ -110,8 +110,7 @@ final class Recorder {
 
     /// What was refused before its head could be read.
     private func appendUnread(_ record: TransactionRecord, client: ByteSlice) {
-        guard let ring else { return }
-        if ring.append(record, client: client.span, method: Span(), host: Span(), target: Span()) == .keptAtMark { logMark() }
+        if ring?.append(record, client: client.span, method: Span(), host: Span(), target: Span()) == .keptAtMark { logMark() }
     }
 }
 

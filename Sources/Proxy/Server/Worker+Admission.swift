@@ -1,5 +1,6 @@
 import Bytes
 import HTTPSemantics
+import Storage
 
 extension Worker {
     /// Answered by ourselves; `extra` are further field lines.
@@ -47,7 +48,8 @@ extension Worker {
             throw Refusal(.contentTooLarge, "The request's content is larger than is taken here.")
         }
         if known == nil { keys.write(head, view, route) }
-        return keyed(ClientRequest(AdmittedHead(head, fields, route: route, key: keys.key()), arrived: moment, client: client))
+        let request = ClientRequest(AdmittedHead(head, fields, route: route, key: keys.key()), arrived: moment, client: client)
+        return variations.isEmpty ? request : keyed(request)
     }
 
     private func findRoute(_ head: RequestHead, _ fields: FieldView) throws(Refusal) -> Route {

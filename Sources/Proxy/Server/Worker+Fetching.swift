@@ -8,13 +8,13 @@ import Upstream
 extension Worker {
     func fetches(of request: ClientRequest) -> OperationQueueManager<FetchKey> { request.route.origin.fetches }
 
-    func pool(for request: ClientRequest) -> UpstreamPool { pools.pool(of: request.route.origin) }
+    @inline(never)
+    func pool(for route: Route) -> UpstreamPool { pools.pool(of: route.origin) }
 
     /// - Parameter client: whom what concerns nobody else is told.
     func makeFetch(_ request: ClientRequest, _ plan: FetchPlan, client: (any FetchClient)?) -> FetchOperation {
-        let fetch = Fetch(request, plan: plan, worker: self)
-        fetch.client = client
-        let operation = FetchOperation(number: shared.nextOperation(), plan: plan, work: LoopOwned(fetch, on: loop))
+        let operation = FetchOperation(
+            number: shared.nextOperation(), plan: plan, work: LoopOwned(Fetch(request, plan: plan, worker: self, client: client), on: loop))
         guard plan.isShared else { return operation }
         operation.waiterLimit = settings.coalescing.maxWaiters
         // Before it has begun there is nothing to finish (`Fetch.begin`).

@@ -14,8 +14,9 @@ final class Worker {
     let loop: EventLoop
     let deadlines: DeadlineWheel
     let shared: SharedState
-    // Both of `shared`.
+    // All of `shared`.
     private let store: ResponseStore
+    private let groups: GroupInvalidations
     let variations: SearchVariations
 
     let metrics: LoopMetrics
@@ -55,6 +56,7 @@ final class Worker {
         self.loop = loop
         self.shared = shared
         store = shared.store
+        groups = shared.groups
         variations = shared.variations
         self.runtime = runtime
         self.metrics = metrics
@@ -88,6 +90,17 @@ final class Worker {
     @inline(never)
     func resource(for request: ClientRequest) -> CachedResource? { store.resource(request.key) }
 
+    /// What is to be done for a request, by what is known under its key.
+    @inline(never)
+    func lookUp(_ request: ClientRequest, in resource: CachedResource?, isCoalescing: Bool, usesParts: Bool) -> Lookup {
+        Lookup(
+            request, resource: resource, groups: groups, at: moment, isCoalescing: isCoalescing, usesParts: usesParts,
+            alone: shared.nextOperation())
+    }
+
+    /// Whether nothing new is fetched until some of the bodies on their way are done.
+    var isOverloaded: Bool { @inline(never) get { shared.isOverloaded } }
+
     /// Of what the response to a request may be stored under, before it is asked for.
     @inline(never)
     func generations(for request: ClientRequest) -> (ofKey: Generation, ofSentKey: Generation, ofPath: InvalidationMark) {
@@ -100,6 +113,17 @@ final class Worker {
     /// Serves it when all sockets that are ready have been read.
     @inline(never)
     func serveSoon(_ transaction: Transaction) { turns.putSoon(transaction) }
+
+    /// What remains of a request whose response is out, or will not be.
+    @inline(never)
+    func record(
+        _ transaction: Transaction, status: UInt16, began: Int64, firstByte: Int64, bodyBytes: UInt64, isAborted: Bool, client: ByteSlice
+    ) {
+        let (admitted, server) = (transaction.request.admitted, transaction.server ?? .empty)
+        recorder.record(
+            admitted, transaction.provenance, status: status, began: began, firstByte: firstByte, bodyBytes: bodyBytes, isAborted: isAborted,
+            client: client.span, server: server.span)
+    }
 
     func lendContext() -> ReadContext { contexts.lend() }
     func lendContentContext() -> ReadContext { contexts.lendForContent() }

@@ -11,21 +11,23 @@ final class AdmittedHead: Sendable {
     let route: Route
     /// By which it is looked up and its fetch is found: that of its URL, or what that is under a variation (No-Vary-Search).
     let key: CacheKey
-    /// That of its URL as sent.
-    let sentKey: CacheKey
+    /// That of its URL as sent, where it is another.
+    private let otherSentKey: CacheKey?
     /// The variation that was the latest of its path when `key` was chosen.
     let variation: SearchVariation?
-    /// Whether requests for other URLs have the same key.
-    let isUnderVariation: Bool
 
-    init(_ head: RequestHead, _ fields: HeadBlock, route: Route, key: CacheKey) {
+    /// That of its URL as sent.
+    var sentKey: CacheKey { otherSentKey ?? key }
+    /// Whether requests for other URLs have the same key.
+    var isUnderVariation: Bool { otherSentKey != nil }
+
+    init(_ head: RequestHead, _ fields: consuming HeadBlock, route: Route, key: consuming CacheKey) {
         self.head = head
-        self.fields = fields
         directives = RequestDirectives(fields.view, ignoring: route.policy.ignoredRequestDirectives)
+        self.fields = fields
         self.route = route
         self.key = key
-        sentKey = key
-        isUnderVariation = false
+        otherSentKey = nil
         variation = nil
     }
 
@@ -36,8 +38,7 @@ final class AdmittedHead: Sendable {
         directives = other.directives
         route = other.route
         self.key = key
-        sentKey = other.sentKey
-        isUnderVariation = key != other.sentKey
+        otherSentKey = key == other.sentKey ? nil : other.sentKey
         self.variation = variation
     }
 

@@ -10,11 +10,11 @@ extension Transaction {
     private enum Changed: Sendable { case lookAgain }
 
     /// - Parameter resource: what the plan was made by.
-    func fetch(_ plan: FetchPlan, seen resource: CachedResource?) {
+    func fetch(_ plan: FetchPlan, for request: ClientRequest, seen resource: CachedResource?) {
         fallback = plan.stored
         let fetches = worker.fetches(of: request)
         // To join costs a cursor; only a new fetch needs memory.
-        if worker.shared.isOverloaded, fetches.operation(for: plan.key, as: FetchOperation.self) == nil {
+        if worker.isOverloaded, fetches.operation(for: plan.key, as: FetchOperation.self) == nil {
             worker.notices.overloaded(worker.shared)
             return boundExceeded("memory-full")
         }

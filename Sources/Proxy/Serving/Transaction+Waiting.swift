@@ -15,7 +15,7 @@ extension Transaction {
     /// Not longer than the operator says.
     func boundWait(for operation: FetchOperation) {
         // Who leads waits as long as the origin is given, but not for ever for its place.
-        if isLeading, operation.phase == .executing { return }
+        if isLeading, ledFetch?.hasBegun == true { return }
         if provenance.role == .alone { operation.tellClientIfCancelled() }
         let patience = worker.settings.coalescing.waitTimeout.nanoseconds
         // In a local variable nothing watches its exclusive use at run time.
@@ -56,7 +56,7 @@ extension Transaction {
         guard state == .waiting, let seat else { return }
         let operation = seat.operation
         // Its fetch has got its place since.
-        if isLeading, operation.phase == .executing { return }
+        if isLeading, ledFetch?.hasBegun == true { return }
         if seat.leave() {
             self.seat = nil
             state = .new

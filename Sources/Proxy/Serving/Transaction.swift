@@ -31,7 +31,7 @@ final class Transaction: FetchWaiter, TurnTaker {
     private(set) var request: ClientRequest
     var provenance = Provenance(.synthetic)
     /// The address of the server that answered, as text.
-    var server = ByteSlice.empty
+    var server: ByteSlice?
     /// They hold each other until the client lets go. An unowned reference would be counted as well, at each use.
     let client: any TransactionClient
     let worker: Worker
@@ -51,7 +51,7 @@ final class Transaction: FetchWaiter, TurnTaker {
     var result: Result<FetchedResponse, OperationError>?
     var deadline = LazyDeadline<Void>()
 
-    init(_ request: ClientRequest, client: any TransactionClient, worker: Worker) {
+    init(_ request: consuming ClientRequest, client: any TransactionClient, worker: Worker) {
         self.request = request
         self.client = client
         self.worker = worker
@@ -83,6 +83,7 @@ final class Transaction: FetchWaiter, TurnTaker {
 
     private func look() {
         looks += 1
+        let request = request
         let resource = worker.resource(for: request)
         if resource == nil {
             if joinCrowd() { return }
@@ -91,9 +92,7 @@ final class Transaction: FetchWaiter, TurnTaker {
             worker.crowd = nil
         }
         let isCoalescing = worker.settings.coalescing.isEnabled && !mustGoAlone
-        switch Lookup(
-            request, resource: resource, groups: worker.shared.groups, at: worker.moment, isCoalescing: isCoalescing,
-            usesParts: !mustGoAlone, alone: worker.shared.nextOperation()) {
+        switch worker.lookUp(request, in: resource, isCoalescing: isCoalescing, usesParts: !mustGoAlone) {
         case .serve(let stored, let reuse, let refreshes):
             if refreshes { worker.refresh(stored, resource, for: request) }
             serve(stored, reuse)
@@ -101,7 +100,7 @@ final class Transaction: FetchWaiter, TurnTaker {
             // RFC 9111 §5.2.1.7.
             fail(.gatewayTimeout, "Nothing fresh is stored, and the request wants nothing else.", detail: "only-if-cached")
         case .fetch(let plan):
-            fetch(plan, seen: resource)
+            fetch(plan, for: request, seen: resource)
         }
     }
 
