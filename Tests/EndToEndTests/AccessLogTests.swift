@@ -20,7 +20,73 @@ import Testing
             #expect(lines.count { $0["verdict"]?.string == "miss" } == 5)
             #expect(lines.count { $0["verdict"]?.string == "hit" && $0["role"]?.string == "none" } == 1)
             #expect(Set(lines.compactMap { $0["operation"]?.number }).count == 1)
+            #expect(lines.count { ($0["upstream_duration"]?.number ?? 0) > 0 } == 5, "those the origin was asked for")
             #expect(lines.count { $0["user_agent"]?.string == "test \\ \"quoted\"" } == 5)
+        }
+    }
+
+    @Test func `a hit that its client does not take is logged as aborted, with what went out`() throws {
+        try scenario(.accessLog, .memory(mebibytes: 128), .maxObjectSize(64 << 20)) { origin, proxy in
+            let size = 32 << 20
+            origin.on("/x") { _ in [.head(200, "Cache-Control: max-age=60", "Content-Length: \(size)"), .pattern(0..<size)] }
+            try proxy.get("/x")
+            let client = try proxy.connect()
+            try client.send(proxy.request("GET", "/x"))
+            try eventually("it is being sent") { try proxy.metric(.hits) == 0 && proxy.metric(.clientSentBytes) > size + 1000 }
+            client.reset()
+            try eventually("two lines") { try proxy.accessLog.count == 2 }
+            let line = try proxy.accessLog[1]
+            #expect(line["verdict"]?.string == "hit" && line["target"]?.string == "/x" && line["aborted"] == .bool(true))
+            #expect((line["bytes"]?.number ?? 0) < Double(size))
+            let hits = try proxy.metric(.hits)
+            #expect(hits == 1)
+        }
+    }
+
+    @Test func `a hit taken bit by bit is logged once, when it is out`() throws {
+        try scenario(.accessLog, .memory(mebibytes: 128), .maxObjectSize(64 << 20)) { origin, proxy in
+            let size = 32 << 20
+            origin.on("/x") { _ in [.head(200, "Cache-Control: max-age=60", "Content-Length: \(size)"), .pattern(0..<size)] }
+            try proxy.get("/x")
+            let answer = try proxy.get("/x")
+            #expect(answer.body.length == size)
+            try eventually("two lines") { try proxy.accessLog.count == 2 }
+            let line = try proxy.accessLog[1]
+            #expect(line["verdict"]?.string == "hit" && line["bytes"]?.number == Double(size) && line["aborted"] == nil)
+            let hits = try proxy.metric(.hits)
+            #expect(hits == 1)
+        }
+    }
+
+    @Test func `what is refused is counted once`() throws {
+        try scenario { origin, proxy in
+            let answer = try proxy.send("TRACE", "/x")
+            let counted = try proxy.metric(.requests)
+            #expect(answer.status == 405 && counted == 1)
+        }
+    }
+
+    @Test func `what breaks off in the middle of its content is logged with its head`() throws {
+        try scenario(.accessLog) { origin, proxy in
+            origin.on("/up") { _ in [.requestBody, .answer(200)] }
+            let client = try proxy.connect()
+            try client.send("POST /up HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n")
+            let answer = try client.answer()
+            #expect(answer.status == 400)
+            try eventually("a line") { try proxy.accessLog.count == 1 }
+            let line = try proxy.accessLog[0]
+            #expect(line["method"]?.string == "POST" && line["target"]?.string == "/up" && line["status"]?.number == 400)
+        }
+    }
+
+    @Test func `what turns out too large to be stored is counted`() throws {
+        try scenario(.maxObjectSize(64 << 10)) { origin, proxy in
+            origin.on("/x") { _ in
+                [.head(200, "Cache-Control: max-age=60", "Transfer-Encoding: chunked"), .chunk(pattern: 0..<100_000), .lastChunk()]
+            }
+            let answer = try proxy.get("/x")
+            let counted = try proxy.metric(.tooLarge)
+            #expect(answer.body.length == 100_000 && counted == 1)
         }
     }
 

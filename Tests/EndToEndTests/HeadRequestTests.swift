@@ -47,6 +47,19 @@ import Testing
         }
     }
 
+    @Test func `what HEAD is refused says nothing of GET`() throws {
+        try scenario { origin, proxy in
+            let page = Gate()
+            origin.on("/x") { request in request.method == "HEAD" ? [.answer(403)] : [.gate(page), .answer(200, "Cache-Control: max-age=60", body: "hello")] }
+            try proxy.send("HEAD", "/x")
+            let crowd = proxy.crowd(5, get: "/x")
+            try proxy.joined(6)
+            page.open()
+            #expect(crowd.finished().allSatisfy { $0.text == "hello" })
+            #expect(origin.count("/x") == 2)
+        }
+    }
+
     @Test func `a HEAD answered from the store leaves nothing on the connection`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "hello")] }

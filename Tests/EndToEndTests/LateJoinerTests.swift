@@ -46,6 +46,30 @@ import Testing
         }
     }
 
+    @Test(arguments: ["Cache-Control: no-cache", "Cache-Control: max-age=10", "Cache-Control: min-fresh=1", "Pragma: no-cache"])
+    func `nor is what says nothing of its age for who comes late and wants it anew`(_ wish: String) throws {
+        try scenario { origin, proxy in
+            let rest = Gate()
+            Self.script(origin, rest, "Age: 50")
+            let leader = try Self.lead(proxy)
+            #expect(try proxy.get("/x", wish).text == "next", "before the first has ended")
+            rest.open()
+            #expect(try leader.answer().text == "firs")
+        }
+    }
+
+    @Test(arguments: ["must-revalidate", "proxy-revalidate"])
+    func `what must be validated and says nothing of its age is for those who waited`(_ directive: String) throws {
+        try scenario { origin, proxy in
+            let rest = Gate()
+            Self.script(origin, rest, "Cache-Control: \(directive)")
+            let leader = try Self.lead(proxy)
+            #expect(try proxy.get("/x").text == "next", "before the first has ended")
+            rest.open()
+            #expect(try leader.answer().text == "firs")
+        }
+    }
+
     @Test func `what is stale on arrival is not for who comes after its head`() throws {
         try scenario { origin, proxy in
             let rest = Gate()

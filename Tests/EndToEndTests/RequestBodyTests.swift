@@ -58,7 +58,21 @@ import Testing
             let client = try proxy.connect()
             try client.send("POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
             let answer = try client.answer()
-            #expect(answer.status == 403 && answer.text == "no")
+            #expect(answer.status == 403 && answer.text == "no" && answer["connection"] == "close")
+            #expect(client.isClosed(), "as was said")
+        }
+    }
+
+    @Test func `an answer that comes before the content has ended says that the connection will`() throws {
+        try scenario { origin, proxy in
+            origin.on("/up") { _ in [.head(200, ["Content-Length: 4"]), .text("he"), .requestBody, .text("re")] }
+            let client = try proxy.connect()
+            try client.send("POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe")
+            try client.progress { $0.body.length == 2 }
+            try client.send("llo")
+            let answer = try client.answer()
+            #expect(answer.text == "here" && answer["connection"] == "close")
+            #expect(origin.requests("/up")[0].body.text == "hello")
         }
     }
 

@@ -54,6 +54,62 @@ import Testing
         }
     }
 
+    /// What a leader and one who joined it get when the origin is busy, each by its own words.
+    private func pair(_ cacheControl: String, leader: [String], joiner: [String]) throws -> (led: Answer, joined: Answer) {
+        var answers: (led: Answer, joined: Answer)?
+        try scenario { origin, proxy in
+            let busy = Gate()
+            origin.on("/x") { request in
+                request.number == 1
+                    ? [.answer(200, "Cache-Control: \(cacheControl)", "Age: 20", "ETag: \"a\"", body: "stored")] : [.gate(busy), .answer(503, body: "busy")]
+            }
+            try proxy.get("/x")
+            let (first, second) = try (proxy.connect(), proxy.connect())
+            try first.send(proxy.request("GET", "/x", leader))
+            try eventually("the origin is asked") { origin.count("/x") == 2 }
+            try second.send(proxy.request("GET", "/x", joiner))
+            try proxy.joined(3)
+            busy.open()
+            answers = try (first.answer(), second.answer())
+        }
+        return try #require(answers)
+    }
+
+    @Test func `what the leader puts up with is not for who joined it`() throws {
+        let answers = try pair("max-age=10", leader: ["Cache-Control: stale-if-error=600"], joiner: [])
+        #expect(answers.led.text == "stored" && answers.joined.status == 503)
+    }
+
+    @Test func `who joins and wants nothing stale gets the error`() throws {
+        let answers = try pair("max-age=10, stale-if-error=600", leader: [], joiner: ["Cache-Control: no-cache"])
+        #expect(answers.led.text == "stored" && answers.joined.status == 503)
+    }
+
+    @Test func `a leader that wants nothing stale takes it from nobody who joined`() throws {
+        let answers = try pair("max-age=10, stale-if-error=600", leader: ["Cache-Control: no-cache"], joiner: [])
+        #expect(answers.led.status == 503 && answers.joined.text == "stored")
+        #expect(answers.joined.cacheStatus.contains("collapsed") && answers.joined.cacheStatus.contains("detail=stale-if-error"))
+    }
+
+    @Test func `nor does one whose origin closes`() throws {
+        try scenario { origin, proxy in
+            let closes = Gate()
+            origin.on("/x") { request in
+                request.number == 1
+                    ? [.answer(200, "Cache-Control: max-age=10", "Age: 20", "ETag: \"a\"", body: "stored")] : [.gate(closes), .close]
+            }
+            try proxy.get("/x")
+            let (leader, joiner) = try (proxy.connect(), proxy.connect())
+            try leader.send(proxy.request("GET", "/x", ["Cache-Control: no-cache"]))
+            try eventually("the origin is asked") { origin.count("/x") == 2 }
+            try joiner.send(proxy.request("GET", "/x"))
+            try proxy.joined(3)
+            closes.open()
+            let (led, joined) = try (leader.answer(), joiner.answer())
+            #expect(led.status == 502 && joined.text == "stored")
+        }
+    }
+
     @Test(arguments: ["max-age=10", "max-age=10, stale-if-error=5", "max-age=10, stale-if-error=600, must-revalidate"])
     func `where it is not allowed the error shows`(_ cacheControl: String) throws {
         try scenario { origin, proxy in

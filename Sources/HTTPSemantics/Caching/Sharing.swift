@@ -78,8 +78,15 @@ extension ResponseFacts {
             return policy.sharesErrors ? .waitersOnly(varies: varies) : .nobody(.serverError)
         }
         // Storable, so shareable (§4); how long it would be good for, nobody said.
-        if contains(.public) || Freshness.isHeuristicallyCacheable(status) { return .whileArriving(varies: varies) }
-        return .nobody(.notCacheable)
+        guard contains(.public) || Freshness.isHeuristicallyCacheable(status) else { return .nobody(.notCacheable) }
+        // §5.2.2.2: who comes later would get it without a validation.
+        return contains(.mustRevalidate) ? .waitersOnly(varies: varies) : .whileArriving(varies: varies)
+    }
+
+    /// Whether it may go to who asks with `request` at `now`, while it still arrives and has no lifetime of its own: nobody said that it is stale,
+    /// but it is not new (RFC 9111 §5.2.1).
+    public func suitsLateJoiner(with request: RequestDirectives, at now: Moment) -> Bool {
+        !request.noCache && request.minFresh == 0 && age(at: now) <= request.maxAge
     }
 }
 

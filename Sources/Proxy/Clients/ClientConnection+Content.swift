@@ -40,12 +40,10 @@ extension ClientConnection {
             case .tooLarge:
                 content = nil
                 keepsAlive = false
-                if delivery == nil, let transaction {
-                    let request = transaction.request
-                    transaction.leave()
-                    self.transaction = nil
+                if delivery == nil, let admitted = leaveTransaction() {
                     respondWithoutTransaction(
-                        .contentTooLarge, "The request's content is larger than is taken here.", extra: "", head: request.head, fields: request.fields)
+                        .contentTooLarge, "The request's content is larger than is taken here.", extra: "", head: admitted.head,
+                        fields: admitted.fields)
                 }
                 return
             }

@@ -12,8 +12,15 @@ extension ClientConnection {
         keepsAlive = false
         phase = .serving
         content = nil
-        transaction.take()?.leave()
-        respondWithoutTransaction(error.status, error.explanation, extra: "", head: nil, fields: nil)
+        let admitted = leaveTransaction()
+        respondWithoutTransaction(error.status, error.explanation, extra: "", head: admitted?.head, fields: admitted?.fields)
+    }
+
+    /// Leaves the transaction under way, if there is one: what is answered in its place is the answer to its request.
+    func leaveTransaction() -> AdmittedHead? {
+        guard let transaction = transaction.take() else { return nil }
+        transaction.leave()
+        return transaction.request.admitted
     }
 
     /// An answer of our own to what never became a transaction.
@@ -24,7 +31,7 @@ extension ClientConnection {
         let content = worker.errors.write(
             status, explanation, provenance: nil, persists: keepsAlive, version: head?.version ?? .http11,
             date: worker.loop.wallClockSeconds, isHead: head?.method == .head, extra: extra, to: buffer)
-        refused = RefusedRequest(status: status.code, head: head, fields: fields)
+        answered = AnsweredRequest(status.code, .refused, head, fields)
         send(buffer, content, .sized, passesTrailers: false)
     }
 

@@ -5,28 +5,36 @@ import Telemetry
 
 /// How what the `HitPath` has put together goes out.
 extension ClientConnection {
+    enum HitOutcome {
+        /// All of it, or it is held back and will be.
+        case sent
+        /// The rest goes out as the client takes it.
+        case begun(contentInHead: Int)
+        case failed
+    }
+
     /// Sends what `out` holds and `part` of the body behind it; or holds it back, for the hits of pipelined requests to go out in one write.
     /// - Parameters:
     ///   - hasMore: the client has sent something behind the request.
     ///   - closes: it has said that it sends nothing behind it.
-    func sendHit(_ out: ByteBuffer, _ stored: StoredResponse, _ part: Range<Int>, closes: Bool, hasMore: Bool) {
+    func sendHit(_ out: ByteBuffer, _ stored: StoredResponse, _ part: Range<Int>, closes: Bool, hasMore: Bool) -> HitOutcome {
         let isLast = closes && !hasMore
         // A small one goes into the same piece of memory as the head: one vector less for the kernel.
         if stored.appendPacked(part, to: out) {
             if hasMore, persists, out.count < Self.mostHeld {
                 holdsHits = true
                 requestBegan = 0
-                return
+                return .sent
             }
-            finishHit(out, CompleteBodyReader(ShortList(), part: 0..<0), write(out.span), isLast)
+            return finishHit(out, CompleteBodyReader(ShortList(), part: 0..<0), write(out.span), isLast, contentInHead: part.count)
         } else {
             let reader = CompleteBodyReader(stored.pieces ?? ShortList(), part: part)
             if reader.remaining >= Delivery.largeBody { boundSendQueue() }
             let gather = worker.gatherList
             gather.removeAll()
             reader.gather(into: gather)
-            finishHit(out, reader, write(out.span, gather), isLast)
-            gather.removeAll()
+            defer { gather.removeAll() }
+            return finishHit(out, reader, write(out.span, gather), isLast)
         }
     }
 
@@ -40,27 +48,26 @@ extension ClientConnection {
         let keepsAliveThen = keepsAlive
         keepsAlive = true
         let out = worker.scratch
-        finishHit(out, CompleteBodyReader(ShortList(), part: 0..<0), write(out.span), false)
+        _ = finishHit(out, CompleteBodyReader(ShortList(), part: 0..<0), write(out.span), false)
         if phase == .reading { keepsAlive = keepsAliveThen }
     }
 
-    private func finishHit(_ out: ByteBuffer, _ body: CompleteBodyReader, _ result: WriteResult, _ isLast: Bool) {
+    private func finishHit(_ out: ByteBuffer, _ body: CompleteBodyReader, _ result: WriteResult, _ isLast: Bool, contentInHead: Int = 0) -> HitOutcome {
         holdsHits = false
         let sent: Int
         switch result {
         case .wrote(let count): sent = count
         case .wouldBlock: sent = 0
-        case .failed: return end()
+        case .failed:
+            end()
+            return .failed
         }
-        worker.metrics.add(.clientBytesOut, UInt64(sent))
-        let ofHead = min(sent, out.count)
-        guard ofHead < out.count || sent - ofHead < body.remaining else { return hitSent(isLast: isLast) }
-        // The rest goes out as the client takes it.
-        out.consume(ofHead)
-        let rest = ByteBuffer(capacity: max(64, out.count))
-        rest.append(out.span)
-        var body = body
-        if sent > ofHead { body.advance(by: sent - ofHead) }
-        sendRest(rest, body)
+        guard sent < out.count + body.remaining else {
+            worker.metrics.add(.clientBytesOut, UInt64(sent))
+            hitSent(isLast: isLast)
+            return .sent
+        }
+        sendRest(out, body, after: sent)
+        return .begun(contentInHead: contentInHead)
     }
 }

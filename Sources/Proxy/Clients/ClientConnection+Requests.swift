@@ -105,7 +105,6 @@ extension ClientConnection {
             request = try worker.admit(head, fields, on: route, from: peerText)
         } catch {
             keepsAlive = keepsAlive && head.framing == .none
-            worker.metrics.add(.requests(MethodClass(head.method)))
             return respondWithoutTransaction(error.status, error.explanation, extra: error.extra, head: head, fields: fields)
         }
         if request.hasContent { content = ContentReader(head.framing, limit: worker.settings.clients.maxBodySize) }

@@ -5,7 +5,13 @@ import Telemetry
 import Upstream
 
 extension ClientConnection: TransactionClient {
-    var persists: Bool { keepsAlive && !worker.isDraining && (content == nil || transaction?.wantsContent == true) }
+    var persists: Bool { keepsAlive && !worker.isDraining }
+
+    func settlePersistence() -> Bool {
+        // How content ends that is still to come nobody knows; it may never come (RFC 9110 §10.1.1). So that is said and done.
+        keepsAlive = persists && content == nil
+        return keepsAlive
+    }
 
     func send(_ head: ByteBuffer, _ source: consuming Delivery.Source, _ framing: Delivery.Framing, passesTrailers: Bool) {
         if framing == .untilClose { keepsAlive = false }
@@ -59,10 +65,18 @@ extension ClientConnection: TransactionClient {
         due(.request, worker.timeouts.idle)
     }
 
-    /// A hit went out in part; `HitPath` logs it as if all had gone.
-    func sendRest(_ head: ByteBuffer, _ body: CompleteBodyReader) {
+    /// A hit went out in part.
+    /// - Parameters:
+    ///   - head: all of it.
+    ///   - sent: bytes that are out, of head and body.
+    func sendRest(_ head: ByteBuffer, _ body: CompleteBodyReader, after sent: Int) {
         phase = .serving
-        delivery = Delivery(head: head, source: .complete(body), framing: .sized)
+        firstByteSent = 0
+        let rest = Delivery(head: head, source: .complete(body), framing: .sized)
+        rest.account(sent)
+        rest.keepHead()
+        delivery = rest
+        noteSent(sent)
         armWrite()
         due(.send, worker.timeouts.send)
     }
@@ -138,7 +152,7 @@ extension ClientConnection: TransactionClient {
         record(bodyBytes: bodyBytes, isAborted: false)
         delivery.take()?.detach()
         transaction.take()?.responseSent()
-        refused = nil
+        answered = nil
         finishIfDone()
     }
 
@@ -176,9 +190,10 @@ extension ClientConnection: TransactionClient {
             worker.record(
                 transaction, status: firstByteSent == 0 && isAborted ? 0 : transaction.status, began: requestBegan, firstByte: firstByteSent,
                 bodyBytes: bodyBytes, isAborted: isAborted, client: peerText)
-        } else if let refused {
+        } else if let answered {
             worker.recorder.record(
-                refused: refused.status, refused.head, refused.fields, began: requestBegan, bodyBytes: bodyBytes, client: peerText)
+                answered, status: firstByteSent == 0 && isAborted ? 0 : answered.status, began: requestBegan, firstByte: firstByteSent,
+                bodyBytes: bodyBytes + UInt64(isAborted ? 0 : answered.contentInHead), isAborted: isAborted, client: peerText)
         }
     }
 }

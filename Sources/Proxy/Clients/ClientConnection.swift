@@ -51,7 +51,7 @@ final class ClientConnection: Socket {
     /// Whether `worker.scratch` holds hits of ours that are still to be sent; only while `serve` is at work.
     var holdsHits = false
     /// What was answered without a transaction, for the log.
-    var refused: RefusedRequest?
+    var answered: AnsweredRequest?
     /// First byte of the response, in nanoseconds of the loop's clock; 0 before.
     var firstByteSent: Int64 = 0
 
@@ -150,7 +150,7 @@ final class ClientConnection: Socket {
         keepsAlive = false
         phase = .serving
         content = nil
-        transaction.take()?.leave()
-        respondWithoutTransaction(.requestTimeout, explanation, extra: "", head: nil, fields: nil)
+        let admitted = leaveTransaction()
+        respondWithoutTransaction(.requestTimeout, explanation, extra: "", head: admitted?.head, fields: admitted?.fields)
     }
 }

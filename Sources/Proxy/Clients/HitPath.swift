@@ -2,6 +2,7 @@ import Bytes
 import HTTPSemantics
 import Libevent
 import Storage
+import Telemetry
 
 /// The hot path: a plain `GET` for something stored and fresh is answered from inside `ClientConnection.readable()`, mostly with one look-up and one
 /// write. Nothing here makes a `String` or asks a clock but the loop's; and nothing allocates, but for the fields of a response that a condition is held against.
@@ -91,9 +92,19 @@ final class HitPath {
         output.appendLineEnd()
         let part = content.part(ofLength: length)
         let began = client.requestBegan
-        client.sendHit(output, stored, part, closes: head.connection.close, hasMore: fields.bytes.count > head.length)
+        let outcome = client.sendHit(output, stored, part, closes: head.connection.close, hasMore: fields.bytes.count > head.length)
+        let status = content.status(of: stored)
         let peer = client.peerText
-        recorder.recordHit(content.status(of: stored), head, fields, began: began, bodyBytes: part.count, client: peer.span)
+        switch outcome {
+        case .sent:
+            recorder.recordHit(status, head, fields, began: began, bodyBytes: part.count, client: peer.span)
+        case .begun(let contentInHead):
+            client.answered = AnsweredRequest(status.code, .hit, head, HeadBlock(copying: fields), contentInHead: contentInHead)
+        case .failed:
+            recorder.record(
+                AnsweredRequest(status.code, .hit, head, HeadBlock(copying: fields)), status: 0, began: began, firstByte: 0, bodyBytes: 0,
+                isAborted: true, client: peer)
+        }
         return true
     }
 }

@@ -19,21 +19,22 @@ extension Fetch {
         if result != .noMemory { waitsForMemorySince = nil }
         switch result {
         case .accepted:
-            if keepsWhole, kept.length > worker.storage.objectLimit { stopKeepingWhole(response, kept) }
+            if keepsWhole, kept.length > worker.storage.objectLimit { stopKeepingWhole(response, kept, .tooLarge) }
             return .taken
         case .acceptedAndFull:
             isPaused = true
             return .takenAndFull
         case .noMemory:
             let taken = kept.appendWhatFits(body)
-            stopKeepingWhole(response, kept)
+            stopKeepingWhole(response, kept, .noRoom)
             waitForMemory()
             return .refused(after: taken)
         }
     }
 
     /// Too large, or no memory: from now on only what its readers still need is kept.
-    private func stopKeepingWhole(_ response: StoredResponse, _ body: GrowingBody) {
+    private func stopKeepingWhole(_ response: StoredResponse, _ body: GrowingBody, _ reason: StoreOutcome) {
+        if willBeStored { worker.recorder.count(reason) }
         willBeStored = false
         operation?.close()
         if keepsWhole { holdStart(of: response) }

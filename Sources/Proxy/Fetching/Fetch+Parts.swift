@@ -48,7 +48,7 @@ extension Fetch {
         share(FetchedResponse(
             leader: request, response: response, leaderResponse: forLeader, source: .origin, sharing: sharing,
             originStatus: head.head.status.code, length: nil, willBeStored: willBeStored, notStored: notStored,
-            hasAge: head.fields.contains(.age), otherKey: otherKey, search: search, server: server))
+            hasAge: head.fields.contains(.age), otherKey: otherKey, search: search, server: server, asked: sentAt))
         return true
     }
 

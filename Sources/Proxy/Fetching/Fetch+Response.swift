@@ -37,7 +37,7 @@ extension Fetch: ExchangeHandler {
             if conditions != .none { return askAgain(.none) }
         }
         if status.isServerError, let stale = usableStale(on: .status(status)) {
-            return serve(stale, source: .staleOnError, status: status.code)
+            return serve(stale, source: .staleOnError(.status(status)), status: status.code)
         }
         if let asked = plan.asked, receivedPart(head, asked: asked, at: now) { return }
         state = .streaming
@@ -67,12 +67,12 @@ extension Fetch: ExchangeHandler {
         let forLeader = facts.contains(.excludesFields) ? response.withHead(keptHead(head, facts, policy, isForLeader: true)) : nil
         share(FetchedResponse(
             leader: request, response: response, leaderResponse: forLeader, source: .origin, sharing: sharing, originStatus: status.code,
-            length: length, willBeStored: willBeStored, notStored: notStored, hasAge: head.fields.contains(.age), otherKey: otherKey, search: search, server: exchange.addressText))
+            length: length, willBeStored: willBeStored, notStored: notStored, hasAge: head.fields.contains(.age), otherKey: otherKey, search: search, server: exchange.addressText, asked: sentAt))
     }
 
     /// Hands out the response whose head is there; its body arrives from now on.
     func share(_ fetched: consuming FetchedResponse) {
-        response = fetched.response
+        self.fetched = fetched
         guard plan.isShared, let operation else {
             if fetched.sharing.isForSeveral { announce(fetched.response, fetched.sharing) }
             deliver(fetched)
@@ -127,7 +127,8 @@ extension Fetch: ExchangeHandler {
         switch sharing {
         case .nobody(let reason):
             if plan.isShared { operation.close() }
-            guard plan.isShared || reason != .method else { return }
+            // What HEAD gets says nothing of what GET will get, whose key it has.
+            guard plan.isShared || reason != .method, method != .head else { return }
             guard worker.settings.coalescing.isEnabled, reason.isRemembered else { return }
             let memory = reason == .serverError ? Self.errorMemory : worker.settings.coalescing.unshareableTTL.nanoseconds
             store.markUnshareable(request.key, until: worker.now + memory, reason: reason)

@@ -69,9 +69,11 @@ extension Fetch {
         let facts = ResponseFacts(status: head.head.status, fields: head.fields, requested: sentAt, received: now, policy: policy)
         let response = makeResponse(head, facts, policy, length: 0).withHead(keptHead(head, facts, policy, isForLeader: true))
         response.ownBody?.complete(trailers: nil)
-        client?.fetch(self, answers: FetchedResponse(
+        let fetched = FetchedResponse(
             leader: request, response: response, source: .origin, sharing: .nobody(.status), originStatus: head.head.status.code,
-            length: 0, willBeStored: false, hasAge: head.fields.contains(.age), otherKey: otherKey, search: search, server: server))
+            length: 0, willBeStored: false, hasAge: head.fields.contains(.age), otherKey: otherKey, search: search, server: server, asked: sentAt)
+        fetched.ended(at: now)
+        client?.fetch(self, answers: fetched)
         client = nil
         // The 304's own exchange ends by itself.
         exchange = nil

@@ -57,7 +57,8 @@ final class Fetch: DeadlineTarget {
     private let pathInvalidations: InvalidationMark
     /// What the response says of queries, as far as it counts.
     var search = NoVarySearch.default
-    var response: StoredResponse?
+    /// What it gave its waiters, from the response's head on.
+    var fetched: FetchedResponse?
     var willBeStored = false
     /// Why not, as far as the head tells.
     var notStored: NotStoredReason?
@@ -93,6 +94,9 @@ final class Fetch: DeadlineTarget {
         case .alone: request.method
         }
     }
+
+    /// Of which the body arrives.
+    var response: StoredResponse? { fetched?.response }
 
     /// Whether its operation got its place.
     var hasBegun: Bool { state != .new }
@@ -148,6 +152,7 @@ final class Fetch: DeadlineTarget {
     func finish(_ result: Result<FetchedResponse, any Error>?) {
         guard state != .over else { return }
         state = .over
+        fetched?.ended(at: worker.moment)
         let operation = operation.take()
         if plan.isShared { operation?.interims.end() }
         if case .failure(let error) = result { bring(.failure(OperationError(error))) }
@@ -254,7 +259,7 @@ final class Fetch: DeadlineTarget {
 
     func originFailed(_ error: UpstreamError) {
         if let stale = usableStale(on: error.originFailure) {
-            return serve(stale, source: .staleOnError, status: 0)
+            return serve(stale, source: .staleOnError(error.originFailure), status: 0)
         }
         finish(.failure(error))
     }
@@ -277,9 +282,11 @@ final class Fetch: DeadlineTarget {
         // RFC 9111 §5.2.2.4: after `no-cache`, each request needs a validation of its own; and the 304 may have made it private.
         let forWaiters: Sharing = if case .nobody = sharing, source == .validated { sharing } else { .waitersOnly(varies: true) }
         operation?.close()
-        deliver(FetchedResponse(
+        let fetched = FetchedResponse(
             leader: request, response: stored, source: source, sharing: forWaiters, originStatus: status, length: stored.body.length,
-            willBeStored: source == .validated, otherKey: staysInPlace(stored) ? nil : request.sentKey, search: Self.said(storedHead.view), server: server))
+            willBeStored: source == .validated, otherKey: staysInPlace(stored) ? nil : request.sentKey, search: Self.said(storedHead.view), server: server, asked: sentAt)
+        fetched.ended(at: worker.moment)
+        deliver(fetched)
         finish(nil)
         exchange?.cancel()
     }

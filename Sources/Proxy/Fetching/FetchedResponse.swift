@@ -1,16 +1,17 @@
 import Bytes
 import HTTPSemantics
 import Storage
+import Synchronization
 
 /// What a fetch gives its waiters when the response's head is there: the body may still be arriving. One object for all of them.
 final class FetchedResponse: Sendable {
-    enum Source: Sendable {
+    enum Source: Sendable, Equatable {
         /// The origin's own response.
         case origin
         /// A stored one, which the origin confirmed (304).
         case validated
         /// A stored one, in place of an origin that failed.
-        case staleOnError
+        case staleOnError(OriginFailure)
     }
 
     /// The request the fetch was made for: the response is its own, whoever else may have it.
@@ -36,13 +37,17 @@ final class FetchedResponse: Sendable {
     let search: NoVarySearch
     /// The address of the server that answered, as text.
     let server: ByteSlice
+    /// When the origin was asked, in nanoseconds of the monotonic clock.
+    private let asked: Int64
+    /// When its response had ended; 0 before.
+    private let ended = Atomic<Int64>(0)
     /// The answer that was made last for somebody who joined and asks for nothing special.
     let sharedAnswer = Guarded<SharedAnswer?>(nil)
 
     init(
         leader: ClientRequest, response: StoredResponse, leaderResponse: StoredResponse? = nil, source: Source, sharing: Sharing,
         originStatus: UInt16, length: Int?, willBeStored: Bool, notStored: NotStoredReason? = nil,
-        hasAge: Bool = false, otherKey: CacheKey?, search: NoVarySearch, server: ByteSlice
+        hasAge: Bool = false, otherKey: CacheKey?, search: NoVarySearch, server: ByteSlice, asked: Moment
     ) {
         self.leader = leader
         self.response = response
@@ -57,6 +62,16 @@ final class FetchedResponse: Sendable {
         self.otherKey = otherKey
         self.search = search
         self.server = server
+        self.asked = asked.monotonic
+    }
+
+    /// The origin's response has ended, well or not.
+    func ended(at now: Moment) { ended.store(now.monotonic, ordering: .relaxed) }
+
+    /// From when the origin was asked to the end of its response, in nanoseconds; `nil` before that.
+    var upstreamDuration: UInt64? {
+        let ended = ended.load(ordering: .relaxed)
+        return ended == 0 ? nil : UInt64(max(0, ended - asked))
     }
 
     /// The key under which the response belongs.
@@ -81,16 +96,23 @@ final class FetchedResponse: Sendable {
         switch sharing {
         case .nobody:
             return false
-        case .waitersOnly, .whileArriving:
+        case .waitersOnly:
             break
+        case .whileArriving:
+            if cameLate(request), !response.facts.suitsLateJoiner(with: request.directives, at: request.arrived) { return false }
         case .everyone:
-            let cameLate = request.arrived.monotonic > response.facts.received.monotonic
-            if cameLate, case .fresh = response.facts.reuse(for: request.directives, at: request.arrived) { break }
-            if cameLate { return false }
+            guard cameLate(request) else { break }
+            guard case .fresh = response.facts.reuse(for: request.directives, at: request.arrived) else { return false }
         }
+        // What stands in for a failure is for those who may have it themselves; the others ask the origin.
+        if case .staleOnError(let failure) = source, !response.facts.mayServeStale(
+            on: failure, for: request.directives, at: request.arrived, policy: request.route.policy) { return false }
         let fields = request.fields
         return response.answers(fields.view) && response.hasAll(that: request)
     }
+
+    /// Whether it came when the head was there already.
+    private func cameLate(_ request: ClientRequest) -> Bool { request.arrived.monotonic > response.facts.received.monotonic }
 
     /// Whether the URL is the leader's, or one that by the response's own word gets the same (No-Vary-Search).
     private func isFor(_ request: ClientRequest) -> Bool {

@@ -26,7 +26,7 @@ final class Recorder {
 
     func record(
         _ admitted: AdmittedHead, _ provenance: Provenance, status: UInt16, began: Int64, firstByte: Int64, bodyBytes: UInt64,
-        isAborted: Bool, client: Span<UInt8>, server: Span<UInt8>
+        isAborted: Bool, client: Span<UInt8>, server: Span<UInt8>, upstreamDuration: UInt64?
     ) {
         let fields = admitted.fields
         var record = makeRecord(status: status, began: began, firstByte: firstByte, bodyBytes: bodyBytes)
@@ -35,17 +35,19 @@ final class Recorder {
         record.role = provenance.role
         record.operation = provenance.operation
         record.upstreamStatus = provenance.originStatus
+        record.upstreamDuration = upstreamDuration
         record.isAborted = isAborted
         count(admitted.head.method, record)
         append(record, admitted.head, fields.view, client: client, server: server)
     }
 
     func record(
-        refused status: UInt16, _ head: RequestHead?, _ fields: HeadBlock?, began: Int64, bodyBytes: UInt64, client: ByteSlice
+        _ answered: AnsweredRequest, status: UInt16, began: Int64, firstByte: Int64, bodyBytes: UInt64, isAborted: Bool, client: ByteSlice
     ) {
-        var record = makeRecord(status: status, began: began, firstByte: loop.now, bodyBytes: bodyBytes)
-        record.verdict = .refused
-        guard let head, let fields else {
+        var record = makeRecord(status: status, began: began, firstByte: firstByte, bodyBytes: bodyBytes)
+        record.verdict = answered.verdict
+        record.isAborted = isAborted
+        guard let head = answered.head, let fields = answered.fields else {
             count(.other, record)
             return appendUnread(record, client: client)
         }

@@ -119,10 +119,12 @@ final class Worker {
     func record(
         _ transaction: Transaction, status: UInt16, began: Int64, firstByte: Int64, bodyBytes: UInt64, isAborted: Bool, client: ByteSlice
     ) {
-        let (admitted, server) = (transaction.request.admitted, transaction.server ?? .empty)
+        let (admitted, fetched) = (transaction.request.admitted, transaction.fetched)
+        let server = fetched?.server ?? transaction.tunnelsTo ?? .empty
         recorder.record(
             admitted, transaction.provenance, status: status, began: began, firstByte: firstByte, bodyBytes: bodyBytes, isAborted: isAborted,
-            client: client.span, server: server.span)
+            client: client.span,
+            server: server.span, upstreamDuration: fetched?.upstreamDuration)
     }
 
     func lendContext() -> ReadContext { contexts.lend() }

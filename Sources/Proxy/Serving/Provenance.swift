@@ -58,9 +58,20 @@ struct Provenance: Sendable {
             tellsAge = true
             verdict = .stale
             timeToLive = facts.timeToLive(at: now)
-            detail = "stale-if-error"
+            detail = Self.staleIfError
         }
     }
+
+    /// What is stored instead of what the fetch of somebody else brought, which failed.
+    mutating func noteStandIn(_ stored: StoredResponse, status: UInt16, at now: Moment) {
+        originStatus = status
+        tellsAge = true
+        verdict = .stale
+        timeToLive = stored.facts.timeToLive(at: now)
+        detail = Self.staleIfError
+    }
+
+    private static let staleIfError: StaticString = "stale-if-error"
 
     /// Whether the store could not have answered, whatever was in it.
     private var wasPassed: Bool {

@@ -29,7 +29,7 @@ final class SharedAnswer: Sendable {
             role = transaction.provenance.role
             forwarded = transaction.provenance.forwarded
             version = transaction.request.head.version
-            persists = transaction.client.persists
+            persists = transaction.client.settlePersistence()
             length = fetched.length ?? fetched.response.bodyLength
             age = facts.age(at: now)
             timeToLive = facts.timeToLive(at: now)

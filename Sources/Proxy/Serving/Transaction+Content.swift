@@ -22,9 +22,6 @@ extension Transaction: FetchClient {
 
     func endContent(trailers: ByteSlice?) { ownFetch?.endContent(trailers: trailers) }
 
-    /// Whether anybody still wants the request's content.
-    var wantsContent: Bool { ownFetch != nil }
-
     func fetchTakesContent(_ fetch: Fetch) {
         guard contentIsHeldBack else { return }
         contentIsHeldBack = false
@@ -56,7 +53,7 @@ extension Transaction: FetchClient {
         state = .responding
         status = 101
         provenance.verdict = .pass
-        server = connection.addressText
+        tunnelsTo = connection.addressText
         client.tunnel(to: connection, head: head)
     }
 }

@@ -18,7 +18,7 @@ extension Transaction {
     }
 
     func respond(_ fetched: FetchedResponse) {
-        server = fetched.server
+        self.fetched = fetched
         let asked = mayShareAnswer(of: fetched) ? SharedAnswer.Asked(fetched, self) : nil
         if let asked, let answer = fetched.sharedAnswer.withLock({ $0 }), answer.asked == asked { return respond(as: answer) }
         var provenance = provenance
@@ -53,7 +53,7 @@ extension Transaction {
     }
 
     /// - Parameter made: what is done with the head before it is sent.
-    private func respond(_ response: StoredResponse, length: Int?, made: (Answer, ByteBuffer) -> Void = { _, _ in }) {
+    func respond(_ response: StoredResponse, length: Int?, made: (Answer, ByteBuffer) -> Void = { _, _ in }) {
         // Once each: what is read from a variable, or reached through two objects, is counted.
         let (request, runtime) = (request, worker.runtime)
         let answer = Answer(
@@ -63,7 +63,7 @@ extension Transaction {
         head.removeAll()
         status = answer.status.code
         answer.writeHead(
-            to: head, provenance: provenance, at: worker.moment, persists: client.persists, version: request.head.version,
+            to: head, provenance: provenance, at: worker.moment, persists: client.settlePersistence(), version: request.head.version,
             forwarding: runtime.responseForwarding)
         made(answer, head)
         client.send(head, answer.source(), answer.framing(for: request.head.version), passesTrailers: request.acceptsTrailers)
@@ -78,7 +78,7 @@ extension Transaction {
         provenance.detail = detail
         let head = ByteBuffer(capacity: 512)
         let content = worker.errors.write(
-            status, explanation, provenance: provenance, upstream: upstream, persists: client.persists,
+            status, explanation, provenance: provenance, upstream: upstream, persists: client.settlePersistence(),
             version: request.head.version, date: worker.loop.wallClockSeconds, isHead: request.method == .head, to: head)
         client.send(head, content, .sized, passesTrailers: false)
     }

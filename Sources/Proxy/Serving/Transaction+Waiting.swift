@@ -1,6 +1,7 @@
 import Coalescing
 import HTTPSemantics
 import Libevent
+import Storage
 import Telemetry
 import Upstream
 
@@ -29,6 +30,7 @@ extension Transaction {
         guard state == .waiting else { return }
         deadline.clear()
         if case .success(let fetched) = result {
+            if standsIn(for: fetched) { return }
             state = .responding
             return respond(fetched)
         }
@@ -41,6 +43,7 @@ extension Transaction {
             lookAgain()
         case .failure(.failed(let error)):
             let error = error as? UpstreamError ?? UpstreamError(.closed, detail: "\(error)")
+            if serveStandIn(on: error.originFailure, status: 0) { return }
             if provenance.role == .joined, !request.route.policy.sharesErrors { return lookAgain(alone: true) }
             provenance.originStatus = 0
             fail(Status(error.status), error.explanation, detail: error.failure.name, upstream: error)
@@ -50,6 +53,26 @@ extension Transaction {
         case .failure(.abandoned), .failure(.dependency):
             fail(.badGateway, "The request to the origin was given up.", detail: "abandoned")
         }
+    }
+
+    /// Whether the fetch that it joined brought an error, and this request, other than its leader's, has something stored that may stand in.
+    private func standsIn(for fetched: FetchedResponse) -> Bool {
+        let status = Status(fetched.originStatus)
+        guard fallback != nil, status.isServerError, fetched.source == .origin, request !== fetched.leader else { return false }
+        return serveStandIn(on: .status(status), status: status.code)
+    }
+
+    /// - Returns: false when nothing is stored that may (RFC 9111 §4.2.4).
+    private func serveStandIn(on failure: OriginFailure, status: UInt16) -> Bool {
+        guard let fallback, fallback.facts.mayServeStale(
+            on: failure, for: request.directives, at: worker.moment, policy: request.route.policy) else { return false }
+        seat.take()?.leave()
+        var provenance = provenance
+        provenance.noteStandIn(fallback, status: status, at: worker.moment)
+        self.provenance = provenance
+        state = .responding
+        respond(fallback, length: fallback.bodyLength)
+        return true
     }
 
     func waitedTooLong() {

@@ -30,8 +30,10 @@ final class Transaction: FetchWaiter, TurnTaker {
     /// Under another key from look to look, when more is known about its path's queries.
     private(set) var request: ClientRequest
     var provenance = Provenance(.synthetic)
-    /// The address of the server that answered, as text.
-    var server: ByteSlice?
+    /// What its fetch brought.
+    var fetched: FetchedResponse?
+    /// The address of the server that its connection became a tunnel to, as text.
+    var tunnelsTo: ByteSlice?
     /// They hold each other until the client lets go. An unowned reference would be counted as well, at each use.
     let client: any TransactionClient
     let worker: Worker

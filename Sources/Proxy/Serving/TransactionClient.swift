@@ -12,6 +12,6 @@ protocol TransactionClient: AnyObject {
     func resumeContent()
     /// The connection becomes a tunnel to `upstream`; `head` is the 101.
     func tunnel(to upstream: UpstreamConnection, head: ByteBuffer)
-    /// Whether the connection outlives the response, which the head must say.
-    var persists: Bool { get }
+    /// Decides whether the connection outlives the response whose head is made now, which must say so.
+    func settlePersistence() -> Bool
 }

@@ -119,6 +119,9 @@ enum Metric: String {
     case released = #"coalesced_coalescing_total{event="released"}"#
     case overtaken = #"coalesced_coalescing_total{event="overtaken"}"#
     case hits = #"coalesced_verdicts_total{verdict="hit"}"#
+    /// Of every method.
+    case requests = "coalesced_requests_total"
+    case tooLarge = #"coalesced_stores_total{outcome="too-large"}"#
     case fetches = "coalesced_upstream_fetches_total"
     case inFlight = #"coalesced_fetches_in_flight{upstream="origin"}"#
     case retries = "coalesced_upstream_retries_total"

@@ -19,6 +19,8 @@ struct SharingTests {
         Row("§4 nor with a validator", "ETag: \"a\"", .whileArriving(varies: false)),
         Row("§4 for those who match", "Vary: Accept", .whileArriving(varies: true)),
         Row("§5.2.2.9 public", "Cache-Control: public", .whileArriving(varies: false)),
+        Row("§5.2.2.2 must-revalidate", "Cache-Control: must-revalidate", .waitersOnly(varies: false)),
+        Row("§5.2.2.8 proxy-revalidate", "Cache-Control: public, proxy-revalidate", .waitersOnly(varies: false)),
         Row("§5.2.2.7 private", "Cache-Control: private, max-age=9", .nobody(.private)),
         Row("§5.2.2.7 private for some fields", "Cache-Control: private=\"foo\", max-age=9", .everyone(varies: false)),
         Row("§5.2.2.5 no-store", "Cache-Control: no-store", .nobody(.noStore)),
