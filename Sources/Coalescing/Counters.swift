@@ -43,6 +43,25 @@ public struct OperationQueueSnapshot: Sendable, Equatable {
     /// Those among them that have not begun.
     public var queued = 0
 
+    /// Nothing done yet.
+    public init() {}
+
+    /// Counts what `other` did and has in flight too: the sum of two managers.
+    public mutating func add(_ other: OperationQueueSnapshot) {
+        led += other.led
+        joined += other.joined
+        joinedLate += other.joinedLate
+        found += other.found
+        released += other.released
+        refused += other.refused
+        overtaken += other.overtaken
+        finished += other.finished
+        failed += other.failed
+        cancelled += other.cancelled
+        inFlight += other.inFlight
+        queued += other.queued
+    }
+
     mutating func add(_ counters: ShardCounters) {
         led += counters.led.load(ordering: .relaxed)
         joined += counters.joined.load(ordering: .relaxed)

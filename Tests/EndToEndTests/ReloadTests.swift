@@ -36,6 +36,28 @@ import Testing
         }
     }
 
+    @Test func `what an upstream has in flight, and has done, counts on when its settings change`() throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/slow") { _ in [.gate(gate), .answer(200, "Cache-Control: no-store", body: "slow")] }
+            origin.on("/x") { _ in [.answer(200, body: "old")] }
+            let other = try ScriptedOrigin()
+            defer { other.stop() }
+            other.on("/x") { _ in [.answer(200, body: "new")] }
+            let client = try proxy.connect()
+            try client.send(proxy.request("GET", "/slow"))
+            try eventually("it is asked") { origin.count("/slow") == 1 }
+            try proxy.rewriteConfiguration(upstream: other.url)
+            proxy.signal(SIGHUP)
+            try eventually("the new origin is asked") { try proxy.get("/x", "Cache-Control: no-store").text == "new" }
+            let inFlight = try proxy.metric(.inFlight)
+            let status = try proxy.admin.get("/status").wholeText
+            #expect(inFlight == 1 && status.contains(#/"led" ?: ?[2-9]/#))
+            gate.open()
+            #expect(try client.answer().text == "slow")
+        }
+    }
+
     @Test func `a bad file is told of and changes nothing`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: no-store", body: "x")] }

@@ -12,13 +12,13 @@ extension ProxyServer {
         ServerSnapshot(
             isDraining: isDraining, addresses: workers.addresses, workers: workers.count, counters: workers.counters,
             storage: shared.store.numbers, inFlightBytes: shared.inFlightBytes, memoryLimit: shared.budget.limit,
-            upstreams: runtime.origins.map { ($0.settings.name, $0.fetches.snapshot) },
+            upstreams: runtime.origins.map { ($0.settings.name, formerOrigins.snapshot(with: $0)) },
             accessLog: accessLog?.status.families() ?? [])
     }
 
     /// The fetches in flight at this moment.
     public var fetchesInFlight: [FetchDescription] {
-        runtime.origins.flatMap { origin in
+        origins.flatMap { origin in
             origin.fetches.operations.compactMap { operation in
                 (operation as? FetchOperation).map { FetchDescription($0, upstream: origin.settings.name) }
             }

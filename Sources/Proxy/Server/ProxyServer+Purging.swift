@@ -17,8 +17,8 @@ extension ProxyServer {
         // Of this URL there is a key for each set of values of the fields and cookies that the route's key has.
         let dividesByFields = route.key.dividesByFields
         func remove(_ key: CacheKey) -> Int {
-            let keys = dividesByFields ? keys(ofURL: key, at: route.origin) : []
-            return keys.reduce(self.remove(key, at: route.origin)) { $0 + self.remove($1, at: route.origin) }
+            let keys = dividesByFields ? keys(ofURL: key) : []
+            return keys.reduce(self.remove(key)) { $0 + self.remove($1) }
         }
         // The URL's own key first: see `Worker.invalidate`.
         var removed = remove(key)
@@ -31,10 +31,10 @@ extension ProxyServer {
     }
 
     /// Those under which something is stored or fetched for the URL of `key`.
-    private func keys(ofURL key: CacheKey, at origin: Origin) -> [CacheKey] {
+    private func keys(ofURL key: CacheKey) -> [CacheKey] {
         let bytes = key.bytes
         let url = ByteSlice(copying: bytes.span.extracting(SearchKey.url(of: bytes.span)))
-        let fetched = origin.fetches.operations.flatMap { operation -> [CacheKey] in
+        let fetched = origins.flatMap(\.fetches.operations).flatMap { operation -> [CacheKey] in
             guard let fetch = operation as? FetchOperation else { return [] }
             return [fetch.key.primary] + (fetch.value.map { [$0.key] } ?? [])
         }.filter { key in
@@ -45,10 +45,10 @@ extension ProxyServer {
         return fetched + shared.store.keys(ofURL: bytes.span).map { CacheKey(hash: $0.hash, bytes: $0.key) }
     }
 
-    private func remove(_ key: CacheKey, at origin: Origin) -> Int {
+    private func remove(_ key: CacheKey) -> Int {
         let bytes = key.bytes
         let removed = shared.store.remove(hash: key.hash, key: bytes.span)
-        origin.closeFetches(of: key)
+        for origin in origins { origin.closeFetches(of: key) }
         return removed
     }
 
@@ -57,7 +57,7 @@ extension ProxyServer {
     public func purgeAll() -> Int {
         let removed = shared.store.removeAll()
         shared.variations.noteInvalidationOfAll()
-        for origin in runtime.origins { origin.closeFetches() }
+        for origin in origins { origin.closeFetches() }
         return removed
     }
 }

@@ -37,6 +37,7 @@ public final class ProxyServer {
     private let log: Logger
     private var settings: ProxySettings
     private(set) var runtime: Runtime
+    private(set) var formerOrigins = FormerOrigins()
     private let accessLogSettings: AccessLogSettings
     private(set) var accessLog: AccessLog?
     private var state = State.new
@@ -93,6 +94,9 @@ public final class ProxyServer {
         }
     }
 
+    /// All that may have fetches in flight.
+    var origins: [Origin] { runtime.origins + formerOrigins.origins }
+
     /// With a shared port the kernel would let a second program in beside us.
     private func probe(_ addresses: [SocketAddress]) throws(StartError) {
         for address in addresses {
@@ -122,6 +126,7 @@ public final class ProxyServer {
         guard state == .running else { return }
         settings = new
         let runtime = Runtime(new, upstreams: upstreams, number: runtime.number + 1, previous: runtime)
+        formerOrigins.replaced(self.runtime.origins, by: runtime.origins)
         self.runtime = runtime
         workers.post { $0.apply(runtime.copy()) }
     }
@@ -140,7 +145,7 @@ public final class ProxyServer {
     /// Ends everything now and waits for the threads.
     public func stop() {
         state = .stopped
-        for origin in runtime.origins { origin.fetches.cancelAll() }
+        for origin in origins { origin.fetches.cancelAll() }
         workers.stop()
         accessLog?.finish()
     }
