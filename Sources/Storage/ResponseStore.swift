@@ -131,9 +131,10 @@ public final class ResponseStore: Sendable {
         } ?? .noRoom
     }
 
-    /// The origin said something that does not go with these parts: they are not used again.
-    public func dropParts(_ former: StoredResponse, hash: UInt64, key: Span<UInt8>) {
-        removing(hash) { shard, dropped in shard.dropParts(former, hash: hash, key: key, dropped: &dropped) }
+    /// The origin said something that does not go with this response, or these parts: not used again, if still there. Others under the key stay, and
+    /// what is on its way is stored as ever.
+    public func drop(_ former: StoredResponse, hash: UInt64, key: Span<UInt8>) {
+        removing(hash) { shard, dropped in shard.drop(former, hash: hash, key: key, dropped: &dropped) }
     }
 
     /// Puts `response` in the place of `former`, whose body it shares, after a validation (RFC 9111 §4.3.4).

@@ -48,26 +48,4 @@ extension Shard {
             over: old, hash: hash, key: key, &dropped)
         return true
     }
-
-    /// Drops the parts that `former` stands for, if they are still those.
-    mutating func dropParts(_ former: StoredResponse, hash: UInt64, key: Span<UInt8>, dropped: inout Dropped) {
-        guard let old = table.resource(hash: hash, key: key),
-              let index = old.partials.firstIndex(where: { $0.response === former }) else { return }
-        var partials = old.partials
-        discard(partials.remove(at: index), &dropped)
-        put(old.variants, partials, knownVary: old.knownVary, marker: old.marker, over: old, hash: hash, key: key, &dropped)
-    }
-
-    mutating func freshenParts(
-        _ former: StoredResponse, with response: StoredResponse, in old: CachedResource, hash: UInt64, key: Span<UInt8>,
-        dropped: inout Dropped
-    ) -> Bool {
-        var partials = old.partials
-        guard let index = partials.firstIndex(where: { $0.response === former }) else { return false }
-        response.setFrequency(former.frequency)
-        partials[index] = replace(partials[index], with: response, &dropped)
-        let rules = Self.adding(response.varyRule, to: old.knownVary)
-        put(old.variants, partials, knownVary: rules, marker: old.marker, over: old, hash: hash, key: key, &dropped)
-        return true
-    }
 }

@@ -93,26 +93,6 @@ struct Shard {
         charged += new.charge
     }
 
-    /// Whether `former` was still there.
-    mutating func freshen(
-        _ former: StoredResponse, with response: StoredResponse, hash: UInt64, key: Span<UInt8>, dropped: inout Dropped
-    ) -> Bool {
-        guard let old = table.resource(hash: hash, key: key) else { return false }
-        if former.parts != nil { return freshenParts(former, with: response, in: old, hash: hash, key: key, dropped: &dropped) }
-        var variants = old.variants
-        guard let index = variants.firstIndex(where: { $0.response === former }) else { return false }
-        let place = variants.remove(at: index)
-        // With another `Vary` than before it may have become the same variant as its neighbour.
-        if let twin = variants.firstIndex(where: { $0.response.isSameVariant(as: response) }) {
-            discard(variants.remove(at: twin), &dropped)
-        }
-        response.setFrequency(former.frequency)
-        insert(replace(place, with: response, &dropped), into: &variants)
-        let rules = Self.adding(response.varyRule, to: old.knownVary)
-        put(variants, old.partials, knownVary: rules, marker: nil, over: old, hash: hash, key: key, &dropped)
-        return true
-    }
-
     mutating func mark(_ marker: UnshareableMarker?, hash: UInt64, key: Span<UInt8>, dropped: inout Dropped) {
         let old = table.resource(hash: hash, key: key)
         guard old?.marker != marker else { return }
@@ -252,7 +232,7 @@ struct Shard {
     }
 
     /// Before all with the same or an older `Date`.
-    private func insert(_ variant: CachedResource.Variant, into variants: inout [CachedResource.Variant]) {
+    func insert(_ variant: CachedResource.Variant, into variants: inout [CachedResource.Variant]) {
         let date = variant.response.facts.date
         let index = variants.firstIndex { $0.response.facts.date <= date } ?? variants.count
         variants.insert(variant, at: index)

@@ -166,7 +166,7 @@ import Testing
         #expect(cache.store.removeAll() == 1 && cache.resource("k") == nil)
         store(try part(0..<10))
         let former = try #require(stored())
-        cache.store.dropParts(former, hash: cache.hash("k"), key: Array("k".utf8).span)
+        cache.store.drop(former, hash: cache.hash("k"), key: Array("k".utf8).span)
         #expect(stored() == nil)
     }
 

@@ -33,13 +33,13 @@ extension Fetch {
         let run = StoredParts.Run(part.range, body)
         let parts = base?.parts?.adding(run, length: part.length, budget: worker.shared.budget)
         let fields = request.fields
-        let rule = facts.contains(.varies) ? varyRule(kept.view) : .none
+        let rule = varyRule(kept, facts)
         let response = StoredResponse(
             head: kept, facts: facts, body: body, parts: parts ?? StoredParts([run], length: part.length),
             varyRule: rule, variantKey: VariantKey(fields.view, under: rule), groups: CacheGroups.groups(of: kept.view))
         guard response.hasAll(that: request) else { return partsDoNotFit(head) }
         let mayBeKept = facts.storability(method: .get, request: .none, hasAuthorization: false, policy: policy) == .store
-        if let former = plan.parts, base == nil || !mayBeKept { worker.shared.store.dropParts(former, of: request.key) }
+        if let former = plan.parts, base == nil || !mayBeKept { worker.shared.store.drop(former, of: request.key) }
         state = .streaming
         self.part = part
         announcedLength = part.range.count
@@ -74,7 +74,7 @@ extension Fetch {
             return false
         }
         if status == .ok || status == .partialContent || status == .rangeNotSatisfiable {
-            worker.shared.store.dropParts(former, of: request.key)
+            worker.shared.store.drop(former, of: request.key)
         }
         guard status == .partialContent || status == .rangeNotSatisfiable else { return false }
         // Never to be mixed with what was stored, and not all that the leader wants: all look again, with nothing stored.

@@ -27,9 +27,17 @@ extension Fetch {
                 new = stored.with(head: old, facts: expired)
             case .update:
                 let newHead = Freshening.head(old, updatedWith: head.fields, facts: facts, policy: policy)
-                new = stored.with(head: newHead, facts: ResponseFacts(
+                let newFacts = ResponseFacts(
                     freshened: stored.facts, head: newHead.view, by: head.fields, requested: sentAt, received: facts.received,
-                    policy: policy))
+                    policy: policy)
+                let rule = varyRule(newHead, newFacts)
+                guard rule == stored.varyRule else {
+                    // What it was stored for said other fields, and that it is what these get nobody has confirmed (§4.1).
+                    worker.shared.store.drop(stored, of: request.key)
+                    worker.shared.store.learn(rule, for: request.key)
+                    continue
+                }
+                new = stored.with(head: newHead, facts: newFacts)
             }
             replace(stored, by: new)
         }
@@ -52,9 +60,13 @@ extension Fetch {
             let newHead = Freshening.head(old.head, updatedWith: head.fields, facts: notModified, policy: policy)
             let facts = ResponseFacts(
                 freshened: old.facts, head: newHead.view, by: head.fields, requested: sentAt, received: now, policy: policy)
-            let new = old.with(head: newHead, facts: facts)
-            replace(old, by: new)
             let fields = request.fields
+            let rule = varyRule(newHead, facts)
+            // Under another rule than before it is what this request gets: that is what the 304 confirms (§4.3.4). What those get who were served it so
+            // far, nobody knows any more.
+            let new = rule == old.varyRule
+                ? old.with(head: newHead, facts: facts) : old.with(head: newHead, facts: facts).varying(by: rule, for: fields.view)
+            replace(old, by: new)
             // The origin chose it for this request, even where it was stored for one with other fields (§4.1).
             if chosen == nil || new.answers(fields.view) { chosen = new.answering(fields.view) }
         }
@@ -91,5 +103,9 @@ extension Fetch {
         } else {
             worker.shared.store.invalidate(request.key)
         }
+    }
+
+    func varyRule(_ head: HeadBlock, _ facts: ResponseFacts) -> VaryRule {
+        facts.contains(.varies) ? varyRule(head.view) : .none
     }
 }

@@ -18,7 +18,7 @@ extension ResponseStore {
             response, bringing: range, hash: key.hash, key: key.bytes.span, generation: generation, requested: requested.monotonic)
     }
 
-    func dropParts(_ former: StoredResponse, of key: CacheKey) { dropParts(former, hash: key.hash, key: key.bytes.span) }
+    func drop(_ former: StoredResponse, of key: CacheKey) { drop(former, hash: key.hash, key: key.bytes.span) }
 
     func freshen(_ former: StoredResponse, by response: StoredResponse, under key: CacheKey, generation: Generation) -> StoreOutcome {
         freshen(former, with: response, hash: key.hash, key: key.bytes.span, generation: generation)
@@ -57,10 +57,13 @@ extension StoredResponse {
 
     /// The same as the variant for a request with `fields`.
     func answering(_ fields: FieldView) -> StoredResponse {
-        guard !answers(fields) else { return self }
-        return StoredResponse(
-            head: head, facts: facts, body: body, parts: parts, varyRule: varyRule,
-            variantKey: VariantKey(fields, under: varyRule), groups: groups)
+        answers(fields) ? self : varying(by: varyRule, for: fields)
+    }
+
+    /// The same as the variant for a request with `fields` where `Vary` is `rule`.
+    func varying(by rule: VaryRule, for fields: FieldView) -> StoredResponse {
+        StoredResponse(
+            head: head, facts: facts, body: body, parts: parts, varyRule: rule, variantKey: VariantKey(fields, under: rule), groups: groups)
     }
 
     func withHead(_ head: HeadBlock) -> StoredResponse { with(head: head, facts: facts) }
