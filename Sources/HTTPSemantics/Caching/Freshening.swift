@@ -9,21 +9,34 @@ public enum Freshening {
 
     /// The stored head with each field of `update` in place of all its lines of that name; the rest as it was.
     ///
-    /// `Set-Cookie` is only taken over where the stored response could have had it.
+    /// `Set-Cookie` is only taken over where the stored response could have had it, and what the new head's own `private` and `no-cache` name is
+    /// left out: where the update says nothing of caching, that is what the stored response's name (§5.2.2.4, §5.2.2.7).
     /// - Parameters:
     ///   - facts: those of `update` itself.
     public static func head(
         _ stored: HeadBlock, updatedWith update: FieldView, facts: ResponseFacts, policy: CachingPolicy
     ) -> HeadBlock {
+        let merged = merged(stored, with: update, facts: facts, policy: policy)
+        let fields = merged.view
+        let excluded = ExcludedFields(
+            fields, isTargeted: TargetedCacheControl.directives(of: fields, policy: policy) != nil, policy: policy)
+        guard !excluded.isEmpty else { return merged }
+        var builder = HeadBlockBuilder(capacity: merged.bytes.count, lines: fields.lines.count)
+        for index in 0..<fields.lines.count where !excluded.contains(fields.name(at: index)) { builder.append(fields, index) }
+        return builder.finish()
+    }
+
+    private static func merged(
+        _ stored: HeadBlock, with update: FieldView, facts: ResponseFacts, policy: CachingPolicy
+    ) -> HeadBlock {
         var builder = HeadBlockBuilder(
             capacity: stored.bytes.count + update.bytes.count, lines: stored.lines.count + update.lines.count)
-        let excluded = ExcludedFields(update, facts: facts, policy: policy)
         let keepsCookie = policy.setCookie == .always || (policy.setCookie == .whenPublic && facts.contains(.public))
 
         func isTaken(_ index: Int) -> Bool {
             let field = update.lines[index].field
             if exempt.contains(field) || (field == .setCookie && !keepsCookie) { return false }
-            return !StoredFields.isNominated(index, update) && !excluded.contains(update.name(at: index))
+            return !StoredFields.isNominated(index, update)
         }
 
         let old = stored.view
@@ -34,7 +47,7 @@ public enum Freshening {
                 continue
             }
             guard let new = update.firstIndex(named: old.name(at: index)), isTaken(new) else {
-                if !excluded.contains(old.name(at: index)) { builder.append(old, index) }
+                builder.append(old, index)
                 continue
             }
             // All new lines stand where the first old one stood.

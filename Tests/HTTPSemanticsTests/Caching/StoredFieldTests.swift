@@ -108,6 +108,12 @@ struct StoredFieldTests {
         Update("§7.3 not Set-Cookie", "Date: a", "Date: b\nSet-Cookie: a=b", "Date: b"),
         Update("§7.3 Set-Cookie with public", "Date: a", "Date: b\nCache-Control: public\nSet-Cookie: a=b", "Date: b\nCache-Control: public\nSet-Cookie: a=b"),
         Update("§5.2.2.7 not what private names, old or new", "Date: a\nX: 1", "Date: b\nCache-Control: private=\"x\"\nX: 2", "Date: b\nCache-Control: private=\"x\""),
+        Update("§5.2.2.7 nor what the stored one's names", "Date: a\nCache-Control: private=\"x\"", "Date: b\nX: 2\nY: 3", "Date: b\nCache-Control: private=\"x\"\nY: 3"),
+        Update("§5.2.2.4 the same of no-cache", "Date: a\nCache-Control: no-cache=x", "Date: b\nX: 2", "Date: b\nCache-Control: no-cache=x"),
+        Update("§3.2 but directives of its own take their place", "Date: a\nCache-Control: private=\"x\"", "Date: b\nCache-Control: max-age=5\nX: 2", "Date: b\nCache-Control: max-age=5\nX: 2"),
+        Update("RFC 9213 §2.2 not those of a targeted field", "Date: a\nCDN-Cache-Control: private=\"x\"", "Date: b\nCache-Control: max-age=5\nX: 2", "Date: b\nCDN-Cache-Control: private=\"x\"\nCache-Control: max-age=5"),
+        Update("§5.2.2.7 a cookie it names", "Date: a\nCache-Control: public, private=\"set-cookie\"", "Date: b\nSet-Cookie: a=b", "Date: b\nCache-Control: public, private=\"set-cookie\""),
+        Update("§5.2 an unqualified one names nothing", "Date: a\nCache-Control: no-cache", "Date: b\nX: 2", "Date: b\nCache-Control: no-cache\nX: 2"),
     ]
 
     @Test(arguments: updates)
