@@ -91,6 +91,22 @@ import Testing
         }
     }
 
+    @Test(arguments: ["no-store", "private", "max-age=60"])
+    func `Cache-Status says stored only where the 304 lets it be`(_ directive: String) throws {
+        try scenario { origin, proxy in
+            origin.on("/e") { request in
+                request["if-none-match"] == nil
+                    ? [.answer(200, "Cache-Control: max-age=10", "Age: 20", "ETag: \"v1\"", body: "\(request.number)")]
+                    : [.answer(304, "Cache-Control: \(directive)", "ETag: \"v1\"")]
+            }
+            try proxy.get("/e")
+            let isStored = directive == "max-age=60"
+            let answer = try proxy.get("/e")
+            #expect(answer.text == "1" && answer.cacheStatus.contains("; stored") == isStored)
+            #expect(try proxy.get("/e").text == (isStored ? "1" : "3"))
+        }
+    }
+
     @Test func `a 304 about what is not stored is no answer: the whole is asked for`() throws {
         try scenario { origin, proxy in
             origin.on("/e") { request in

@@ -30,7 +30,9 @@ extension Fetch: ExchangeHandler {
         if status == .notModified, !plan.isTransparent {
             // It names none of the tags asked about: ask without the client's, so that there is no doubt whose it is.
             if hasClientTags, head.fields.entityTag == nil { return askAgain(.stored) }
-            if let validated = freshened(by: head, at: now) { return serve(validated, source: .validated, status: status.code) }
+            if let (validated, isStored) = freshened(by: head, at: now) {
+                return serve(validated, source: .validated, status: status.code, isStored: isStored)
+            }
             let asked = request.fields
             if hasClientTags, ClientConditions.isConfirmed(asked.view, by: head.fields) { return answerLeader(with: head, at: now) }
             // It is about nothing that is stored here (RFC 9111 §4.3.4): ask for the whole.

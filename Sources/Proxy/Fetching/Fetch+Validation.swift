@@ -31,7 +31,7 @@ extension Fetch {
                     freshened: stored.facts, head: newHead.view, by: head.fields, requested: sentAt, received: facts.received,
                     policy: policy)
                 let rule = varyRule(newHead, newFacts)
-                guard rule == stored.varyRule else {
+                guard rule == stored.varyRule || !speaksForOthers(newFacts) else {
                     // What it was stored for said other fields, and that it is what these get nobody has confirmed (§4.1).
                     worker.shared.store.drop(stored, of: request.key)
                     worker.shared.store.learn(rule, for: request.key)
@@ -43,8 +43,8 @@ extension Fetch {
         }
     }
 
-    /// RFC 9111 §4.3.4: the stored response that the 304 is about, with its new fields.
-    func freshened(by head: borrowing ReceivedHead, at now: Moment) -> StoredResponse? {
+    /// RFC 9111 §4.3.4: the stored response that the 304 is about, with its new fields, and whether it is stored with them.
+    func freshened(by head: borrowing ReceivedHead, at now: Moment) -> (StoredResponse, isStored: Bool)? {
         let policy = request.route.policy
         let notModified = ResponseFacts(
             status: head.head.status, fields: head.fields, requested: sentAt, received: now, policy: policy)
@@ -54,7 +54,7 @@ extension Fetch {
             let storedHead = stored.head
             selection.add(storedHead.view, facts: stored.facts, notModified: head.fields)
         }
-        var chosen: StoredResponse?
+        var chosen: (StoredResponse, isStored: Bool)?
         for index in selection.selected {
             let old = candidates[index]
             let newHead = Freshening.head(old.head, updatedWith: head.fields, facts: notModified, policy: policy)
@@ -66,9 +66,9 @@ extension Fetch {
             // far, nobody knows any more.
             let new = rule == old.varyRule
                 ? old.with(head: newHead, facts: facts) : old.with(head: newHead, facts: facts).varying(by: rule, for: fields.view)
-            replace(old, by: new)
+            let isStored = replace(old, by: new)
             // The origin chose it for this request, even where it was stored for one with other fields (§4.1).
-            if chosen == nil || new.answers(fields.view) { chosen = new.answering(fields.view) }
+            if chosen == nil || new.answers(fields.view) { chosen = (new.answering(fields.view), isStored) }
         }
         return chosen
     }
@@ -94,15 +94,29 @@ extension Fetch {
     }
 
     /// Puts an updated response in its place, unless the update says that it may not be stored (any more).
-    private func replace(_ old: StoredResponse, by new: StoredResponse) {
-        guard staysInPlace(new) else { return worker.shared.store.invalidate(request.key) }
+    /// - Returns: whether it is there.
+    @discardableResult
+    private func replace(_ old: StoredResponse, by new: StoredResponse) -> Bool {
+        guard speaksForOthers(new.facts) else { return false }
+        guard staysInPlace(new) else {
+            worker.shared.store.invalidate(request.key)
+            return false
+        }
         let mayStay = new.facts.storability(
             method: .get, request: request.directives, hasAuthorization: request.hasAuthorization, policy: request.route.policy)
-        if mayStay == .store {
-            worker.recorder.count(worker.shared.store.freshen(old, by: new, under: request.key, generation: generation))
-        } else {
-            worker.shared.store.invalidate(request.key)
+        guard mayStay == .store else {
+            worker.shared.store.drop(old, of: request.key)
+            return false
         }
+        let outcome = worker.shared.store.freshen(old, by: new, under: request.key, generation: generation)
+        worker.recorder.count(outcome)
+        return outcome == .stored
+    }
+
+    /// What the origin tells a client that sent `Authorization` is said to that client, unless it says otherwise (RFC 9111 §3.5): what is stored for
+    /// the others stays as it was. Else anybody could have it thrown out.
+    private func speaksForOthers(_ facts: ResponseFacts) -> Bool {
+        !request.hasAuthorization || facts.contains(.allowsAuthorized)
     }
 
     func varyRule(_ head: HeadBlock, _ facts: ResponseFacts) -> VaryRule {

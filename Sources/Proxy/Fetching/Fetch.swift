@@ -272,7 +272,8 @@ final class Fetch: DeadlineTarget {
     }
 
     /// Ends with a response that is complete already.
-    func serve(_ stored: StoredResponse, source: FetchedResponse.Source, status: UInt16) {
+    /// - Parameter isStored: whether it was put into the store as it is.
+    func serve(_ stored: StoredResponse, source: FetchedResponse.Source, status: UInt16, isStored: Bool = false) {
         // A 304 has no content: its exchange ends by itself, and the connection is used again.
         let exchange = source == .validated ? nil : exchange
         let storedHead = stored.head
@@ -284,7 +285,7 @@ final class Fetch: DeadlineTarget {
         operation?.close()
         let fetched = FetchedResponse(
             leader: request, response: stored, source: source, sharing: forWaiters, originStatus: status, length: stored.body.length,
-            willBeStored: source == .validated, otherKey: staysInPlace(stored) ? nil : request.sentKey, search: Self.said(storedHead.view), server: server, asked: sentAt)
+            willBeStored: isStored, otherKey: staysInPlace(stored) ? nil : request.sentKey, search: Self.said(storedHead.view), server: server, asked: sentAt)
         fetched.ended(at: worker.moment)
         deliver(fetched)
         finish(nil)

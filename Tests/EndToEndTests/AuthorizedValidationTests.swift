@@ -1,0 +1,51 @@
+import Testing
+
+/// What the origin tells a client with `Authorization` is for that client, as far as it does not say otherwise (RFC 9111 §3.5).
+@Suite(.scenario) struct AuthorizedValidationTests {
+    private func page(_ cacheControl: String, age: Int, confirmed: String = "ETag: \"a\"") -> ScriptedOrigin.Handler {
+        { request in
+            request["if-none-match"] == nil
+                ? [.answer(200, "Cache-Control: \(cacheControl)", "ETag: \"a\"", "Age: \(age)", body: "page")]
+                : [.answer(304, "ETag: \"a\"", confirmed)]
+        }
+    }
+
+    @Test(arguments: ["ETag: \"a\"", "Cache-Control: private", "Cache-Control: no-store", "Vary: Authorization", "Vary: *"])
+    func `a page that is confirmed to a client with Authorization stays what it was for the others`(_ confirmed: String) throws {
+        try scenario { origin, proxy in
+            origin.on("/p", page("max-age=60", age: 0, confirmed: confirmed))
+            try proxy.get("/p")
+            let own = try proxy.get("/p", "Authorization: Basic eA==", "Cache-Control: no-cache")
+            #expect(own.text == "page" && !own.cacheStatus.contains("stored"))
+            let other = try proxy.get("/p")
+            #expect(other.text == "page" && other.cacheStatus.contains("hit"))
+            #expect(origin.count("/p") == 2)
+        }
+    }
+
+    @Test(arguments: ["GET", "HEAD"])
+    func `a refresh that such a client causes neither throws it out nor makes it fresh`(_ method: String) throws {
+        try scenario { origin, proxy in
+            origin.on("/p", page("max-age=10, stale-while-revalidate=600", age: 15))
+            try proxy.get("/p")
+            try proxy.send(method, "/p", "Authorization: Basic eA==")
+            try eventually("the refresh is over") { try origin.count("/p") == 2 && proxy.metric(.inFlight) == 0 }
+            let other = try proxy.get("/p")
+            #expect(other.text == "page" && other["age"].flatMap { Int($0) } ?? 0 >= 15)
+            try eventually("whose own refresh counts") { try proxy.get("/p")["age"].flatMap { Int($0) } ?? 15 < 15 }
+        }
+    }
+
+    @Test(arguments: ["public", "must-revalidate", "s-maxage=10"])
+    func `where the page is for clients with Authorization too, their validation counts`(_ directive: String) throws {
+        try scenario { origin, proxy in
+            origin.on("/p", page("max-age=10, \(directive)", age: 20))
+            try proxy.get("/p")
+            let own = try proxy.get("/p", "Authorization: Basic eA==")
+            #expect(own.text == "page" && own.cacheStatus.contains("stored"))
+            let other = try proxy.get("/p")
+            #expect(other.cacheStatus.contains("hit"))
+            #expect(origin.count("/p") == 2)
+        }
+    }
+}
