@@ -10,6 +10,8 @@ enum Charge {
     static let place = 24
     /// What a response varies by: the object and the key's bytes.
     static let specialities = 160
+    /// The object that holds the names of a response's cache groups.
+    static let groups = 48
     /// A resource: its snapshot, its key's allocation and its place in the index.
     static let resource = 208
     /// A response beside the first of its resource.

@@ -5,16 +5,16 @@ internal import HTTPSemantics
 final class Specialities: Sendable {
     let varyRule: VaryRule
     let variantKey: VariantKey
-    let groups: [String]
+    let groups: CacheGroups?
     let parts: StoredParts?
 
     /// `nil` where there is nothing special.
-    static func of(_ varyRule: VaryRule?, _ variantKey: VariantKey?, _ groups: [String], parts: StoredParts?) -> Specialities? {
-        if varyRule?.isEmpty ?? true, groups.isEmpty, parts == nil { return nil }
+    static func of(_ varyRule: VaryRule?, _ variantKey: VariantKey?, _ groups: CacheGroups?, parts: StoredParts?) -> Specialities? {
+        if varyRule?.isEmpty ?? true, groups == nil, parts == nil { return nil }
         return Specialities(varyRule: varyRule ?? .none, variantKey: variantKey ?? .none, groups: groups, parts: parts)
     }
 
-    private init(varyRule: VaryRule, variantKey: VariantKey, groups: [String], parts: StoredParts?) {
+    private init(varyRule: VaryRule, variantKey: VariantKey, groups: CacheGroups?, parts: StoredParts?) {
         self.varyRule = varyRule
         self.variantKey = variantKey
         self.groups = groups
@@ -22,5 +22,7 @@ final class Specialities: Sendable {
     }
 
     /// Bytes of memory, those that `parts` account for themselves left out.
-    var charge: Int { Charge.specialities + groups.count * Charge.nominee }
+    var charge: Int {
+        Charge.specialities + (groups.map { Charge.groups + $0.names.count * Charge.nominee } ?? 0)
+    }
 }

@@ -46,7 +46,7 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     ///   - groups: the cache groups it belongs to (RFC 9875).
     public init(
         head: HeadBlock, facts: ResponseFacts, body: GrowingBody, parts: StoredParts? = nil, varyRule: VaryRule? = nil,
-        variantKey: VariantKey? = nil, groups: [String] = []
+        variantKey: VariantKey? = nil, groups: CacheGroups? = nil
     ) {
         self.facts = facts
         special = .of(varyRule, variantKey, groups, parts: parts)
@@ -81,7 +81,7 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     ///   - lines: the fields that are stored, as complete lines (`StoredFields`).
     public init(
         packing lines: Span<UInt8>, body: Span<UInt8>, under key: Span<UInt8>, facts: ResponseFacts, varyRule: VaryRule? = nil,
-        variantKey: VariantKey? = nil, groups: [String] = []
+        variantKey: VariantKey? = nil, groups: CacheGroups? = nil
     ) {
         let block = Chunk(capacity: key.count + lines.count + body.count)
         block.write(key, at: 0)
@@ -149,8 +149,7 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     public var varyRule: VaryRule { special?.varyRule ?? .none }
     public var variantKey: VariantKey { special?.variantKey ?? .none }
     /// The cache groups it belongs to (RFC 9875); mostly none.
-    public var groups: [String] { special?.groups ?? [] }
-    public var hasGroups: Bool { special != nil && !groups.isEmpty }
+    public var groups: CacheGroups? { special?.groups }
 
     // MARK: - Parts
 

@@ -3,13 +3,24 @@ import RawStructuredFieldValues
 
 /// The groups a response belongs to or invalidates (RFC 9875). Opaque strings, compared byte by byte, and only
 /// within one origin.
-public enum CacheGroups {
+///
+/// Immutable; an object because most responses have none, and are to be no larger for it.
+public final class CacheGroups: Sendable {
     /// More groups than this in one field are left out. RFC 9875 §2 wants at least 32.
     public static let maxGroups = 128
 
-    /// The groups of a response that is stored; empty where the field is missing or wrong.
-    public static func groups(of fields: FieldView) -> [String] {
-        fields.contains(.cacheGroups) ? strings(fields, "cache-groups") : []
+    /// At least one.
+    public let names: [String]
+    /// When the response, or its last validation, was asked for, in nanoseconds of the monotonic clock. What was invalidated since then may have
+    /// been made before that.
+    public let requested: Int64
+
+    /// The groups of a response that is stored; `nil` where the field is missing, empty or wrong.
+    public init?(of fields: FieldView, requested: Moment) {
+        guard fields.contains(.cacheGroups) else { return nil }
+        names = Self.strings(fields, "cache-groups")
+        self.requested = requested.monotonic
+        if names.isEmpty { return nil }
     }
 
     /// The groups that a response invalidates. Those on answers to safe methods are ignored (§3), and so are those on

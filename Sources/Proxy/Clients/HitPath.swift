@@ -78,7 +78,7 @@ final class HitPath {
 
     /// - Returns: false when the key that was written last has no plain hit.
     private func answerWritten(_ head: RequestHead, _ fields: FieldView, to client: ClientConnection) -> Bool {
-        guard let stored = keys.response(in: store, matching: fields), !stored.hasGroups,
+        guard let stored = keys.response(in: store, matching: fields), stored.groups == nil,
               case .fresh(let age, let ttl) = stored.facts.reuse(
                 for: .none, at: Moment(monotonic: loop.now, wall: loop.wallClockSeconds)),
               let length = stored.bodyLength,

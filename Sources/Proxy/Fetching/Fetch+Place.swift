@@ -39,8 +39,10 @@ extension Fetch {
         }
     }
 
-    /// An invalidation before `place`, or one of the response's own key between `place` and the delivery did not find the operation.
+    /// An invalidation before `place`, or one of the response's own key between `place` and the delivery did not find the operation; nor did one of
+    /// its groups before the head said that it is of those.
     func closeIfInvalidated() {
+        if let response, response.groups != nil, worker.shared.groups.haveInvalidated(response, of: request.authority) { operation?.close() }
         guard isElsewhere else { return }
         if wasInvalidated || worker.shared.store.wasInvalidated(ownKey, since: ownGeneration) { operation?.close() }
     }

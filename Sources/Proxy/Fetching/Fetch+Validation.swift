@@ -24,7 +24,7 @@ extension Fetch {
             case .expire:
                 var expired = stored.facts
                 expired.expire(at: worker.moment)
-                new = stored.with(head: old, facts: expired)
+                new = stored.with(head: old, facts: expired, groups: stored.groups)
             case .update:
                 let newHead = Freshening.head(old, updatedWith: head.fields, facts: facts, policy: policy)
                 let newFacts = ResponseFacts(
@@ -37,7 +37,7 @@ extension Fetch {
                     worker.shared.store.learn(rule, for: request.key)
                     continue
                 }
-                new = stored.with(head: newHead, facts: newFacts)
+                new = stored.with(head: newHead, facts: newFacts, groups: CacheGroups(of: newHead.view, requested: sentAt))
             }
             replace(stored, by: new)
         }
@@ -64,8 +64,8 @@ extension Fetch {
             let rule = varyRule(newHead, facts)
             // Under another rule than before it is what this request gets: that is what the 304 confirms (§4.3.4). What those get who were served it so
             // far, nobody knows any more.
-            let new = rule == old.varyRule
-                ? old.with(head: newHead, facts: facts) : old.with(head: newHead, facts: facts).varying(by: rule, for: fields.view)
+            let updated = old.with(head: newHead, facts: facts, groups: CacheGroups(of: newHead.view, requested: sentAt))
+            let new = rule == old.varyRule ? updated : updated.varying(by: rule, for: fields.view)
             let isStored = replace(old, by: new)
             // The origin chose it for this request, even where it was stored for one with other fields (§4.1).
             if chosen == nil || new.answers(fields.view) { chosen = (new.answering(fields.view), isStored) }

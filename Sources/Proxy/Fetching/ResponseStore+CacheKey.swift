@@ -42,17 +42,16 @@ extension ResponseStore {
 
 extension StoredResponse {
     /// The same body under another head.
-    func with(head: HeadBlock, facts: ResponseFacts) -> StoredResponse {
+    func with(head: HeadBlock, facts: ResponseFacts, groups: CacheGroups?) -> StoredResponse {
         StoredResponse(
-            head: head, facts: facts, body: body, parts: parts, varyRule: varyRule, variantKey: variantKey,
-            groups: CacheGroups.groups(of: head.view))
+            head: head, facts: facts, body: body, parts: parts, varyRule: varyRule, variantKey: variantKey, groups: groups)
     }
 
     /// The same, to be validated before it is used again.
     var invalidated: StoredResponse {
         var facts = facts
         facts.invalidate()
-        return with(head: head, facts: facts)
+        return with(head: head, facts: facts, groups: groups)
     }
 
     /// The same as the variant for a request with `fields`.
@@ -66,7 +65,7 @@ extension StoredResponse {
             head: head, facts: facts, body: body, parts: parts, varyRule: rule, variantKey: VariantKey(fields, under: rule), groups: groups)
     }
 
-    func withHead(_ head: HeadBlock) -> StoredResponse { with(head: head, facts: facts) }
+    func withHead(_ head: HeadBlock) -> StoredResponse { with(head: head, facts: facts, groups: groups) }
 
     /// Whether the request with `fields` gets this variant (RFC 9111 §4.1).
     func answers(_ fields: FieldView) -> Bool {

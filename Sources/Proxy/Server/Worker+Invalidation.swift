@@ -12,7 +12,10 @@ extension Worker {
         _ request: ClientRequest, answeredBy response: FieldView, status: Status, after generation: Generation
     ) -> Generation? {
         let groups = CacheGroups.invalidated(by: response, method: request.method, status: status)
-        if !groups.isEmpty { shared.groups.invalidate(groups, of: request.authority, at: loop.now) }
+        if !groups.isEmpty {
+            shared.groups.invalidate(groups, of: request.authority, at: loop.now)
+            for origin in runtime.origins { origin.closeFetches(outdatedBy: shared.groups, of: request.authority) }
+        }
         let next: Generation?
         if request.isUnderVariation {
             shared.store.invalidate(request.sentKey)

@@ -5,7 +5,7 @@ import Storage
 /// When each cache group was last invalidated (RFC 9875 §3). Groups are of one origin, by scheme and authority.
 ///
 /// No index of members is kept: a stored response knows its groups, and is out of date when one of them was invalidated after
-/// it was received. Bounded: when there is no room for another group, everything in any group that is older counts as invalidated.
+/// it was asked for. Bounded: when there is no room for another group, everything in any group that is older counts as invalidated.
 final class GroupInvalidations: Sendable {
     static let capacity = 10_000
 
@@ -29,12 +29,12 @@ final class GroupInvalidations: Sendable {
         }
     }
 
-    /// Whether a response that is stored for `authority` has lost its validity with one of its groups.
+    /// Whether a response that was made for `authority` has lost its validity with one of its groups.
     func haveInvalidated(_ response: StoredResponse, of authority: String) -> Bool {
-        let received = response.facts.received.monotonic
+        guard let groups = response.groups else { return false }
         return state.withLock { state in
-            state.everythingBefore >= received
-                || response.groups.contains { (state.times[Self.name(authority, $0)] ?? .min) >= received }
+            state.everythingBefore >= groups.requested
+                || groups.names.contains { (state.times[Self.name(authority, $0)] ?? .min) >= groups.requested }
         }
     }
 

@@ -26,7 +26,7 @@ enum Lookup: Sendable {
             return
         }
         var selected = resource?.response(matching: fields.view)
-        if let stored = selected, !stored.groups.isEmpty, groups.haveInvalidated(stored, of: request.authority) {
+        if let stored = selected, stored.groups != nil, groups.haveInvalidated(stored, of: request.authority) {
             selected = stored.invalidated
         }
         if let selected, request.route.isCached {
@@ -112,7 +112,7 @@ enum Lookup: Sendable {
               var stored = resource?.partial(matching: fields.view) else { return nil }
         let marker = resource?.unshareable(at: now, hasAuthorization: request.hasAuthorization)
         guard marker == nil || marker == .range else { return nil }
-        if !stored.groups.isEmpty, groups.haveInvalidated(stored, of: request.authority) { stored = stored.invalidated }
+        if stored.groups != nil, groups.haveInvalidated(stored, of: request.authority) { stored = stored.invalidated }
         switch stored.use(for: request) {
         case .nothing:
             return nil
