@@ -14,6 +14,7 @@ public enum Configuration {
         var settings = Settings()
         if let root = document.root { reader.read(root, as: KeyTable.all, into: &settings, called: "the file") }
         reader.checkUpstreams(of: settings)
+        reader.checkKeyFields(of: settings)
         guard !reader.notes.isEmpty else { return .success(settings) }
         let notes = reader.notes.sorted { $0.position < $1.position }
         return .failure(Mistakes(all: notes.map { Mistake(path: path, position: $0.position, message: $0.message) }))

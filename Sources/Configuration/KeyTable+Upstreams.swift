@@ -64,7 +64,7 @@ enum RouteKeys {
             [
                 Key("query", \.key.query, .queryPolicy, "Which query parameters belong to the key; all are sent upstream."),
                 Key("sort-query", \.key.sortsQuery, .flag, "Parameters in another order are the same request."),
-                Key("headers", \.key.fields, .list(of: .fieldName), "Request fields whose values belong to the key."),
+                Key("headers", \.key.fields, .keyFields, "Request fields whose values belong to the key."),
                 Key("cookies", \.key.cookies, .list(of: .token), "Cookies whose values belong to the key."),
             ]),
     ]

@@ -1,3 +1,6 @@
+internal import Bytes
+internal import HTTPSemantics
+internal import Proxy
 internal import Upstream
 internal import Yams
 
@@ -11,6 +14,8 @@ struct Reader {
     private(set) var notes: [Note] = []
     /// Routes name upstreams that may come later in the file: looked up at the end.
     private var upstreamReferences: [(name: String, position: Position)] = []
+    /// What becomes of them depends on `forwarding`: looked at in the end.
+    private var keyFields: [(name: String, position: Position)] = []
     private let hidden: [Position: String]
 
     init(_ document: Document) { hidden = document.hidden }
@@ -21,6 +26,10 @@ struct Reader {
 
     mutating func refer(toUpstream name: String, at position: Position) {
         upstreamReferences.append((name, position))
+    }
+
+    mutating func refer(toKeyField name: String, at position: Position) {
+        keyFields.append((name, position))
     }
 
     /// Reads a mapping into `root`. A group with nothing in it, as when all its keys are commented out, is fine.
@@ -58,6 +67,25 @@ struct Reader {
             return "`\(name)` does not belong here; put it under `\(home.name)`"
         }
         return "`\(name)` is not known; remove it. Known here: \(keys.map { "`\($0.name)`" }.joined(separator: ", "))"
+    }
+
+    /// A key tells requests apart by what upstreams get to see of them.
+    mutating func checkKeyFields(of settings: Settings) {
+        let forwarding = settings.proxy.forwarding
+        for field in keyFields {
+            let name = ByteSlice(field.name)
+            let reason: String? = switch KnownField.recognise(name.span) {
+            case .xForwardedFor where forwarding.sendsXForwarded:
+                "upstreams also get the client's own address in it, which is in no key; remove it, or turn `forwarding.x-forwarded` off"
+            case .via where forwarding.viaName != nil:
+                "upstreams also get our own name in it, with the client's version of HTTP; remove it, or turn `forwarding.via` off"
+            case .host: "it is in every key; remove it"
+            case .connection, .keepAlive, .proxyConnection, .te, .upgrade, .transferEncoding, .contentLength:
+                "it is for one connection, and upstreams never get it; remove it"
+            default: nil
+            }
+            if let reason { note(field.position, "`headers: \(field.name)`: \(reason)") }
+        }
     }
 
     /// Names of upstreams differ, and routes name one of them.

@@ -115,6 +115,19 @@ extension ValueSyntax {
 
 }
 
+extension ValueSyntax<[ByteSlice]> {
+    /// Names of request fields for a key. Whether they can tell requests apart is asked when the whole file is read.
+    static var keyFields: Self {
+        let names = Self.list(of: .fieldName)
+        return ValueSyntax(range: names.range, write: names.write) { node, name, reader in
+            var nodes = [node]
+            if case .sequence(let sequence) = node { nodes = Array(sequence) }
+            for node in nodes { if let field = node.scalar?.string { reader.refer(toKeyField: field, at: node.position) } }
+            return names.read(node, name, &reader)
+        }
+    }
+}
+
 extension ValueSyntax<KeyPolicy.Query> {
     /// `all`, `none`, `{keep: [a, b]}` or `{drop: [c]}`.
     static var queryPolicy: Self {

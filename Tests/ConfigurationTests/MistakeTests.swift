@@ -147,6 +147,16 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         Faulty(
             "routes:\n  - upstream: origin\n    key:\n      query: {only: [a]}\n",
             "f:4:14: `query` is `all`, `none`, `{keep: [a, b]}` or `{drop: [c]}`"),
+        Faulty(
+            "routes:\n  - upstream: origin\n    key:\n      headers: [X-Forwarded-For, via, accept, host, x-forwarded-proto, te]\n",
+            "f:4:17: `headers: X-Forwarded-For`: upstreams also get the client's own address in it, which is in no key; "
+                + "remove it, or turn `forwarding.x-forwarded` off",
+            "f:4:34: `headers: via`: upstreams also get our own name in it, with the client's version of HTTP; "
+                + "remove it, or turn `forwarding.via` off",
+            "f:4:47: `headers: host`: it is in every key; remove it",
+            "f:4:72: `headers: te`: it is for one connection, and upstreams never get it; remove it"),
+        Faulty(
+            "routes:\n  - upstream: origin\n    key: {headers: [x-forwarded-for, via]}\nforwarding:\n  x-forwarded: false\n  via: off\n"),
         Faulty("routes:\n  -\n", "f:2:4: a route is empty; fill it in or remove the dash"),
     ])
     func `a mistake in an upstream or a route is named`(faulty: Faulty) {

@@ -129,4 +129,32 @@ import Testing
             #expect(origin.count("/v") == 2)
         }
     }
+
+    @Test(arguments: ["X-Forwarded-For", "Accept, via", "TE"])
+    func `what says more to the origin than to us is shared by nobody`(_ name: String) throws {
+        try scenario { origin, proxy in
+            origin.on("/v") { [.answer(200, "Cache-Control: max-age=60", "Vary: \(name)", body: "\($0.number)")] }
+            let answers = try [proxy.get("/v"), proxy.get("/v")]
+            #expect(answers.map(\.text) == ["1", "2"])
+            #expect(answers[0]["cache-status"]?.contains("detail=vary-forwarded") ?? false)
+        }
+    }
+
+    @Test(arguments: ["X-Forwarded-Host", "X-Forwarded-Proto", "Forwarded", "X-Original-URL", "Keep-Alive"])
+    func `what goes no further than to us chooses no variant`(_ name: String) throws {
+        try scenario { origin, proxy in
+            origin.on("/v") { [.answer(200, "Cache-Control: max-age=60", "Vary: \(name)", body: "\($0.number)")] }
+            let texts = try ["one", "two", "three"].map { try proxy.get("/v", "\(name): \($0)").text }
+            #expect(texts == ["1", "1", "1"])
+        }
+    }
+
+    @Test func `where clients' fields go on as they are, they choose the variant`() throws {
+        try scenario(.other(section: "forwarding", key: "x-forwarded", value: "false")) { origin, proxy in
+            origin.on("/v") { [.answer(200, "Cache-Control: max-age=60", "Vary: X-Forwarded-For, X-Forwarded-Host", body: $0["x-forwarded-for"] ?? "none")] }
+            let texts = try ["a", "b", "a"].map { try proxy.get("/v", "X-Forwarded-For: \($0)").text }
+            #expect(texts == ["a", "b", "a"])
+            #expect(origin.count("/v") == 2)
+        }
+    }
 }

@@ -59,6 +59,11 @@ public struct CachingPolicy: Sendable, Equatable {
     /// origins whose clock is wrong.
     public var trustsDate = true
 
+    /// Requests go on with what we know of the client in place of what it says (`RequestForwarding.ClientFields.append`), and with our hop
+    /// in `Via`: see `FieldSight`.
+    public var writesForwarded = true
+    public var writesVia = true
+
     /// Which directives of clients count for nothing.
     public var ignoredRequestDirectives: RequestDirectivePolicy = .honoursAll
 

@@ -28,7 +28,7 @@ public struct ResponseFacts: Sendable, Equatable {
         @inlinable public static var isTargeted: Self { Self(rawValue: 1 << 10) }
         // Fields
         @inlinable public static var setsCookie: Self { Self(rawValue: 1 << 16) }
-        /// There is a `Vary` that names fields.
+        /// There is a `Vary` that names fields of which an origin sees what clients send.
         @inlinable public static var varies: Self { Self(rawValue: 1 << 17) }
         /// `Vary` has the member `*`.
         @inlinable public static var variesByEverything: Self { Self(rawValue: 1 << 18) }
@@ -36,6 +36,8 @@ public struct ResponseFacts: Sendable, Equatable {
         @inlinable public static var hasWeakETag: Self { Self(rawValue: 1 << 20) }
         @inlinable public static var hasLastModified: Self { Self(rawValue: 1 << 21) }
         @inlinable public static var hasContentRange: Self { Self(rawValue: 1 << 22) }
+        /// `Vary` names a field of which an origin sees more than clients send (`FieldSight`).
+        @inlinable public static var variesByMore: Self { Self(rawValue: 1 << 23) }
         // Afterwards
         /// Marked by an unsafe request or a purge: to be validated before it is used again (RFC 9111 §4.4).
         @inlinable public static var isInvalidated: Self { Self(rawValue: 1 << 31) }
@@ -122,9 +124,12 @@ public struct ResponseFacts: Sendable, Equatable {
         set(.hasLastModified, hasLastModified)
         set(.hasContentRange, fields.contains(.contentRange))
         if fields.contains(.vary) {
-            let everything = VaryRule.containsStar(fields)
-            set(.variesByEverything, everything)
-            set(.varies, !everything)
+            switch VaryRule.scope(fields, policy) {
+            case .nothing: break
+            case .fields: set(.varies, true)
+            case .everything: set(.variesByEverything, true)
+            case .more: set(.variesByMore, true)
+            }
         }
         if let tag = fields.entityTag { set(tag.isWeak ? .hasWeakETag : .hasStrongETag, true) }
         return flags

@@ -9,6 +9,7 @@ public enum NotSharedReason: Sendable, CaseIterable {
     case authorization
     case setCookie
     case varyStar
+    case varyForwarded
     /// A part of the representation, asked for by one client.
     case range
     /// A part that cannot be kept as one: it has no strong entity tag, or is not what was asked for.
@@ -30,6 +31,7 @@ public enum NotSharedReason: Sendable, CaseIterable {
         case .authorization: "authorization"
         case .setCookie: "set-cookie"
         case .varyStar: "vary-star"
+        case .varyForwarded: "vary-forwarded"
         case .range: "range"
         case .part: "part"
         case .notCacheable: "not-cacheable"
@@ -101,6 +103,7 @@ extension NotSharedReason {
         case .authorization: .authorization
         case .setCookie: .setCookie
         case .varyStar: .varyStar
+        case .varyForwarded: .varyForwarded
         case .notCacheable, .noFreshness: .notCacheable
         case .partial, .requestCondition: .range
         // These keep a response out of the store and say nothing of sharing; no prohibition is one of them.

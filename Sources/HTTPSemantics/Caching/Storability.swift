@@ -8,6 +8,8 @@ public enum NotStoredReason: Sendable, CaseIterable {
     case authorization
     case setCookie
     case varyStar
+    /// `Vary` names a field that says more to the origin than to us, such as `X-Forwarded-For` (`FieldSight`).
+    case varyForwarded
     /// No explicit lifetime, and no status or `public` that would allow a guess (RFC 9111 §3).
     case notCacheable
     /// Neither fresh for a moment nor good for anything afterwards.
@@ -36,6 +38,7 @@ public enum NotStoredReason: Sendable, CaseIterable {
         case .authorization: "authorization"
         case .setCookie: "set-cookie"
         case .varyStar: "vary-star"
+        case .varyForwarded: "vary-forwarded"
         case .notCacheable: "not-cacheable"
         case .noFreshness: "no-freshness"
         case .partial: "partial"
@@ -96,6 +99,7 @@ extension ResponseFacts {
         if hasAuthorization, !contains(.allowsAuthorized) { return .authorization }
         if contains(.setsCookie), !allowsCookie(policy) { return .setCookie }
         if contains(.variesByEverything) { return .varyStar }
+        if contains(.variesByMore) { return .varyForwarded }
         return nil
     }
 

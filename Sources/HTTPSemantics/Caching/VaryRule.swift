@@ -18,33 +18,55 @@ public struct VaryRule: Sendable, Hashable {
 
     private init(nominees: [Nominee]) { self.nominees = nominees }
 
-    /// Reads every `Vary` line; `nil` if a member is `*` or no field name, since then nothing ever matches (§4.1).
-    /// - Parameter normalisesAcceptEncoding: see `CachingPolicy`. Part of the rule, so that keys stay comparable when the operator changes it.
-    public init?(_ fields: FieldView, normalisesAcceptEncoding: Bool = false) {
-        guard fields.contains(.vary) else { self = .none; return }
-        guard !Self.containsStar(fields) else { return nil }
+    /// Reads every `Vary` line; `nil` where nothing ever matches (§4.1): if a member is `*`, no field name, or a field of which we do not know
+    /// what the origin sees. Fields that are the same for all requests with one key are left out.
+    /// - Parameter policy: what it says of codings is part of the rule, so that keys stay comparable when the operator changes it.
+    public init?(_ fields: FieldView, policy: borrowing CachingPolicy = CachingPolicy()) {
+        switch Self.scope(fields, policy) {
+        case .nothing: self = .none; return
+        case .fields: break
+        case .everything, .more: return nil
+        }
         var nominees: [Nominee] = []
         let name = ByteBuffer(capacity: 64)
         var members = ListIterator(fields, .vary)
         while let member = members.next() {
+            guard policy.sight(of: member) == .asSent else { continue }
             name.removeAll()
             for index in 0..<member.count { name.append(member[index].lowercasedASCII) }
             let field = KnownField.recognise(name.span)
-            let candidate = Nominee(name: name.copied(), field: field, isCodingSet: normalisesAcceptEncoding && field == .acceptEncoding)
+            let isCodingSet = policy.normalisesAcceptEncoding && field == .acceptEncoding
+            let candidate = Nominee(name: name.copied(), field: field, isCodingSet: isCodingSet)
             if !nominees.contains(where: { $0.name == candidate.name }) { nominees.append(candidate) }
         }
         nominees.sort { $0.name.precedes($1.name) }
         self.nominees = nominees
     }
 
-    /// Whether a `Vary` line has a member `*`, or one that cannot be a field name and so can match nothing either.
-    static func containsStar(_ fields: FieldView) -> Bool {
+    /// What a response varies by.
+    enum Scope {
+        /// Nothing in which requests with one key differ.
+        case nothing
+        case fields
+        /// `*`, or what cannot be a field name and so can match nothing either.
+        case everything
+        /// A field that says more to the origin than to us.
+        case more
+    }
+
+    static func scope(_ fields: FieldView, _ policy: borrowing CachingPolicy) -> Scope {
+        var scope = Scope.nothing
         var members = ListIterator(fields, .vary)
         while let member = members.next() {
             // `*` is a token character, but a field of that name does not exist.
-            if !member.isTokenOnly || (member.count == 1 && member[0] == UInt8(ascii: "*")) { return true }
+            if !member.isTokenOnly || (member.count == 1 && member[0] == UInt8(ascii: "*")) { return .everything }
+            switch policy.sight(of: member) {
+            case .sameForAll: break
+            case .asSent: if scope == .nothing { scope = .fields }
+            case .more: scope = .more
+            }
         }
-        return false
+        return scope
     }
 
     /// Whether it nominates nothing.

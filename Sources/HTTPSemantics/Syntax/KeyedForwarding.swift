@@ -25,6 +25,11 @@ public final class KeyedForwarding: Sendable {
         return true
     }
 
+    /// Whether `field`, of that name, is of that kind, in a key or not.
+    static func isClientsWord(_ name: Span<UInt8>, _ field: KnownField) -> Bool {
+        field == .other ? isClientsWord(name) : known.contains(field)
+    }
+
     private static let prefix = Array("x-forwarded-".utf8)
     /// What some servers take for the path or the host in place of the request's.
     private static let names = ["x-original-url", "x-original-host", "x-rewrite-url"].map { Array($0.utf8) }

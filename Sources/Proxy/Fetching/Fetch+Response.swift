@@ -193,7 +193,7 @@ extension Fetch: ExchangeHandler {
     }
 
     func varyRule(_ fields: FieldView) -> VaryRule {
-        VaryRule(fields, normalisesAcceptEncoding: request.route.policy.normalisesAcceptEncoding) ?? .none
+        VaryRule(fields, policy: request.route.policy) ?? .none
     }
 
     /// Where the content goes that arrives from now on.
@@ -279,7 +279,7 @@ extension NotSharedReason {
     /// Whether the next response for the key will likely be no more shareable: worth remembering.
     var isRemembered: Bool {
         switch self {
-        case .noStore, .noCache, .private, .authorization, .setCookie, .varyStar, .notCacheable, .serverError: true
+        case .noStore, .noCache, .private, .authorization, .setCookie, .varyStar, .varyForwarded, .notCacheable, .serverError: true
         case .method, .status, .requestNoStore, .range, .part, .search: false
         }
     }

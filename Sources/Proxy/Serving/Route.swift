@@ -44,6 +44,8 @@ extension Route {
     convenience init(_ settings: RouteSettings, origin: Origin, _ proxy: ProxySettings) {
         var policy = proxy.caching.policy
         if let ignored = settings.ignoredRequestDirectives { policy.ignoredRequestDirectives = ignored }
+        policy.writesForwarded = proxy.forwarding.sendsXForwarded
+        policy.writesVia = proxy.forwarding.viaName != nil
         policy.storesPostAnswers = settings.storesPostAnswers
         policy.maxRanges = proxy.caching.maxRanges
         policy.asksForParts = (settings.rangeMisses ?? proxy.caching.rangeMisses) == .part

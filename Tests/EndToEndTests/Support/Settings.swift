@@ -79,7 +79,7 @@ enum Setting: Sendable {
             entries.filter { $0.section == section }.map { "\(indent)\($0.key): \($0.value)" }
         }
         var text = lines("", "")
-        for section in ["clients", "coalescing", "storage", "caching"] {
+        for section in ["clients", "coalescing", "storage", "caching", "forwarding"] {
             let inner = lines(section, "  ")
             if !inner.isEmpty { text += ["\(section):"] + inner }
         }

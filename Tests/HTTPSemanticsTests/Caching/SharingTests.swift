@@ -104,7 +104,7 @@ struct SharingTests {
     @Test func `reasons have fixed public names`() {
         #expect(NotSharedReason.allCases.map { "\($0.name)" } == [
             "method", "status", "request-no-store", "no-store", "no-cache", "private", "authorization", "set-cookie",
-            "vary-star", "range", "part", "not-cacheable", "server-error", "no-vary-search",
+            "vary-star", "vary-forwarded", "range", "part", "not-cacheable", "server-error", "no-vary-search",
         ])
     }
 

@@ -119,7 +119,9 @@ struct VariantTests {
     func `an operator can have Accept-Encoding count as the set of codings`(stored: String, presented: String, expected: Bool) {
         let first = head("Accept-Encoding: \(stored)"), second = head("Accept-Encoding: \(presented)")
         let vary = head("Vary: Accept-Encoding")
-        let strict = VaryRule(vary.view) ?? .none, rule = VaryRule(vary.view, normalisesAcceptEncoding: true) ?? .none
+        var policy = CachingPolicy()
+        policy.normalisesAcceptEncoding = true
+        let strict = VaryRule(vary.view) ?? .none, rule = VaryRule(vary.view, policy: policy) ?? .none
         let key = VariantKey(first.view, under: rule)
         let matches = key.matches(second.view, under: rule)
         #expect(matches == expected)
@@ -147,5 +149,27 @@ struct VariantTests {
         let varying = facts("Date: {-20}\nVary: Accept"), plain = facts("Date: {-10}")
         #expect(varying.isPreferred(over: plain))
         #expect(!plain.isPreferred(over: varying))
+    }
+
+    static let seen: [(vary: String, change: @Sendable (inout CachingPolicy) -> Void, chosen: [String]?)] = [
+        ("X-Forwarded-Host, Accept, Forwarded, x_forwarded_port, Host, Connection", { _ in }, ["accept"]),
+        ("X-Forwarded-Proto", { _ in }, []),
+        ("X-Forwarded-Proto, Forwarded", { $0.writesForwarded = false }, ["forwarded", "x-forwarded-proto"]),
+        ("X-Forwarded-For", { _ in }, nil), ("Accept, X-Forwarded-For, X-Forwarded-Host", { _ in }, nil),
+        ("X-Forwarded-For", { $0.writesForwarded = false }, ["x-forwarded-for"]),
+        ("Via", { _ in }, nil), ("Via", { $0.writesVia = false }, ["via"]), ("TE", { _ in }, nil), ("Upgrade", { _ in }, nil),
+    ]
+
+    @Test(arguments: seen.indices)
+    func `only what an origin sees as it was sent chooses a variant`(row: Int) {
+        let (vary, change, chosen) = Self.seen[row]
+        var policy = CachingPolicy()
+        change(&policy)
+        let rule = VaryRule(head("Vary: \(vary)").view, policy: policy)
+        let names = rule.map { rule in (0..<rule.count).map { String(rule.name(at: $0)) } }
+        #expect(names == chosen)
+        let facts = facts("Vary: \(vary)", policy: policy)
+        #expect(facts.contains(.varies) == !(chosen ?? []).isEmpty)
+        #expect(facts.contains(.variesByMore) == (chosen == nil))
     }
 }
