@@ -27,6 +27,20 @@ public struct Descriptor: ~Copyable, Sendable {
         return Descriptor(adopting: number)
     }
 
+    /// Another descriptor of the same open file.
+    init(duplicating number: Int32) throws(SystemError) {
+        // 0: any number will do. F_DUPFD_CLOEXEC also for programs started from here.
+        let copy = fcntl(number, F_DUPFD_CLOEXEC, 0)
+        guard copy >= 0 else { throw .last(.duplicate) }
+        self.init(adopting: copy)
+    }
+
+    /// Gives a socket its address; if not, `errno` says why.
+    func bind(to address: SocketAddress) -> Bool {
+        let number = rawValue
+        return unsafe address.withMemory { unsafe Glibc.bind(number, $0, $1) } == 0
+    }
+
     func setOption(_ level: Int32, _ name: Int32, _ value: Int32) throws(SystemError) {
         try setSocketOption(rawValue, level, name, value)
     }

@@ -8,6 +8,8 @@ public struct ListenError: Error, Hashable, Sendable, CustomStringConvertible {
         case noPermission = "no_permission"
         /// Not an address of this machine, or a path that cannot be.
         case addressUnavailable = "address_unavailable"
+        /// Something else stands at the path, which is left alone.
+        case notASocket = "not_a_socket"
         case other
     }
 
@@ -20,6 +22,7 @@ public struct ListenError: Error, Hashable, Sendable, CustomStringConvertible {
     public var reason: Reason {
         switch cause.code {
         case EADDRINUSE: .addressInUse
+        case EEXIST: .notASocket
         case EACCES, EPERM, EROFS: .noPermission
         case EADDRNOTAVAIL, EAFNOSUPPORT, ENOENT, ENOTDIR, ENAMETOOLONG, EINVAL: .addressUnavailable
         default: .other
@@ -34,6 +37,7 @@ public struct ListenError: Error, Hashable, Sendable, CustomStringConvertible {
         case .addressInUse: "; end the program that listens there, or choose another address"
         case .noPermission: "; ports below 1024 need CAP_NET_BIND_SERVICE, a socket's folder must be writable"
         case .addressUnavailable: "; choose an address that this machine has"
+        case .notASocket: ", and it is no socket; choose another path, or move it away"
         case .other: ""
         }
     }

@@ -43,8 +43,8 @@ internal import Glibc
     private var isPaused = false
     private var retry: Timer?
     private var lastReport: Int64?
-    /// Whether the path was made here and goes with the listener.
-    private var ownsPath = false
+    /// Where it accepts on a unix socket's path; `nil` once closed.
+    private var path: ListeningPath?
 
     /// Listens on `address` and accepts from the next iteration on.
     /// - Parameters:
@@ -54,13 +54,32 @@ internal import Glibc
         _ address: SocketAddress, on loop: EventLoop, settings: Settings = Settings(),
         onFailure: @escaping (SystemError) -> Void = { _ in }, accept: @escaping Accept
     ) throws(ListenError) {
+        let place: ListeningPlace
+        if case .unix(let path) = address {
+            place = .path(try ListeningPath(path, settings), address)
+        } else {
+            place = .port(address)
+        }
+        try self.init(place, on: loop, settings: settings, onFailure: onFailure, accept: accept)
+    }
+
+    /// The same, for one of several loops that accept at one place: `settings` must share the port there.
+    public convenience init(
+        _ place: ListeningPlace, on loop: EventLoop, settings: Settings = Settings(),
+        onFailure: @escaping (SystemError) -> Void = { _ in }, accept: @escaping Accept
+    ) throws(ListenError) {
         do throws(SystemError) {
-            let descriptor = try Self.bind(address, settings)
-            guard Glibc.listen(descriptor.rawValue, settings.backlog) == 0 else { throw .last(.listen) }
-            try self.init(adopting: descriptor, on: loop, settings: settings, onFailure: onFailure, accept: accept)
-            ownsPath = true
+            switch place {
+            case .port(let address):
+                let descriptor = try Self.bind(address, settings)
+                guard Glibc.listen(descriptor.rawValue, settings.backlog) == 0 else { throw .last(.listen) }
+                try self.init(adopting: descriptor, on: loop, settings: settings, onFailure: onFailure, accept: accept)
+            case .path(let path, _):
+                try self.init(adopting: path.duplicate(), on: loop, settings: settings, onFailure: onFailure, accept: accept)
+                self.path = path
+            }
         } catch {
-            throw ListenError(address: address, cause: error)
+            throw ListenError(address: place.address, cause: error)
         }
     }
 
@@ -81,11 +100,10 @@ internal import Glibc
     deinit { close() }
 
     /// Finds out whether `address` can be listened on, without sharing: another program that shares its port there, which
-    /// `sharesPort` alone would silently join, is noticed. To be asked before the first shared listener.
+    /// `sharesPort` alone would silently join, is noticed. Not for unix sockets.
     public static func probe(_ address: SocketAddress) throws(ListenError) {
         var settings = Settings()
         settings.sharesPort = false
-        if case .unix = address { return }
         do throws(SystemError) {
             // Binding is not enough: what is only bound may be bound beside.
             let descriptor = try bind(address, settings)
@@ -108,13 +126,13 @@ internal import Glibc
         watchOrRetry()
     }
 
-    /// Closes, and removes the path of a unix socket bound here; queued connections are reset. May be called again.
+    /// Closes; the last listener of a unix socket removes its path. Queued connections are reset. May be called again.
     public func close() {
         guard descriptor >= 0 else { return }
         stopWatching()
         _ = Glibc.close(descriptor)
         descriptor = -1
-        if ownsPath, case .unix(let path) = localAddress { _ = unsafe unlink(path) }
+        path = nil
     }
 
     private func startWatching() throws(SystemError) {
@@ -168,40 +186,15 @@ internal import Glibc
 extension Listener {
     private static func bind(_ address: SocketAddress, _ settings: Settings) throws(SystemError) -> Descriptor {
         let descriptor = try Descriptor.stream(for: address)
-        switch address {
-        case .ipv4, .ipv6:
-            // Old connections in TIME_WAIT do not keep a restarted program off its port.
-            try descriptor.setOption(SOL_SOCKET, SO_REUSEADDR, 1)
-            if settings.sharesPort { try descriptor.setOption(SOL_SOCKET, SO_REUSEPORT, 1) }
-            if case .ipv6 = address {
-                try descriptor.setOption(Int32(IPPROTO_IPV6), IPV6_V6ONLY, settings.ipv6Only ? 1 : 0)
-            }
-            // Accepted connections inherit it.
-            try descriptor.setOption(Int32(IPPROTO_TCP), TCP_NODELAY, 1)
-            guard bind(descriptor, address) else { throw .last(.bind) }
-        case .unix(let path):
-            if !bind(descriptor, address) {
-                let error = SystemError.last(.bind)
-                guard error.code == EADDRINUSE, isAbandoned(address), unsafe unlink(path) == 0 else { throw error }
-                guard bind(descriptor, address) else { throw .last(.bind) }
-            }
-            if let mode = settings.pathMode {
-                // Before `listen`, nobody can have connected.
-                guard unsafe chmod(path, mode) == 0 else { throw .last(.chmod) }
-            }
+        // Old connections in TIME_WAIT do not keep a restarted program off its port.
+        try descriptor.setOption(SOL_SOCKET, SO_REUSEADDR, 1)
+        if settings.sharesPort { try descriptor.setOption(SOL_SOCKET, SO_REUSEPORT, 1) }
+        if case .ipv6 = address {
+            try descriptor.setOption(Int32(IPPROTO_IPV6), IPV6_V6ONLY, settings.ipv6Only ? 1 : 0)
         }
+        // Accepted connections inherit it.
+        try descriptor.setOption(Int32(IPPROTO_TCP), TCP_NODELAY, 1)
+        guard descriptor.bind(to: address) else { throw .last(.bind) }
         return descriptor
-    }
-
-    private static func bind(_ descriptor: borrowing Descriptor, _ address: SocketAddress) -> Bool {
-        let number = descriptor.rawValue
-        return unsafe address.withMemory { unsafe Glibc.bind(number, $0, $1) } == 0
-    }
-
-    /// A socket's path outlives the program that bound it; then nobody answers there.
-    private static func isAbandoned(_ address: SocketAddress) -> Bool {
-        guard let descriptor = try? Descriptor.stream(for: address) else { return false }
-        let number = descriptor.rawValue
-        return unsafe address.withMemory { unsafe Glibc.connect(number, $0, $1) } != 0 && errno == ECONNREFUSED
     }
 }

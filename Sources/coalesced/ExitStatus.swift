@@ -15,7 +15,7 @@ extension ProxyServer.StartError {
         switch self {
         case .listen(let error):
             switch error.reason {
-            case .addressInUse, .addressUnavailable, .other: ExitStatus.unavailable
+            case .addressInUse, .addressUnavailable, .notASocket, .other: ExitStatus.unavailable
             case .noPermission: ExitStatus.noPermission
             }
         case .system: ExitStatus.unavailable

@@ -51,6 +51,12 @@ struct Serve: ParsableCommand {
         transform: ScalarSyntax<AccessLogTarget>.accessLogTarget.value(of:))
     var accessLog: AccessLogTarget?
 
+    func validate() throws {
+        for (index, address) in listen.enumerated() where address.port != 0 && listen[..<index].contains(address) {
+            throw ValidationError("--listen \(address) is given twice; leave one of the two out.")
+        }
+    }
+
     private var flags: Overrides {
         var flags = Overrides()
         flags.listeners = listen

@@ -18,7 +18,42 @@ import Testing
         }
     }
 
-    @Test(arguments: [["--nonsense"], ["serve", "--workers", "many"], ["serve", "--listen", "nowhere"], ["nonsense"], ["purge"]])
+    @Test(arguments: [
+        ["--listen", "unix:@/precious"], ["--listen", "127.0.0.1:0", "--admin", "unix:@/precious"],
+    ])
+    func `a file at a unix socket's path is 69 and stays`(_ addresses: [String]) throws {
+        let folder = try System.makeTemporaryFolder()
+        try System.write("precious", to: "\(folder)/precious")
+        let words = addresses.map { $0.replacing("@", with: folder) }
+        let program = try Program(folder: folder, ["serve", "--upstream", "http://127.0.0.1:9"] + words)
+        defer { program.stop() }
+        #expect(try program.exited() == .code(69))
+        #expect(program.diagnostics.contains("no socket"))
+        #expect(System.contents(of: "\(folder)/precious") == "precious")
+    }
+
+    @Test(arguments: [1, 3])
+    func `it serves at a unix socket, which is gone when it has ended`(_ workers: Int) throws {
+        let origin = try ScriptedOrigin()
+        defer { origin.stop() }
+        origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
+        let folder = try System.makeTemporaryFolder()
+        let program = try Program(folder: folder, ["--listen", "unix:\(folder)/s", "--upstream", origin.url, "--workers", "\(workers)"])
+        defer { program.stop() }
+        try eventually("it listens") {
+            if let exit = program.exit() { throw Program.Ended(exit: exit, diagnostics: program.diagnostics) }
+            return program.diagnostics.contains("listening on unix:")
+        }
+        let place = Address(endpoint: .unix("\(folder)/s"))
+        for _ in 1...20 { #expect(try place.get("/x", "Host: a").text == "x") }
+        let second = try Program.run("--listen", "unix:\(folder)/s", "--upstream", origin.url)
+        #expect(second.exit == .code(69))
+        program.terminate()
+        #expect(try program.exited() == .code(0))
+        #expect(!System.exists("\(folder)/s"))
+    }
+
+    @Test(arguments: [["--nonsense"], ["--listen", "127.0.0.1:1", "--listen", "127.0.0.1:1"], ["serve", "--workers", "many"], ["serve", "--listen", "nowhere"], ["nonsense"], ["purge"]])
     func `wrong usage is 64 and says what is wrong`(_ arguments: [String]) throws {
         let folder = try System.makeTemporaryFolder()
         let program = try Program(folder: folder, arguments)

@@ -79,6 +79,63 @@ import Testing
         #expect(unsafe access(path, F_OK) != 0)
     }
 
+    @Test(arguments: ["a file", "a link to a file", "a FIFO"])
+    func `what stands at a unix socket's path and is none stays`(what: String) throws {
+        let loop = try EventLoop()
+        let path = temporaryPath("precious"), real = temporaryPath("real")
+        defer {
+            unsafe unlink(path)
+            unsafe unlink(real)
+        }
+        switch what {
+        case "a file": close(unsafe open(path, O_CREAT | O_WRONLY, 0o600))
+        case "a FIFO": #expect(unsafe mkfifo(path, 0o600) == 0)
+        default:
+            close(unsafe open(real, O_CREAT | O_WRONLY, 0o600))
+            #expect(unsafe symlink(real, path) == 0)
+        }
+        let error = #expect(throws: ListenError.self) { try Listener(.unix(path: path), on: loop) { _, _ in } }
+        #expect(error?.reason == .notASocket)
+        var status = stat()
+        #expect(unsafe lstat(path, &status) == 0)
+    }
+
+    @Test func `what took the place of a unix socket stays when that is closed`() throws {
+        let loop = try EventLoop()
+        let path = temporaryPath("replaced")
+        let listener = try Listener(.unix(path: path), on: loop) { _, _ in }
+        unsafe unlink(path)
+        close(unsafe open(path, O_CREAT | O_WRONLY, 0o600))
+        defer { unsafe unlink(path) }
+        listener.close()
+        #expect(unsafe access(path, F_OK) == 0)
+    }
+
+    @Test func `the listeners of a unix socket share it, and the last one takes its path along`() throws {
+        try onLoop { loop in
+            let path = temporaryPath("shared")
+            var place: ListeningPlace? = try ListeningPlace(.unix(path: path))
+            var accepted = 0
+            let listeners = try (0..<2).map { _ in
+                try Listener(place!, on: loop) { _, _ in
+                    accepted += 1
+                    loop.stop()
+                }
+            }
+            place = nil
+            for (index, listener) in listeners.enumerated() {
+                #expect(unsafe access(path, F_OK) == 0)
+                let client = try TestSocket(connectingTo: .unix(path: path), on: loop)
+                loop.run()
+                #expect(accepted == index + 1)
+                client.close()
+                listener.close()
+            }
+            #expect(unsafe access(path, F_OK) != 0)
+            loop.stop()
+        }
+    }
+
     @Test func `a paused listener leaves connections in the queue until it resumes`() throws {
         try onLoop { loop in
             var count = 0

@@ -71,15 +71,16 @@ public final class ProxyServer {
         state = .starting
         let count = settings.workers > 0 ? settings.workers : processorCount()
         let rings: [LogRing]
+        let places: [ListeningPlace]
         do throws(StartError) {
-            try probe(settings.listeners)
+            places = try openPlaces()
             rings = try openAccessLog(workers: count)
         } catch {
             stop()
             return ready(.failure(error))
         }
         workers.start(
-            count, at: settings.listeners,
+            count, at: places,
             make: { [shared, runtime, accessLog] index, loop, metrics throws(SystemError) in
                 try Worker(
                     index: index, on: loop, shared: shared, runtime: runtime.copy(), metrics: metrics,
@@ -97,14 +98,14 @@ public final class ProxyServer {
     /// All that may have fetches in flight.
     var origins: [Origin] { runtime.origins + formerOrigins.origins }
 
-    /// With a shared port the kernel would let a second program in beside us.
-    private func probe(_ addresses: [SocketAddress]) throws(StartError) {
-        for address in addresses {
-            do throws(ListenError) {
-                try Listener.probe(address)
-            } catch {
-                throw .listen(error)
-            }
+    /// Before any worker: with a shared port the kernel would let a second program in beside us, and a unix socket there is but one of.
+    private func openPlaces() throws(StartError) -> [ListeningPlace] {
+        var listening = Listener.Settings()
+        listening.backlog = Int32(clamping: settings.backlog)
+        do throws(ListenError) {
+            return try settings.listeners.map { address throws(ListenError) in try ListeningPlace(address, listening) }
+        } catch {
+            throw .listen(error)
         }
     }
 

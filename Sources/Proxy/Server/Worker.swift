@@ -133,8 +133,8 @@ final class Worker {
 
     // MARK: Life
 
-    /// Accepts on `address` from now on; gives the address with the port that was chosen.
-    func listen(at address: SocketAddress) throws(ListenError) -> SocketAddress { try clients.listen(at: address, for: self) }
+    /// Accepts at `place` from now on; gives the address with the port that was chosen.
+    func listen(at place: ListeningPlace) throws(ListenError) -> SocketAddress { try clients.listen(at: place, for: self) }
 
     func apply(_ new: Runtime) {
         runtime = new

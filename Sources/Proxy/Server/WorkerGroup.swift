@@ -1,3 +1,4 @@
+import Bytes
 import Libevent
 import Telemetry
 
@@ -21,6 +22,7 @@ final class WorkerGroup {
 
     private struct Start {
         let count: Int
+        var places: [ListeningPlace]
         let make: Make
         let completion: (Result<[SocketAddress], ProxyServer.StartError>) -> Void
     }
@@ -42,17 +44,16 @@ final class WorkerGroup {
 
     // MARK: - Starting
 
-    /// Starts `count` workers that accept on `addresses`.
+    /// Starts `count` workers that accept at `places`.
     /// - Parameters:
     ///   - make: makes one, on its own loop.
     ///   - completion: called on the control loop with the addresses that accept, or with the reason they do not: then `stop` ends
     ///     those that had begun.
     func start(
-        _ count: Int, at addresses: [SocketAddress], make: @escaping Make,
+        _ count: Int, at places: [ListeningPlace], make: @escaping Make,
         completion: @escaping (Result<[SocketAddress], ProxyServer.StartError>) -> Void
     ) {
-        self.addresses = addresses
-        start = Start(count: count, make: make, completion: completion)
+        start = Start(count: count, places: places, make: make, completion: completion)
         startNext()
     }
 
@@ -60,12 +61,14 @@ final class WorkerGroup {
     private func startNext() {
         guard let start else { return }
         guard members.count < start.count else { return startEnded(.success(addresses)) }
-        let (index, make, addresses) = (members.count, start.make, addresses)
+        let (index, make) = (members.count, start.make)
+        // The thread would keep what its body names until it ends, and a unix socket would stay open as long.
+        let places = Guarded(start.places)
         let metrics = LoopMetrics()
         let report = LoopBound({ [weak self] (result: Accepting) in _ = self?.started(result) }, on: control)
         do throws(SystemError) {
             let thread = try LoopThread(name: "worker-\(index)") { loop in
-                let result = Self.makeWorker(on: loop, addresses) { loop throws(SystemError) in try make(index, loop, metrics) }
+                let result = Self.makeWorker(on: loop, places.withLock { $0.take() }) { loop throws(SystemError) in try make(index, loop, metrics) }
                 report.handle.post { report.value(result) }
                 guard case .success(let (worker, _)) = result else { return }
                 loop.run()
@@ -80,7 +83,7 @@ final class WorkerGroup {
     private typealias Accepting = Result<(LoopBound<Worker>, [SocketAddress]), ProxyServer.StartError>
 
     private static func makeWorker(
-        on loop: EventLoop, _ addresses: [SocketAddress], _ make: (EventLoop) throws(SystemError) -> Worker
+        on loop: EventLoop, _ places: [ListeningPlace], _ make: (EventLoop) throws(SystemError) -> Worker
     ) -> Accepting {
         let worker: Worker
         do throws(SystemError) {
@@ -89,7 +92,7 @@ final class WorkerGroup {
             return .failure(.system(error))
         }
         do throws(ListenError) {
-            let bound = try addresses.map { address throws(ListenError) in try worker.listen(at: address) }
+            let bound = try places.map { place throws(ListenError) in try worker.listen(at: place) }
             return .success((LoopBound(worker, on: loop), bound))
         } catch {
             return .failure(.listen(error))
@@ -103,6 +106,7 @@ final class WorkerGroup {
         case .success(let (worker, bound)):
             members[members.count - 1].worker = worker
             addresses = bound
+            start?.places.settle(bound)
             startNext()
         case .failure(let error):
             startEnded(.failure(error))
@@ -164,4 +168,18 @@ private final class Countdown<Answer> {
     }
 
     func finish() { completion.take()?(answers) }
+}
+
+extension [ListeningPlace] {
+    fileprivate mutating func take() -> Self {
+        defer { self = [] }
+        return self
+    }
+
+    /// Takes the ports that were chosen.
+    fileprivate mutating func settle(_ addresses: [SocketAddress]) {
+        for (index, address) in addresses.enumerated() {
+            if case .port = self[index] { self[index] = .port(address) }
+        }
+    }
 }

@@ -1,0 +1,94 @@
+internal import Glibc
+
+/// A unix socket that listens at its path, for the listeners of one loop or of several, which all accept from its one queue.
+///
+/// Immutable, so any thread may hold it. Who lets go of it last closes it and removes the path, unless something else stands there by then.
+public final class ListeningPath: Sendable {
+    /// What stands at a path: enough to know it again.
+    private struct File: Equatable {
+        let device: dev_t
+        let number: ino_t
+        let isSocket: Bool
+
+        /// `nil`: nothing. Not what a link points to.
+        init?(at path: String) {
+            var status = stat()
+            guard unsafe lstat(path, &status) == 0 else { return nil }
+            device = status.st_dev
+            number = status.st_ino
+            isSocket = status.st_mode & S_IFMT == S_IFSOCK
+        }
+    }
+
+    private let path: String
+    private let descriptor: Descriptor
+    private let file: File?
+
+    /// Listens at `path` with the backlog and the permissions of `settings`. What another program that has ended left there makes way; a socket
+    /// that somebody listens at, and anything that is no socket, does not.
+    public init(_ path: String, _ settings: Listener.Settings = Listener.Settings()) throws(ListenError) {
+        let address = SocketAddress.unix(path: path)
+        do throws(SystemError) {
+            descriptor = try Self.bind(path, address)
+            file = File(at: path)
+            if let mode = settings.pathMode {
+                // Before `listen`, nobody can have connected.
+                guard unsafe chmod(path, mode) == 0 else { throw .last(.chmod) }
+            }
+            guard Glibc.listen(descriptor.rawValue, settings.backlog) == 0 else { throw .last(.listen) }
+        } catch {
+            throw ListenError(address: address, cause: error)
+        }
+        self.path = path
+    }
+
+    deinit {
+        if let file, File(at: path) == file { _ = unsafe unlink(path) }
+    }
+
+    /// The same socket for one more listener.
+    func duplicate() throws(SystemError) -> Descriptor { try Descriptor(duplicating: descriptor.rawValue) }
+
+    private static func bind(_ path: String, _ address: SocketAddress) throws(SystemError) -> Descriptor {
+        let descriptor = try Descriptor.stream(for: address)
+        if descriptor.bind(to: address) { return descriptor }
+        let error = SystemError.last(.bind)
+        guard error.code == EADDRINUSE else { throw error }
+        // To connect to a file that is no socket is refused as well.
+        guard let file = File(at: path), file.isSocket else { throw SystemError(.bind, code: EEXIST) }
+        guard isAbandoned(address), unsafe unlink(path) == 0 else { throw error }
+        guard descriptor.bind(to: address) else { throw .last(.bind) }
+        return descriptor
+    }
+
+    /// A socket's path outlives the program that bound it; then nobody answers there.
+    private static func isAbandoned(_ address: SocketAddress) -> Bool {
+        guard let descriptor = try? Descriptor.stream(for: address) else { return false }
+        let number = descriptor.rawValue
+        return unsafe address.withMemory { unsafe Glibc.connect(number, $0, $1) } != 0 && errno == ECONNREFUSED
+    }
+}
+
+/// Where the listeners of several loops accept.
+public enum ListeningPlace: Sendable {
+    /// Each of them binds it for itself and shares the port.
+    case port(SocketAddress)
+    case path(ListeningPath, SocketAddress)
+
+    /// Opens a unix socket; finds out whether a port is free, which a listener that shares it would not notice. To be asked before the first
+    /// listener.
+    public init(_ address: SocketAddress, _ settings: Listener.Settings = Listener.Settings()) throws(ListenError) {
+        if case .unix(let path) = address {
+            self = .path(try ListeningPath(path, settings), address)
+        } else {
+            try Listener.probe(address)
+            self = .port(address)
+        }
+    }
+
+    public var address: SocketAddress {
+        switch self {
+        case .port(let address), .path(_, let address): address
+        }
+    }
+}
