@@ -73,6 +73,7 @@ public final class ListeningPath: Sendable {
 public enum ListeningPlace: Sendable {
     /// Each of them binds it for itself and shares the port.
     case port(SocketAddress)
+    /// It is bound, once for all of them.
     case path(ListeningPath, SocketAddress)
 
     /// Opens a unix socket; finds out whether a port is free, which a listener that shares it would not notice. To be asked before the first
@@ -86,6 +87,7 @@ public enum ListeningPlace: Sendable {
         }
     }
 
+    /// Where clients connect.
     public var address: SocketAddress {
         switch self {
         case .port(let address), .path(_, let address): address

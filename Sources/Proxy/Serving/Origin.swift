@@ -1,4 +1,5 @@
 import Coalescing
+import Storage
 import Upstream
 
 /// An origin as all loops share it: its settings, and the fetches from it that are in flight.
