@@ -144,6 +144,7 @@ final class Fetch: DeadlineTarget {
         state = .over
         response?.ownBody?.fail()
         if former == .streaming, let response { keepWhatArrived(of: response) }
+        fetched.take()?.ended(at: worker.moment)
         exchange?.cancel()
         bring(.failure(.cancelled))
         release()
@@ -152,7 +153,8 @@ final class Fetch: DeadlineTarget {
     func finish(_ result: Result<FetchedResponse, any Error>?) {
         guard state != .over else { return }
         state = .over
-        fetched?.ended(at: worker.moment)
+        // Moved out, not reached through here, which would be counted.
+        fetched.take()?.ended(at: worker.moment)
         let operation = operation.take()
         if plan.isShared { operation?.interims.end() }
         if case .failure(let error) = result { bring(.failure(OperationError(error))) }
