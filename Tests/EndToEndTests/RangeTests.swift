@@ -49,6 +49,23 @@ import Testing
         }
     }
 
+    @Test func `a page with a Content-Range of its own keeps it, and its parts have ours alone`() throws {
+        try scenario { origin, proxy in
+            let own = "Content-Range: items 0-25/99"
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", own, pattern: 1_000)] }
+            let whole = try proxy.get("/x")
+            #expect(whole["content-range"] == "items 0-25/99")
+            let part = try proxy.get("/x", "Range: bytes=0-4")
+            #expect(part.status == 206 && part.head?.all("content-range") == ["bytes 0-4/1000"])
+            let decided = try proxy.get("/x", "Range: bytes=0-4", "Cache-Control: max-age=60")
+            #expect(decided.status == 206 && decided.head?.all("content-range") == ["bytes 0-4/1000"])
+            let parts = try proxy.get("/x", "Range: bytes=0-4,900-904")
+            #expect(parts.status == 206 && parts["content-range"] == nil)
+            let none = try proxy.get("/x", "Range: bytes=1000-")
+            #expect(none.status == 416 && none.head?.all("content-range") == ["bytes */1000"])
+        }
+    }
+
     @Test func `of more ranges than the operator allows all are ignored`() throws {
         try scenario(.other(section: "caching", key: "max-ranges", value: "2")) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", pattern: 1_000)] }

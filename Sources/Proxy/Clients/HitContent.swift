@@ -50,7 +50,7 @@ enum HitContent {
             out.append(stored.fieldLines)
             if !status.forbidsContent { out.appendField("Content-Length", UInt64(length)) }
         case .part(let range):
-            out.append(stored.fieldLines)
+            out.appendFieldsOfPart(of: stored)
             out.append(.part(range, of: length))
             out.appendField("Content-Length", UInt64(range.count))
         case .notModified(let own):

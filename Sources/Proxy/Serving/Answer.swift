@@ -176,15 +176,15 @@ struct Answer: Sendable {
             buffer.appendFieldsOfNotModified(fields)
         case .none:
             // 416: what the representation's content is like does not describe this answer.
-            buffer.appendFields(fields, connection: ConnectionOptions(), dropping: FieldSet(.contentType, .contentEncoding, .etag, .lastModified))
+            buffer.appendFields(fields, connection: ConnectionOptions(), dropping: FieldSet(.contentType, .contentEncoding, .contentRange, .etag, .lastModified))
             buffer.append(.unsatisfied(length: wholeLength ?? 0))
         case .whole:
             buffer.append(head.bytes)
         case .part(let part):
-            buffer.append(head.bytes)
+            buffer.appendFieldsOfPart(of: response)
             buffer.append(.part(part, of: wholeLength))
         case .parts(let multipart):
-            buffer.appendFields(fields, connection: ConnectionOptions(), dropping: FieldSet(.contentType))
+            buffer.appendFields(fields, connection: ConnectionOptions(), dropping: FieldSet(.contentType, .contentRange))
             buffer.appendName("Content-Type")
             multipart.writeContentType(to: buffer)
             buffer.appendLineEnd()
@@ -198,6 +198,14 @@ extension ByteBuffer {
         appendName("Content-Range")
         range.write(to: self)
         appendLineEnd()
+    }
+
+    /// What a 206 has of the stored fields. Some pages have a `Content-Range` of their own, in units that only their scripts know; with a 206 it would
+    /// stand beside ours (RFC 9110 §14.4).
+    func appendFieldsOfPart(of response: StoredResponse) {
+        guard response.facts.contains(.hasContentRange) else { return append(response.fieldLines) }
+        let head = response.head
+        appendFields(head.view, connection: ConnectionOptions(), dropping: FieldSet(.contentRange))
     }
 
     /// What a 304 has of the stored response's `fields`.
