@@ -14,6 +14,51 @@ import Testing
         }
     }
 
+    @Test(arguments: ["max-age=10, stale-if-error=600", "max-age=10"])
+    func `a page that is gone does not come back when the origin fails`(_ cacheControl: String) throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { request in
+                switch request.number {
+                case 1: [.answer(200, "Cache-Control: \(cacheControl)", "Age: 20", body: "stored")]
+                case 2: [.answer(404, body: "gone")]
+                default: [.answer(503, body: "busy")]
+                }
+            }
+            try proxy.get("/x")
+            #expect(try proxy.get("/x").text == "gone")
+            #expect(try proxy.get("/x").text == "busy")
+            origin.goDown()
+            #expect(try proxy.get("/x").status == 502)
+        }
+    }
+
+    @Test func `that one client with Authorization gets something else takes nothing from the others`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { request in
+                switch request.number {
+                case 1: [.answer(200, "Cache-Control: max-age=10, stale-if-error=600", "Age: 20", body: "stored")]
+                case 2: [.answer(401, body: "not you")]
+                default: [.answer(503, body: "busy")]
+                }
+            }
+            try proxy.get("/x")
+            #expect(try proxy.get("/x", "Authorization: Basic eA==").text == "not you")
+            #expect(try proxy.get("/x").text == "stored")
+        }
+    }
+
+    @Test func `while it is fresh a page stays what the origin promised, whatever one client is told`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { request in
+                [request.number == 1 ? .answer(200, "Cache-Control: max-age=60", body: "stored") : .answer(404, body: "gone")]
+            }
+            try proxy.get("/x")
+            #expect(try proxy.get("/x", "Cache-Control: no-cache").text == "gone")
+            let other = try proxy.get("/x")
+            #expect(other.text == "stored" && other.cacheStatus.contains("hit"))
+        }
+    }
+
     @Test func `so is an origin that is down`() throws {
         try scenario { origin, proxy in
             origin.on("/x", page("max-age=10, stale-if-error=600"))

@@ -44,6 +44,42 @@ import Testing
         }
     }
 
+    private static let other: [Step] = [
+        .answer(404, body: "gone"), .answer(200, "Cache-Control: private", body: "gone"), .answer(200, "Cache-Control: no-store", body: "gone"),
+        .answer(302, "Location: /login", body: "gone"),
+    ]
+
+    @Test(arguments: 0..<other.count)
+    func `where the refresh brings something else that is not stored, the stale page is not served any more`(_ index: Int) throws {
+        try scenario { origin, proxy in
+            origin.on("/s") { request in
+                [request.number == 1
+                    ? .answer(200, "Cache-Control: max-age=10, stale-while-revalidate=600", "ETag: \"a\"", "Age: 15", body: "page")
+                    : Self.other[index]]
+            }
+            try proxy.get("/s")
+            #expect(try proxy.get("/s").text == "page")
+            try eventually("the refresh is over") { try origin.count("/s") == 2 && proxy.metric(.inFlight) == 0 }
+            for _ in 1...2 { #expect(try proxy.get("/s").text == "gone") }
+            origin.goDown()
+            #expect(try proxy.get("/s").status == 502)
+        }
+    }
+
+    @Test(arguments: [429, 500])
+    func `where it brings only that the origin has no time, it is`(_ status: Int) throws {
+        try scenario { origin, proxy in
+            origin.on("/s") { request in
+                [request.number == 1
+                    ? .answer(200, "Cache-Control: max-age=10, stale-while-revalidate=600", "Age: 15", body: "page") : .answer(status)]
+            }
+            try proxy.get("/s")
+            try proxy.get("/s")
+            try eventually("the refresh is over") { try origin.count("/s") == 2 && proxy.metric(.inFlight) == 0 }
+            #expect(try proxy.get("/s").text == "page")
+        }
+    }
+
     @Test func `past its window a stale response is not served`() throws {
         try scenario { origin, proxy in
             origin.on("/s") { request in

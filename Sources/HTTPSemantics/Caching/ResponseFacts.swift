@@ -161,6 +161,9 @@ public struct ResponseFacts: Sendable, Equatable {
     /// From now on it is only used after a validation (RFC 9111 §4.4).
     public mutating func invalidate() { flags.insert(.isInvalidated) }
 
+    /// From now on it is never served stale: the origin answered with something else (RFC 9111 §4.3.3).
+    public mutating func forbidStale() { flags.insert(.mustRevalidate) }
+
     /// From now on it is stale (RFC 9111 §4.3.5).
     public mutating func expire(at now: Moment) { freshUntil = min(freshUntil, now.monotonic) }
 }

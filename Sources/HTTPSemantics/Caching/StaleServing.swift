@@ -29,6 +29,15 @@ extension ResponseFacts {
         return limit > 0 && overdue(at: now) <= limit
     }
 
+    /// Whether it says, as the answer to a validation, that what is stored is out of date (RFC 9111 §4.3.3). A failure does not; nor does what speaks of the
+    /// moment at which was asked (408, 425, 429), when the stored response is wanted most.
+    public var supersedesStored: Bool {
+        switch status.code {
+        case 408, 425, 429: false
+        default: !status.isServerError
+        }
+    }
+
     /// RFC 5861 §4.
     static func countsAsError(_ status: Status) -> Bool {
         switch status.code {

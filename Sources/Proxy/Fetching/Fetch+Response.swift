@@ -58,6 +58,7 @@ extension Fetch: ExchangeHandler {
         notStored = reasonNotToStore(head, facts, policy, length: length ?? 0)
         willBeStored = notStored == nil
         place(head.fields)
+        supersede(by: facts)
         if plan.isShared, plan.asked == nil, !willBeStored, status == .ok, request.fields.present.contains(.range),
            length ?? 0 > worker.storage.objectLimit || !sharing.isForSeveral {
             return letEveryoneAskAlone(because: sharing)

@@ -113,6 +113,17 @@ extension Fetch {
         return outcome == .stored
     }
 
+    /// RFC 9111 §4.3.3: a full answer says that what is stored is not, or not any more, what the request gets. Where the answer does not take its
+    /// place, that is from now on validated before it is used stale: it covers neither a refresh nor a failure. While it is fresh the origin has
+    /// promised it; and its validators are good for those who ask next, who may get something else than this client.
+    func supersede(by answer: ResponseFacts) {
+        guard !willBeStored, method == .get, let former = plan.stored, answer.supersedesStored, speaksForOthers(answer) else { return }
+        var facts = former.facts
+        facts.forbidStale()
+        _ = worker.shared.store.freshen(
+            former, by: former.with(head: former.head, facts: facts, groups: former.groups), under: request.key, generation: generation)
+    }
+
     /// What the origin tells a client that sent `Authorization` is said to that client, unless it says otherwise (RFC 9111 §3.5): what is stored for
     /// the others stays as it was. Else anybody could have it thrown out.
     private func speaksForOthers(_ facts: ResponseFacts) -> Bool {
