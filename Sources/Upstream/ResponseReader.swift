@@ -91,8 +91,8 @@ struct ResponseReader: ~Copyable {
                 let trailers = decoder.trailers(in: bytes)
                 guard trailers.lines.count > 0 else { return .end(trailers: nil, consumed: step.consumed) }
                 let lines = ByteBuffer(capacity: 256)
-                lines.appendFields(trailers, connection: ConnectionOptions(), dropping: .framing)
-                return .end(trailers: lines.copied(), consumed: step.consumed)
+                lines.appendTrailers(trailers, connection: parser.head.connection)
+                return .end(trailers: lines.isEmpty ? nil : lines.copied(), consumed: step.consumed)
             }
         case .ended:
             return .end(trailers: nil, consumed: 0)

@@ -107,7 +107,7 @@ extension ClientConnection {
             keepsAlive = keepsAlive && head.framing == .none
             return respondWithoutTransaction(error.status, error.explanation, extra: error.extra, head: head, fields: fields)
         }
-        if request.hasContent { content = ContentReader(head.framing, limit: worker.settings.clients.maxBodySize) }
+        if request.hasContent { content = ContentReader(head, limit: worker.settings.clients.maxBodySize) }
         beginTransaction(request)
     }
 

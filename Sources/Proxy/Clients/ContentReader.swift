@@ -17,9 +17,13 @@ final class ContentReader {
     private var decoder: BodyDecoder
     private let limit: UInt64
 
+    /// What the request's head says of its trailers.
+    private let connection: ConnectionOptions
+
     /// - Parameter limit: bytes; `nil` for none.
-    init(_ framing: MessageFraming, limit: Int?) {
-        decoder = BodyDecoder(framing)
+    init(_ head: RequestHead, limit: Int?) {
+        decoder = BodyDecoder(head.framing)
+        connection = head.connection
         self.limit = limit.map { UInt64($0) } ?? .max
     }
 
@@ -36,8 +40,8 @@ final class ContentReader {
             let trailers = decoder.trailers(in: bytes)
             guard trailers.lines.count > 0 else { return .end(trailers: nil, consumed: step.consumed) }
             let text = ByteBuffer(capacity: 256)
-            text.appendFields(trailers, connection: ConnectionOptions(), dropping: .framing)
-            return .end(trailers: text.copied(), consumed: step.consumed)
+            text.appendTrailers(trailers, connection: connection)
+            return .end(trailers: text.isEmpty ? nil : text.copied(), consumed: step.consumed)
         }
     }
 }

@@ -86,7 +86,10 @@ extension Fetch {
                 body.fail()
                 return finish(nil)
             }
-            body.complete(trailers: trailers)
+            let head = response.head
+            body.complete(trailers: trailers.flatMap {
+                StoredFields.trailers($0, of: head.view, facts: response.facts, policy: request.route.policy)
+            })
         }
         // Into the store first, out of the in-flight table afterwards: nobody may find it in neither.
         if willBeStored, let part {
