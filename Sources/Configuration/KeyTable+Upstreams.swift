@@ -47,7 +47,7 @@ enum UpstreamKeys {
 enum RouteKeys {
     static let all: [Key<RouteSettings>] = [
         Key("host", \.host, .optional(.host, "any"), "The host it is for, without a port, or any."),
-        Key("path", \.path, .absolutePath, "What the path begins with: /static matches /static/a, not /statics."),
+        Key("path", \.path, .absolutePath, "What the path begins with, as it was sent: /static matches /static/a, not /statics, /x/../static or /%73tatic."),
         Key("upstream", \.upstream, upstreamName, isRequired: true, "The name of an upstream."),
         Key("cache", \.isCached, .optional(.flag, "default"), "Whether responses are stored."),
         Key(
@@ -65,7 +65,7 @@ enum RouteKeys {
                 Key("query", \.key.query, .queryPolicy, "Which query parameters belong to the key; all are sent upstream."),
                 Key("sort-query", \.key.sortsQuery, .flag, "Parameters in another order are the same request."),
                 Key("headers", \.key.fields, .keyFields, "Request fields whose values belong to the key."),
-                Key("cookies", \.key.cookies, .list(of: .token), "Cookies whose values belong to the key."),
+                Key("cookies", \.key.cookies, .list(of: .token), "Cookies whose values belong to the key, of each name all there are."),
             ]),
     ]
 

@@ -157,4 +157,13 @@ import Testing
             #expect(origin.count("/v") == 2)
         }
     }
+
+    @Test func `a cookie in the key is all cookies of that name, since some origins take the last`() throws {
+        try scenario(.other(section: "route", key: "key", value: "{cookies: [theme]}")) { origin, proxy in
+            origin.on("/c") { [.answer(200, "Cache-Control: max-age=60", body: $0["cookie"] ?? "")] }
+            let cookies = ["theme=light; theme=evil", "theme=light", "theme=light; x=1"]
+            let texts = try cookies.map { try proxy.get("/c", "Cookie: \($0)").text }
+            #expect(texts == [cookies[0], cookies[1], cookies[1]])
+        }
+    }
 }

@@ -98,24 +98,29 @@ public struct KeyPolicy: Sendable, Equatable {
         return first == second ? leftPlace < rightPlace : first.precedes(second)
     }
 
-    /// Appends the value of the first cookie of that name (RFC 6265 §4.2.1); false if there is none.
+    /// Appends the values of all cookies of that name, in their order: of several some servers take the first, some the last (RFC 6265 §5.4).
+    /// - Returns: false if there is none.
     private func appendCookie(_ name: Span<UInt8>, of request: FieldView, to buffer: ByteBuffer) -> Bool {
         var line = request.firstIndex(of: .cookie)
         if let first = line, StoredFields.isNominated(first, request) { line = nil }
+        var isThere = false
         while let index = line {
             let value = request.value(at: index)
             var start = 0
             while start < value.count {
                 let end = value.firstIndex(of: UInt8(ascii: ";"), from: start) ?? value.count
                 let pair = value.extracting(start..<end).trimmingOptionalWhitespace()
-                if let equals = pair.firstIndex(of: UInt8(ascii: "=")), pair.extracting(0..<equals).isEqual(to: name) {
+                if let equals = pair.firstIndex(of: UInt8(ascii: "=")),
+                   pair.extracting(0..<equals).trimmingOptionalWhitespace().isEqual(to: name) {
+                    // Which stands in no value.
+                    if isThere { buffer.append(";") }
                     buffer.append(pair.extracting((equals + 1)...))
-                    return true
+                    isThere = true
                 }
                 start = end + 1
             }
             line = request.firstIndex(of: .cookie, from: index + 1)
         }
-        return false
+        return isThere
     }
 }
