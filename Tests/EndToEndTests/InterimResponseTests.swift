@@ -65,4 +65,19 @@ import Testing
             #expect(answer.interim.isEmpty && answer.text == "x")
         }
     }
+
+    @Test func `an interim answer has no length, whatever the origin says`() throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/x") { _ in
+                [.interim(103, "Link: </a.css>; rel=preload", "Content-Length: 5"), .gate(gate), .answer(200, "Cache-Control: max-age=60", body: "x")]
+            }
+            let client = try proxy.connect()
+            try client.send(proxy.request("GET", "/x"))
+            let hints = try client.progress { !$0.interim.isEmpty }.interim[0]
+            #expect(hints["content-length"] == nil && hints["link"] != nil)
+            gate.open()
+            #expect(try client.answer().text == "x")
+        }
+    }
 }

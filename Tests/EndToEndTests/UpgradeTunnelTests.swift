@@ -82,4 +82,16 @@ import Testing
             #expect(origin.requests("/h2")[0]["upgrade"] == nil)
         }
     }
+
+    @Test func `a 101 has no length, whatever the origin says`() throws {
+        try scenario { origin, proxy in
+            origin.on("/ws") { _ in
+                [.raw("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 7\r\n\r\n"), .echo]
+            }
+            let client = try proxy.connect()
+            try client.send(proxy.request("GET", "/ws", fields))
+            let answer = try client.answer()
+            #expect(answer.status == 101 && answer["content-length"] == nil)
+        }
+    }
 }

@@ -14,7 +14,8 @@ extension Fetch: ExchangeHandler {
         if head.head.status == .continue, !request.hasContent { return }
         let buffer = ByteBuffer(capacity: 256)
         buffer.appendStatusLine(head.head.status)
-        buffer.appendFields(head.fields, connection: head.head.connection)
+        // What these say of content is wrong (RFC 9110 §8.6).
+        buffer.appendFields(head.fields, connection: head.head.connection, dropping: .framing)
         buffer.appendLineEnd()
         let interim = buffer.copied()
         client?.fetch(self, received: interim)
@@ -220,7 +221,7 @@ extension Fetch: ExchangeHandler {
     func exchange(_ exchange: Exchange, upgradedTo connection: UpstreamConnection, head: borrowing ReceivedHead) {
         let buffer = ByteBuffer(capacity: 512)
         buffer.appendStatusLine(head.head.status, reason: head.fields.bytes.extracting(head.head.reason.range))
-        buffer.appendFields(head.fields, connection: head.head.connection)
+        buffer.appendFields(head.fields, connection: head.head.connection, dropping: .framing)
         buffer.append("Connection: Upgrade\r\n")
         var line = head.fields.firstIndex(of: .upgrade)
         while let index = line {
