@@ -111,4 +111,17 @@ import Testing
             #expect(try proxy.get("/x").text == "3")
         }
     }
+
+    @Test(arguments: ["If-Match: \"a\"", "If-Unmodified-Since: Mon, 01 Jan 2024 00:00:00 GMT", "Upgrade: websocket\r\nConnection: Upgrade"])
+    func `who wants only what is stored never reaches the origin`(_ field: String) throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", "ETag: \"a\"", body: "x")] }
+            try proxy.get("/x")
+            let client = try proxy.connect()
+            try client.send("GET /x HTTP/1.1\r\nHost: \(proxy.host)\r\nCache-Control: only-if-cached\r\n\(field)\r\n\r\n")
+            #expect(try client.answer().status == 504)
+            #expect(origin.count("/x") == 1)
+            #expect(try proxy.get("/x").text == "x")
+        }
+    }
 }

@@ -22,7 +22,7 @@ enum Lookup: Sendable {
         let fields = request.fields
         let scope = RequestScope(fields.view, method: request.method, hasContent: request.hasContent)
         if case .own(let reason) = scope {
-            self = .fetch(Self.own(request, alone(), reason == .method ? .method : .bypass))
+            self = Self.alone(request, alone(), reason)
             return
         }
         var selected = resource?.response(matching: fields.view)
@@ -55,6 +55,13 @@ enum Lookup: Sendable {
         }
         self = .fetch(Self.plan(
             request, resource, selected, at: now, isCoalescing: isCoalescing, usesParts: usesParts, alone: alone()))
+    }
+
+    /// What only the origin can answer; which `only-if-cached` does not want, whatever else it asks for (§5.2.1.7).
+    @inline(never)
+    private static func alone(_ request: ClientRequest, _ number: UInt64, _ reason: NotCoalescedReason) -> Lookup {
+        if reason == .method { return .fetch(own(request, number, .method)) }
+        return request.directives.onlyIfCached ? .notStored : .fetch(own(request, number, .bypass))
     }
 
     /// A fetch whose request and answer pass through as they are.
