@@ -33,7 +33,11 @@ enum KeyTable {
             "The origins. The first one gets what no route claims."),
         Key(
             "routes", \.proxy.routes, .groups("a route", from: RouteSettings(upstream: ""), RouteKeys.all), example: RouteKeys.example,
-            "Which requests go to which upstream, and what differs for them. The first route that matches decides."),
+            """
+            Which requests go to which upstream, and what differs for them. The first route that matches decides. Paths are compared as \
+            they were sent: /x/../a and /%61 are not /a. What must never be stored its upstream had best say itself (no-store); or have \
+            routes for what may be stored, and `cache: false` for all else.
+            """),
         Key("admin", "The listener for /healthz, /readyz, /metrics, /status and /purge.", admin),
         Key("access-log", "A line for every request.", accessLog),
     ]
@@ -75,10 +79,10 @@ enum KeyTable {
         Key(
             "x-forwarded", \.proxy.forwarding.sendsXForwarded, .flag,
             """
-            X-Forwarded-For, -Proto and -Host on requests to upstreams. The address joins those in a client's own -For. Others of \
-            a client's own, Forwarded, X-Original-URL and the like go no further, since upstreams make links and paths of them \
-            that other clients would get; except where the route's key has the field, as behind a proxy that ends TLS: \
-            key: {headers: [x-forwarded-proto]}.
+            X-Forwarded-For, -Proto and -Host on requests to upstreams. The address joins those in a client's own -For: a response \
+            that varies by it is not shared. Others of a client's own, Forwarded, X-Host, X-Original-URL, with GET and HEAD \
+            X-HTTP-Method-Override, and the like go no further, since upstreams make links and paths of them that other clients would \
+            get; except where the route's key has the field, as behind a proxy that ends TLS: key: {headers: [x-forwarded-proto]}.
             """),
         Key("cache-status", \.proxy.forwarding.sendsCacheStatus, .flag, "Cache-Status (RFC 9211) on responses."),
         Key(

@@ -73,10 +73,13 @@ import Testing
             origin.on("/x") { [.answer(200, "Cache-Control: max-age=60", body: "\($0["x-forwarded-proto"] ?? "")://\($0["x-forwarded-host"] ?? "")")] }
             let usual = "http://\(proxy.host)"
             let first = try proxy.get("/x", "X-Forwarded-Host: evil.example", "X-Forwarded-Proto: https", "Forwarded: host=evil.example",
-                "X_Forwarded_Host: evil.example", "X-Forwarded-Port: 1")
+                "X_Forwarded_Host: evil.example", "X-Forwarded-Port: 1", "X-Forwarded: host=evil.example", "X-Host: evil.example",
+                "X-HTTP-Method-Override: DELETE", "Front-End-Https: on")
             let second = try proxy.get("/x")
             #expect(first.text == usual && second.text == usual)
-            for name in ["forwarded", "x_forwarded_host", "x-forwarded-port"] { #expect(origin.requests("/x")[0][name] == nil, "\(name)") }
+            for name in [
+                "forwarded", "x_forwarded_host", "x-forwarded-port", "x-forwarded", "x-host", "x-http-method-override", "front-end-https",
+            ] { #expect(origin.requests("/x")[0][name] == nil, "\(name)") }
         }
     }
 
@@ -101,6 +104,15 @@ import Testing
             let answer = try proxy.get("/t", "TE: trailers", "Connection: TE")
             #expect(answer.text == "body" && answer.isClean)
             #expect(answer.body.trailers.contains("X-Sum: 42"))
+        }
+    }
+
+    @Test func `the origin is asked for the host as the key has it, whatever spelling the client chose`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { [.answer(302, "Cache-Control: max-age=60", "Location: https://\($0["host"] ?? "")/\($0["x-forwarded-host"] ?? "")")] }
+            let answers = try ["Shop.test:080", "shop.test", "shop.test:"].map { try proxy.get("/x", "Host: \($0)") }
+            #expect(answers.map { $0["location"] } == Array(repeating: "https://shop.test/shop.test", count: 3))
+            #expect(origin.count("/x") == 1)
         }
     }
 }

@@ -56,4 +56,13 @@ import Testing
             #expect(try proxy.get("/p").text == "put")
         }
     }
+
+    @Test func `the answer to what a field calls another method goes to nobody else`() throws {
+        try scenario(.storesPostAnswers) { origin, proxy in
+            origin.on("/p") { [.answer(200, Self.fresh, "Content-Location: /p", body: $0["x-http-method-override"] ?? $0.method)] }
+            let answer = try proxy.send("POST", "/p", "X-HTTP-Method-Override: PUT", body: "q")
+            #expect(answer.text == "PUT", "it goes on")
+            #expect(try proxy.get("/p").text == "GET")
+        }
+    }
 }

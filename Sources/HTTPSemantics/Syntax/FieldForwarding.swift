@@ -11,10 +11,11 @@ extension ByteBuffer {
     /// Appends the lines of `fields` as they were received and in their order, without those that belong to one
     /// connection and those in `dropping`: a stored or forwarded response's fields, or a request's.
     ///
-    /// `connection` is what these fields' `Connection` says. `keyed`: drops what a client says of how its request came, unless it is in there. One
-    /// pass; neighbouring lines are copied together.
+    /// `connection` is what these fields' `Connection` says. `keyed`: drops what a client says of how its request came, unless it is in there, and
+    /// of its method, unless `keepsMethod`. One pass; neighbouring lines are copied together.
     public func appendFields(
-        _ fields: FieldView, connection: ConnectionOptions, dropping: FieldSet = [], unlessIn keyed: KeyedForwarding? = nil
+        _ fields: FieldView, connection: ConnectionOptions, dropping: FieldSet = [], unlessIn keyed: KeyedForwarding? = nil,
+        keepsMethod: Bool = true
     ) {
         let dropped = dropping.union(.hopByHop).union(connection.nominated)
         // The run of lines kept so far and not yet copied.
@@ -24,7 +25,7 @@ extension ByteBuffer {
             let line = fields.lines[index]
             if line.field != .other {
                 if dropped.contains(line.field) { continue }
-            } else if connection.nominates(index, of: fields) || keyed?.drops(fields.name(at: index)) ?? false {
+            } else if connection.nominates(index, of: fields) || keyed?.drops(fields.name(at: index), keepsMethod: keepsMethod) ?? false {
                 continue
             }
             let lower = Int(line.name.lower)

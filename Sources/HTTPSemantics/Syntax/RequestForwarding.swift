@@ -56,17 +56,21 @@ public final class RequestForwarding: Sendable {
 
     /// Appends the head up to its empty line, which the caller appends, behind any further field lines of its own.
     ///
-    /// `head` and `fields` are the received ones; `clientAddress` is the peer's IP address, `scheme` how it came.
+    /// `head` and `fields` are the received ones, `host` is theirs as the cache key has it (RFC 9110 §4.2.3): how one client spells it, others would get
+    /// in links. `clientAddress` is the peer's IP address, `scheme` how it came.
     public func write(
-        _ head: RequestHead, _ fields: FieldView, _ exchange: Exchange,
+        _ head: RequestHead, _ fields: FieldView, _ exchange: Exchange, host: Span<UInt8>,
         clientAddress: Span<UInt8>, scheme: StaticString, to buffer: ByteBuffer
     ) {
         appendRequestLine(head, fields, exchange, to: buffer)
         let defaultHost = defaultHost
-        let host = head.authority.count > 0 ? fields.bytes.extracting(head.authority.range) : defaultHost.span
+        let host = host.isEmpty ? defaultHost.span : host
         buffer.appendField("Host", host)
         let written = fieldsWrittenHere(exchange.keyed.fields).union(exchange.dropping)
-        buffer.appendFields(fields, connection: head.connection, dropping: written, unlessIn: clientFields == .append ? exchange.keyed : nil)
+        let method = exchange.method ?? head.method
+        buffer.appendFields(
+            fields, connection: head.connection, dropping: written, unlessIn: clientFields == .append ? exchange.keyed : nil,
+            keepsMethod: method != .get && method != .head)
         appendClientFields(fields, head.connection, exchange.keyed.fields, host, clientAddress, scheme, to: buffer)
         if let via { buffer.appendVia(head.version, via, behind: fields, connection: head.connection) }
         appendConnection(head, fields, exchange, to: buffer)

@@ -82,8 +82,8 @@ extension Fetch {
 extension Runtime {
     /// What the request says to the origin, up to what its fetch has to add. Here, where what it goes by is at hand.
     fileprivate func write(_ request: ClientRequest, _ exchange: RequestForwarding.Exchange, to head: ByteBuffer) {
-        let (fields, address) = (request.fields, request.client)
-        requestForwarding.write(request.head, fields.view, exchange, clientAddress: address.span, scheme: "http", to: head)
+        let (fields, address, key) = (request.fields, request.client, request.sentKey)
+        requestForwarding.write(request.head, fields.view, exchange, host: key.authority, clientAddress: address.span, scheme: "http", to: head)
     }
 }
 

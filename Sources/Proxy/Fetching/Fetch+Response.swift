@@ -161,7 +161,8 @@ extension Fetch: ExchangeHandler {
         if facts.status == .preconditionFailed || facts.status == .rangeNotSatisfiable { return .requestCondition }
         switch facts.storability(
             method: method, request: request.directives, hasAuthorization: request.hasAuthorization,
-            answersTarget: method == .post && PostAnswer.isForTarget(head.fields, target: request.targetURI), policy: policy) {
+            answersTarget: method == .post && PostAnswer.isForTarget(head.fields, target: request.targetURI) && !request.namesMethod,
+            policy: policy) {
         case .store: return length <= worker.storage.objectLimit ? nil : .tooLarge
         // Nobody asked for a part: nothing is known of what else there is.
         case .storePart: return .partial

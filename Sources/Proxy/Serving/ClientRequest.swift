@@ -75,6 +75,11 @@ final class ClientRequest: Sendable {
     var isConditional: Bool {
         !fields.present.isDisjoint(with: FieldSet(.ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .range, .ifRange, .upgrade, .expect))
     }
+    /// Whether a field of it names another method than its first line.
+    var namesMethod: Bool {
+        let fields = fields
+        return KeyedForwarding.namesMethod(fields.view)
+    }
     var hasAuthorization: Bool { fields.present.contains(.authorization) }
 }
 

@@ -21,6 +21,8 @@ final class KeyWriter {
     /// What `key` gave last.
     private var latest: CacheKey?
 
+    fileprivate static let scheme: StaticString = "http "
+
     init(hash: KeyedHash) { self.hash = hash }
 
     /// Writes the key into `bytes`.
@@ -48,7 +50,7 @@ final class KeyWriter {
             buffer.truncate(to: startLength)
         } else {
             buffer.removeAll()
-            buffer.append("http ")
+            buffer.append(Self.scheme)
             buffer.appendKeyHost(authority, head.host, defaultPort: 80)
             buffer.append(UInt8(ascii: " "))
             startLength = buffer.count
@@ -114,5 +116,17 @@ final class KeyWriter {
         let key = CacheKey(hash: hashed(), bytes: buffer.copied())
         latest = key
         return key
+    }
+}
+
+extension CacheKey {
+    /// The host of the request, in the one form that all its spellings share, with a port that is not the default one. Empty where it named none.
+    var authority: Span<UInt8> {
+        @_lifetime(borrow self)
+        get {
+            let start = KeyWriter.scheme.utf8CodeUnitCount
+            let bytes = bytes.span
+            return bytes.extracting(start..<(bytes.firstIndex(of: UInt8(ascii: " "), from: start) ?? start))
+        }
     }
 }

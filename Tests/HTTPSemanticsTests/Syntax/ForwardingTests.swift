@@ -16,9 +16,11 @@ private func forward(
     )
     let buffer = ByteBuffer(capacity: 64)
     let address = ByteSlice("192.0.2.7")
+    let host = ByteBuffer(capacity: 64)
+    host.appendKeyHost(message.span.extracting(parser.head.authority.range), parser.head.host, defaultPort: 80)
     forwarding.write(
         parser.head, parser.view(in: message.span), exchange ?? .init(framing: parser.head.framing, keyed: KeyedForwarding([])),
-        clientAddress: address.span, scheme: "http", to: buffer
+        host: host.span, clientAddress: address.span, scheme: "http", to: buffer
     )
     extra(buffer)
     buffer.appendLineEnd()
@@ -45,6 +47,9 @@ private func forward(
         ("GET http://b?c HTTP/1.1|Host: a||", "GET /?c HTTP/1.1|Host: b||"),
         ("OPTIONS http://b HTTP/1.1|Host: a||", "OPTIONS * HTTP/1.1|Host: b||"),
         ("OPTIONS * HTTP/1.1|Host: a||", "OPTIONS * HTTP/1.1|Host: a||"),
+        ("GET / HTTP/1.1|Host: Shop.TEST:080||", "GET / HTTP/1.1|Host: shop.test||"),
+        ("GET http://B:/ HTTP/1.1|Host: a||", "GET / HTTP/1.1|Host: b||"),
+        ("GET / HTTP/1.1|Host: [::A]:0081||", "GET / HTTP/1.1|Host: [::a]:81||"),
         ("GET / HTTP/1.0||", "GET / HTTP/1.1|Host: origin:9000||"),
         ("BREW /t HTTP/1.1|Host: a||", "BREW /t HTTP/1.1|Host: a||"),
     ]) func `a request is forwarded without what was for us only`(request: String, expected: String) throws {
@@ -88,11 +93,23 @@ private func forward(
         ("X-Forwarded-Port: 1", "", true), ("x-forwarded-PREFIX: /a", "", true), ("X_Forwarded_Host: x", "", true), ("X-Forwarded_For: x", "", true),
         ("X-Original-URL: /a", "", true), ("X-Rewrite-URL: /a", "", true), ("X_Original_Host: x", "", true),
         ("X-Forwarded-Port: 1", "x-forwarded-port", false), ("X_Forwarded_Port: 1", "x-forwarded-port", true),
-        ("X-Forwarded: 1", "", false), ("X-Original-URLs: 1", "", false), ("X-Request-Id: 1", "", false), ("Y-Forwarded-Port: 1", "", false),
+        ("X-Forwarded: host=x", "", true), ("X-Host: x", "", true), ("X-HTTP-Host-Override: x", "", true), ("X-Scheme: https", "", true),
+        ("X-Url-Scheme: https", "", true), ("Front-End-Https: on", "", true), ("X_HOST: x", "", true), ("X-Host: x", "x-host", false),
+        ("X-HTTP-Method-Override: DELETE", "", true), ("X-Method-Override: PUT", "", true), ("X-HTTP-Method: PUT", "", true),
+        ("X-HTTP-Method: PUT", "x-http-method", false), ("From: a", "", false), ("X-Hosts: x", "", false), ("X: 1", "", false),
+        ("X-Original-URLs: 1", "", false), ("X-Request-Id: 1", "", false), ("Y-Forwarded-Port: 1", "", false),
     ]) func `the like of it goes no further either`(line: String, keyed: String, isDropped: Bool) throws {
         let names = keyed.isEmpty ? [] : [ByteSlice(keyed)]
         let result = try forward("GET / HTTP/1.1\r\nHost: h\r\n\(line)\r\n\r\n", .init(framing: .none, keyed: KeyedForwarding(names)), .append)
         #expect(result.contains("|\(line)|") != isDropped)
+    }
+
+    @Test(arguments: [("GET", false), ("HEAD", false), ("POST", true), ("PUT", true), ("BREW", true)])
+    func `another method may be named only where nobody else gets what comes of it`(method: String, isKept: Bool) throws {
+        let result = try forward(
+            "\(method) / HTTP/1.1\r\nHost: h\r\nX-HTTP-Method-Override: DELETE\r\nX-Host: x\r\n\r\n", .init(framing: .none, keyed: KeyedForwarding([])), .append)
+        #expect(result.contains("|X-HTTP-Method-Override: DELETE|") == isKept)
+        #expect(!result.contains("|X-Host: x|"))
     }
 
     @Test func `the cache replaces conditionals and the method`() throws {
