@@ -13,6 +13,8 @@ final class AdminConnection: Socket {
     private static let maxContent = 64 << 10
 
     private let pages: AdminPages
+    /// Where it was accepted.
+    private let address: SocketAddress
     private let ended: (AdminConnection) -> Void
     private let input = ByteBuffer(capacity: 2048)
     private let output = ByteBuffer(capacity: 4096)
@@ -20,11 +22,15 @@ final class AdminConnection: Socket {
     private var decoder: BodyDecoder?
     private let content = ByteBuffer(capacity: 256)
     private var path = ""
+    /// Why it will be refused, once all of it is in.
+    private var refusal: String?
     private var deadline = Deadline.none
 
     init(
-        adopting descriptor: consuming Descriptor, on loop: EventLoop, pages: AdminPages, ended: @escaping (AdminConnection) -> Void
+        adopting descriptor: consuming Descriptor, at address: SocketAddress, on loop: EventLoop, pages: AdminPages,
+        ended: @escaping (AdminConnection) -> Void
     ) {
+        self.address = address
         self.pages = pages
         self.ended = ended
         super.init(adopting: descriptor, on: loop)
@@ -66,6 +72,7 @@ final class AdminConnection: Socket {
             guard case .complete(let length) = try parser.parse(input.span) else { return }
             let target = parser.head.target
             path = String(input.span.extracting(target.path.range))
+            refusal = RequestSource.refusal(parser.head, parser.view(in: input.span), at: address)
             decoder = BodyDecoder(parser.head.framing)
             input.consume(length)
         }
@@ -85,6 +92,7 @@ final class AdminConnection: Socket {
 
     private func ask() {
         stopReading()
+        if let refusal { return answer(AdminPage(status: .forbidden, text: refusal)) }
         let content = content
         pages.page(for: parser.head.method, path, content: String(content.span)) { [weak self] page in self?.answer(page) }
     }

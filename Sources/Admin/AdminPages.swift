@@ -49,18 +49,26 @@ final class AdminPages {
             completion(AdminPage(status: .methodNotAllowed, text: "This page takes \(path == "/purge" ? "POST" : "GET").\n"))
         default:
             completion(AdminPage(
-                status: .notFound, text: "There are /healthz, /readyz, /metrics, /status, and POST /purge with a URL or 'all'.\n"))
+                status: .notFound, text: "There are /healthz, /readyz, /metrics, /status, and POST /purge with URLs, a line each, or 'all'.\n"))
         }
     }
 
+    /// With each of them a walk over all that is stored may come, on the loop that answers here.
+    private static let maxPurges = 100
+
+    /// All lines or none.
     private func purge(_ content: String) -> AdminPage {
-        let wanted = content.filter { !$0.isNewline }
-        if wanted == "all" { return AdminPage(status: .ok, text: Self.purged(server.purgeAll())) }
-        guard let count = server.purge(url: wanted) else {
-            return AdminPage(
-                status: .badRequest, text: "Send a URL such as http://www.example.com/page, or 'all'; this is neither.\n")
+        func refused(_ reason: String) -> AdminPage {
+            AdminPage(status: .badRequest, text: "Send URLs such as http://www.example.com/page, a line each, or 'all'; \(reason).\n")
         }
-        return AdminPage(status: .ok, text: Self.purged(count))
+        let lines = content.split(whereSeparator: \.isNewline).map(String.init)
+        if lines == ["all"] { return AdminPage(status: .ok, text: Self.purged(server.purgeAll())) }
+        if lines.isEmpty { return refused("this is empty") }
+        if lines.count > Self.maxPurges { return refused("at most \(Self.maxPurges) at a time") }
+        if let wrong = lines.firstIndex(where: { !ProxyServer.canPurge(url: $0) }) {
+            return refused(lines.count == 1 ? "this is neither" : "line \(wrong + 1) is neither, and nothing was purged")
+        }
+        return AdminPage(status: .ok, text: Self.purged(lines.reduce(0) { $0 + (server.purge(url: $1) ?? 0) }))
     }
 
     private static func purged(_ count: Int) -> String {

@@ -47,7 +47,7 @@ public final class AdminServer {
 
     private func accept(_ descriptor: consuming Descriptor) {
         guard connections.count < Self.maxConnections else { return }
-        let connection = AdminConnection(adopting: descriptor, on: loop, pages: pages) { [unowned self] ended in
+        let connection = AdminConnection(adopting: descriptor, at: address, on: loop, pages: pages) { [unowned self] ended in
             connections[ObjectIdentifier(ended)] = nil
         }
         connections[ObjectIdentifier(connection)] = connection

@@ -172,7 +172,10 @@ enum KeyTable {
     private static let admin: [Key<Settings>] = [
         Key(
             "address", \.admin.address, .optional(.address, "off"),
-            "An address with a port, unix:/path, or off. Who reaches it may purge."),
+            """
+            An address with a port, unix:/path, or off. Who reaches it may purge, but for web pages in somebody's browser. On a loopback \
+            address it answers only who calls it by an address or localhost.
+            """),
         Key("socket-mode", \.admin.socketMode, .permissions, "Permissions of a Unix socket."),
     ]
 

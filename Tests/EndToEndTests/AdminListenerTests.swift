@@ -68,4 +68,44 @@ import Testing
         let healthy = try program.ports.filter { try Address(endpoint: .tcp($0)).get("/readyz").status == 200 }
         #expect(healthy.count == 1)
     }
+
+    /// A program whose admin listener is on a port.
+    private func onPort(_ body: (Address) throws -> Void) throws {
+        let program = try Program.serve(upstream: "http://127.0.0.1:9", arguments: ["--admin", "127.0.0.1:0"], listeners: 2)
+        defer { program.stop() }
+        let admin = try program.ports.map { Address(endpoint: .tcp($0)) }.filter { try $0.get("/readyz").status == 200 }
+        try #require(admin.count == 1)
+        try body(admin[0])
+    }
+
+    @Test func `a page in somebody's browser purges nothing`() throws {
+        try onPort { admin in
+            let (ours, form) = (admin.host, "Content-Type: text/plain")
+            let asked: [(fields: [String], status: Int)] = [
+                ([], 200), ([form], 200), (["Host: localhost"], 200), (["Host: [::1]:8081"], 200), (["Host: LocalHost:1"], 200),
+                (["Origin: http://\(ours)"], 200), (["Sec-Fetch-Site: same-origin"], 200), (["Sec-Fetch-Site: none"], 200),
+                (["Origin: http://evil.example", form], 403), (["Origin: null"], 403), (["Origin: https://\(ours)"], 403),
+                (["Origin: http://127.0.0.1:1"], 403), (["Sec-Fetch-Site: cross-site"], 403), (["Sec-Fetch-Site: same-site"], 403),
+                (["Host: evil.example:8081"], 403), (["Host: evil.example", "Origin: http://evil.example"], 403), (["Host: 127.0.0.1.evil.example"], 403),
+            ]
+            for (fields, status) in asked {
+                let conversation = try admin.connect()
+                try conversation.send(admin.request("POST", "/purge", fields, body: "all"))
+                let answer = try conversation.answer(to: "POST")
+                #expect(answer.status == status, "\(fields)")
+                if status == 403 { #expect(answer.text.hasSuffix(".\n") && answer.text.split(separator: "\n").count == 1) }
+            }
+        }
+    }
+
+    @Test func `a name that somebody made mean this address reads nothing`() throws {
+        try onPort { admin in
+            for page in ["/status", "/metrics"] {
+                let named = try admin.get(page, "Host: evil.example")
+                // From another site's page, which may not see the answer.
+                let unseen = try admin.get(page, "Origin: http://evil.example", "Sec-Fetch-Site: cross-site")
+                #expect(named.status == 403 && unseen.status == 200, "\(page)")
+            }
+        }
+    }
 }

@@ -85,4 +85,20 @@ import Testing
             #expect(proxy.exit() == nil)
         }
     }
+
+    @Test func `each line of a purge is a URL`() throws {
+        try scenario { origin, proxy in
+            origin.on("*") { [.answer(200, "Cache-Control: max-age=60", body: "\($0.number)")] }
+            for path in ["/a", "/b", "/c"] { try proxy.get(path) }
+            let wrong = try proxy.purge("http://\(proxy.host)/a\nall")
+            #expect(wrong.status == 400 && wrong.text.contains("line 2"), "\(wrong.text)")
+            #expect(try proxy.get("/a").text == "1", "nothing was purged")
+            let purge = try proxy.purge("http://\(proxy.host)/a\r\n\nhttp://\(proxy.host)/b\n")
+            #expect(purge.status == 200 && purge.text.contains("purged 2 "), "\(purge.text)")
+            let texts = try ["/a", "/b", "/c"].map { try proxy.get($0).text }
+            #expect(texts == ["2", "2", "1"])
+            let (empty, many) = (try proxy.purge("\n"), try proxy.purge(String(repeating: "http://a/\n", count: 101)))
+            #expect(empty.status == 400 && many.status == 400)
+        }
+    }
 }

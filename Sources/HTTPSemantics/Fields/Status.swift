@@ -22,6 +22,7 @@ public struct Status: Sendable, Hashable, BitwiseCopyable {
     public static let partialContent = Status(206)
     public static let notModified = Status(304)
     public static let badRequest = Status(400)
+    public static let forbidden = Status(403)
     public static let notFound = Status(404)
     public static let methodNotAllowed = Status(405)
     public static let requestTimeout = Status(408)

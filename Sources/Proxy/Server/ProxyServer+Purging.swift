@@ -5,6 +5,9 @@ import Storage
 
 /// What is stored goes, at an operator's word. All on the control loop; the store may be changed from anywhere.
 extension ProxyServer {
+    /// Whether `url` is an absolute `http` URL.
+    public static func canPurge(url: String) -> Bool { ParsedURL(url) != nil }
+
     /// Removes what is stored for a URL, with all its variants and whatever query it was fetched with (No-Vary-Search); what is on its way for it goes on for those who wait, and is not stored.
     /// - Returns: how many responses; `nil` when `url` is no absolute `http` URL.
     public func purge(url: String) -> Int? {

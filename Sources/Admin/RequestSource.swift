@@ -1,0 +1,46 @@
+import Bytes
+import HTTPSemantics
+import Libevent
+
+/// Whether a request to the admin listener may come from a page in somebody's browser, which can make it send requests to what only this machine reaches:
+/// from a page of another site, or from one whose name was made to mean this address (DNS rebinding).
+enum RequestSource {
+    /// Why a request is refused, for its sender; `nil` if it is not.
+    /// - Parameter address: where it was accepted.
+    static func refusal(_ head: RequestHead, _ fields: FieldView, at address: SocketAddress) -> String? {
+        let authority = fields.bytes.extracting(head.authority.range)
+        let host = String(authority.extracting(first: head.host.map { Int($0.host.upper) } ?? 0))
+        // Elsewhere names are those of a network, which we do not know; a page of a name is then refused for its `Origin`.
+        if address.isLoopback, !host.isEmpty, !isOwn(host) {
+            return "The admin listener is at \(address); '\(host)' is not a name of it. Ask for it by its address, or as localhost.\n"
+        }
+        guard head.method != .get, head.method != .head else { return nil }
+        if let line = fields.firstIndex(named: Array("sec-fetch-site".utf8).span) {
+            let site = String(fields.value(at: line))
+            guard ["same-origin", "none"].contains(site) else { return refused }
+        }
+        if let line = fields.firstIndex(of: .origin) {
+            guard isOwn(host), String(fields.value(at: line)).lowercased() == "http://\(String(authority).lowercased())" else { return refused }
+        }
+        return nil
+    }
+
+    private static let refused = "Web pages of others may change nothing here.\n"
+
+    /// No name that somebody else could give a meaning.
+    private static func isOwn(_ host: String) -> Bool {
+        if host.lowercased() == "localhost" || IPv4Address(host) != nil { return true }
+        return host.hasPrefix("[") && host.hasSuffix("]") && IPv6Address(String(host.dropFirst().dropLast())) != nil
+    }
+}
+
+extension SocketAddress {
+    /// Whether only this machine reaches it, by a port.
+    fileprivate var isLoopback: Bool {
+        switch self {
+        case .ipv4(let address, _): address.bits >> 24 == 127
+        case .ipv6(let address, _, _): address == .loopback
+        case .unix: false
+        }
+    }
+}
