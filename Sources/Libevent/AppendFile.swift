@@ -1,11 +1,19 @@
 internal import Glibc
 
-/// A file that is appended to, such as a log: closed when it is let go. It blocks as disks do, so it belongs on a thread of its own.
+/// What is appended to, such as a log: closed when it is let go. A file blocks as disks do, so this belongs on a thread of its own.
+///
+/// A pipe, standard output or a FIFO, is waited for while somebody reads it: a second at most, and after that not at all until it takes bytes
+/// again. Whoever writes may want to end.
 public struct AppendFile: ~Copyable {
+    /// Milliseconds for a reader to make room.
+    private static let patience: Int32 = 1000
+
+    /// Closed: a FIFO that nobody reads.
     private var descriptor: Descriptor
     private let path: String?
+    private var isStalled = false
 
-    /// Opens `path`, or creates it readable by its group.
+    /// Opens `path`, or creates it readable by its group. A FIFO without a reader is opened later, when something is written.
     public init(path: String) throws(SystemError) {
         descriptor = try Self.open(path)
         self.path = path
@@ -13,9 +21,8 @@ public struct AppendFile: ~Copyable {
 
     /// The process's standard output.
     public static func standardOutput() throws(SystemError) -> AppendFile {
-        let copy = dup(STDOUT_FILENO)
-        guard copy >= 0 else { throw .last(.open) }
-        return AppendFile(Descriptor(adopting: copy))
+        if case .stream = OpenFile(STDOUT_FILENO), let own = try? Descriptor(reopening: STDOUT_FILENO) { return AppendFile(own) }
+        return AppendFile(try Descriptor(duplicating: STDOUT_FILENO))
     }
 
     private init(_ descriptor: consuming Descriptor) {
@@ -23,43 +30,58 @@ public struct AppendFile: ~Copyable {
         path = nil
     }
 
+    /// `false`: it is a FIFO that nobody reads.
+    public var isOpen: Bool { descriptor.rawValue >= 0 }
+
     /// Opens the path again, after it was rotated away. Until that works the old file is written.
     public mutating func reopen() throws(SystemError) {
         guard let path else { return }
-        descriptor = try Self.open(path)
+        let new = try Self.open(path)
+        // Its reader went away: the old descriptor works as soon as there is another.
+        if new.rawValue >= 0 || !isOpen { descriptor = new }
     }
 
     /// Writes all of `bytes`.
     /// - Returns: how many were written and, if that is not all of them, why.
-    public func write(_ bytes: Span<UInt8>) -> (written: Int, error: SystemError?) {
-        unsafe bytes.withUnsafeBytes { bytes in
-            var written = 0
-            while written < bytes.count {
-                // A pipe that nobody reads must not hold its writer for ever: it may want to end.
-                guard isReady() else { return (written, SystemError(.write, code: EAGAIN)) }
+    public mutating func write(_ bytes: Span<UInt8>) -> (written: Int, error: SystemError?) {
+        do throws(SystemError) {
+            if !isOpen { try reopen() }
+            guard isOpen else { throw SystemError(.open, code: ENXIO) }
+        } catch {
+            return (0, error)
+        }
+        let atOnce = if case .disk = OpenFile(descriptor.rawValue) { Int.max } else { Int(PIPE_BUF) }
+        var written = 0
+        while written < bytes.count {
+            if atOnce < .max, !descriptor.isWritable(within: isStalled ? 0 : Self.patience) { return (written, stalled()) }
+            let count = unsafe bytes.withUnsafeBytes { bytes in
                 // In bounds by the loop's condition.
-                let count = retryingInterrupted {
+                retryingInterrupted {
                     unsafe Glibc.write(descriptor.rawValue, bytes.baseAddress.map { unsafe $0 + written }, min(bytes.count - written, atOnce))
                 }
-                guard count >= 0 else { return (written, .last(.write)) }
-                written += count
             }
-            return (written, nil)
+            guard count >= 0 else { return (written, errno == EAGAIN ? stalled() : .last(.write)) }
+            written += count
+            isStalled = false
         }
+        return (written, nil)
     }
 
-    /// What a pipe takes without waiting once it is ready; files take anything.
-    private var atOnce: Int { path == nil ? Int(PIPE_BUF) : .max }
-
-    private func isReady() -> Bool {
-        guard path == nil else { return true }
-        var target = pollfd(fd: descriptor.rawValue, events: Int16(POLLOUT), revents: 0)
-        return unsafe poll(&target, 1, 1000) > 0
+    private mutating func stalled() -> SystemError {
+        isStalled = true
+        return SystemError(.write, code: EAGAIN)
     }
 
     private static func open(_ path: String) throws(SystemError) -> Descriptor {
-        let number = unsafe Glibc.open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o640)
-        guard number >= 0 else { throw .last(.open) }
+        // Without waiting: else a FIFO would be opened when somebody reads it, perhaps never.
+        let number = unsafe Glibc.open(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0o640)
+        let error = SystemError.last(.open)
+        guard number >= 0 || error.code == ENXIO && isFIFO(path) else { throw error }
         return Descriptor(adopting: number)
+    }
+
+    private static func isFIFO(_ path: String) -> Bool {
+        var status = stat()
+        return unsafe stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO
     }
 }

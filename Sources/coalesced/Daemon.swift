@@ -47,6 +47,7 @@ final class Daemon {
     }
 
     private init(_ settings: Settings, source: ConfigurationSource?, log: Logger) throws(ProxyServer.StartError) {
+        System.ignoreBrokenPipes()
         self.settings = settings
         self.source = source
         self.log = log
@@ -123,8 +124,10 @@ final class Daemon {
         server.drain { [unowned self] in loop.stop() }
     }
 
-    /// Takes up new settings, or keeps the old ones whole if there is a mistake anywhere.
+    /// Opens the logs again. Takes up new settings, or keeps the old ones whole if there is a mistake anywhere.
     private func reload() {
+        // In any case: who rotated the log away waits for it, whatever is wrong with the file.
+        server.reopenLogs()
         guard let source, isOpen, !isDraining else { return }
         serviceManager.reloading()
         defer { serviceManager.ready() }
@@ -132,7 +135,6 @@ final class Daemon {
             let new = try source.load()
             log.logLevel = Logger.Level(new.logLevel)
             server.reload(new.proxy, upstreams: new.upstreams)
-            server.reopenLogs()
             log.info("reloaded \(source.readPath)")
             let waiting = settings.keysAtStart(changedBy: new)
             if !waiting.isEmpty { log.notice("takes effect at the next start: \(waiting.joined(separator: ", "))") }

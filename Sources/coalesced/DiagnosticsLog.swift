@@ -1,14 +1,30 @@
 internal import Configuration
+internal import Glibc
+internal import Libevent
 internal import Logging
+internal import Synchronization
 
 /// The diagnostics log: one line each on standard error, with journald's priority in front when that is where it goes.
+///
+/// It never waits: event loops write here. What whoever reads it does not take in time is lost, as is what a line has beyond `LineOutput.longest`.
 struct DiagnosticsLog: LogHandler {
-    var logLevel: Logger.Level
+    /// Of this log and all its copies: every worker has one, and a reload means them all.
+    var logLevel: Logger.Level {
+        get { threshold.level.withLock { $0 } }
+        nonmutating set { threshold.level.withLock { $0 = newValue } }
+    }
+
+    private final class Threshold: Sendable {
+        let level: Mutex<Logger.Level>
+        init(_ level: Logger.Level) { self.level = Mutex(level) }
+    }
+
+    private let threshold: Threshold
     var metadata: Logger.Metadata = [:]
     private let goesToJournal: Bool
 
     init(level: Logger.Level) {
-        logLevel = level
+        threshold = Threshold(level)
         goesToJournal = System.errorsGoToJournal
     }
 
@@ -22,8 +38,13 @@ struct DiagnosticsLog: LogHandler {
         line += Self.inOneLine("\(event.message)")
         let all = metadata.merging(event.metadata ?? [:]) { $1 }
         for (key, value) in all.sorted(by: { $0.key < $1.key }) { line += " \(key)=\(Self.inOneLine("\(value)"))" }
-        System.writeError(line + "\n")
+        Self.write(line)
     }
+
+    /// `nil`: standard error is closed.
+    private static let output = try? LineOutput(to: STDERR_FILENO)
+
+    private static func write(_ line: String) { output?.write(line + "\n") }
 
     /// What came from outside must not look like a line of ours.
     private static func inOneLine(_ text: String) -> String {
@@ -35,7 +56,7 @@ struct DiagnosticsLog: LogHandler {
 
     /// A line that is part of the outward contract and has no level, such as `listening on …`.
     static func announce(_ line: String) {
-        System.writeError((System.errorsGoToJournal ? "<\(Logger.Level.info.priority)>" : "") + line + "\n")
+        write((System.errorsGoToJournal ? "<\(Logger.Level.info.priority)>" : "") + line)
     }
 }
 

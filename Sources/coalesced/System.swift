@@ -30,15 +30,27 @@ enum System {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Writes `text` to standard error at once, so that lines of several threads do not mix. Nobody is left to tell if it
-    /// fails. A pipe that nobody reads loses the line: an event loop may be writing, which must not wait.
-    static func writeError(_ text: String) {
-        var target = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
-        guard unsafe poll(&target, 1, 0) > 0 else { return }
+    /// Writes all of `text` to standard error, and waits as long as that takes: for commands, of which nobody waits for anything else. What runs writes to
+    /// the diagnostics log. Nobody is left to tell if it fails.
+    static func writeError(_ text: String) { try? write(text, to: STDERR_FILENO) }
+
+    private static func write(_ text: String, to descriptor: Int32) throws(Failure) {
         var text = text
-        // The kernel reads as many bytes as there are.
-        _ = text.withUTF8 { unsafe write(STDERR_FILENO, $0.baseAddress, $0.count) }
+        let failure: Failure? = text.withUTF8 { bytes in
+            var written = 0
+            while written < bytes.count {
+                // In bounds by the loop's condition.
+                let count = unsafe Glibc.write(descriptor, bytes.baseAddress.map { unsafe $0 + written }, bytes.count - written)
+                if count < 0, errno != EINTR { return .last }
+                written += max(0, count)
+            }
+            return nil
+        }
+        if let failure { throw failure }
     }
+
+    /// To write to a pipe whose reader has gone is an error from now on, like any other, and no longer the end.
+    static func ignoreBrokenPipes() { _ = signal(SIGPIPE, SIG_IGN) }
 
     /// What was printed goes out now, also where standard output is a pipe.
     static func flushOutput() { _ = fflush(nil) }

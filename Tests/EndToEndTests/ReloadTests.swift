@@ -81,6 +81,49 @@ import Testing
         }
     }
 
+    @Test(arguments: ["a bad file", "while ending"])
+    func `the access log is opened again whatever else is the matter`(_ matter: String) throws {
+        try scenario(.accessLog) { origin, proxy in
+            let gate = Gate()
+            origin.on("/slow") { _ in [.head(200, "Content-Length: 2"), .text("a"), .gate(gate), .text("b")] }
+            let download = proxy.crowd(1, get: "/slow")
+            try eventually("half is there") { download.answers[0].body.length == 1 }
+            if matter == "while ending" {
+                proxy.terminate()
+                try eventually("it is ending") { proxy.diagnostics.contains("ending") }
+            } else {
+                try System.write(Setting.fileWithFiveMistakes.text, to: proxy.configurationPath)
+            }
+            System.rename("\(proxy.folder)/access.log", to: "\(proxy.folder)/access.log.1")
+            proxy.signal(SIGHUP)
+            try eventually("a new file") { System.exists("\(proxy.folder)/access.log") }
+            gate.open()
+            try eventually("a line in it") { try proxy.accessLog.count == 1 }
+        }
+    }
+
+    @Test func `the level of messages is that of the new file, for workers as well`() throws {
+        func level(_ word: String) -> Setting { .other(section: "", key: "log-level", value: word) }
+        let dead = "http://127.0.0.1:1"
+        let proxy = try Program.serve(upstream: dead, [level("error")])
+        defer { proxy.stop() }
+        try proxy.get("/quiet")
+        try proxy.rewriteConfiguration(upstream: dead, level("info"))
+        proxy.signal(SIGHUP)
+        try eventually("it is loaded") { proxy.diagnostics.contains("reloaded") }
+        try proxy.get("/loud")
+        try eventually("it tells") { proxy.diagnostics.contains("/loud") }
+        try proxy.rewriteConfiguration(upstream: dead, level("critical"))
+        proxy.signal(SIGHUP)
+        var round = 0
+        try eventually("it is quiet again") {
+            round += 1
+            try proxy.get("/again/\(round)")
+            return !proxy.diagnostics.contains("/again/\(round)")
+        }
+        #expect(!proxy.diagnostics.contains("/quiet"))
+    }
+
     @Test func `a route that is no longer cached answers nothing from what is stored`() throws {
         try scenario(.workers(1)) { origin, proxy in
             origin.on("/x") { [.answer(200, "Cache-Control: max-age=600", body: "\($0.number)")] }

@@ -18,6 +18,7 @@ final class AccessLog: Sendable {
         let status = AccessLogStatus()
         self.status = status
         let file = try LogFile(settings.target)
+        if !file.isOpen { log.warning("access log: nobody reads the pipe \(settings.path); lines are lost until somebody does") }
         let output = LogOutput(
             AccessLogWriter(rings: rings, format: settings.format, sink: file, status: status), log: log)
         self.output = output
@@ -25,7 +26,7 @@ final class AccessLog: Sendable {
         thread = try LoopThread(name: "access-log") { loop in
             loop.schedule(every: interval) { output.drain() }
             loop.run()
-            output.drain()
+            output.drain(isLast: true)
         }
     }
 
@@ -47,9 +48,10 @@ final class AccessLog: Sendable {
     }
 }
 
-/// The writer, which only the log's thread uses; the lock is never waited for.
+/// The writer, which only the log's thread uses; the locks are never waited for.
 private final class LogOutput: Sendable {
     private let writer: Mutex<AccessLogWriter<LogFile>>
+    private let losses = Mutex(LogLosses())
     private let log: Logger
 
     init(_ writer: consuming sending AccessLogWriter<LogFile>, log: Logger) {
@@ -57,18 +59,24 @@ private final class LogOutput: Sendable {
         self.log = log
     }
 
-    func drain() {
+    func drain(isLast: Bool = false) {
         let report = writer.withLock { $0.drain() }
-        if let code = report.failure {
-            log.error("access log: \(SystemError(.write, code: code)); \(report.lost) lines lost")
+        let due = losses.withLock { losses in
+            losses.add(report)
+            return losses.take(at: .now, isLast: isLast)
         }
-        if report.dropped > 0 { log.warning("access log: \(report.dropped) lines dropped, the disk did not keep up") }
+        guard let due else { return }
+        if let code = due.failure {
+            log.error("access log: \(SystemError(.write, code: code)); \(due.lost) lines lost")
+        }
+        if due.dropped > 0 { log.warning("access log: \(due.dropped) lines dropped, the disk did not keep up") }
     }
 }
 
 /// Where the lines go.
 private struct LogFile: LogSink, ~Copyable {
     private var file: AppendFile
+    var isOpen: Bool { file.isOpen }
 
     init(_ target: AccessLogTarget) throws(SystemError) {
         file = switch target {

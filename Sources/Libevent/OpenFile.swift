@@ -1,0 +1,39 @@
+internal import Glibc
+
+/// What is behind an open descriptor, as far as writing to it differs.
+enum OpenFile {
+    /// Takes everything, as fast as the disk does.
+    case disk
+    case socket
+    /// A pipe, a terminal: takes as much as its reader leaves room for.
+    case stream
+
+    init(_ number: Int32) {
+        var status = stat()
+        guard unsafe fstat(number, &status) == 0 else {
+            self = .stream
+            return
+        }
+        switch status.st_mode & S_IFMT {
+        case S_IFREG: self = .disk
+        case S_IFSOCK: self = .socket
+        default: self = .stream
+        }
+    }
+}
+
+extension Descriptor {
+    /// What `number` writes to, opened once more: whoever shares `number` goes on waiting when it is full, the new one does not. Fails for sockets,
+    /// without `/proc`, where another user owns it, and for a pipe without a reader.
+    init(reopening number: Int32) throws(SystemError) {
+        let own = unsafe open("/proc/self/fd/\(number)", O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+        guard own >= 0 else { throw .last(.open) }
+        self.init(adopting: own)
+    }
+
+    /// Whether it takes bytes, or tells of an error, within so many milliseconds.
+    func isWritable(within patience: Int32) -> Bool {
+        var target = pollfd(fd: rawValue, events: Int16(POLLOUT), revents: 0)
+        return unsafe poll(&target, 1, patience) > 0
+    }
+}

@@ -1,0 +1,37 @@
+/// What became of lines that were not written, gathered: the diagnostics log is told at once, and then of all that came since only after a while.
+///
+/// A disk stays full for hours, and the log is drained many times a second.
+public struct LogLosses: Sendable {
+    /// Between two notices.
+    public static let interval = Duration.seconds(10)
+
+    /// What a notice tells: everything since the one before.
+    public struct Notice: Sendable, Equatable {
+        /// Lines the sink did not take.
+        public var lost = 0
+        /// Records dropped because their ring was full.
+        public var dropped: UInt64 = 0
+        /// The last `errno` of the sink.
+        public var failure: Int32?
+    }
+
+    private var gathered = Notice()
+    private var told: ContinuousClock.Instant?
+
+    public init() {}
+
+    public mutating func add<Sink: LogSink & ~Copyable>(_ report: AccessLogWriter<Sink>.Report) {
+        gathered.lost += report.lost
+        gathered.dropped += report.dropped
+        gathered.failure = report.failure ?? gathered.failure
+    }
+
+    /// What is to be told now.
+    /// - Parameter isLast: there will be no later time to tell it.
+    public mutating func take(at now: ContinuousClock.Instant, isLast: Bool = false) -> Notice? {
+        guard gathered != Notice(), isLast || told.map({ now - $0 >= Self.interval }) ?? true else { return nil }
+        defer { gathered = Notice() }
+        told = now
+        return gathered
+    }
+}

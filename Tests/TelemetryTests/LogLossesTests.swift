@@ -1,0 +1,40 @@
+import Telemetry
+import Testing
+
+@Suite struct LogLossesTests {
+    private func report(lost: Int = 0, failure: Int32? = nil) -> AccessLogWriter<MemorySink>.Report {
+        let ring = LogRing()
+        let sink = MemorySink()
+        if lost > 0 { sink.roomLeft = [0] }
+        for _ in 0..<lost { Example().append(to: ring) }
+        var writer = AccessLogWriter(rings: [ring], format: .combined, sink: sink)
+        return writer.drain()
+    }
+
+    @Test func `the first loss is told at once, those after it together`() {
+        var losses = LogLosses()
+        let start = ContinuousClock.now
+        losses.add(report(lost: 2))
+        let first = losses.take(at: start)
+        #expect(first?.lost == 2 && first?.failure != nil)
+        for step in 1..<100 {
+            losses.add(report(lost: 1))
+            let next = losses.take(at: start + LogLosses.interval * step / 100)
+            #expect(next == nil)
+        }
+        let later = losses.take(at: start + LogLosses.interval)
+        #expect(later?.lost == 99)
+        #expect(losses.take(at: start + LogLosses.interval * 5) == nil)
+    }
+
+    @Test func `what is not told yet is told at the end`() {
+        var losses = LogLosses()
+        let start = ContinuousClock.now
+        #expect(losses.take(at: start, isLast: true) == nil)
+        losses.add(report(lost: 1))
+        #expect(losses.take(at: start)?.lost == 1)
+        losses.add(report(lost: 3))
+        #expect(losses.take(at: start) == nil)
+        #expect(losses.take(at: start, isLast: true)?.lost == 3)
+    }
+}
