@@ -18,8 +18,10 @@ public struct LogLosses: Sendable {
     private var gathered = Notice()
     private var told: ContinuousClock.Instant?
 
+    /// Nothing is lost yet.
     public init() {}
 
+    /// What one drain did not write.
     public mutating func add<Sink: LogSink & ~Copyable>(_ report: AccessLogWriter<Sink>.Report) {
         gathered.lost += report.lost
         gathered.dropped += report.dropped
