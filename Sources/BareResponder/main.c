@@ -5,7 +5,7 @@
 //
 // With `counting` it looks for the ends of request heads, as pipelining needs it. With `closing` it says so and closes after each answer. With
 // `holding` those who ask for `/s/…` wait until nobody has come for 400 ms; then each gets half of the body, and 300 ms later the rest: the
-// kernel's part of a crowd that waits for one fetch. With `relaying` each client has a connection to the origin, and what comes on one is written
+// kernel's part of a crowd that waits for one fetch; those who ask for `/w/…` get all of it at once. With `relaying` each client has a connection to the origin, and what comes on one is written
 // to the other: the kernel's part of a pass.
 
 #define _GNU_SOURCE
@@ -36,6 +36,7 @@ static int poll_set;
 static int held[MOST_DESCRIPTORS];
 static size_t held_count;
 static int half_sent;
+static int held_for_whole;
 // With `relaying`: the other end, by descriptor.
 static int other_end[MOST_DESCRIPTORS];
 static in_port_t origin_port;
@@ -75,13 +76,13 @@ static int requests(ssize_t length, int counting) {
 
 // The next half for all who wait. One that takes only part of it would get the rest never: halves are small.
 static void serve_held(void) {
-    size_t half = body_length / 2;
+    size_t half = held_for_whole ? 0 : body_length / 2;
     for (size_t index = 0; index < held_count; index++) {
         struct iovec first[2] = { { head, head_length }, { body, body_length - half } };
         ssize_t count = half_sent ? write(held[index], body, half) : writev(held[index], first, 2);
         if (count < 0 && errno != EAGAIN) close(held[index]);
     }
-    half_sent = !half_sent;
+    half_sent = !half_sent && !held_for_whole;
     if (!half_sent) held_count = 0;
 }
 
@@ -117,7 +118,8 @@ static void serve(struct epoll_event event, int counting, int closing, int holdi
     } else {
         ssize_t length = read(descriptor, buffer, sizeof buffer);
         if (length < 0 && errno == EAGAIN) return;
-        if (length > 0 && holding && memcmp(buffer, "GET /s/", 7) == 0) {
+        if (length > 6 && holding && memcmp(buffer, "GET /", 5) == 0 && (buffer[5] == 's' || buffer[5] == 'w') && buffer[6] == '/') {
+            held_for_whole = buffer[5] == 'w';
             if (held_count < MOST_DESCRIPTORS) held[held_count++] = descriptor;
             return;
         }

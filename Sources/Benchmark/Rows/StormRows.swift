@@ -6,7 +6,8 @@ extension Comparison {
         var first = 0.0, last = 0.0, cpu = 0.0, peak = 0.0, fetches = 0.0, failed = 0
     }
 
-    private func storm(_ program: Program, waiters: Int, name: String) -> Outcome? {
+    /// - Parameter kind: `s` for a response that comes in two halves, `w` for one that comes whole.
+    private func storm(_ program: Program, waiters: Int, kind: String = "s", name: String) -> Outcome? {
         let crowd = Crowd(port: program.port, count: waiters)
         guard crowd.count == waiters else { return nil }
         System.nap(milliseconds: 100)
@@ -15,7 +16,7 @@ extension Comparison {
         let resident = program.tree.resident
         let (times, spent) = measured(program) {
             let before = program.tree.cpu
-            crowd.ask("/s/2048/\(name)")
+            crowd.ask("/\(kind)/2048/\(name)")
             System.nap(milliseconds: 300)
             origin.release()
             return (crowd.answers(within: 20), program.tree.cpu - before)
@@ -32,41 +33,45 @@ extension Comparison {
     private static let costPerWaiter = "CPU µs/waiter"
 
     func storms() throws {
-        for waiters in plan.isQuick ? [1000] : [1000, 10_000] {
-            let row = waiters == 1000 ? "1,000 waiters" : "10,000 waiters"
-            var all: [Kind: [Outcome]] = [:]
-            var unable: [Kind: String] = [:]
-            if waiters > 1000 { unable[.haproxy] = "cannot: a fetch each" }
-            for kind in missing { unable[kind] = "not installed" }
-            try withBare(2048, ["holding"]) { programs in
-                for turn in 0..<min(3, plan.repeats) {
-                    let order = turn % 2 == 0 ? kinds : kinds.reversed()
-                    for kind in order where unable[kind] == nil {
-                        guard let program = programs[kind] else { continue }
-                        let outcome = storm(program, waiters: waiters, name: "\(waiters)-\(turn)")
-                        if let outcome { all[kind, default: []].append(outcome) } else { unable[kind] = "takes fewer connections" }
-                    }
-                }
-            }
-            func add(_ figure: String, _ value: (Outcome) -> Double, note: ([Outcome]) -> String = { _ in "" }) {
-                var line = Line(row: row, figure: figure, cells: unable.mapValues { .unable($0) })
-                for (kind, outcomes) in all where unable[kind] == nil {
-                    // It fetches nothing: only what its writes cost says something.
-                    let isTelling = kind != .bare || figure == Self.costPerWaiter
-                    line.cells[kind] = isTelling ? .number(outcomes.map(value).median, note: note(outcomes)) : .unable("cannot: no fetch")
-                }
-                report.add(line)
-            }
-            add("first byte, ms after origin", \.first)
-            add("last byte, ms after origin", \.last) { outcomes in
-                let failed = outcomes.reduce(0) { $0 + $1.failed }
-                return failed > 0 ? ", \(failed) never" : ""
-            }
-            add(Self.costPerWaiter, \.cpu)
-            add("peak bytes/waiter", \.peak)
-            add("fetches", \.fetches)
-        }
+        try storms(of: 1000, row: "1,000 waiters")
+        guard !plan.isQuick else { return }
+        try storms(of: 10_000, row: "10,000 waiters")
+        try storms(of: 10_000, row: "10,000 waiters, whole", kind: "w")
     }
+
+    private func storms(of waiters: Int, row: String, kind form: String = "s") throws {
+        var all: [Kind: [Outcome]] = [:]
+        var unable: [Kind: String] = [:]
+        if waiters > 1000 { unable[.haproxy] = "cannot: a fetch each" }
+        for kind in missing { unable[kind] = "not installed" }
+        try withBare(2048, ["holding"]) { programs in
+            for turn in 0..<min(3, plan.repeats) {
+                let order = turn % 2 == 0 ? kinds : kinds.reversed()
+                for kind in order where unable[kind] == nil {
+                    guard let program = programs[kind] else { continue }
+                    let outcome = storm(program, waiters: waiters, kind: form, name: "\(waiters)-\(turn)")
+                    if let outcome { all[kind, default: []].append(outcome) } else { unable[kind] = "takes fewer connections" }
+                }
+            }
+        }
+        func add(_ figure: String, _ value: (Outcome) -> Double, note: ([Outcome]) -> String = { _ in "" }) {
+            var line = Line(row: row, figure: figure, cells: unable.mapValues { .unable($0) })
+            for (kind, outcomes) in all where unable[kind] == nil {
+                // It fetches nothing: only what its writes cost says something.
+                let isTelling = kind != .bare || figure == Self.costPerWaiter
+                line.cells[kind] = isTelling ? .number(outcomes.map(value).median, note: note(outcomes)) : .unable("cannot: no fetch")
+            }
+            report.add(line)
+        }
+        add("first byte, ms after origin", \.first)
+        add("last byte, ms after origin", \.last) { outcomes in
+            let failed = outcomes.reduce(0) { $0 + $1.failed }
+            return failed > 0 ? ", \(failed) never" : ""
+        }
+        add(Self.costPerWaiter, \.cpu)
+        add("peak bytes/waiter", \.peak)
+        add("fetches", \.fetches)
+        }
 
     /// One client asks for a stored response every millisecond while the storm goes on. It has the load's core for itself whenever it
     /// wants: else it would measure the storm's own clients.

@@ -5,6 +5,7 @@ import Synchronization
 ///     /c/BYTES/…   fresh for an hour, with validators
 ///     /p/BYTES/…   may not be stored
 ///     /s/BYTES/…   fresh for an hour, held until `release`; then half of it at once and half after `Origin.pause`
+///     /w/BYTES/…   the same, but all of it at once
 ///     anything else, as POST: the body is read and answered with a few bytes
 final class Origin: Sendable {
     static let pause: Int64 = 300_000_000
@@ -76,6 +77,7 @@ private struct OriginLoop {
     private struct Held {
         let descriptor: Int32
         let size: Int
+        let comesWhole: Bool
         var secondHalfAt: Int64?
     }
 
@@ -156,9 +158,9 @@ private struct OriginLoop {
         guard parts.count >= 2, let size = Int(parts[1]) else {
             return send(descriptor, Array("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".utf8))
         }
-        if parts[0] == "s" {
+        if parts[0] == "s" || parts[0] == "w" {
             origin.update { $0.fetches += 1 }
-            held.append(Held(descriptor: descriptor, size: size))
+            held.append(Held(descriptor: descriptor, size: size, comesWhole: parts[0] == "w"))
         } else {
             send(descriptor, response(String(parts[0]), size))
         }
@@ -178,14 +180,16 @@ private struct OriginLoop {
         var rest: [Held] = []
         for var held in held {
             let all = response("c", held.size)
-            let cut = all.count - held.size / 2
+            let cut = held.comesWhole ? all.count : all.count - held.size / 2
             if let due = held.secondHalfAt {
                 guard now >= due else { rest.append(held); continue }
                 send(held.descriptor, Array(all[cut...]))
                 origin.update { $0.lastByte = System.now }
             } else {
                 send(held.descriptor, Array(all[..<cut]))
-                origin.update { if $0.firstByte == 0 { $0.firstByte = System.now } }
+                let sent = System.now
+                origin.update { if $0.firstByte == 0 { $0.firstByte = sent } }
+                guard !held.comesWhole else { origin.update { $0.lastByte = sent }; continue }
                 held.secondHalfAt = now + Origin.pause
                 rest.append(held)
             }
