@@ -10,13 +10,14 @@ struct FormerOrigins {
 
     /// The origins `new` take the place of `old`, of which some may be the same.
     mutating func replaced(_ old: [Origin], by new: [Origin]) {
-        origins += old.filter { former in !new.contains { $0 === former } }
         origins.removeAll { origin in
             let snapshot = origin.fetches.snapshot
             guard snapshot.inFlight == 0 else { return false }
             counted[origin.settings.name, default: OperationQueueSnapshot()].add(snapshot)
             return true
         }
+        // Behind that: until every loop has the new settings, a fetch may still begin at an old origin.
+        origins += old.filter { former in !new.contains { $0 === former } }
         let names = Set(new.map(\.settings.name))
         counted = counted.filter { names.contains($0.key) }
     }
