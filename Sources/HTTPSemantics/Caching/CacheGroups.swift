@@ -16,11 +16,16 @@ public final class CacheGroups: Sendable {
     public let requested: Int64
 
     /// The groups of a response that is stored; `nil` where the field is missing, empty or wrong.
-    public init?(of fields: FieldView, requested: Moment) {
+    public static func of(_ fields: FieldView, requested: Moment) -> CacheGroups? {
+        // Outside of `init`, which would allocate first.
         guard fields.contains(.cacheGroups) else { return nil }
-        names = Self.strings(fields, "cache-groups")
-        self.requested = requested.monotonic
-        if names.isEmpty { return nil }
+        let names = strings(fields, "cache-groups")
+        return names.isEmpty ? nil : CacheGroups(names: names, requested: requested.monotonic)
+    }
+
+    private init(names: [String], requested: Int64) {
+        self.names = names
+        self.requested = requested
     }
 
     /// The groups that a response invalidates. Those on answers to safe methods are ignored (§3), and so are those on

@@ -36,7 +36,7 @@ extension Fetch {
         let rule = varyRule(kept, facts)
         let response = StoredResponse(
             head: kept, facts: facts, body: body, parts: parts ?? StoredParts([run], length: part.length),
-            varyRule: rule, variantKey: VariantKey(fields.view, under: rule), groups: CacheGroups(of: kept.view, requested: sentAt))
+            varyRule: rule, variantKey: VariantKey(fields.view, under: rule), groups: CacheGroups.of(kept.view, requested: sentAt))
         guard response.hasAll(that: request) else { return partsDoNotFit(head) }
         let mayBeKept = facts.storability(method: .get, request: .none, hasAuthorization: false, policy: policy) == .store
         if let former = plan.parts, base == nil || !mayBeKept { worker.shared.store.drop(former, of: request.key) }

@@ -178,7 +178,7 @@ extension Fetch: ExchangeHandler {
             let fields = request.fields
             return VariantKey(fields.view, under: rule)
         }
-        let groups = CacheGroups(of: head.fields, requested: sentAt)
+        let groups = CacheGroups.of(head.fields, requested: sentAt)
         let isForLeader = plan.isTransparent && !willBeStored
         // A small one that is all here gets no body to follow. Two heads share a body.
         if let content = head.content, content.count <= StoredResponse.packedBody, !facts.contains(.excludesFields) {

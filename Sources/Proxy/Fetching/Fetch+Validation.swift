@@ -37,7 +37,7 @@ extension Fetch {
                     worker.shared.store.learn(rule, for: request.key)
                     continue
                 }
-                new = stored.with(head: newHead, facts: newFacts, groups: CacheGroups(of: newHead.view, requested: sentAt))
+                new = stored.with(head: newHead, facts: newFacts, groups: CacheGroups.of(newHead.view, requested: sentAt))
             }
             replace(stored, by: new)
         }
@@ -64,7 +64,7 @@ extension Fetch {
             let rule = varyRule(newHead, facts)
             // Under another rule than before it is what this request gets: that is what the 304 confirms (§4.3.4). What those get who were served it so
             // far, nobody knows any more.
-            let updated = old.with(head: newHead, facts: facts, groups: CacheGroups(of: newHead.view, requested: sentAt))
+            let updated = old.with(head: newHead, facts: facts, groups: CacheGroups.of(newHead.view, requested: sentAt))
             let new = rule == old.varyRule ? updated : updated.varying(by: rule, for: fields.view)
             let isStored = replace(old, by: new)
             // The origin chose it for this request, even where it was stored for one with other fields (§4.1).
@@ -117,7 +117,7 @@ extension Fetch {
     /// place, that is from now on validated before it is used stale: it covers neither a refresh nor a failure. While it is fresh the origin has
     /// promised it; and its validators are good for those who ask next, who may get something else than this client.
     func supersede(by answer: ResponseFacts) {
-        guard !willBeStored, method == .get, let former = plan.stored, answer.supersedesStored, speaksForOthers(answer) else { return }
+        guard let former = plan.stored, !willBeStored, method == .get, answer.supersedesStored, speaksForOthers(answer) else { return }
         var facts = former.facts
         facts.forbidStale()
         _ = worker.shared.store.freshen(
