@@ -101,7 +101,8 @@ final class AdminConnection: Socket {
         stopReading()
         guard !isClosed, output.isEmpty else { return }
         output.appendStatusLine(page.status)
-        output.append("Content-Type: ")
+        // By which the commands know that they have not asked somebody else.
+        output.append("Server: coalesced\r\nContent-Type: ")
         output.append(string: page.contentType)
         output.append("\r\n")
         output.appendField("Content-Length", UInt64(page.content.count))

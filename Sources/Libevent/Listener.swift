@@ -151,25 +151,37 @@ internal import Glibc
         do throws(SystemError) { try startWatching() } catch { retryLater(error) }
     }
 
+    /// Accepts all who wait in the kernel's queue now: for whoever is about to close, which would reset them.
+    public func acceptWaiting() {
+        for _ in 0..<settings.backlog { guard acceptNext() else { return } }
+    }
+
     private func acceptBatch() {
-        // The callback may pause or close.
-        for _ in 0..<settings.acceptsPerWakeUp where watch != nil {
-            var memory = sockaddr_storage()
-            var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-            let number = unsafe withUnsafeMutableBytes(of: &memory) { bytes in
-                unsafe coalesced_accept(descriptor, bytes.baseAddress!.assumingMemoryBound(to: sockaddr.self), &length)
-            }
-            guard number >= 0 else {
-                switch errno {
-                case EAGAIN, EWOULDBLOCK: return
-                case EMFILE, ENFILE, ENOBUFS, ENOMEM: return retryLater(.last(.accept))
-                // Errors of that one connection, which is gone (accept(2)).
-                default: continue
-                }
-            }
-            let connection = Descriptor(adopting: number)
-            accept(connection, SocketAddress(&memory, length: length) ?? .unix(path: ""))
+        for _ in 0..<settings.acceptsPerWakeUp { guard acceptNext() else { return } }
+    }
+
+    /// - Returns: whether there may be another.
+    private func acceptNext() -> Bool {
+        // The callback may have paused or closed.
+        guard watch != nil else { return false }
+        var memory = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        let number = unsafe withUnsafeMutableBytes(of: &memory) { bytes in
+            unsafe coalesced_accept(descriptor, bytes.baseAddress!.assumingMemoryBound(to: sockaddr.self), &length)
         }
+        guard number >= 0 else {
+            switch errno {
+            case EAGAIN, EWOULDBLOCK: return false
+            case EMFILE, ENFILE, ENOBUFS, ENOMEM:
+                retryLater(.last(.accept))
+                return false
+            // Errors of that one connection, which is gone (accept(2)).
+            default: return true
+            }
+        }
+        let connection = Descriptor(adopting: number)
+        accept(connection, SocketAddress(&memory, length: length) ?? .unix(path: ""))
+        return true
     }
 
     private func retryLater(_ error: SystemError) {

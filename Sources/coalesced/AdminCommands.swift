@@ -57,7 +57,7 @@ struct Purge: ParsableCommand {
     }
 
     func run() throws {
-        print(try admin.ask("POST", "/purge", body: url ?? "all"), terminator: "")
+        try output(admin.ask("POST", "/purge", body: url ?? "all"))
     }
 }
 
@@ -69,6 +69,6 @@ struct Status: ParsableCommand {
 
     func run() throws {
         let status = try admin.ask("GET", "/status")
-        print(status, terminator: status.hasSuffix("\n") ? "" : "\n")
+        try output(status.hasSuffix("\n") ? status : status + "\n")
     }
 }

@@ -15,9 +15,9 @@ struct Check: ParsableCommand {
         source.path = source.readPath
         do throws(ConfigurationSource.Failure) {
             _ = try source.load()
-            print("\(source.readPath): ok")
         } catch {
             throw error.report()
         }
+        try output("\(source.readPath): ok\n")
     }
 }

@@ -24,6 +24,12 @@ struct Coalesced: ParsableCommand {
 
     static func main() {
         Allocator.keepFreedBlocks()
+        // Swift reads them in /proc; without it everything would look like `serve` without options.
+        guard !CommandLine.arguments.isEmpty else {
+            System.writeError("the arguments cannot be read: /proc is not mounted here\n")
+            exit(withError: ExitStatus.unavailable)
+        }
+        Engine.exitsWhenItCannotGoOn(with: ExitStatus.unavailable.rawValue)
         main(nil)
     }
 }

@@ -53,9 +53,9 @@ final class Daemon {
         self.log = log
         serviceManager = ServiceManager(log: log)
         do throws(SystemError) {
+            let descriptors = try raiseFileDescriptorLimit()
             loop = try EventLoop()
             Allocator.keepFreedMemory()
-            let descriptors = try raiseFileDescriptorLimit()
             // A miss takes one for the client and one for the origin.
             if descriptors < 2 * settings.proxy.clients.maxConnections {
                 log.notice(

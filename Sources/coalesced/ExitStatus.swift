@@ -6,8 +6,21 @@ internal import Proxy
 /// How the program ends when it cannot do its work (`sysexits.h`). 64, usage, is argument-parser's.
 enum ExitStatus {
     static let unavailable = ExitCode(69)
+    static let inputOutput = ExitCode(74)
     static let noPermission = ExitCode(77)
     static let configuration = ExitCode(78)
+}
+
+extension ParsableCommand {
+    /// Prints what the command was asked for. What nobody got is no success.
+    func output(_ text: String) throws {
+        do throws(System.Failure) {
+            try System.writeOutput(text)
+        } catch {
+            System.writeError("standard output: \(error)\n")
+            throw ExitStatus.inputOutput
+        }
+    }
 }
 
 extension ProxyServer.StartError {

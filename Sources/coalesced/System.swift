@@ -3,36 +3,65 @@ internal import Glibc
 /// The few C calls of the command line. Every `unsafe` of this target is here: pointers are made from Swift values for
 /// one call each, and nothing keeps them.
 enum System {
-    /// A failed call's `errno`.
-    struct Failure: Error, CustomStringConvertible {
-        let code: Int32
+    enum Failure: Error, CustomStringConvertible {
+        /// A failed call's `errno`.
+        case call(Int32)
+        case notAFile
+        case tooLarge
+
         /// The `errno` of the call that has just failed.
-        static var last: Failure { Failure(code: errno) }
-        var isMissing: Bool { code == ENOENT }
-        var isForbidden: Bool { code == EACCES || code == EPERM }
-        // strerror answers from constant or thread-local memory, copied at once.
-        var description: String { unsafe strerror(code).map { unsafe String(cString: $0) } ?? "error \(code)" }
+        static var last: Failure { .call(errno) }
+        var isMissing: Bool { if case .call(ENOENT) = self { true } else { false } }
+        var isForbidden: Bool {
+            switch self {
+            case .call(EACCES), .call(EPERM): true
+            case .call, .notAFile, .tooLarge: false
+            }
+        }
+        var description: String {
+            switch self {
+            // strerror answers from constant or thread-local memory, copied at once.
+            case .call(let code): unsafe strerror(code).map { unsafe String(cString: $0) } ?? "error \(code)"
+            case .notAFile: "Not a regular file"
+            case .tooLarge: "Larger than \(System.largestFile >> 20) MiB"
+            }
+        }
     }
+
+    /// Bytes of a file that is read whole. A configuration has some thousands; a slip (another file, a device) must not fill the memory.
+    static let largestFile = 1 << 20
 
     static func environment(_ name: String) -> String? {
         // Nothing here sets a variable, so what getenv gives stays while it is copied.
         unsafe getenv(name).map { unsafe String(cString: $0) }
     }
 
-    /// All of a file, as UTF-8; what is not UTF-8 becomes U+FFFD, which no key or value of ours has.
+    /// All of a regular file, as UTF-8; what is not UTF-8 becomes U+FFFD, which no key or value of ours has. Anything else could make a reload wait
+    /// for ever, and the signals behind it.
     static func contents(of path: String) throws(Failure) -> String {
-        guard let file = unsafe fopen(path, "re") else { throw .last }
-        defer { unsafe fclose(file) }
+        let file = unsafe open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+        guard file >= 0 else { throw .last }
+        defer { close(file) }
+        var status = stat()
+        guard unsafe fstat(file, &status) == 0 else { throw .last }
+        guard status.st_mode & S_IFMT == S_IFREG else { throw .notAFile }
         var text: [UInt8] = []
-        while case let byte = unsafe getc(file), byte != EOF { text.append(UInt8(truncatingIfNeeded: byte)) }
-        // A directory opens, but cannot be read.
-        guard unsafe ferror(file) == 0 else { throw .last }
-        return String(decoding: text, as: UTF8.self)
+        var piece = [UInt8](repeating: 0, count: 64 << 10)
+        while true {
+            let count = unsafe read(file, &piece, piece.count)
+            guard count >= 0 else { throw .last }
+            if count == 0 { return String(decoding: text, as: UTF8.self) }
+            text += piece[..<count]
+            guard text.count <= largestFile else { throw .tooLarge }
+        }
     }
 
     /// Writes all of `text` to standard error, and waits as long as that takes: for commands, of which nobody waits for anything else. What runs writes to
     /// the diagnostics log. Nobody is left to tell if it fails.
     static func writeError(_ text: String) { try? write(text, to: STDERR_FILENO) }
+
+    /// Writes all of `text` to standard output.
+    static func writeOutput(_ text: String) throws(Failure) { try write(text, to: STDOUT_FILENO) }
 
     private static func write(_ text: String, to descriptor: Int32) throws(Failure) {
         var text = text
@@ -64,7 +93,7 @@ enum System {
         return stream == "\(status.st_dev):\(status.st_ino)"
     }
 
-    /// Sends `message` as one datagram to a Unix socket; a path that begins with `@` is in the abstract namespace.
+    /// Sends `message` as one datagram to a Unix socket, or fails where nobody takes it at once; a path that begins with `@` is in the abstract namespace.
     static func send(_ message: String, toUnixSocket path: String) throws(Failure) {
         let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { throw .last }
@@ -73,7 +102,7 @@ enum System {
         address.sun_family = sa_family_t(AF_UNIX)
         var name = Array(path.utf8)
         if name.first == UInt8(ascii: "@") { name[0] = 0 }
-        guard name.count < MemoryLayout.size(ofValue: address.sun_path) else { throw Failure(code: ENAMETOOLONG) }
+        guard name.count < MemoryLayout.size(ofValue: address.sun_path) else { throw .call(ENAMETOOLONG) }
         unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: name) }
         // Abstract names end where the length says, not at a zero.
         let length = socklen_t(MemoryLayout<sa_family_t>.size + name.count)
@@ -82,7 +111,7 @@ enum System {
             unsafe withUnsafePointer(to: &address) { address in
                 // sockaddr_un begins like sockaddr.
                 unsafe address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    unsafe sendto(descriptor, text.baseAddress, text.count, Int32(MSG_NOSIGNAL), $0, length)
+                    unsafe sendto(descriptor, text.baseAddress, text.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT), $0, length)
                 }
             }
         }

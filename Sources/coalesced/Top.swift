@@ -15,7 +15,7 @@ struct Top: ParsableCommand {
         while true {
             let page = MetricsPage(try admin.ask("GET", "/metrics"))
             // Home, and what is left of the last picture wiped: no flicker.
-            print("\u{1B}[H\(page.table(since: before))\u{1B}[J", terminator: "")
+            try output("\u{1B}[H\(page.table(since: before))\u{1B}[J")
             before = page.values
             try pause()
         }

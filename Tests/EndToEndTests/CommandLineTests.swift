@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 
 @Suite(.scenario) struct CommandLineTests {
@@ -89,6 +90,44 @@ import Testing
         program.terminate()
         #expect(try program.exited() == .code(0))
         #expect(System.contents(of: "\(folder)/log").split(separator: "\n").count == 2)
+    }
+
+    @Test func `an answer that standard output does not take is 74`() throws {
+        let folder = try System.makeTemporaryFolder()
+        try System.write(Setting.file([], upstream: "http://127.0.0.1:9"), to: "\(folder)/good.yaml")
+        #expect(unsafe symlink("/dev/full", "\(folder)/stdout") == 0)
+        let program = try Program(folder: folder, ["check", "--config", "\(folder)/good.yaml"])
+        defer { program.stop() }
+        #expect(try program.exited() == .code(74))
+    }
+
+    @Test func `an answer of another kind of server than ours is 69`() throws {
+        let origin = try ScriptedOrigin()
+        defer { origin.stop() }
+        origin.on("/status") { _ in [.answer(200, body: "{}")] }
+        let run = try Program.run("status", "--admin", "127.0.0.1:\(origin.port)")
+        #expect(run.exit == .code(69) && run.output.isEmpty)
+        #expect(origin.count("/status") == 1)
+    }
+
+    /// Wherever they run out: some calls tell us, libevent ends the process.
+    @Test func `too few descriptors are 69, with a word on them`() throws {
+        for limit in 10...30 { try expectUnavailable(withDescriptors: limit) }
+    }
+
+    private func expectUnavailable(withDescriptors limit: Int) throws {
+        let folder = try System.makeTemporaryFolder()
+        defer { System.removeFolder(folder) }
+        let child = try Spawn.start(
+            "/usr/bin/prlimit", ["--nofile=\(limit):\(limit)", Program.path(), "--listen", "127.0.0.1:0", "--upstream", "http://127.0.0.1:9", "--workers", "8"],
+            output: "/dev/null", errors: "\(folder)/stderr")
+        var exit: Spawn.Exit?
+        try eventually("it ends") {
+            exit = Spawn.poll(child)
+            return exit != nil
+        }
+        #expect(exit == .code(69), "\(limit)")
+        #expect(System.contents(of: "\(folder)/stderr").contains("Too many open files"), "\(limit)")
     }
 
     @Test func `the command may be left out`() throws {

@@ -124,6 +124,25 @@ import Testing
         #expect(!proxy.diagnostics.contains("/quiet"))
     }
 
+    @Test(arguments: ["a FIFO", "/dev/zero", "a large file"])
+    func `what is no file of settings is told of, and changes nothing`(what: String) throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: no-store", body: "x")] }
+            let path = proxy.configurationPath
+            System.remove(path)
+            switch what {
+            case "a FIFO": #expect(unsafe mkfifo(path, 0o600) == 0)
+            case "/dev/zero": #expect(unsafe symlink("/dev/zero", path) == 0)
+            default: try System.write(String(repeating: "# nothing\n", count: 200_000), to: path)
+            }
+            proxy.signal(SIGHUP)
+            try eventually("it says so") { proxy.diagnostics.contains("not reloaded") }
+            #expect(try proxy.get("/x").text == "x")
+            proxy.terminate()
+            #expect(try proxy.exited(within: .seconds(3)) == .code(0))
+        }
+    }
+
     @Test func `a route that is no longer cached answers nothing from what is stored`() throws {
         try scenario(.workers(1)) { origin, proxy in
             origin.on("/x") { [.answer(200, "Cache-Control: max-age=600", body: "\($0.number)")] }

@@ -47,6 +47,30 @@ import Testing
         }
     }
 
+    @Test func `who has connected, or asked, before it ends gets an answer`() throws {
+        try scenario(.workers(2)) { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
+            try proxy.get("/x")
+            let kept = try (0..<10).map { _ in try proxy.connect() }
+            for client in kept {
+                try client.send(proxy.request("GET", "/x"))
+                guard try client.answer().text == "x" else { throw Late(what: "x", place: "kept") }
+            }
+            // While it is stopped the kernel goes on accepting for it.
+            proxy.signal(SIGSTOP)
+            // More than a worker accepts at a time.
+            let waiting = try (0..<400).map { _ in try proxy.connect() }
+            for client in kept + waiting { try client.send(proxy.request("GET", "/x")) }
+            proxy.terminate()
+            proxy.signal(SIGCONT)
+            for client in kept + waiting {
+                let answer = try client.answer()
+                #expect(answer.text == "x")
+            }
+            #expect(try proxy.exited(within: .seconds(3)) == .code(0))
+        }
+    }
+
     @Test func `with nothing to do it ends at once`() throws {
         try scenario { _, proxy in
             proxy.terminate()

@@ -83,6 +83,8 @@ extension ClientConnection {
     /// The program ends: no request after the one under way.
     func drain() {
         keepsAlive = false
+        // What has come already is answered: closed on it, the kernel would reset the connection.
+        if phase == .reading { receive() }
         if phase == .reading { end() }
     }
 }

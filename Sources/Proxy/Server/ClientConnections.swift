@@ -74,8 +74,9 @@ final class ClientConnections {
         reportIdle()
     }
 
-    /// Accepts no more, ends connections after the request they are at, and calls `whenIdle` once none is left.
+    /// Accepts no more than have connected already, ends connections after the request they are at, and calls `whenIdle` once none is left.
     func drain(whenIdle: @escaping () -> Void) {
+        for listener in listeners { listener.acceptWaiting() }
         listeners.removeAll()
         onIdle = whenIdle
         for connection in Array(connections.values) { connection.drain() }
