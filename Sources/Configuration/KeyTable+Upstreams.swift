@@ -30,7 +30,7 @@ enum UpstreamKeys {
             "An idempotent request is sent once more when a reused connection turns out dead."),
         Key(
             "resolve-ttl", \.resolveTTL, .duration(.seconds(1) ... .seconds(86_400)),
-            "How long a resolved name is used before it is looked up again."),
+            "How long a resolved name is used before it is looked up again. A reload looks it up anew, and reads /etc/hosts and resolv.conf again."),
         Key("max-failures", \.maxFailures, .integer(1...1_000_000), "Failures in a row after which a server is left alone."),
         Key("failure-cooldown", \.failureCooldown, .patience, "For how long it is left alone."),
         Key("max-head-size", \.maxHeadSize, .size(1 << 10...16 << 20), "The largest response head; more gets 502."),

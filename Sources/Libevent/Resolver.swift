@@ -3,7 +3,7 @@ internal import Glibc
 
 /// Looks up the addresses of names, on its loop, through libevent's evdns.
 ///
-/// The hosts file and `resolv.conf` (servers, search list, ndots, timeouts) are read once, here; without a usable
+/// The hosts file and `resolv.conf` (servers, search list, ndots, timeouts) are read when it is made and when it is told to; without a usable
 /// `resolv.conf` the server is 127.0.0.1:53, as in resolver(5). evdns asks over UDP and does not tell how long an answer
 /// holds, so nothing is kept here: whoever caches decides for how long.
 @safe public final class Resolver {
@@ -29,14 +29,17 @@ internal import Glibc
     /// On which it is used and answers.
     public let loop: EventLoop
     private let settings: Settings
-    private let servers: NameServers
+    private var servers: NameServers
 
-    /// Reads the files of `settings`: once, and blocking, so before the loop runs.
+    /// Reads the files of `settings`, blocking.
     public init(on loop: EventLoop, settings: Settings = Settings()) throws(SystemError) {
         self.loop = loop
         self.settings = settings
         servers = try NameServers(loop, settings)
     }
+
+    /// Reads the files again, blocking, for look-ups that begin from now on. On the loop's thread. Fails for want of memory; then all stays as it is.
+    public func readFilesAgain() throws(SystemError) { servers = try NameServers(loop, settings) }
 
     /// Looks up `host`, a name or an IP address without brackets. On the loop's thread.
     ///

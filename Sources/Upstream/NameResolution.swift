@@ -25,6 +25,9 @@ public final class NameResolution: Sendable {
         inFlight = OperationQueueManager()
     }
 
+    /// Names are looked up anew from now on. Any thread.
+    public func forget() { known.withLock { $0 = [:] } }
+
     /// - Parameter timeToLive: nanoseconds an answer is used for.
     func addresses(
         of server: UpstreamServer, timeToLive: Int64, on resolver: Resolver,

@@ -57,6 +57,24 @@ import Testing
             == .success([.ipv6(IPv6Address(high: 0x2001_0db8 << 32, low: 7), port: 80)]))
     }
 
+    @Test func `the hosts file is read again when told, and who asked before gets an answer`() throws {
+        var settings = Resolver.Settings()
+        settings.hosts = file("hosts-again", "192.0.2.7 origin.test\n")
+        settings.resolvConf = "/nowhere/resolv.conf"
+        var answers: [Resolver.Answer] = []
+        try onLoop { loop in
+            let resolver = try Resolver(on: loop, settings: settings)
+            resolver.resolve("origin.test", port: 80, family: .ipv4) { answers.append($0) }
+            _ = file("hosts-again", "192.0.2.8 origin.test\n")
+            try resolver.readFilesAgain()
+            resolver.resolve("origin.test", port: 80, family: .ipv4) {
+                answers.append($0)
+                loop.stop()
+            }
+        }
+        #expect(answers == [7, 8].map { .success([.ipv4(IPv4Address(192, 0, 2, $0), port: 80)]) })
+    }
+
     @Test func `without resolv.conf and without a server the question still ends`() throws {
         var settings = Resolver.Settings()
         settings.resolvConf = "/nowhere/resolv.conf"

@@ -50,8 +50,11 @@ final class UpstreamPools {
         return pool
     }
 
-    /// New settings: the pools of origins that are still among them stay.
+    /// New settings: the pools of origins that are still among them stay. Names are looked up anew.
     func change(to origins: [Origin]) {
+        // Failing that, by the files as they were.
+        try? resolver.readFilesAgain()
+        names.forget()
         self.origins = origins
         latest = nil
         let kept = Set(origins.map { ObjectIdentifier($0) })
