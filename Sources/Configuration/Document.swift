@@ -3,8 +3,12 @@ internal import Yams
 /// A configuration file as a tree of nodes that know where they stand.
 ///
 /// Yams stops at the first mapping with a key given twice. To find all the other mistakes too, the earlier of the two is
-/// hidden behind a stand-in of the same length, and the text is parsed again.
+/// hidden behind a stand-in of the same length, and the text is parsed again: so often, and no oftener, that whoever mends the file has
+/// enough to do.
 struct Document {
+    /// Keys that are given again.
+    private static let mostHidden = 20
+
     struct SyntaxError: Error {
         var position: Position
         var message: String
@@ -26,6 +30,11 @@ struct Document {
                 return .success(Document(root: root, hidden: hidden))
             } catch YamlError.duplicatedKeysInMapping(let names, let context) {
                 let position = Position(context.mark)
+                guard hidden.count < mostHidden else {
+                    return .failure(SyntaxError(
+                        position: position,
+                        message: "more than \(mostHidden) keys are given twice in one place, such as `\(names.min() ?? "")` here; remove one of each two"))
+                }
                 guard let name = names.sorted().first, hide(name, at: position, in: &scalars, number: hidden.count) else {
                     return .failure(SyntaxError(
                         position: position, message: "a key is given twice in one place; remove one of the two"))

@@ -22,6 +22,15 @@ struct Faulty: CustomTestStringConvertible, Sendable {
 }
 
 @Suite struct `A mistake` {
+    @Test(.timeLimit(.minutes(1))) func `a key that comes again and again is told of, and soon`() {
+        let before = ContinuousClock.now
+        let found = Faulty(String(repeating: "a: 1\n", count: 5_000)).found
+        #expect(found.count == 1 && found[0].contains("more than 20 keys"))
+        #expect(.now - before < .seconds(5))
+        let few = Faulty(String(repeating: "workers: 1\n", count: 20)).found
+        #expect(few.count == 19)
+    }
+
     @Test(arguments: [
         Faulty("wrkers: 2\n", "f:1:1: `wrkers` is not known; did you mean `workers`?"),
         Faulty(
