@@ -20,6 +20,16 @@ public enum SocketAddress: Hashable, Sendable {
         }
     }
 
+    /// Whether it is in this machine and never leaves it, by its kind.
+    var isLoopback: Bool {
+        switch self {
+        case .ipv4(let address, _): address.bits >> 24 == 127
+        // ::1, and 127.0.0.0/8 of a socket for both (RFC 4291 §2.5.5.2).
+        case .ipv6(let address, _, _): address == .loopback || address.high == 0 && address.low >> 24 == 0xFFFF7F
+        case .unix: true
+        }
+    }
+
     /// The same address with another port; a path stays as it is.
     public func withPort(_ port: UInt16) -> SocketAddress {
         switch self {

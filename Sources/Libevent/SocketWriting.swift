@@ -77,8 +77,9 @@ extension Socket {
     /// Bytes the kernel may hold of what was written, on the loopback; it counts its own overhead and doubles the number, so that three to four
     /// segments of 64 KiB fit. With less than two it would wait for acknowledgements that a peer delays.
     private static let sendQueueOnLoopback: Int32 = 128 << 10
-    /// A segment of this size goes over the loopback: Ethernet's are of 9,000 bytes at most.
-    private static let loopbackSegment: Int32 = 32 << 10
+    /// A segment of this size goes over the loopback: Ethernet's are of 9,000 bytes at most. It is half the peer's receive buffer, if that is less than
+    /// what fits.
+    private static let loopbackSegment: Int32 = 16 << 10
 
     /// For much that is about to be written: keeps the kernel from taking all of it at once where that wins nothing.
     ///
@@ -97,7 +98,9 @@ extension Socket {
         var segment: Int32 = 0
         var length = socklen_t(MemoryLayout<Int32>.size)
         // Unix sockets have no segments, and small queues.
-        guard unsafe getsockopt(descriptor, Int32(IPPROTO_TCP), TCP_MAXSEG, &segment, &length) == 0, segment >= Self.loopbackSegment else { return }
+        guard unsafe getsockopt(descriptor, Int32(IPPROTO_TCP), TCP_MAXSEG, &segment, &length) == 0 else { return }
+        // A peer with a small buffer has small segments, wherever it is.
+        guard segment >= Self.loopbackSegment || (try? peerAddress().isLoopback) == true else { return }
         // It is worth nothing more than speed.
         try? setSocketOption(descriptor, SOL_SOCKET, SO_SNDBUF, Self.sendQueueOnLoopback)
     }

@@ -56,6 +56,23 @@ import Testing
         }
     }
 
+    @Test(arguments: [4_096, 65_536] as [Int32])
+    func `nor has one whose receive buffer is small`(_ buffer: Int32) throws {
+        try scenario { origin, proxy in
+            let length = 8_000_000
+            origin.on("/big") { _ in [.answer(200, "Cache-Control: max-age=60", pattern: length)] }
+            try proxy.get("/big")
+            try eventually("that one is counted") { try proxy.metric(.clientSentBytes) > length }
+            let before = try proxy.metric(.clientSentBytes)
+            let client = try Socket.connect(to: proxy.endpoint, receiveBuffer: buffer)
+            defer { Socket.close(client) }
+            let request = Array((proxy.request("GET", "/big")).utf8)
+            try eventually("it has asked") { Socket.write(client, request, from: 0) == .bytes(request.count) }
+            try eventually("its answer has begun") { try proxy.metric(.clientSentBytes) > before }
+            try stays("little is written", for: .milliseconds(300)) { try proxy.metric(.clientSentBytes) - before < 1 << 20 }
+        }
+    }
+
     /// Of so many lengths, some end with the very piece that fills the window.
     @Test func `a response whose end arrives while its reader holds it back ends when the reader goes on`() throws {
         try scenario { origin, proxy in
