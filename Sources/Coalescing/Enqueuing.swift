@@ -81,16 +81,15 @@ extension OperationQueueManager {
     /// Starts an operation that is for its one waiter alone: nobody finds or joins it, so it takes no place in the table. It counts against
     /// the limit, waits its turn, and is among `operations` like every other.
     ///
-    /// - Parameter make: a new operation, not yet started. Called only when there is room, without a lock.
+    /// - Parameter operation: a new one, not yet started. Dropped where there is no room.
     @inlinable
     public func enqueueAlone<Op, Value>(
-        waiter: Waiter<Value>?, priority: OperationPriority = .normal, make: () -> Op
+        _ operation: Op, waiter: Waiter<Value>?, priority: OperationPriority = .normal
     ) -> Enqueued<Op, Never> where Op: CoalescibleOperation<Value> {
         guard gate.admit() else {
             shards[0].counters.refused.count()
             return .refused(.queueFull, by: nil)
         }
-        let operation = make()
         let counters = anyShard(for: operation).counters
         let adoption = operation.adopt(
             Enrolment(gate: gate, counters: counters, forget: nil), observers: observers, priority: priority, submits: true)

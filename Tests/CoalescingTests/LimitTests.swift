@@ -41,7 +41,7 @@ struct LimitTests {
     }
 
     @Test func `work for one alone waits its turn, and nobody finds or joins it`() {
-        let alone = manager.enqueueAlone(waiter: .logging(to: log)) { ManualOperation("a") }
+        let alone = manager.enqueueAlone(ManualOperation("a"), waiter: .logging(to: log))
         #expect(alone.isStarted)
         #expect(manager.operation(for: "a", as: ManualOperation.self) == nil)
         let other = enqueue("a")
@@ -53,15 +53,12 @@ struct LimitTests {
         #expect(other.operation?.phase == .executing)
     }
 
-    @Test func `work for one alone is refused beyond the bound and not even made`() {
+    @Test func `work for one alone is refused beyond the bound and never begins`() {
         for name in ["a", "b", "c"] { #expect(enqueue(name).isStarted) }
-        let made = Log<Int>()
-        let refused = manager.enqueueAlone(waiter: .logging(to: log)) { () -> ManualOperation in
-            made.append(1)
-            return ManualOperation("d")
-        }
-        #expect(refused.refusal == .queueFull)
-        #expect(made.entries.isEmpty)
+        let operation = ManualOperation("d")
+        #expect(manager.enqueueAlone(operation, waiter: .logging(to: log)).refusal == .queueFull)
+        #expect(operation.calls.entries == [] && log.entries.isEmpty)
+        #expect(manager.operations.count == 3)
     }
 
     @Test func `what is cancelled in the queue never executes and makes room`() {

@@ -71,12 +71,10 @@ struct ObserverTests {
 
     @Test func `work for one alone tells its own observer of every phase`() {
         let manager = OperationQueueManager<String>()
-        let enqueued = manager.enqueueAlone(waiter: nil as Waiter<Int>?) { () -> ManualOperation in
-            let operation = ManualOperation("a")
-            operation.add(observer())
-            return operation
-        }
-        enqueued.operation?.finish(.success(1))
+        let operation = ManualOperation("a")
+        operation.add(observer())
+        #expect(manager.enqueueAlone(operation, waiter: nil as Waiter<Int>?).isStarted)
+        operation.finish(.success(1))
         #expect(notices.entries == ["ready", "executing", "finished"])
     }
 }

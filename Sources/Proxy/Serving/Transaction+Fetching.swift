@@ -22,7 +22,7 @@ extension Transaction {
         guard plan.isShared else {
             // What it brings it brings by itself (`FetchClient`).
             let nobody: Waiter<FetchedResponse>? = nil
-            return enqueued(fetches.enqueueAlone(waiter: nobody, make: { worker.makeFetch(request, plan, client: self) }), .alone)
+            return enqueued(fetches.enqueueAlone(worker.makeFetch(request, plan, client: self), waiter: nobody), .alone)
         }
         let bound = LoopBound<FetchWaiter>(self, on: worker.loop)
         let waiter = waiter(bound)
