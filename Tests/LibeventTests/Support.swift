@@ -45,9 +45,25 @@ func socketPair(on loop: EventLoop) -> (TestSocket, TestSocket) {
 
 let anyPort = SocketAddress.ipv4(.loopback, port: 0)
 
-func temporaryPath(_ name: String) -> String {
-    "/tmp/libevent-tests-\(getpid())-\(name)"
-}
+/// In a folder of this run, which goes with all that is in it when the run ends.
+func temporaryPath(_ name: String) -> String { "\(temporaryFolder)/\(name)" }
+
+private let temporaryFolder: String = {
+    _ = unsafe mkdir(folderOfThisRun(), 0o700)
+    atexit {
+        let folder = folderOfThisRun()
+        guard let entries = unsafe opendir(folder) else { return }
+        while let entry = unsafe readdir(entries) {
+            let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) { unsafe String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+            _ = unsafe unlink("\(folder)/\(name)")
+        }
+        _ = unsafe closedir(entries)
+        _ = unsafe rmdir(folder)
+    }
+    return folderOfThisRun()
+}()
+
+private func folderOfThisRun() -> String { "/tmp/libevent-tests-\(getpid())" }
 
 /// Whether the descriptor number is open.
 func isOpen(_ number: Int32) -> Bool { fcntl(number, F_GETFD) >= 0 }
