@@ -79,7 +79,9 @@ extension Fetch {
     }
 
     func exchange(_ exchange: Exchange, endedWith trailers: ByteSlice?) {
-        guard state == .streaming, exchange === self.exchange, let response else { return }
+        guard state == .streaming, exchange === self.exchange, let fetched else { return }
+        fetched.ended(at: worker.moment)
+        let response = fetched.response
         if let body = response.ownBody {
             guard announcedLength == nil || method == .head || announcedLength == body.length else {
                 // Never a clean end for less, or more, than was announced.

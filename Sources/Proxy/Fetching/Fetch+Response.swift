@@ -77,6 +77,8 @@ extension Fetch: ExchangeHandler {
     /// Hands out the response whose head is there; its body arrives from now on.
     func share(_ fetched: consuming FetchedResponse) {
         self.fetched = fetched
+        // All of it came with its head.
+        if fetched.response.ownBody == nil { fetched.ended(at: worker.moment) }
         guard plan.isShared, let operation else {
             if fetched.sharing.isForSeveral { announce(fetched.response, fetched.sharing) }
             deliver(fetched)

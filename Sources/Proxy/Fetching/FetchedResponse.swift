@@ -65,8 +65,10 @@ final class FetchedResponse: Sendable {
         self.asked = asked.monotonic
     }
 
-    /// The origin's response has ended, well or not.
-    func ended(at now: Moment) { ended.store(now.monotonic, ordering: .relaxed) }
+    /// The origin's response has ended, well or not. What is said first counts: before anybody on another loop can have it whole.
+    func ended(at now: Moment) {
+        if ended.load(ordering: .relaxed) == 0 { ended.store(now.monotonic, ordering: .relaxed) }
+    }
 
     /// From when the origin was asked to the end of its response, in nanoseconds; `nil` before that.
     var upstreamDuration: UInt64? {
