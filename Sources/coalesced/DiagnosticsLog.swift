@@ -25,6 +25,8 @@ struct DiagnosticsLog: LogHandler {
 
     init(level: Logger.Level) {
         threshold = Threshold(level)
+        // While there is a descriptor for it: want of them is one of the things it has to tell.
+        _ = Self.output
         goesToJournal = System.errorsGoToJournal
     }
 

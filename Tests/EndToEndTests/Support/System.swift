@@ -71,7 +71,8 @@ enum System {
     // MARK: - Files
 
     static func contents(of path: String) -> String {
-        let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        // Without waiting: a FIFO may have lost whoever wrote there.
+        let file = unsafe open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
         guard file >= 0 else { return "" }
         defer { _ = Glibc.close(file) }
         var all: [UInt8] = []
