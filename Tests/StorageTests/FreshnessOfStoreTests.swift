@@ -124,6 +124,16 @@ import Testing
         #expect(freshen(german, Sample.response(body: german.body, tag: "three")) == .stored)
         #expect(cache.resource("a")?.responses.map(\.tag) == ["three"])
     }
+
+    @Test func `one that is dropped takes neither others nor what is on its way with it`() throws {
+        for value in ["x", "y"] { cache.store(try #require(cache.response(vary: "Accept", request: [("Accept", value)], tag: value)), "a") }
+        let generation = cache.generation("a")
+        let former = try #require(cache.resource("a")?.responses.first { $0.tag == "x" })
+        for _ in 1...2 { cache.store.drop(former, hash: cache.hash("a"), key: Array("a".utf8).span) }
+        #expect(cache.resource("a")?.responses.map(\.tag) == ["y"])
+        let outcome = try cache.store(#require(cache.response(vary: "Accept", request: [("Accept", "x")], tag: "x")), "a", generation: generation)
+        #expect(outcome == .stored)
+    }
 }
 
 @Suite struct MarkerTests {

@@ -170,6 +170,19 @@ import Testing
         #expect(stored() == nil)
     }
 
+    @Test func `parts that after their freshening are of the same variant as others take their place`() throws {
+        store(try part(0..<10, vary: [("Accept", "x")]))
+        store(try part(20..<30, vary: [("Accept", "y")]))
+        let former = try #require(stored([("Accept", "x")]))
+        let new = try part(0..<10, vary: [("Accept", "y")])
+        let outcome = cache.store.freshen(
+            former, with: new, hash: cache.hash("k"), key: Array("k".utf8).span, generation: cache.generation("k"))
+        #expect(outcome == .stored && ranges([("Accept", "y")]) == [0..<10])
+        #expect(cache.resource("k")?.partialResponses.count == 1)
+        cache.store.removeAll()
+        #expect(cache.store.bytes == 0)
+    }
+
     @Test func `that the whole is too large is remembered beside them`() throws {
         let hash = cache.hash("k")
         cache.store.markUnshareable(UnshareableMarker(until: 100, reason: .range), hash: hash, key: Array("k".utf8).span)
