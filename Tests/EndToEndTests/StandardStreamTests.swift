@@ -89,7 +89,7 @@ import Testing
         #expect(unsafe mkfifo("\(folder)/log", 0o600) == 0)
         let (program, place) = try serve(in: folder, upstream: origin.url, "--access-log", "\(folder)/log")
         defer { program.stop() }
-        #expect(program.diagnostics.contains("nobody reads"))
+        try eventually("it says that nobody reads") { program.diagnostics.contains("nobody reads") }
         let early = try place.get("/x?early", "Host: a")
         #expect(early.text == "x")
         try eventually("it says that the line is lost") { program.diagnostics.contains("1 lines lost") }
