@@ -2,11 +2,11 @@ internal import Glibc
 
 /// What is appended to, such as a log: closed when it is let go. A file blocks as disks do, so this belongs on a thread of its own.
 ///
-/// A pipe, standard output or a FIFO, is waited for while somebody reads it: a second at most, and after that not at all until it takes bytes
-/// again. Whoever writes may want to end.
+/// A pipe, standard output or a FIFO, is waited for while somebody reads it: a second for all that is written at once, and after that not at all until
+/// it takes bytes again. Whoever writes may want to end.
 public struct AppendFile: ~Copyable {
-    /// Milliseconds for a reader to make room.
-    private static let patience: Int32 = 1000
+    /// How long a reader may take to make room for all of one write.
+    private static let patience = Duration.seconds(1)
 
     /// Closed: a FIFO that nobody reads.
     private var descriptor: Descriptor
@@ -51,9 +51,10 @@ public struct AppendFile: ~Copyable {
             return (0, error)
         }
         let atOnce = if case .disk = OpenFile(descriptor.rawValue) { Int.max } else { Int(PIPE_BUF) }
+        let deadline = ContinuousClock.now + (isStalled ? .zero : Self.patience)
         var written = 0
         while written < bytes.count {
-            if atOnce < .max, !descriptor.isWritable(within: isStalled ? 0 : Self.patience) { return (written, stalled()) }
+            if atOnce < .max, !descriptor.isWritable(until: deadline) { return (written, stalled()) }
             let count = unsafe bytes.withUnsafeBytes { bytes in
                 // In bounds by the loop's condition.
                 retryingInterrupted {

@@ -47,7 +47,7 @@ public final class LineOutput: Sendable {
             case .send: _ = unsafe Glibc.send(descriptor.rawValue, bytes.baseAddress, bytes.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL))
             case .ask:
                 turn.withLock { _ in
-                    guard descriptor.isWritable(within: 0) else { return }
+                    guard descriptor.isWritable() else { return }
                     _ = unsafe Glibc.write(descriptor.rawValue, bytes.baseAddress, bytes.count)
                 }
             }

@@ -31,9 +31,10 @@ extension Descriptor {
         self.init(adopting: own)
     }
 
-    /// Whether it takes bytes, or tells of an error, within so many milliseconds.
-    func isWritable(within patience: Int32) -> Bool {
+    /// Whether it takes bytes, or tells of an error, now or until `deadline`.
+    func isWritable(until deadline: ContinuousClock.Instant? = nil) -> Bool {
+        let patience = deadline.map { max(.zero, $0 - .now) / .milliseconds(1) } ?? 0
         var target = pollfd(fd: rawValue, events: Int16(POLLOUT), revents: 0)
-        return unsafe poll(&target, 1, patience) > 0
+        return unsafe poll(&target, 1, Int32(patience.rounded(.up))) > 0
     }
 }
