@@ -20,7 +20,7 @@ import Testing
             #expect(lines.count { $0["verdict"]?.string == "miss" } == 5)
             #expect(lines.count { $0["verdict"]?.string == "hit" && $0["role"]?.string == "none" } == 1)
             #expect(Set(lines.compactMap { $0["operation"]?.number }).count == 1)
-            #expect(lines.count { ($0["upstream_duration"]?.number ?? 0) > 0 } == 5, "those the origin was asked for")
+            #expect(lines.count { ($0["upstream_duration"]?.number ?? 0) > 0 } == 5, "those the origin was asked for: \(lines)")
             #expect(lines.count { $0["user_agent"]?.string == "test \\ \"quoted\"" } == 5)
         }
     }

@@ -26,6 +26,20 @@ import Testing
         }
     }
 
+    @Test func `what a 304 confirms to a request with other fields is stored for those too`() throws {
+        try scenario { origin, proxy in
+            origin.on("/v") { request in
+                let fields = ["ETag: \"a\"", "Cache-Control: max-age=60", "Vary: Accept-Language"]
+                return request["if-none-match"] == nil ? [.head(200, fields + ["Content-Length: 4"]), .text("same")] : [.head(304, fields)]
+            }
+            for language in ["de", "en", "en", "fr", "en", "de"] {
+                let answer = try proxy.get("/v", "Accept-Language: \(language)")
+                #expect(answer.text == "same")
+            }
+            #expect(origin.count("/v") == 3, "once for each")
+        }
+    }
+
     @Test func `who waits for a validation gets what it confirms only where Vary allows it`() throws {
         try scenario { origin, proxy in
             let gate = Gate()

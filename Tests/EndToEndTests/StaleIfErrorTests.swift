@@ -99,6 +99,21 @@ import Testing
         }
     }
 
+    @Test(arguments: [400, 403, 429])
+    func `what one client is refused takes the cover from nobody`(_ status: Int) throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { request in
+                request.number == 1
+                    ? [.answer(200, "Cache-Control: max-age=10, stale-if-error=600", "Age: 20", "ETag: \"a\"", body: "stored")]
+                    : request["x-bot"] != nil ? [.answer(status)] : [.answer(503, body: "busy")]
+            }
+            try proxy.get("/x")
+            let refused = try proxy.get("/x", "Cache-Control: no-cache", "X-Bot: 1")
+            let other = try proxy.get("/x")
+            #expect(refused.status == status && other.text == "stored")
+        }
+    }
+
     /// What a leader and one who joined it get when the origin is busy, each by its own words.
     private func pair(_ cacheControl: String, leader: [String], joiner: [String]) throws -> (led: Answer, joined: Answer) {
         var answers: (led: Answer, joined: Answer)?

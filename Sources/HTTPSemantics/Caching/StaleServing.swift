@@ -29,12 +29,12 @@ extension ResponseFacts {
         return limit > 0 && overdue(at: now) <= limit
     }
 
-    /// Whether it says, as the answer to a validation, that what is stored is out of date (RFC 9111 §4.3.3). A failure does not; nor does what speaks of the
-    /// moment at which was asked (408, 425, 429), when the stored response is wanted most.
+    /// Whether it says, as the answer to a validation, that what is stored is out of date (RFC 9111 §4.3.3). A failure does not; nor do errors of the
+    /// client, as 400, 403 or 429: they speak of who asked and when, not of what is there.
     public var supersedesStored: Bool {
         switch status.code {
-        case 408, 425, 429: false
-        default: !status.isServerError
+        case 200..<400, 404, 410, 451: true
+        default: false
         }
     }
 

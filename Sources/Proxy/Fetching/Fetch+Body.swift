@@ -12,6 +12,8 @@ extension Fetch {
         lastProgress = worker.now
         // What was packed has all of it.
         guard state == .streaming, let response, let kept = response.ownBody else { return .taken }
+        // With these bytes it is whole, and who reads them on another loop may have told its client so before this one goes on.
+        if announcedLength == kept.length + body.count { fetched?.ended(at: worker.moment) }
         var result = kept.append(body)
         if result == .noMemory, worker.shared.store.makeRoom(bytes: max(body.count, GrowingBody.laterPieceSize)) {
             result = kept.append(body)

@@ -54,7 +54,7 @@ extension Fetch {
             let storedHead = stored.head
             selection.add(storedHead.view, facts: stored.facts, notModified: head.fields)
         }
-        var chosen: (StoredResponse, isStored: Bool)?
+        var chosen: (response: StoredResponse, isStored: Bool, isOwn: Bool)?
         for index in selection.selected {
             let old = candidates[index]
             let newHead = Freshening.head(old.head, updatedWith: head.fields, facts: notModified, policy: policy)
@@ -68,9 +68,16 @@ extension Fetch {
             let new = rule == old.varyRule ? updated : updated.varying(by: rule, for: fields.view)
             let isStored = replace(old, by: new)
             // The origin chose it for this request, even where it was stored for one with other fields (§4.1).
-            if chosen == nil || new.answers(fields.view) { chosen = (new.answering(fields.view), isStored) }
+            let isOwn = new.answers(fields.view)
+            if chosen == nil || isOwn { chosen = (new.answering(fields.view), isStored, isOwn) }
         }
-        return chosen
+        guard let chosen else { return nil }
+        guard chosen.isStored, !chosen.isOwn else { return (chosen.response, chosen.isStored) }
+        // So it becomes a variant of its own, that the next one with these fields finds.
+        let outcome = worker.shared.store.store(
+            chosen.response, under: request.key, generation: generation, requested: sentAt, popularity: 0)
+        worker.recorder.count(outcome)
+        return (chosen.response, outcome == .stored)
     }
 
     /// RFC 9111 §4.3.2: the client that led has what the origin would send, and nobody else does. It gets the 304; those who joined
@@ -103,7 +110,7 @@ extension Fetch {
             return false
         }
         let mayStay = new.facts.storability(
-            method: .get, request: request.directives, hasAuthorization: request.hasAuthorization, policy: request.route.policy)
+            method: .get, request: request.directives, hasAuthorization: isAuthorized, policy: request.route.policy)
         guard mayStay == .store else {
             worker.shared.store.drop(old, of: request.key)
             return false
@@ -117,7 +124,7 @@ extension Fetch {
     /// place, that is from now on validated before it is used stale: it covers neither a refresh nor a failure. While it is fresh the origin has
     /// promised it; and its validators are good for those who ask next, who may get something else than this client.
     func supersede(by answer: ResponseFacts) {
-        guard let former = plan.stored, !willBeStored, method == .get, answer.supersedesStored, speaksForOthers(answer) else { return }
+        guard let former = plan.stored, !willBeStored, !plan.isTransparent, method == .get, answer.supersedesStored, speaksForOthers(answer) else { return }
         var facts = former.facts
         facts.forbidStale()
         _ = worker.shared.store.freshen(
@@ -127,7 +134,7 @@ extension Fetch {
     /// What the origin tells a client that sent `Authorization` is said to that client, unless it says otherwise (RFC 9111 §3.5): what is stored for
     /// the others stays as it was. Else anybody could have it thrown out.
     private func speaksForOthers(_ facts: ResponseFacts) -> Bool {
-        !request.hasAuthorization || facts.contains(.allowsAuthorized)
+        !isAuthorized || facts.contains(.allowsAuthorized)
     }
 
     func varyRule(_ head: HeadBlock, _ facts: ResponseFacts) -> VaryRule {

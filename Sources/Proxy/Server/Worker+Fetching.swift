@@ -27,8 +27,10 @@ extension Worker {
     func refresh(_ stored: StoredResponse, _ resource: CachedResource?, for request: ClientRequest) {
         let fields = request.fields
         let variant = resource?.knownVary.first.map { VariantKey(fields.view, under: $0) }
+        // What is stored for all was asked for without `Authorization`, and with it nobody would get what the refresh brings (RFC 9111 §3.5).
+        let isAuthorized = request.hasAuthorization && stored.facts.contains(.allowsAuthorized)
         let plan = FetchPlan(
-            key: FetchKey(kind: request.hasAuthorization ? .authorizedGet : .get, primary: request.key, variant: variant),
+            key: FetchKey(kind: isAuthorized ? .authorizedGet : .get, primary: request.key, variant: variant),
             reason: .stale, stored: stored, resource: resource, isTransparent: false, isRefresh: true)
         let store = shared.store
         _ = fetches(of: request).enqueue(

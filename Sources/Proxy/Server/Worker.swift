@@ -121,6 +121,8 @@ final class Worker {
     ) {
         let (admitted, fetched) = (transaction.request.admitted, transaction.fetched)
         let server = fetched?.server ?? transaction.tunnelsTo ?? .empty
+        // A client that has all that was announced may close before we know that there is no more.
+        let isAborted = isAborted && (fetched?.length).map { UInt64($0) != bodyBytes } ?? true
         recorder.record(
             admitted, transaction.provenance, status: status, began: began, firstByte: firstByte, bodyBytes: bodyBytes, isAborted: isAborted,
             client: client.span,

@@ -65,9 +65,12 @@ enum Lookup: Sendable {
     }
 
     /// A fetch whose request and answer pass through as they are.
-    private static func own(_ request: ClientRequest, _ number: UInt64, _ reason: ForwardReason) -> FetchPlan {
+    /// - Parameter fallback: what is stored and may stand in should the origin fail.
+    private static func own(
+        _ request: ClientRequest, _ number: UInt64, _ reason: ForwardReason, fallback: StoredResponse? = nil
+    ) -> FetchPlan {
         FetchPlan(
-            key: FetchKey(kind: .alone(number), primary: request.key, variant: nil), reason: reason, stored: nil, resource: nil,
+            key: FetchKey(kind: .alone(number), primary: request.key, variant: nil), reason: reason, stored: fallback, resource: nil,
             isTransparent: true)
     }
 
@@ -84,7 +87,7 @@ enum Lookup: Sendable {
                 return part(request, resource, range, (resource?.count ?? 0) > 0 ? .varyMiss : .uriMiss)
             }
         }
-        if let marker, selected == nil || marker != .noCache { return own(request, alone(), .bypass) }
+        if let marker, selected == nil || marker != .noCache { return own(request, alone(), .bypass, fallback: selected) }
 
         let reason: ForwardReason = if selected != nil {
             request.directives.flags.isEmpty ? .stale : .request
