@@ -66,6 +66,10 @@ struct LogLineFormatter: Sendable {
         } else {
             appendUpstream(entry, texts, words, to: line)
         }
+        if let detail = record.detail {
+            line.append(" detail=")
+            line.append(detail.name)
+        }
         if record.isAborted { line.append(" aborted") }
         if entry.isClipped { line.append(" clipped") }
     }
@@ -111,6 +115,11 @@ struct LogLineFormatter: Sendable {
         if record.operation != 0 {
             line.append(",\"operation\":")
             line.append(decimal: record.operation)
+        }
+        if let detail = record.detail {
+            line.append(",\"detail\":\"")
+            line.append(detail.name)
+            line.append("\"")
         }
         appendMember(",\"upstream\":", texts.extracting(entry.range(of: .upstream)), to: line)
         if record.upstreamStatus != 0 {

@@ -20,6 +20,8 @@ public struct TransactionRecord: Sendable, Equatable {
     public var upstreamStatus: UInt16 = 0
     /// From handing the request to the pool to the end of the origin's response, in nanoseconds; `nil` when none was asked.
     public var upstreamDuration: UInt64?
+    /// What `Cache-Status` says beside the verdict, if anything.
+    public var detail: Detail?
     /// The client left, or the response was cut off, before its end.
     public var isAborted = false
 
@@ -28,6 +30,16 @@ public struct TransactionRecord: Sendable, Equatable {
         self.duration = duration
         self.firstByte = firstByte
     }
+}
+
+/// Why a response was not shared or stored, which bound was hit, or how the origin failed: a word of the program's own, as in `Cache-Status`.
+public struct Detail: Sendable, Equatable {
+    public let name: StaticString
+
+    @inlinable public init(_ name: StaticString) { self.name = name }
+
+    /// Whether it is the same word. Makes strings: for tests.
+    public static func == (one: Detail, other: Detail) -> Bool { one.name.description == other.name.description }
 }
 
 /// The parts of a logged request that have no fixed size.

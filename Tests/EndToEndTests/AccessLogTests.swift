@@ -92,6 +92,23 @@ import Testing
         }
     }
 
+    @Test func `what is not stored is logged with the reason, as in Cache-Status`() throws {
+        try scenario(.accessLog) { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: no-store", body: "hello")] }
+            origin.on("/stored") { _ in [.answer(200, "Cache-Control: max-age=60", body: "hello")] }
+            let answer = try proxy.get("/x")
+            #expect(answer["cache-status"]?.contains("detail=no-store") ?? false)
+            try proxy.get("/stored")
+            try proxy.get("/stored")
+            try proxy.get("/nothing", "Cache-Control: only-if-cached")
+            try eventually("four lines") { try proxy.accessLog.count == 4 }
+            let lines = try proxy.accessLog
+            #expect(lines.first { $0["target"]?.string == "/x" }?["detail"]?.string == "no-store")
+            #expect(lines.first { $0["target"]?.string == "/nothing" }?["detail"]?.string == "only-if-cached")
+            #expect(lines.count { $0["target"]?.string == "/stored" && $0["detail"] == nil } == 2)
+        }
+    }
+
     @Test func `a client that leaves is logged as aborted`() throws {
         try scenario(.accessLog) { origin, proxy in
             origin.on("/x") { _ in [.head(200, "Content-Length: 100"), .text("part"), .silence] }

@@ -10,6 +10,7 @@ import Testing
             $0.record.operation = 42
             $0.record.upstreamStatus = 200
             $0.record.upstreamDuration = 120_000_000
+            $0.record.detail = Detail("no-store")
             $0.referer = Array("http://example.org/".utf8)
             $0.userAgent = Array("curl/8.0".utf8)
             $0.upstream = Array("10.0.0.1:80".utf8)
@@ -17,7 +18,7 @@ import Testing
         #expect(example.line(.combined) == """
             192.0.2.1 - - [21/Nov/2026:05:16:44 +0000] "GET /a?b=c HTTP/1.1" 200 1024 "http://example.org/" "curl/8.0" \
             host="example.org" verdict=miss role=joined-late operation=42 time=0.001234 ttfb=0.000250 \
-            upstream=10.0.0.1:80 upstream_status=200 upstream_time=0.120000
+            upstream=10.0.0.1:80 upstream_status=200 upstream_time=0.120000 detail=no-store
 
             """)
     }
@@ -41,6 +42,7 @@ import Testing
             $0.record.operation = 42
             $0.record.upstreamStatus = 206
             $0.record.upstreamDuration = 2_120_000_000
+            $0.record.detail = Detail("too-large")
             $0.record.isAborted = true
             $0.referer = Array("http://example.org/".utf8)
             $0.userAgent = Array("curl/8.0".utf8)
@@ -49,7 +51,7 @@ import Testing
         #expect(example.line(.json) == #"""
             {"time":"2026-11-21T05:16:44.123Z","client":"192.0.2.1","method":"GET","host":"example.org","target":"/a?b=c",\#
             "protocol":"HTTP/1.1","status":200,"bytes":1024,"duration":0.001234,"ttfb":0.000250,\#
-            "verdict":"miss","role":"led","operation":42,"upstream":"[::1]:80","upstream_status":206,\#
+            "verdict":"miss","role":"led","operation":42,"detail":"too-large","upstream":"[::1]:80","upstream_status":206,\#
             "upstream_duration":2.120000,"referer":"http://example.org/","user_agent":"curl/8.0","aborted":true}
 
             """#)
@@ -61,6 +63,14 @@ import Testing
             "protocol":"HTTP/1.1","status":200,"bytes":1024,"duration":0.001234,"ttfb":0.000250,"verdict":"hit","role":"none"}
 
             """#)
+    }
+
+    @Test func `in a combined line the detail stands before what says that the line is not whole`() {
+        let line = Example {
+            $0.record.detail = Detail("no-store")
+            $0.record.isAborted = true
+        }.line(.combined)
+        #expect(line.hasSuffix(" upstream_time=- detail=no-store aborted\n"))
     }
 
     @Test(arguments: LogFormat.allCases)

@@ -36,6 +36,7 @@ final class Recorder {
         record.operation = provenance.operation
         record.upstreamStatus = provenance.originStatus
         record.upstreamDuration = upstreamDuration
+        record.detail = provenance.detail.map(Detail.init)
         record.isAborted = isAborted
         count(admitted.head.method, record)
         append(record, admitted.head, fields.view, client: client, server: server)
