@@ -18,7 +18,7 @@ public struct TransactionRecord: Sendable, Equatable {
     public var operation: UInt64 = 0
     /// The origin's status, 0 when none was asked or none came.
     public var upstreamStatus: UInt16 = 0
-    /// From handing the request to the pool to the end of the origin's response, in nanoseconds; `nil` when none was asked.
+    /// From handing the request to the pool to the end of the origin's response, or its failure, in nanoseconds; `nil` when none was asked.
     public var upstreamDuration: UInt64?
     /// What `Cache-Status` says beside the verdict, if anything.
     public var detail: Detail?
@@ -47,7 +47,7 @@ public enum TransactionText: UInt8, CaseIterable, Sendable {
     /// The client's address as text, without the port.
     case client
     case method, host, target
-    /// The address of the origin's server that answered, as text with the port.
+    /// The address of the origin's server that answered or failed, as text with the port.
     case upstream
     case referer, userAgent
 

@@ -227,6 +227,8 @@ public final class Exchange {
     private func end(with error: UpstreamError) {
         guard state != .ended else { return }
         state = .ended
+        var error = error
+        error.server = addressText
         // Not on the stack of `start`.
         pool.loop.handle.post { [bound = LoopBound((self, error), on: pool.loop)] in
             let (exchange, error) = bound.value

@@ -1,3 +1,4 @@
+public import Bytes
 public import HTTPSemantics
 public import Telemetry
 
@@ -12,6 +13,10 @@ public struct UpstreamError: Error, Sendable, CustomStringConvertible {
     public let closedBeforeResponse: Bool
     /// The response broke the rules of its framing, so that what came of it before may be wrong too.
     public let isMalformed: Bool
+    /// The address that was tried last, as text; empty when none was.
+    public internal(set) var server = ByteSlice.empty
+    /// From when the origin was asked to the failure, in nanoseconds; whoever asked notes it.
+    public var duration: UInt64?
 
     public init(_ failure: UpstreamFailure, detail: String = "", closedBeforeResponse: Bool = false, isMalformed: Bool = false) {
         self.failure = failure

@@ -109,6 +109,31 @@ import Testing
         }
     }
 
+    @Test func `who gets the failure of an origin is logged with the server that failed, and how long that took`() throws {
+        try scenario(.accessLog, .firstByteTimeout(.milliseconds(300)), .overtakeAfter(.seconds(20))) { origin, proxy in
+            let gate = Gate()
+            origin.on("/mute") { _ in [.silence] }
+            origin.on("/closed") { _ in [.gate(gate), .close] }
+            let closed = proxy.crowd(3, get: "/closed")
+            try proxy.joined(3)
+            gate.open()
+            #expect(closed.finished().allSatisfy { $0.status == 502 })
+            let mute = proxy.crowd(5, get: "/mute").finished()
+            #expect(mute.allSatisfy { $0.status == 504 })
+            origin.goDown()
+            let down = try proxy.get("/down")
+            #expect(down.status == 502)
+            try eventually("nine lines") { try proxy.accessLog.count == 9 }
+
+            let lines = try proxy.accessLog
+            #expect(lines.allSatisfy { $0["upstream"]?.string == "127.0.0.1:\(origin.port)" })
+            #expect(lines.allSatisfy { ($0["upstream_duration"]?.number ?? 0) > 0 && $0["upstream_status"] == nil })
+            #expect(lines.count { $0["detail"]?.string == "head-timeout" && ($0["upstream_duration"]?.number ?? 0) > 0.2 } == 5)
+            #expect(lines.count { $0["detail"]?.string == "closed" } == 3)
+            #expect(lines.count { $0["detail"]?.string == "connect" && $0["target"]?.string == "/down" } == 1)
+        }
+    }
+
     @Test func `a client that leaves is logged as aborted`() throws {
         try scenario(.accessLog) { origin, proxy in
             origin.on("/x") { _ in [.head(200, "Content-Length: 100"), .text("part"), .silence] }

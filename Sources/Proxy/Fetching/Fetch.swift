@@ -273,6 +273,8 @@ final class Fetch: DeadlineTarget {
         if let stale = usableStale(on: error.originFailure) {
             return serve(stale, source: .staleOnError(error.originFailure), status: 0)
         }
+        var error = error
+        error.duration = UInt64(max(0, worker.now - sentAt.monotonic))
         finish(.failure(error))
     }
 

@@ -120,13 +120,14 @@ final class Worker {
         _ transaction: Transaction, status: UInt16, began: Int64, firstByte: Int64, bodyBytes: UInt64, isAborted: Bool, client: ByteSlice
     ) {
         let (admitted, fetched) = (transaction.request.admitted, transaction.fetched)
-        let server = fetched?.server ?? transaction.tunnelsTo ?? .empty
+        let asked = fetched == nil ? transaction.asked : nil
+        let server = fetched?.server ?? asked?.address ?? .empty
         // A client that has all that was announced may close before we know that there is no more.
         let isAborted = isAborted && (fetched?.length).map { UInt64($0) != bodyBytes } ?? true
         recorder.record(
             admitted, transaction.provenance, status: status, began: began, firstByte: firstByte, bodyBytes: bodyBytes, isAborted: isAborted,
             client: client.span,
-            server: server.span, upstreamDuration: fetched?.upstreamDuration)
+            server: server.span, upstreamDuration: fetched?.upstreamDuration ?? asked?.duration)
     }
 
     func lendContext() -> ReadContext { contexts.lend() }

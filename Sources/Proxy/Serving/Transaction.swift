@@ -32,8 +32,8 @@ final class Transaction: FetchWaiter, TurnTaker {
     var provenance = Provenance(.synthetic)
     /// What its fetch brought.
     var fetched: FetchedResponse?
-    /// The address of the server that its connection became a tunnel to, as text.
-    var tunnelsTo: ByteSlice?
+    /// The server that its connection became a tunnel to, or that failed.
+    var asked: AskedServer?
     /// They hold each other until the client lets go. An unowned reference would be counted as well, at each use.
     let client: any TransactionClient
     let worker: Worker
@@ -108,6 +108,7 @@ final class Transaction: FetchWaiter, TurnTaker {
 
     /// It does not wait for that fetch any more.
     func lookAgain(alone: Bool = false) {
+        asked = nil
         mustGoAlone = alone || looks >= Self.maxLooks
         state = .new
         request = worker.keyed(request)
@@ -152,4 +153,12 @@ final class Transaction: FetchWaiter, TurnTaker {
             return nil
         }
     }
+}
+
+/// The server that was asked for what did not become a response.
+struct AskedServer: Sendable {
+    /// Its address as text; empty when not even that was known.
+    let address: ByteSlice
+    /// For how long, in nanoseconds; `nil` when that is not known yet.
+    let duration: UInt64?
 }
