@@ -44,7 +44,7 @@ internal import Glibc
     private var retry: Timer?
     private var lastReport: Int64?
     /// Where it accepts on a unix socket's path; `nil` once closed.
-    private var path: ListeningPath?
+    private var path: UnixListener?
 
     /// Listens on `address` and accepts from the next iteration on.
     /// - Parameters:
@@ -54,22 +54,22 @@ internal import Glibc
         _ address: SocketAddress, on loop: EventLoop, settings: Settings = Settings(),
         onFailure: @escaping (SystemError) -> Void = { _ in }, accept: @escaping Accept
     ) throws(ListenError) {
-        let place: ListeningPlace
+        let target: ListenTarget
         if case .unix(let path) = address {
-            place = .path(try ListeningPath(path, settings), address)
+            target = .path(try UnixListener(path, settings), address)
         } else {
-            place = .port(address)
+            target = .port(address)
         }
-        try self.init(place, on: loop, settings: settings, onFailure: onFailure, accept: accept)
+        try self.init(target, on: loop, settings: settings, onFailure: onFailure, accept: accept)
     }
 
-    /// The same, for one of several loops that accept at one place: `settings` must share the port there.
+    /// The same, for one of several loops that accept at one target: `settings` must share the port there.
     public convenience init(
-        _ place: ListeningPlace, on loop: EventLoop, settings: Settings = Settings(),
+        _ target: ListenTarget, on loop: EventLoop, settings: Settings = Settings(),
         onFailure: @escaping (SystemError) -> Void = { _ in }, accept: @escaping Accept
     ) throws(ListenError) {
         do throws(SystemError) {
-            switch place {
+            switch target {
             case .port(let address):
                 let descriptor = try Self.bind(address, settings)
                 guard Glibc.listen(descriptor.rawValue, settings.backlog) == 0 else { throw .last(.listen) }
@@ -79,7 +79,7 @@ internal import Glibc
                 self.path = path
             }
         } catch {
-            throw ListenError(address: place.address, cause: error)
+            throw ListenError(address: target.address, cause: error)
         }
     }
 

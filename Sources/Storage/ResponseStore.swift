@@ -26,7 +26,7 @@ public enum StoreOutcome: Sendable, CaseIterable {
 /// *Bytes.* Bodies reserve their own in the `MemoryBudget`; the store reserves for the rest. Whoever gets no memory calls
 /// `makeRoom`: the shards give up what their S3-FIFO queues miss least, in turns.
 public final class ResponseStore: Sendable {
-    private struct Part: ~Copyable, Sendable {
+    private struct LockedShard: ~Copyable, Sendable {
         let shard: Guarded<Shard>
         /// What it holds, for choosing whom to evict from without its lock.
         let bytes = Atomic<Int>(0)
@@ -34,7 +34,7 @@ public final class ResponseStore: Sendable {
         init(smallPercent: Int) { shard = Guarded(Shard(smallPercent: smallPercent)) }
     }
 
-    private let parts: FixedArray<Part>
+    private let shards: FixedArray<LockedShard>
     private let shift: UInt64
     private let budget: MemoryBudget
     private let settings: StorageSettings
@@ -51,7 +51,7 @@ public final class ResponseStore: Sendable {
         self.budget = budget
         // One bit less, shifted twice: a single shard needs a shift by 64, which would be undone.
         shift = 63 - UInt64(settings.shards.trailingZeroBitCount)
-        parts = FixedArray(count: settings.shards) { _ in Part(smallPercent: settings.smallQueuePercent) }
+        shards = FixedArray(count: settings.shards) { _ in LockedShard(smallPercent: settings.smallQueuePercent) }
     }
 
     // MARK: - Looking up
@@ -59,13 +59,13 @@ public final class ResponseStore: Sendable {
     /// All that is known under `key`. Allocates nothing.
     /// - Parameter hash: of `key`, under the process's secret key (`KeyedHash`).
     public func resource(hash: UInt64, key: Span<UInt8>) -> CachedResource? {
-        parts[place(hash)].shard.withLock { $0.resource(hash: hash, key: key) }
+        shards[shardIndex(of: hash)].shard.withLock { $0.resource(hash: hash, key: key) }
     }
 
     /// The whole response under `key` that answers a request with `fields`, as `CachedResource.response(matching:)` finds it. Allocates nothing,
-    /// and counts one reference: those of a response that many ask for go from core to core.
+    /// and retains the response alone: the count of one that many ask for goes from core to core.
     public func response(hash: UInt64, key: Span<UInt8>, matching fields: FieldView) -> StoredResponse? {
-        switch parts[place(hash)].shard.withLock({ $0.form(hash: hash, key: key) }) {
+        switch shards[shardIndex(of: hash)].shard.withLock({ $0.form(hash: hash, key: key) }) {
         case .only(let response): return response
         case .snapshot(let snapshot): return snapshot.response(matching: fields)
         case nil: return nil
@@ -75,12 +75,12 @@ public final class ResponseStore: Sendable {
     /// To be taken when a fetch begins, before its request is sent.
     /// - Parameter hash: of the key under which its response may be stored.
     public func generation(hash: UInt64) -> Generation {
-        parts[place(hash)].shard.withLock { currentGeneration(hash, $0) }
+        shards[shardIndex(of: hash)].shard.withLock { currentGeneration(hash, $0) }
     }
 
     /// Whether the key was invalidated or removed since, alone or with everything. Where very many others were, it may count as one of them (`InvalidationLog`).
     public func wasInvalidated(hash: UInt64, since former: Generation) -> Bool {
-        parts[place(hash)].shard.withLock { wasInvalidated(hash, since: former, $0) }
+        shards[shardIndex(of: hash)].shard.withLock { wasInvalidated(hash, since: former, $0) }
     }
 
     // MARK: - Storing
@@ -209,8 +209,8 @@ public final class ResponseStore: Sendable {
         // First: what a shard stores behind its turn compares with the new number.
         epoch.add(1, ordering: .sequentiallyConsistent)
         var removed = 0
-        for index in 0..<parts.count {
-            removed += change(parts[index], reserved: 0) { shard, dropped in shard.removeAll(dropped: &dropped) }
+        for index in 0..<shards.count {
+            removed += change(shards[index], reserved: 0) { shard, dropped in shard.removeAll(dropped: &dropped) }
         }
         return removed
     }
@@ -237,13 +237,13 @@ public final class ResponseStore: Sendable {
     public func keys(ofURL key: Span<UInt8>) -> [(hash: UInt64, key: ByteSlice)] {
         let url = SearchKey.url(of: key)
         let prefix = ByteSlice(copying: key.extracting(url))
-        return (0..<parts.count).flatMap { index in parts[index].shard.withLock { $0.keys(ofURL: prefix) } }
+        return (0..<shards.count).flatMap { index in shards[index].shard.withLock { $0.keys(ofURL: prefix) } }
     }
 
     /// What is stored and what was evicted. Takes each shard's lock in turn: for the admin pages, not for requests. Any thread.
     public var numbers: StorageNumbers {
         var numbers = StorageNumbers()
-        for index in 0..<parts.count { parts[index].shard.withLock { numbers.add($0) } }
+        for index in 0..<shards.count { shards[index].shard.withLock { numbers.add($0) } }
         return numbers
     }
 
@@ -251,23 +251,23 @@ public final class ResponseStore: Sendable {
         guard bytes <= budget.limit else { return false }
         var empty = 0
         while budget.limit - budget.used < bytes {
-            guard empty <= parts.count else { return false }
-            let evicted = change(parts[fullerPart()], reserved: 0) { shard, dropped in shard.evict(dropped: &dropped) }
+            guard empty <= shards.count else { return false }
+            let evicted = change(shards[fullerShard()], reserved: 0) { shard, dropped in shard.evict(dropped: &dropped) }
             empty = evicted ? 0 : empty + 1
         }
         return true
     }
 
     /// The fuller of the two whose turn it is: shards stay about equally full, also when they hold few responses each.
-    private func fullerPart() -> Int {
+    private func fullerShard() -> Int {
         let first = turn.wrappingAdd(1, ordering: .relaxed).oldValue
-        let (one, other) = (first & (parts.count - 1), (first &+ 1) & (parts.count - 1))
-        return parts[one].bytes.load(ordering: .relaxed) >= parts[other].bytes.load(ordering: .relaxed) ? one : other
+        let (one, other) = (first & (shards.count - 1), (first &+ 1) & (shards.count - 1))
+        return shards[one].bytes.load(ordering: .relaxed) >= shards[other].bytes.load(ordering: .relaxed) ? one : other
     }
 
     // MARK: - Under a shard's lock
 
-    private func place(_ hash: UInt64) -> Int { Int(truncatingIfNeeded: (hash >> shift) >> 1) }
+    private func shardIndex(of hash: UInt64) -> Int { Int(truncatingIfNeeded: (hash >> shift) >> 1) }
 
     private func currentGeneration(_ hash: UInt64, _ shard: borrowing Shard) -> Generation {
         Generation(ofStore: epoch.load(ordering: .sequentiallyConsistent), ofKey: shard.invalidations.mark(hash))
@@ -285,25 +285,25 @@ public final class ResponseStore: Sendable {
         while !budget.reserve(reserved) {
             guard evict(untilFree: reserved) else { return nil }
         }
-        return change(parts[place(hash)], reserved: reserved, body)
+        return change(shards[shardIndex(of: hash)], reserved: reserved, body)
     }
 
     @discardableResult
     private func removing<Result: Sendable>(
         _ hash: UInt64, _ body: (inout Shard, inout Dropped) -> Result
     ) -> Result {
-        change(parts[place(hash)], reserved: 0, body)
+        change(shards[shardIndex(of: hash)], reserved: 0, body)
     }
 
     /// Changes a shard under its lock; afterwards frees what it dropped and gives back what was reserved in excess.
     private func change<Result: Sendable>(
-        _ part: borrowing Part, reserved: Int, _ body: (inout Shard, inout Dropped) -> Result
+        _ locked: borrowing LockedShard, reserved: Int, _ body: (inout Shard, inout Dropped) -> Result
     ) -> Result {
         var dropped = Dropped()
-        let (result, charge, bytes) = part.shard.withLock { shard in
+        let (result, charge, bytes) = locked.shard.withLock { shard in
             let (charged, bytes) = (shard.charged, shard.bytes)
             let result = body(&shard, &dropped)
-            part.bytes.store(shard.bytes, ordering: .relaxed)
+            locked.bytes.store(shard.bytes, ordering: .relaxed)
             return (result, shard.charged - charged, shard.bytes - bytes)
         }
         stored.add(bytes, ordering: .relaxed)

@@ -76,7 +76,7 @@ public final class SearchVariations: Sendable {
         guard !isEmpty else { return nil }
         let path = key.extracting(SearchKey(key).path)
         let hash = hash.hash(path)
-        return shards[place(hash)].withLock { shard in
+        return shards[shardIndex(of: hash)].withLock { shard in
             guard let index = shard.entries.index(forKey: hash) else { return nil }
             let known = shard.entries.values[index].path
             guard known.span.isEqual(to: path) else { return nil }
@@ -90,7 +90,7 @@ public final class SearchVariations: Sendable {
         guard !isEmpty else { return [] }
         let path = key.extracting(SearchKey(key).path)
         let hash = hash.hash(path)
-        return shards[place(hash)].withLock { shard in
+        return shards[shardIndex(of: hash)].withLock { shard in
             guard let entry = shard.entries[hash], entry.path.span.isEqual(to: path) else { return [] }
             return entry.variations
         }
@@ -110,7 +110,7 @@ public final class SearchVariations: Sendable {
         let fresh = SearchVariation(number: numbers.wrappingAdd(1, ordering: .relaxed).newValue, rule: rule)
         // What is forgotten is freed behind the lock.
         var forgotten: [Entry] = []
-        let (variation, change) = shards[place(hash)].withLock { shard in
+        let (variation, change) = shards[shardIndex(of: hash)].withLock { shard in
             let before = shard.entries.count
             shard.changes += 1
             var entry = Entry(path: ByteSlice(copying: path), variations: [], used: shard.changes)
@@ -142,7 +142,7 @@ public final class SearchVariations: Sendable {
     public func noteInvalidation(of key: Span<UInt8>) {
         let hash = hash.hash(key.extracting(SearchKey(key).path))
         anyInvalidated.store(true, ordering: .sequentiallyConsistent)
-        shards[place(hash)].withLock { $0.invalidations.append(hash) }
+        shards[shardIndex(of: hash)].withLock { $0.invalidations.append(hash) }
     }
 
     /// Everything was.
@@ -158,15 +158,15 @@ public final class SearchVariations: Sendable {
         guard anyInvalidated.load(ordering: .sequentiallyConsistent) else { return .none }
         let key = key()
         let hash = hash.hash(key.span.extracting(SearchKey(key.span).path))
-        return shards[place(hash)].withLock { $0.invalidations.mark(hash) }
+        return shards[shardIndex(of: hash)].withLock { $0.invalidations.mark(hash) }
     }
 
     /// Whether what is stored for a URL of this path was invalidated since.
     public func wasInvalidated(_ key: ByteSlice, since former: InvalidationMark) -> Bool {
         guard anyInvalidated.load(ordering: .sequentiallyConsistent) else { return false }
         let hash = hash.hash(key.span.extracting(SearchKey(key.span).path))
-        return shards[place(hash)].withLock { $0.invalidations.contains(hash, since: former) }
+        return shards[shardIndex(of: hash)].withLock { $0.invalidations.contains(hash, since: former) }
     }
 
-    private func place(_ hash: UInt64) -> Int { Int(truncatingIfNeeded: hash) & (Self.shardCount - 1) }
+    private func shardIndex(of hash: UInt64) -> Int { Int(truncatingIfNeeded: hash) & (Self.shardCount - 1) }
 }

@@ -114,15 +114,15 @@ import Testing
     @Test func `the listeners of a unix socket share it, and the last one takes its path along`() throws {
         try onLoop { loop in
             let path = temporaryPath("shared")
-            var place: ListeningPlace? = try ListeningPlace(.unix(path: path))
+            var target: ListenTarget? = try ListenTarget(.unix(path: path))
             var accepted = 0
             let listeners = try (0..<2).map { _ in
-                try Listener(place!, on: loop) { _, _ in
+                try Listener(target!, on: loop) { _, _ in
                     accepted += 1
                     loop.stop()
                 }
             }
-            place = nil
+            target = nil
             for (index, listener) in listeners.enumerated() {
                 #expect(unsafe access(path, F_OK) == 0)
                 let client = try TestSocket(connectingTo: .unix(path: path), on: loop)

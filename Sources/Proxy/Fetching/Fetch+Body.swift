@@ -13,7 +13,7 @@ extension Fetch {
         // What was packed has all of it.
         guard state == .streaming, let response, let kept = response.ownBody else { return .taken }
         // With these bytes it is whole, and who reads them on another loop may have told its client so before this one goes on.
-        if announcedLength == kept.length + body.count { fetched?.ended(at: worker.moment) }
+        if announcedLength == kept.length + body.count { fetched?.noteEnd(at: worker.moment) }
         var result = kept.append(body)
         if result == .noMemory, worker.shared.store.makeRoom(bytes: max(body.count, GrowingBody.laterPieceSize)) {
             result = kept.append(body)
@@ -82,7 +82,7 @@ extension Fetch {
 
     func exchange(_ exchange: Exchange, endedWith trailers: ByteSlice?) {
         guard state == .streaming, exchange === self.exchange, let fetched else { return }
-        fetched.ended(at: worker.moment)
+        fetched.noteEnd(at: worker.moment)
         let response = fetched.response
         if let body = response.ownBody {
             guard announcedLength == nil || method == .head || announcedLength == body.length else {

@@ -59,7 +59,7 @@ extension Fetch: ExchangeHandler {
         notStored = reasonNotToStore(head, facts, policy, length: length ?? 0)
         willBeStored = notStored == nil
         place(head.fields)
-        supersede(by: facts)
+        forbidStaleUse(after: facts)
         if plan.isShared, plan.asked == nil, !willBeStored, status == .ok, request.fields.present.contains(.range),
            length ?? 0 > worker.storage.objectLimit || !sharing.isForSeveral {
             return letEveryoneAskAlone(because: sharing)
@@ -78,7 +78,7 @@ extension Fetch: ExchangeHandler {
     func share(_ fetched: consuming FetchedResponse) {
         self.fetched = fetched
         // All of it came with its head.
-        if fetched.response.ownBody == nil { fetched.ended(at: worker.moment) }
+        if fetched.response.ownBody == nil { fetched.noteEnd(at: worker.moment) }
         guard plan.isShared, let operation else {
             if fetched.sharing.isForSeveral { announce(fetched.response, fetched.sharing) }
             deliver(fetched)

@@ -91,7 +91,7 @@ extension Fetch {
         let fetched = FetchedResponse(
             leader: request, response: response, source: .origin, sharing: .nobody(.status), originStatus: head.head.status.code,
             length: 0, willBeStored: false, hasAge: head.fields.contains(.age), otherKey: otherKey, search: search, server: server, asked: sentAt)
-        fetched.ended(at: now)
+        fetched.noteEnd(at: now)
         client?.fetch(self, answers: fetched)
         client = nil
         // The 304's own exchange ends by itself.
@@ -123,7 +123,7 @@ extension Fetch {
     /// RFC 9111 §4.3.3: a full answer says that what is stored is not, or not any more, what the request gets. Where the answer does not take its
     /// place, that is from now on validated before it is used stale: it covers neither a refresh nor a failure. While it is fresh the origin has
     /// promised it; and its validators are good for those who ask next, who may get something else than this client.
-    func supersede(by answer: ResponseFacts) {
+    func forbidStaleUse(after answer: ResponseFacts) {
         guard let former = plan.stored, !willBeStored, !plan.isTransparent, method == .get, answer.supersedesStored, speaksForOthers(answer) else { return }
         var facts = former.facts
         facts.forbidStale()

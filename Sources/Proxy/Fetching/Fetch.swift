@@ -154,7 +154,7 @@ final class Fetch: DeadlineTarget {
         state = .over
         response?.ownBody?.fail()
         if former == .streaming, let response { keepWhatArrived(of: response) }
-        fetched.take()?.ended(at: worker.moment)
+        fetched.take()?.noteEnd(at: worker.moment)
         exchange?.cancel()
         bring(.failure(.cancelled))
         release()
@@ -163,8 +163,8 @@ final class Fetch: DeadlineTarget {
     func finish(_ result: Result<FetchedResponse, any Error>?) {
         guard state != .over else { return }
         state = .over
-        // Moved out, not reached through here, which would be counted.
-        fetched.take()?.ended(at: worker.moment)
+        // Moved out, not reached through here, which would be retained.
+        fetched.take()?.noteEnd(at: worker.moment)
         let operation = operation.take()
         if plan.isShared { operation?.interims.end() }
         if case .failure(let error) = result { bring(.failure(OperationError(error))) }
@@ -300,7 +300,7 @@ final class Fetch: DeadlineTarget {
         let fetched = FetchedResponse(
             leader: request, response: stored, source: source, sharing: forWaiters, originStatus: status, length: stored.body.length,
             willBeStored: isStored, otherKey: staysInPlace(stored) ? nil : request.sentKey, search: Self.said(storedHead.view), server: server, asked: sentAt)
-        fetched.ended(at: worker.moment)
+        fetched.noteEnd(at: worker.moment)
         deliver(fetched)
         finish(nil)
         exchange?.cancel()

@@ -66,7 +66,7 @@ final class FetchedResponse: Sendable {
     }
 
     /// The origin's response has ended, well or not. What is said first counts: before anybody on another loop can have it whole.
-    func ended(at now: Moment) {
+    func noteEnd(at now: Moment) {
         if ended.load(ordering: .relaxed) == 0 { ended.store(now.monotonic, ordering: .relaxed) }
     }
 

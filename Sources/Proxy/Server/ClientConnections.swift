@@ -26,13 +26,13 @@ final class ClientConnections {
         self.metrics = metrics
     }
 
-    /// Accepts at `place` from now on, for `worker`; gives the address with the port that was chosen.
-    func listen(at place: ListeningPlace, for worker: Worker) throws(ListenError) -> SocketAddress {
+    /// Accepts at `target` from now on, for `worker`; gives the address with the port that was chosen.
+    func listen(at target: ListenTarget, for worker: Worker) throws(ListenError) -> SocketAddress {
         var settings = Listener.Settings()
         settings.backlog = Int32(clamping: worker.settings.backlog)
         settings.sharesPort = true
         let listener = try Listener(
-            place, on: loop, settings: settings,
+            target, on: loop, settings: settings,
             onFailure: { [notices = worker.notices] error in notices.cannotAccept(error) },
             accept: { [unowned self, unowned worker] descriptor, peer in accept(descriptor, from: peer, for: worker) })
         listeners.append(listener)

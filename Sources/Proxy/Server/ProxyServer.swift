@@ -71,16 +71,16 @@ public final class ProxyServer {
         state = .starting
         let count = settings.workers > 0 ? settings.workers : processorCount()
         let rings: [LogRing]
-        let places: [ListeningPlace]
+        let targets: [ListenTarget]
         do throws(StartError) {
-            places = try openPlaces()
+            targets = try openTargets()
             rings = try openAccessLog(workers: count)
         } catch {
             stop()
             return ready(.failure(error))
         }
         workers.start(
-            count, at: places,
+            count, at: targets,
             make: { [shared, runtime, accessLog] index, loop, metrics throws(SystemError) in
                 try Worker(
                     index: index, on: loop, shared: shared, runtime: runtime.copy(), metrics: metrics,
@@ -99,11 +99,11 @@ public final class ProxyServer {
     var origins: [Origin] { runtime.origins + formerOrigins.origins }
 
     /// Before any worker: with a shared port the kernel would let a second program in beside us, and a unix socket there is but one of.
-    private func openPlaces() throws(StartError) -> [ListeningPlace] {
+    private func openTargets() throws(StartError) -> [ListenTarget] {
         var listening = Listener.Settings()
         listening.backlog = Int32(clamping: settings.backlog)
         do throws(ListenError) {
-            return try settings.listeners.map { address throws(ListenError) in try ListeningPlace(address, listening) }
+            return try settings.listeners.map { address throws(ListenError) in try ListenTarget(address, listening) }
         } catch {
             throw .listen(error)
         }

@@ -80,7 +80,8 @@ final class Worker {
     var settings: ProxySettings { runtime.settings }
     var storage: StorageSettings { shared.storage }
 
-    // What is reached through two objects is counted, at each use. So those that are asked for often are reached through one, by a call.
+    // What is reached through two objects is retained, at each use (docs/architecture.md, CPU). So those that are asked for often are reached through
+    // one, by a call that is not inlined.
 
     /// Nanoseconds of the loop's clock.
     var now: Int64 { @inline(never) get { loop.now } }
@@ -136,8 +137,8 @@ final class Worker {
 
     // MARK: Life
 
-    /// Accepts at `place` from now on; gives the address with the port that was chosen.
-    func listen(at place: ListeningPlace) throws(ListenError) -> SocketAddress { try clients.listen(at: place, for: self) }
+    /// Accepts at `target` from now on; gives the address with the port that was chosen.
+    func listen(at target: ListenTarget) throws(ListenError) -> SocketAddress { try clients.listen(at: target, for: self) }
 
     func apply(_ new: Runtime) {
         runtime = new

@@ -22,7 +22,7 @@ final class WorkerGroup {
 
     private struct Start {
         let count: Int
-        var places: [ListeningPlace]
+        var targets: [ListenTarget]
         let make: Make
         let completion: (Result<[SocketAddress], ProxyServer.StartError>) -> Void
     }
@@ -44,16 +44,16 @@ final class WorkerGroup {
 
     // MARK: - Starting
 
-    /// Starts `count` workers that accept at `places`.
+    /// Starts `count` workers that accept at `targets`.
     /// - Parameters:
     ///   - make: makes one, on its own loop.
     ///   - completion: called on the control loop with the addresses that accept, or with the reason they do not: then `stop` ends
     ///     those that had begun.
     func start(
-        _ count: Int, at places: [ListeningPlace], make: @escaping Make,
+        _ count: Int, at targets: [ListenTarget], make: @escaping Make,
         completion: @escaping (Result<[SocketAddress], ProxyServer.StartError>) -> Void
     ) {
-        start = Start(count: count, places: places, make: make, completion: completion)
+        start = Start(count: count, targets: targets, make: make, completion: completion)
         startNext()
     }
 
@@ -63,12 +63,12 @@ final class WorkerGroup {
         guard members.count < start.count else { return startEnded(.success(addresses)) }
         let (index, make) = (members.count, start.make)
         // The thread would keep what its body names until it ends, and a unix socket would stay open as long.
-        let places = Guarded(start.places)
+        let targets = Guarded(start.targets)
         let metrics = LoopMetrics()
         let report = LoopBound({ [weak self] (result: Accepting) in _ = self?.started(result) }, on: control)
         do throws(SystemError) {
             let thread = try LoopThread(name: "worker-\(index)") { loop in
-                let result = Self.makeWorker(on: loop, places.withLock { $0.take() }) { loop throws(SystemError) in try make(index, loop, metrics) }
+                let result = Self.makeWorker(on: loop, targets.withLock { $0.take() }) { loop throws(SystemError) in try make(index, loop, metrics) }
                 report.handle.post { report.value(result) }
                 guard case .success(let (worker, _)) = result else { return }
                 loop.run()
@@ -83,7 +83,7 @@ final class WorkerGroup {
     private typealias Accepting = Result<(LoopBound<Worker>, [SocketAddress]), ProxyServer.StartError>
 
     private static func makeWorker(
-        on loop: EventLoop, _ places: [ListeningPlace], _ make: (EventLoop) throws(SystemError) -> Worker
+        on loop: EventLoop, _ targets: [ListenTarget], _ make: (EventLoop) throws(SystemError) -> Worker
     ) -> Accepting {
         let worker: Worker
         do throws(SystemError) {
@@ -92,7 +92,7 @@ final class WorkerGroup {
             return .failure(.system(error))
         }
         do throws(ListenError) {
-            let bound = try places.map { place throws(ListenError) in try worker.listen(at: place) }
+            let bound = try targets.map { target throws(ListenError) in try worker.listen(at: target) }
             return .success((LoopBound(worker, on: loop), bound))
         } catch {
             return .failure(.listen(error))
@@ -106,7 +106,7 @@ final class WorkerGroup {
         case .success(let (worker, bound)):
             members[members.count - 1].worker = worker
             addresses = bound
-            start?.places.settle(bound)
+            start?.targets.settle(bound)
             startNext()
         case .failure(let error):
             startEnded(.failure(error))
@@ -170,7 +170,7 @@ private final class Countdown<Answer> {
     func finish() { completion.take()?(answers) }
 }
 
-extension [ListeningPlace] {
+extension [ListenTarget] {
     fileprivate mutating func take() -> Self {
         defer { self = [] }
         return self

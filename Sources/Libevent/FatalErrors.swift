@@ -2,8 +2,8 @@ internal import CLibevent
 internal import Glibc
 internal import Synchronization
 
-/// libevent as a whole.
-public enum Engine {
+/// What libevent does where it cannot go on.
+public enum FatalErrors {
     private static let status = Atomic<Int32>(1)
 
     /// Where libevent cannot go on, which it does not report to its caller (no descriptors for a new loop, say), the process ends with `status`, after it has
@@ -11,10 +11,10 @@ public enum Engine {
     public static func exitsWhenItCannotGoOn(with status: Int32) {
         Self.status.store(status, ordering: .relaxed)
         event_set_fatal_callback { _ in
-            let advice = "libevent cannot go on; if there are too many open files, raise their limit (LimitNOFILE)\n"
+            let advice = "libevent cannot go on; if there are too many open files, raise their limit (ulimit -n, or LimitNOFILE under systemd)\n"
             _ = unsafe advice.withCString { unsafe write(STDERR_FILENO, $0, strlen($0)) }
             // Not `exit`, which waits for what other threads may hold.
-            _exit(Engine.status.load(ordering: .relaxed))
+            _exit(FatalErrors.status.load(ordering: .relaxed))
         }
     }
 }

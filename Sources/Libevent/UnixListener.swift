@@ -3,7 +3,7 @@ internal import Glibc
 /// A unix socket that listens at its path, for the listeners of one loop or of several, which all accept from its one queue.
 ///
 /// Immutable, so any thread may hold it. Who lets go of it last closes it and removes the path, unless something else stands there by then.
-public final class ListeningPath: Sendable {
+public final class UnixListener: Sendable {
     /// What stands at a path: enough to know it again.
     private struct File: Equatable {
         let device: dev_t
@@ -66,31 +66,5 @@ public final class ListeningPath: Sendable {
         guard let descriptor = try? Descriptor.stream(for: address) else { return false }
         let number = descriptor.rawValue
         return unsafe address.withMemory { unsafe Glibc.connect(number, $0, $1) } != 0 && errno == ECONNREFUSED
-    }
-}
-
-/// Where the listeners of several loops accept.
-public enum ListeningPlace: Sendable {
-    /// Each of them binds it for itself and shares the port.
-    case port(SocketAddress)
-    /// It is bound, once for all of them.
-    case path(ListeningPath, SocketAddress)
-
-    /// Opens a unix socket; finds out whether a port is free, which a listener that shares it would not notice. To be asked before the first
-    /// listener.
-    public init(_ address: SocketAddress, _ settings: Listener.Settings = Listener.Settings()) throws(ListenError) {
-        if case .unix(let path) = address {
-            self = .path(try ListeningPath(path, settings), address)
-        } else {
-            try Listener.probe(address)
-            self = .port(address)
-        }
-    }
-
-    /// Where clients connect.
-    public var address: SocketAddress {
-        switch self {
-        case .port(let address), .path(_, let address): address
-        }
     }
 }

@@ -1,0 +1,25 @@
+/// Where the listeners of several loops accept.
+public enum ListenTarget: Sendable {
+    /// Each of them binds it for itself and shares the port.
+    case port(SocketAddress)
+    /// It is bound, once for all of them.
+    case path(UnixListener, SocketAddress)
+
+    /// Opens a unix socket; finds out whether a port is free, which a listener that shares it would not notice. To be asked before the first
+    /// listener.
+    public init(_ address: SocketAddress, _ settings: Listener.Settings = Listener.Settings()) throws(ListenError) {
+        if case .unix(let path) = address {
+            self = .path(try UnixListener(path, settings), address)
+        } else {
+            try Listener.probe(address)
+            self = .port(address)
+        }
+    }
+
+    /// Where clients connect.
+    public var address: SocketAddress {
+        switch self {
+        case .port(let address), .path(_, let address): address
+        }
+    }
+}
