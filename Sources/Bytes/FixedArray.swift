@@ -1,6 +1,6 @@
 /// A fixed number of values that never move, each with cache lines of its own: shards, whose locks should not slow each other down.
 ///
-/// They are borrowed, never copied out. An array of objects would hand out a counted reference with each use, two atomic instructions.
+/// They are borrowed, never copied out. An array of objects would retain one with each use: two atomic instructions.
 ///
 /// The memory is allocated, every value in it initialised, by `init`, and given back by `deinit` alone; nobody writes in between but the values
 /// themselves, which are `Sendable`. That is the invariant behind `@unchecked Sendable`.

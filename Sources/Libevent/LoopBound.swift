@@ -101,7 +101,7 @@ final class LoopBox<Value> {
         return unsafe object.takeUnretainedValue()
     }
 
-    /// Lends the value, which is not counted: `self`, which is borrowed meanwhile, keeps it.
+    /// Lends the value, which is not retained: `self`, which is borrowed meanwhile, keeps it.
     @inlinable
     public borrowing func use<Result>(_ body: (Value) -> Result) -> Result {
         precondition(handle.isCurrent, "something that belongs to a loop was touched outside of it")

@@ -121,7 +121,7 @@ public final class StoredResponse: Sendable, EvictionCandidate {
         return ownBody.completePieces
     }
 
-    /// Appends the bytes `part` of the body to `output` if it is packed. Allocates nothing, and counts no reference.
+    /// Appends the bytes `part` of the body to `output` if it is packed. Allocates nothing, and retains nothing.
     /// - Parameter part: within `bodyLength`.
     /// - Returns: false, and nothing is appended, where it is not packed: `pieces` has it.
     public func appendPacked(_ part: Range<Int>, to output: ByteBuffer) -> Bool {

@@ -30,7 +30,7 @@ public final class Exchange {
 
     private let pool: UpstreamPool
     /// They hold each other until the handler lets go, or the connection. Not weak: that would make every reference to the handler a slow one;
-    /// nor is it let go of from here: what is read from a variable is counted with each call.
+    /// nor is it let go of from here: what is read from a variable is retained with each call.
     private let handler: any ExchangeHandler
     private var state = State.new
     private var connection: UpstreamConnection?

@@ -51,7 +51,7 @@ public final class UpstreamPool {
         for connections in idle.use({ $0 }) { for connection in connections { connection.abandonExchange() } }
     }
 
-    // Reached through the pool, by a call: what is reached through two objects is counted at each use.
+    // Reached through the pool, by a call: what is reached through two objects is retained at each use.
 
     /// An empty buffer to read into.
     @inline(never)

@@ -8,7 +8,7 @@ import Telemetry
 /// write. Nothing here makes a `String` or asks a clock but the loop's; and nothing allocates, but for the fields of a response that a condition is held against.
 ///
 /// One a worker and its settings, on its loop. The worker has all of this too; it stands here again because a reference that is reached through
-/// another object is counted while it is in use, in two atomic instructions, and one that the object at work holds itself is not.
+/// another object is retained while it is in use, in two atomic instructions, and one that the object at work holds itself is not.
 final class HitPath {
     /// Whether it answered a request.
     enum Outcome {
@@ -68,7 +68,7 @@ final class HitPath {
     }
 
     /// Nothing is there for the URL itself: perhaps for one that differs in what does not matter (No-Vary-Search).
-    @inline(never)
+    @inline(never) // Rare: not in the way of plain hits.
     private func answerEquivalent(_ head: RequestHead, _ fields: FieldView, to client: ClientConnection) -> Bool {
         let sent = keys.bytes
         guard let variation = variations.latest(for: sent.span) else { return false }

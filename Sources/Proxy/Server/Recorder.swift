@@ -103,7 +103,7 @@ final class Recorder {
         _ record: TransactionRecord, _ head: RequestHead, _ fields: FieldView, client: Span<UInt8>, server: Span<UInt8>
     ) {
         let bytes = fields.bytes
-        // Without a name for the ring, which would be counted.
+        // Without a name for the ring, which would be retained.
         let outcome = ring?.append(
             record, client: client, method: bytes.extracting(head.methodRange.range),
             host: bytes.extracting(head.authority.range), target: bytes.extracting(head.target.whole.range),

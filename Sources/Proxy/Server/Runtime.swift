@@ -5,7 +5,7 @@ import Upstream
 /// The settings as a loop works with them: names resolved, texts made bytes. Immutable; a reload makes a new one, and each loop
 /// swaps its own when told.
 ///
-/// Each loop has a copy: it counts references to routes and texts with every request, and what several cores count goes from one's cache to
+/// Each loop has a copy: it retains routes and texts with every request, and a reference count that several cores change goes from one's cache to
 /// the other's.
 final class Runtime: Sendable {
     let settings: ProxySettings

@@ -8,7 +8,7 @@ import Upstream
 extension Worker {
     func fetches(of request: ClientRequest) -> OperationQueueManager<FetchKey> { request.route.origin.fetches }
 
-    @inline(never)
+    @inline(never) // As those in `Worker`: inlined, `pools` would be retained.
     func pool(for route: Route) -> UpstreamPool { pools.pool(of: route.origin) }
 
     /// - Parameter client: whom what concerns nobody else is told.

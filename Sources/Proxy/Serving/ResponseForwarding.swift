@@ -23,7 +23,7 @@ final class ResponseForwarding: Sendable {
 
     func append(to buffer: ByteBuffer, _ provenance: Provenance, persists: Bool, version: HTTPVersion) {
         buffer.append(via)
-        // Without a name for the writer, which would be counted.
+        // Without a name for the writer, which would be retained.
         if let status = provenance.cacheStatus { cacheStatus?.write(status, detail: provenance.detail, to: buffer) }
         appendConnection(to: buffer, persists: persists, version: version)
     }

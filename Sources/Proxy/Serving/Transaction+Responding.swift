@@ -54,7 +54,7 @@ extension Transaction {
 
     /// - Parameter made: what is done with the head before it is sent.
     func respond(_ response: StoredResponse, length: Int?, made: (Answer, ByteBuffer) -> Void = { _, _ in }) {
-        // Once each: what is read from a variable, or reached through two objects, is counted.
+        // Once each: what is read from a variable, or reached through two objects, is retained.
         let (request, runtime) = (request, worker.runtime)
         let answer = Answer(
             request, response, length: length, isOwn: ownFetch?.plan.isTransparent == true,

@@ -34,7 +34,7 @@ final class Transaction: FetchWaiter, TurnTaker {
     var fetched: FetchedResponse?
     /// The server that its connection became a tunnel to, or that failed.
     var asked: AskedServer?
-    /// They hold each other until the client lets go. An unowned reference would be counted as well, at each use.
+    /// They hold each other until the client lets go. An unowned reference would be retained as well, at each use.
     let client: any TransactionClient
     let worker: Worker
     /// While it waits, and while the body of its response still comes from a fetch. Beside the state, because it stays the same from one to the other.
