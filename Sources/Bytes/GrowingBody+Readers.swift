@@ -111,11 +111,6 @@ extension GrowingBody {
         if ended { notify() }
     }
 
-    /// A notice that is just being sent may still come after this.
-    public func unfollow(id: Int) {
-        state.withLock { state in state.followers.removeAll { $0.id == id } }
-    }
-
     /// The follower is about to look: the next append notifies it again. Call before reading.
     public func rearm(id: Int) {
         state.withLock { state in

@@ -69,19 +69,6 @@ internal import Glibc
         for piece in unsafe pieces { buffer.append(piece) }
     }
 
-    /// The pieces less the first `written` bytes: what is left to send after a write.
-    public func forEachUnwritten(after written: Int, _ body: (ByteSlice) -> Void) {
-        var skipped = written
-        for piece in unsafe pieces {
-            if skipped >= piece.count {
-                skipped -= piece.count
-            } else {
-                body(skipped == 0 ? piece : piece[skipped..<piece.count])
-                skipped = 0
-            }
-        }
-    }
-
     /// All pieces behind `head`, for one call of `body`.
     func withVectors<Result>(
         after head: UnsafeRawBufferPointer, _ body: (UnsafeMutablePointer<iovec>, Int) -> Result

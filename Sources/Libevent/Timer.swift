@@ -15,9 +15,6 @@ internal import CLibevent
         self.action = action
     }
 
-    /// Whether it is set and has not fired.
-    public var isPending: Bool { watch != nil }
-
     /// The action does not run any more, and is released. Does nothing when it has already run. On the loop's thread.
     public func cancel() {
         guard watch != nil else { return }

@@ -151,7 +151,6 @@ private func read(
         body.detach(cursor)
         return ending
     }
-    if let id { body.unfollow(id: id) }
     body.detach(cursor)
     return .left
 }

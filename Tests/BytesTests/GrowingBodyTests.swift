@@ -154,15 +154,6 @@ import Testing
         #expect(late.value == 1)
     }
 
-    @Test func `who stopped following hears nothing`() {
-        let notices = Count()
-        body.follow(id: 1) { notices.up() }
-        body.unfollow(id: 1)
-        _ = body.append([1])
-        body.fail()
-        #expect(notices.value == 0)
-    }
-
     @Test func `a body that ended keeps nothing of its fetch alive`() {
         final class Fetch: Sendable {}
         weak var held: Fetch?

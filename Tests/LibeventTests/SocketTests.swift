@@ -62,21 +62,19 @@ import Testing
             #expect(list.isFull)
             #expect(list.byteCount == total - 4)
 
-            var queue: [ByteSlice] = []
             var partialWrites = 0
             guard case .wrote(let first) = left.write(head.span, list), first >= 4, first < total else {
                 Issue.record("the kernel should have taken a part")
                 return loop.stop()
             }
-            list.forEachUnwritten(after: first - 4) { queue.append($0) }
+            var queue = unwritten(pieces, after: first - 4)
             list.removeAll()
             left.onWritable = { socket in
                 for piece in queue.prefix(GatherList.capacity) { list.append(piece) }
                 switch socket.write(list) {
                 case .wrote(let count):
                     partialWrites += 1
-                    queue.removeAll()
-                    list.forEachUnwritten(after: count) { queue.append($0) }
+                    queue = unwritten(queue, after: count)
                 case .wouldBlock: break
                 case .failed(let error): Issue.record(error)
                 }
@@ -269,5 +267,15 @@ import Testing
         let limit = try raiseFileDescriptorLimit()
         #expect(limit >= 256)
         #expect(try raiseFileDescriptorLimit() == limit)
+    }
+}
+
+/// `pieces` less their first `written` bytes.
+private func unwritten(_ pieces: [ByteSlice], after written: Int) -> [ByteSlice] {
+    var skipped = written
+    return pieces.compactMap { piece in
+        let part = min(skipped, piece.count)
+        skipped -= part
+        return part == piece.count ? nil : piece[part..<piece.count]
     }
 }

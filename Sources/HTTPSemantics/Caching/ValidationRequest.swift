@@ -17,9 +17,6 @@ public struct ValidationRequest {
 
     public init() {}
 
-    /// Whether there is anything to validate with. Without it, the request goes out unconditionally.
-    public var hasConditions: Bool { tags != nil || lastModified != nil }
-
     /// A complete stored response, fresh or stale. Partial ones only for a range they hold in full (§4.3.2).
     public mutating func add(_ stored: FieldView, facts: ResponseFacts) {
         candidates += 1

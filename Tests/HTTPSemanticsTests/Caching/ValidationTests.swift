@@ -46,7 +46,6 @@ struct ValidationTests {
         let client = head(row.client)
         validation.merge(client: client.view)
         #expect(written { validation.write(to: $0) } == row.expected)
-        #expect(validation.hasConditions == !row.expected.isEmpty)
     }
 
     @Test func `whether the client alone has any of the tags asked about is known`() {
