@@ -45,6 +45,9 @@ public struct RateLimitedNotice<Kind: Hashable & Sendable>: Sendable {
         return .write(suppressed: suppressedBefore)
     }
 
+    /// Whether there is something that `takeSuppressed` will give, now or later.
+    public var hasSuppressed: Bool { windows.values.contains { $0.suppressed > 0 } }
+
     /// What was suppressed in intervals that are over: for a timer, so that the number is told though the attack has ended.
     public mutating func takeSuppressed(at now: UInt64) -> [(kind: Kind, count: UInt64)] {
         let over = windows.filter { isOver($0.value, at: now) }

@@ -57,6 +57,19 @@ import Testing
         #expect(try program.exited(within: .seconds(3)) == .code(0))
     }
 
+    @Test func `messages that were left out are told as a number, though no more come`() throws {
+        let folder = try System.makeTemporaryFolder()
+        let messages = try Pipe(at: "\(folder)/stderr", capacity: 65_536)
+        let (program, place) = try serve(in: folder, upstream: Self.deadUpstream)
+        defer { program.stop() }
+        for _ in 1...25 { #expect(try place.get("/x", "Host: a").status == 502) }
+        var text = ""
+        try eventually("the rest is told") {
+            text += messages.read()
+            return text.contains(#/failures of upstreams: \d+ more, not told one by one/#)
+        }
+    }
+
     @Test(arguments: ["stdout", "/dev/stdout", "@/log"])
     func `an access log that nobody reads does not hold up the end`(_ target: String) throws {
         let origin = try ScriptedOrigin()

@@ -7,14 +7,25 @@ import Upstream
 
 /// What a loop tells the operator in the diagnostics log, of each kind only so much a second. On its loop.
 final class Notices {
-    private enum Kind: Hashable, Sendable { case malformed, timeout, upstream, accept, capacity, memory }
+    private enum Kind: String {
+        case malformed = "malformed requests"
+        case timeout = "requests that did not arrive in time"
+        case upstream = "failures of upstreams"
+        case accept = "failures to accept connections"
+        case capacity = "connections turned away"
+        case memory = "times without memory for bodies"
+    }
 
     /// Messages of one kind per second and loop.
     private static let mostPerSecond = 5
 
     private let loop: EventLoop
     private let log: Logger
-    private var limit = RateLimitedNotice<Kind>(limit: Notices.mostPerSecond, interval: 1_000_000_000)
+    /// Nanoseconds.
+    private static let interval: Int64 = 1_000_000_000
+    private var limit = RateLimitedNotice<Kind>(limit: Notices.mostPerSecond, interval: UInt64(Notices.interval))
+    /// Whether a timer is set that tells what was suppressed last, should no more come.
+    private var willTellRest = false
 
     init(loop: EventLoop, log: Logger) {
         self.loop = loop
@@ -46,7 +57,21 @@ final class Notices {
             let more = suppressed > 0 ? " (\(suppressed) more like it)" : ""
             log.warning("\(text())\(more)")
         case .suppress:
-            break
+            tellRestLater()
         }
+    }
+
+    private func tellRestLater() {
+        guard !willTellRest else { return }
+        willTellRest = true
+        loop.schedule(after: Self.interval) { [weak self] in self?.tellRest() }
+    }
+
+    private func tellRest() {
+        willTellRest = false
+        for (kind, count) in limit.takeSuppressed(at: UInt64(loop.now)) {
+            log.warning("\(kind.rawValue): \(count) more, not told one by one")
+        }
+        if limit.hasSuppressed { tellRestLater() }
     }
 }
