@@ -90,7 +90,8 @@ struct Reader {
 
     /// Names of upstreams differ, and routes name one of them.
     mutating func checkUpstreams(of settings: Settings) {
-        let names = settings.upstreams.map(\.name)
+        // Each once, though a mistake may have given it to two.
+        let names = settings.upstreams.map(\.name).reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }
         for reference in upstreamReferences where !names.contains(reference.name) {
             let near = Spelling.nearest(to: reference.name, among: names)
             note(

@@ -8,9 +8,15 @@ struct Check: ParsableCommand {
     )
 
     @OptionGroup var file: FileOption
+    @Argument(help: ArgumentHelp("The same as --config.", valueName: "file"))
+    var path: String?
+
+    func validate() throws {
+        if path != nil, file.config != nil { throw ValidationError("Name one file, with --config or without.") }
+    }
 
     func run() throws {
-        var source = ConfigurationSource(path: file.config)
+        var source = ConfigurationSource(path: path ?? file.config)
         // Asked to check, a missing file is a mistake.
         source.path = source.readPath
         do throws(ConfigurationSource.Failure) {

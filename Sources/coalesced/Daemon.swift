@@ -57,10 +57,13 @@ final class Daemon {
             loop = try EventLoop()
             Allocator.keepFreedMemory()
             // A miss takes one for the client and one for the origin.
-            if descriptors < 2 * settings.proxy.clients.maxConnections {
+            let needed = 2 * settings.proxy.clients.maxConnections
+            if descriptors < needed {
                 log.notice(
-                    "the limit of open files is low for so many connections; raise LimitNOFILE or lower clients.max-connections",
-                    metadata: ["limit": "\(descriptors)", "max-connections": "\(settings.proxy.clients.maxConnections)"])
+                    "the limit of open files is low for so many connections; raise it (ulimit -n, or LimitNOFILE under systemd) or lower clients.max-connections",
+                    metadata: [
+                        "limit": "\(descriptors)", "needed": "\(needed)", "max-connections": "\(settings.proxy.clients.maxConnections)",
+                    ])
             }
         } catch {
             throw .system(error)

@@ -151,6 +151,10 @@ struct Faulty: CustomTestStringConvertible, Sendable {
             "routes:\n  - upstream: elsewhere\nupstreams:\n  - name: a\n    servers: http://a.example\n",
             "f:2:15: there is no upstream `elsewhere`; name one of: a"),
         Faulty(
+            "routes:\n  - upstream: elsewhere\nupstreams:\n  - name: a\n    servers: http://a.example\n  - name: a\n    servers: http://b.example\n",
+            "f:2:15: there is no upstream `elsewhere`; name one of: a",
+            "f:6:5: there is another upstream `a` above; give this one another name"),
+        Faulty(
             "routes:\n  - upstream: origin\n    path: static\n",
             "f:3:11: `path: static`: not understood; give the beginning of a path such as `/static/`"),
         Faulty(

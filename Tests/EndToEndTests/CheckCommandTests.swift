@@ -16,6 +16,14 @@ import Testing
         #expect(run.exit == .code(0), "\(run.everything)")
     }
 
+    @Test func `the file may be named with --config or without, but not both ways`() throws {
+        let file = ["good.yaml": Setting.file([.workers(2)], upstream: "http://127.0.0.1:9000")]
+        let bare = try Program.run("check", "@/good.yaml", files: file)
+        #expect(bare.exit == .code(0) && bare.output.contains("good.yaml: ok"), "\(bare.everything)")
+        let twice = try Program.run("check", "@/good.yaml", "--config", "@/good.yaml", files: file)
+        #expect(twice.exit == .code(64), "\(twice.everything)")
+    }
+
     @Test func `text that is not YAML is 78 with its place`() throws {
         let run = try Program.run("check", "--config", "@/bad.yaml", files: ["bad.yaml": "workers: [1, 2\nlisten: {\n"])
         #expect(run.exit == .code(78))
