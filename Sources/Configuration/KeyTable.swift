@@ -35,8 +35,8 @@ enum KeyTable {
             "routes", \.proxy.routes, .groups("a route", from: RouteSettings(upstream: ""), RouteKeys.all), example: RouteKeys.example,
             """
             Which requests go to which upstream, and what differs for them. The first route that matches decides. Paths are compared as \
-            they were sent: /x/../a and /%61 are not /a. What must never be stored its upstream had best say itself (no-store); or have \
-            routes for what may be stored, and `cache: false` for all else.
+            they were sent: /x/../a and /%61 are not /a. Upstreams should mark what must never be stored with \
+            `Cache-Control: no-store`; where they do not, name what may be stored by routes and set `cache: false` for all else.
             """),
         Key("admin", "The listener for /healthz, /readyz, /metrics, /status and /purge.", admin),
         Key("access-log", "A line for every request.", accessLog),
@@ -173,8 +173,8 @@ enum KeyTable {
         Key(
             "address", \.admin.address, .optional(.address, "off"),
             """
-            An address with a port, unix:/path, or off. Who reaches it may purge, but for web pages in somebody's browser. On a loopback \
-            address it answers only who calls it by an address or localhost.
+            An address with a port, unix:/path, or off. Whoever can connect to it may purge; only what a web page in a browser sends is \
+            refused. On a loopback address it answers only requests whose Host is an address or localhost.
             """),
         Key("socket-mode", \.admin.socketMode, .permissions, "Permissions of a Unix socket."),
     ]

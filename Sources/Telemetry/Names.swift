@@ -139,7 +139,7 @@ public enum CoalescingEvent: UInt8, PublicName {
 
 /// How an exchange with an origin failed: where it happened, in the order of an exchange.
 public enum UpstreamFailure: UInt8, PublicName {
-    /// No server to ask: all unhealthy, or the queue for one was full or too slow.
+    /// We have no descriptor, memory or port left for a connection: nothing that another server could help with.
     case unavailable
     /// The name did not resolve.
     case resolve
