@@ -65,10 +65,14 @@ final class AdminPages {
         if lines == ["all"] { return AdminPage(status: .ok, text: Self.purged(server.purgeAll())) }
         if lines.isEmpty { return refused("this is empty") }
         if lines.count > Self.maxPurges { return refused("at most \(Self.maxPurges) at a time") }
-        if let wrong = lines.firstIndex(where: { !ProxyServer.canPurge(url: $0) }) {
-            return refused(lines.count == 1 ? "this is neither" : "line \(wrong + 1) is neither, and nothing was purged")
+        var urls: [ParsedURL] = []
+        for line in lines {
+            guard let url = ParsedURL(line) else {
+                return refused(lines.count == 1 ? "this is neither" : "line \(urls.count + 1) is neither, and nothing was purged")
+            }
+            urls.append(url)
         }
-        return AdminPage(status: .ok, text: Self.purged(lines.reduce(0) { $0 + (server.purge(url: $1) ?? 0) }))
+        return AdminPage(status: .ok, text: Self.purged(urls.reduce(0) { $0 + server.purge($1) }))
     }
 
     private static func purged(_ count: Int) -> String {

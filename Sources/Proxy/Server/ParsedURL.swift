@@ -2,11 +2,12 @@ import Bytes
 import HTTPSemantics
 
 /// An absolute URL read as the target of a request, so that its key is that of the requests for it.
-struct ParsedURL {
+public struct ParsedURL {
     let head: RequestHead
     let fields: HeadBlock
 
-    init?(_ url: String) {
+    /// `nil` when `url` is no absolute `http` URL.
+    public init?(_ url: String) {
         guard url.lowercased().hasPrefix("http://"), !url.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7f }) else { return nil }
         let text = ByteSlice("GET \(url) HTTP/1.1\r\nHost: purge\r\n\r\n")
         var parser = RequestHeadParser(limits: HeadLimits(maxHeadBytes: 65_536, maxFieldLines: 4, maxTargetLength: 65_000))

@@ -5,17 +5,13 @@ import Storage
 
 /// What is stored goes, at an operator's word. All on the control loop; the store may be changed from anywhere.
 extension ProxyServer {
-    /// Whether `url` is an absolute `http` URL.
-    public static func canPurge(url: String) -> Bool { ParsedURL(url) != nil }
-
     /// Removes what is stored for a URL, with all its variants and whatever query it was fetched with (No-Vary-Search); what is on its way for it goes on for those who wait, and is not stored.
-    /// - Returns: how many responses; `nil` when `url` is no absolute `http` URL.
-    public func purge(url: String) -> Int? {
-        guard let request = ParsedURL(url) else { return nil }
-        let fields = request.fields
-        guard let route = runtime.route(request.head, fields.view) else { return 0 }
+    /// - Returns: how many responses.
+    public func purge(_ url: ParsedURL) -> Int {
+        let fields = url.fields
+        guard let route = runtime.route(url.head, fields.view) else { return 0 }
         let writer = KeyWriter(hash: shared.keyHash)
-        request.write(to: writer, route.key)
+        url.write(to: writer, route.key)
         let key = writer.key()
         // Of this URL there is a key for each set of values of the fields and cookies that the route's key has.
         let dividesByFields = route.key.dividesByFields
