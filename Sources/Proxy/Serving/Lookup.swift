@@ -58,7 +58,7 @@ enum Lookup: Sendable {
     }
 
     /// What only the origin can answer; which `only-if-cached` does not want, whatever else it asks for (§5.2.1.7).
-    @inline(never) // Rare, and called from several places.
+    @inline(never) // Rare: kept out of the way of what looks something up.
     private static func alone(_ request: ClientRequest, _ number: UInt64, _ reason: NotCoalescedReason) -> Lookup {
         if reason == .method { return .fetch(own(request, number, .method)) }
         return request.directives.onlyIfCached ? .notStored : .fetch(own(request, number, .bypass))
