@@ -12,13 +12,13 @@ extension Transaction {
     /// - Parameter resource: what the plan was made by.
     func fetch(_ plan: FetchPlan, for request: ClientRequest, seen resource: CachedResource?) {
         fallback = plan.stored
+        provenance.forwarded = plan.reason
         let fetches = worker.fetches(of: request)
         // To join costs a cursor; only a new fetch needs memory.
         if worker.isOverloaded, fetches.operation(for: plan.key, as: FetchOperation.self) == nil {
             worker.notices.overloaded(worker.shared)
             return boundExceeded("memory-full")
         }
-        provenance.forwarded = plan.reason
         guard plan.isShared else {
             // What it brings it brings by itself (`FetchClient`).
             let nobody: Waiter<FetchedResponse>? = nil

@@ -18,6 +18,7 @@ import Telemetry
 ///   │          ├─101→ responding (the connection becomes a tunnel)
 ///   │          ├─released→ new, shared at most `maxLooks` times, then alone
 ///   │          ├─waited too long→ new, alone, or responding (stale, 503)
+///   │          ├─failure or 5xx of a joined fetch→ responding (what is stored, where that may stand in)
 ///   │          └─failure→ responding (502, 503, 504), or new, alone, where errors are not shared
 ///   └─ responding ─sent→ over;  any ─leave→ over
 /// ```
