@@ -33,6 +33,9 @@ public struct AppendFile: ~Copyable {
     /// `false`: it is a FIFO that nobody reads.
     public var isOpen: Bool { descriptor.rawValue >= 0 }
 
+    /// Whether somebody reads what is written, or should: else it is kept on a disk.
+    public var hasReader: Bool { if case .disk = OpenFile(descriptor.rawValue) { false } else { true } }
+
     /// Opens the path again, after it was rotated away. Until that works the old file is written.
     public mutating func reopen() throws(SystemError) {
         guard let path else { return }
@@ -50,7 +53,7 @@ public struct AppendFile: ~Copyable {
         } catch {
             return (0, error)
         }
-        let atOnce = if case .disk = OpenFile(descriptor.rawValue) { Int.max } else { Int(PIPE_BUF) }
+        let atOnce = hasReader ? Int(PIPE_BUF) : .max
         let deadline = ContinuousClock.now + (isStalled ? .zero : Self.patience)
         var written = 0
         while written < bytes.count {

@@ -40,6 +40,12 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
         }
     }
 
+    /// The reader of a pipe leaves no room.
+    public var isForNow: Bool { code == EAGAIN }
+
+    /// A FIFO has no reader.
+    public var isWithoutReader: Bool { code == ENXIO }
+
     /// Nobody listens there.
     public var isRefused: Bool { code == ECONNREFUSED }
 }

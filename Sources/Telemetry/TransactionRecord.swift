@@ -34,8 +34,10 @@ public struct TransactionRecord: Sendable, Equatable {
 
 /// Why a response was not shared or stored, which bound was hit, or how the origin failed: a word of the program's own, as in `Cache-Status`.
 public struct Detail: Sendable, Equatable {
+    /// As it is written.
     public let name: StaticString
 
+    /// A word that is written as `name` has it.
     @inlinable public init(_ name: StaticString) { self.name = name }
 
     /// Whether it is the same word. Makes strings: for tests.

@@ -91,6 +91,7 @@ import Testing
         }
         program.terminate()
         #expect(try program.exited(within: .seconds(5)) == .code(0))
+        #expect(program.diagnostics.contains("its reader does not keep up; "))
         #expect(log.read().hasPrefix("- - - ["))
     }
 
@@ -105,7 +106,7 @@ import Testing
         try eventually("it says that nobody reads") { program.diagnostics.contains("nobody reads") }
         let early = try place.get("/x?early", "Host: a")
         #expect(early.text == "x")
-        try eventually("it says that the line is lost") { program.diagnostics.contains("1 lines lost") }
+        try eventually("it says that the line is lost") { program.diagnostics.contains("nobody reads the pipe; 1 lines lost") }
         let reader = unsafe open("\(folder)/log", O_RDONLY | O_NONBLOCK | O_CLOEXEC)
         defer { Socket.close(reader) }
         let late = try place.get("/x?late", "Host: a")

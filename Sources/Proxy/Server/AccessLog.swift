@@ -19,8 +19,9 @@ final class AccessLog: Sendable {
         self.status = status
         let file = try LogFile(settings.target)
         if !file.isOpen { log.warning("access log: nobody reads the pipe \(settings.path); lines are lost until somebody does") }
+        let taker: StaticString = file.hasReader ? "its reader" : "the disk"
         let output = LogOutput(
-            AccessLogWriter(rings: rings, format: settings.format, sink: file, status: status), log: log)
+            AccessLogWriter(rings: rings, format: settings.format, sink: file, status: status), taker: taker, log: log)
         self.output = output
         let interval = settings.flushWait.nanoseconds
         thread = try LoopThread(name: "access-log") { loop in
@@ -52,10 +53,13 @@ final class AccessLog: Sendable {
 private final class LogOutput: Sendable {
     private let writer: Mutex<AccessLogWriter<LogFile>>
     private let losses = Mutex(LogLosses())
+    /// Who takes the lines, in the words of a notice.
+    private let taker: StaticString
     private let log: Logger
 
-    init(_ writer: consuming sending AccessLogWriter<LogFile>, log: Logger) {
+    init(_ writer: consuming sending AccessLogWriter<LogFile>, taker: StaticString, log: Logger) {
         self.writer = Mutex(writer)
+        self.taker = taker
         self.log = log
     }
 
@@ -67,9 +71,11 @@ private final class LogOutput: Sendable {
         }
         guard let due else { return }
         if let code = due.failure {
-            log.error("access log: \(SystemError(.write, code: code)); \(due.lost) lines lost")
+            let error = SystemError(.write, code: code)
+            let reason = error.isForNow ? "its reader does not keep up" : error.isWithoutReader ? "nobody reads the pipe" : "\(error)"
+            log.error("access log: \(reason); \(due.lost) lines lost")
         }
-        if due.dropped > 0 { log.warning("access log: \(due.dropped) lines dropped, the disk did not keep up") }
+        if due.dropped > 0 { log.warning("access log: \(due.dropped) lines dropped, \(taker) did not keep up") }
     }
 }
 
@@ -77,6 +83,7 @@ private final class LogOutput: Sendable {
 private struct LogFile: LogSink, ~Copyable {
     private var file: AppendFile
     var isOpen: Bool { file.isOpen }
+    var hasReader: Bool { file.hasReader }
 
     init(_ target: AccessLogTarget) throws(SystemError) {
         file = switch target {
