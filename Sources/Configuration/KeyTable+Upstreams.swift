@@ -6,7 +6,7 @@ internal import Yams
 /// The keys of one upstream.
 enum UpstreamKeys {
     static let all: [Key<UpstreamSettings>] = [
-        Key("name", \.name, .token, isRequired: true, "What routes, metrics and the log call it."),
+        Key("name", \.name, .token, isRequired: true, "What routes and metrics call it. The access log has the address of the server asked."),
         Key(
             "servers", \.servers, .list(of: .server, atLeast: 1), isRequired: true,
             "Its servers, used in turn; plain HTTP."),

@@ -39,7 +39,7 @@ enum KeyTable {
             `Cache-Control: no-store`; where they do not, name what may be stored by routes and set `cache: false` for all else.
             """),
         Key("admin", "The listener for /healthz, /readyz, /metrics, /status and /purge.", admin),
-        Key("access-log", "A line for every request.", accessLog),
+        Key("access-log", "A line for every request; docs/observability.md tells of its fields.", accessLog),
     ]
 
     private static let clients: [Key<Settings>] = [
