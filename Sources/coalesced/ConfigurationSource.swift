@@ -36,8 +36,9 @@ struct ConfigurationSource {
     var path: String?
     var flags = Overrides()
 
-    func load() throws(Failure) -> Settings {
-        guard let text = try text() else { return Settings.withoutFile.overridden(by: flags) }
+    /// - Parameter mayWait: for who writes into a pipe (`<(envsubst …)`, `/dev/stdin`). A reload may not: all signals would wait with it.
+    func load(mayWait: Bool = true) throws(Failure) -> Settings {
+        guard let text = try text(mayWait: mayWait) else { return Settings.withoutFile.overridden(by: flags) }
         switch Configuration.load(text: text, path: readPath) {
         case .success(let settings): return settings.overridden(by: flags)
         case .failure(let mistakes): throw .mistakes(mistakes)
@@ -47,9 +48,9 @@ struct ConfigurationSource {
     var readPath: String { path ?? Self.defaultPath }
 
     /// `nil`: there is no file, and none was named.
-    private func text() throws(Failure) -> String? {
+    private func text(mayWait: Bool) throws(Failure) -> String? {
         do throws(System.Failure) {
-            return try System.contents(of: readPath)
+            return try System.contents(of: readPath, mayWait: mayWait)
         } catch {
             if path == nil, error.isMissing { return nil }
             throw .unreadable(path: readPath, error)

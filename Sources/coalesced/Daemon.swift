@@ -135,7 +135,7 @@ final class Daemon {
         serviceManager.reloading()
         defer { serviceManager.ready() }
         do throws(ConfigurationSource.Failure) {
-            let new = try source.load()
+            let new = try source.load(mayWait: false)
             log.logLevel = Logger.Level(new.logLevel)
             server.reload(new.proxy, upstreams: new.upstreams)
             log.info("reloaded \(source.readPath)")

@@ -7,6 +7,8 @@ enum System {
         /// A failed call's `errno`.
         case call(Int32)
         case notAFile
+        /// A pipe, where nothing may wait for its writer.
+        case mayWait
         case tooLarge
 
         /// The `errno` of the call that has just failed.
@@ -15,14 +17,15 @@ enum System {
         var isForbidden: Bool {
             switch self {
             case .call(EACCES), .call(EPERM): true
-            case .call, .notAFile, .tooLarge: false
+            case .call, .notAFile, .mayWait, .tooLarge: false
             }
         }
         var description: String {
             switch self {
             // strerror answers from constant or thread-local memory, copied at once.
             case .call(let code): unsafe strerror(code).map { unsafe String(cString: $0) } ?? "error \(code)"
-            case .notAFile: "Not a regular file"
+            case .notAFile: "Neither a regular file nor a pipe"
+            case .mayWait: "Not a regular file: a pipe is read at the start only"
             case .tooLarge: "Larger than \(System.largestFile >> 20) MiB"
             }
         }
@@ -36,15 +39,19 @@ enum System {
         unsafe getenv(name).map { unsafe String(cString: $0) }
     }
 
-    /// All of a regular file, as UTF-8; what is not UTF-8 becomes U+FFFD, which no key or value of ours has. Anything else could make a reload wait
-    /// for ever, and the signals behind it.
-    static func contents(of path: String) throws(Failure) -> String {
-        let file = unsafe open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+    /// All of a regular file or a pipe, as UTF-8; what is not UTF-8 becomes U+FFFD, which no key or value of ours has.
+    /// - Parameter mayWait: for a pipe's writer, perhaps for ever. Otherwise a pipe is refused.
+    static func contents(of path: String, mayWait: Bool) throws(Failure) -> String {
+        let file = unsafe open(path, O_RDONLY | (mayWait ? 0 : O_NONBLOCK) | O_NOCTTY | O_CLOEXEC)
         guard file >= 0 else { throw .last }
         defer { close(file) }
         var status = stat()
         guard unsafe fstat(file, &status) == 0 else { throw .last }
-        guard status.st_mode & S_IFMT == S_IFREG else { throw .notAFile }
+        switch status.st_mode & S_IFMT {
+        case S_IFREG: break
+        case S_IFIFO: guard mayWait else { throw .mayWait }
+        default: throw .notAFile
+        }
         var text: [UInt8] = []
         var piece = [UInt8](repeating: 0, count: 64 << 10)
         while true {

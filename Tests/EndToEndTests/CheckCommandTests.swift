@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 
 @Suite(.scenario) struct CheckCommandTests {
@@ -28,6 +29,42 @@ import Testing
         let run = try Program.run("check", "--config", "@/bad.yaml", files: ["bad.yaml": "workers: [1, 2\nlisten: {\n"])
         #expect(run.exit == .code(78))
         #expect(run.everything.contains(#/bad\.yaml:\d+:\d+: /#))
+    }
+
+    /// A path to a pipe that holds `text` and has no writer any more, as a shell's `<(…)` is in the end.
+    private func withPipe<Result>(of text: String, _ body: (_ path: String) throws -> Result) throws -> Result {
+        var ends: [Int32] = [0, 0]
+        guard unsafe pipe(&ends) == 0 else { throw System.Failure(call: "pipe", code: errno) }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        defer { Socket.close(ends[0]) }
+        try System.write(text, to: "/proc/\(getpid())/fd/\(ends[1])")
+        Socket.close(ends[1])
+        return try body("/proc/\(getpid())/fd/\(ends[0])")
+    }
+
+    @Test func `a pipe is read as a file is`() throws {
+        let file = Setting.file([.workers(2)], upstream: "http://127.0.0.1:9000")
+        let good = try withPipe(of: file) { try Program.run("check", "--config", $0) }
+        #expect(good.exit == .code(0), "\(good.everything)")
+        let bad = try withPipe(of: Setting.fileWithFiveMistakes.text) { try Program.run("check", "--config", $0) }
+        #expect(bad.exit == .code(78) && bad.everything.matches(of: #/:\d+:\d+: \S/#).count == 5, "\(bad.everything)")
+        let other = try Program.run("check", "--config", "/dev/zero")
+        #expect(other.exit == .code(78) && other.errors.contains("nor a pipe"), "\(other.everything)")
+    }
+
+    @Test func `a proxy starts from a pipe, and a reload does not wait for it`() throws {
+        let file = Setting.file([.workers(1)], upstream: "http://127.0.0.1:9000")
+        try withPipe(of: file) { path in
+            let folder = try System.makeTemporaryFolder()
+            let program = try Program(
+                folder: folder, ["serve", "--config", path, "--listen", "127.0.0.1:0", "--admin", "unix:\(folder)/admin.sock"])
+            defer { program.stop() }
+            try program.waitUntilListening(1)
+            program.signal(SIGHUP)
+            try eventually("it says so") { program.diagnostics.contains("a pipe is read at the start only") }
+            program.terminate()
+            #expect(try program.exited(within: .seconds(3)) == .code(0))
+        }
     }
 
     @Test func `serve refuses what check refuses`() throws {
