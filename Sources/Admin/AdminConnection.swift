@@ -15,7 +15,7 @@ final class AdminConnection: Socket {
     private let pages: AdminPages
     /// Where it was accepted.
     private let address: SocketAddress
-    private let ended: (AdminConnection) -> Void
+    private unowned let server: AdminServer
     private let input = ByteBuffer(capacity: 2048)
     private let output = ByteBuffer(capacity: 4096)
     private var parser = RequestHeadParser(limits: AdminConnection.limits)
@@ -27,12 +27,11 @@ final class AdminConnection: Socket {
     private var deadline = Deadline.none
 
     init(
-        adopting descriptor: consuming Descriptor, at address: SocketAddress, on loop: EventLoop, pages: AdminPages,
-        ended: @escaping (AdminConnection) -> Void
+        adopting descriptor: consuming Descriptor, at address: SocketAddress, on loop: EventLoop, pages: AdminPages, of server: AdminServer
     ) {
         self.address = address
         self.pages = pages
-        self.ended = ended
+        self.server = server
         super.init(adopting: descriptor, on: loop)
         deadline = loop.deadlines.arm(self, after: AdminServer.requestTimeout)
         startReading()
@@ -42,7 +41,7 @@ final class AdminConnection: Socket {
         guard !isClosed else { return }
         loop.deadlines.cancel(&deadline)
         close()
-        ended(self)
+        server.ended(self)
     }
 
     override func cannotWatch(_ error: SystemError) { end() }
@@ -92,7 +91,10 @@ final class AdminConnection: Socket {
 
     private func ask() {
         stopReading()
-        if let refusal { return answer(AdminPage(status: .forbidden, text: refusal)) }
+        if let refusal {
+            server.refused(refusal)
+            return answer(AdminPage(status: .forbidden, text: refusal))
+        }
         let content = content
         pages.page(for: parser.head.method, path, content: String(content.span)) { [weak self] page in self?.answer(page) }
     }

@@ -12,6 +12,8 @@ public final class AdminServer {
 
     private let pages: AdminPages
     private let loop: EventLoop
+    /// Told of the first request that is refused for where it comes from.
+    private var onRefusal: ((String) -> Void)?
     private var listener: Listener?
     private var connections: [ObjectIdentifier: AdminConnection] = [:]
 
@@ -19,9 +21,13 @@ public final class AdminServer {
     public let address: SocketAddress
 
     /// Listens at `address`; on `loop`, which is the server's control loop.
+    /// - Parameter onRefusal: told why, the first time that a request is refused for where it comes from.
     /// - Throws: where nobody can listen there.
-    public init(at address: SocketAddress, _ settings: AdminSettings, of server: ProxyServer, on loop: EventLoop) throws(ListenError) {
+    public init(
+        at address: SocketAddress, _ settings: AdminSettings, of server: ProxyServer, on loop: EventLoop, onRefusal: @escaping (String) -> Void
+    ) throws(ListenError) {
         self.loop = loop
+        self.onRefusal = onRefusal
         pages = AdminPages(server)
         var listening = Listener.Settings()
         listening.pathMode = settings.socketMode
@@ -45,11 +51,16 @@ public final class AdminServer {
         for connection in Array(connections.values) { connection.end() }
     }
 
+    func ended(_ connection: AdminConnection) { connections[ObjectIdentifier(connection)] = nil }
+
+    func refused(_ reason: String) {
+        onRefusal?(reason)
+        onRefusal = nil
+    }
+
     private func accept(_ descriptor: consuming Descriptor) {
         guard connections.count < Self.maxConnections else { return }
-        let connection = AdminConnection(adopting: descriptor, at: address, on: loop, pages: pages) { [unowned self] ended in
-            connections[ObjectIdentifier(ended)] = nil
-        }
+        let connection = AdminConnection(adopting: descriptor, at: address, on: loop, pages: pages, of: self)
         connections[ObjectIdentifier(connection)] = connection
     }
 }

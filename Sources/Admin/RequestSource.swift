@@ -10,11 +10,15 @@ enum RequestSource {
     static func refusal(_ head: RequestHead, _ fields: FieldView, at address: SocketAddress) -> String? {
         let authority = fields.bytes.extracting(head.authority.range)
         let host = String(authority.extracting(first: head.host.map { Int($0.host.upper) } ?? 0))
+        let isRead = head.method == .get || head.method == .head
+        let path = fields.bytes.extracting(head.target.path.range)
+        // Of these a page learns no more than that somebody listens, which it learns from a refusal too; and health checks ask by any name.
+        if isRead, path.isEqual(to: "/healthz") || path.isEqual(to: "/readyz") { return nil }
         // Elsewhere names are those of a network, which we do not know; a page of a name is then refused for its `Origin`.
         if address.isLoopback, !host.isEmpty, !isOwn(host) {
             return "The admin listener is at \(address); '\(host)' is not a name of it. Ask for it by its address, or as localhost.\n"
         }
-        guard head.method != .get, head.method != .head else { return nil }
+        if isRead { return nil }
         if let line = fields.firstIndex(named: Array("sec-fetch-site".utf8).span) {
             let site = String(fields.value(at: line))
             guard ["same-origin", "none"].contains(site) else { return refused }
@@ -27,9 +31,11 @@ enum RequestSource {
 
     private static let refused = "Web pages of others may change nothing here.\n"
 
-    /// No name that somebody else could give a meaning.
+    /// No name that somebody else could give a meaning: an address, or what is this machine everywhere (RFC 6761 section 6.3).
     private static func isOwn(_ host: String) -> Bool {
-        if host.lowercased() == "localhost" || IPv4Address(host) != nil { return true }
+        let name = host.lowercased()
+        let labels = name.hasSuffix(".") ? name.dropLast() : name[...]
+        if labels == "localhost" || labels.hasSuffix(".localhost") || IPv4Address(host) != nil { return true }
         return host.hasPrefix("[") && host.hasSuffix("]") && IPv6Address(String(host.dropFirst().dropLast())) != nil
     }
 }

@@ -72,7 +72,10 @@ final class Daemon {
             settings.proxy, upstreams: settings.upstreams, storage: settings.storage, accessLog: settings.accessLog, on: loop, log: log)
         do throws(ListenError) {
             if let address = settings.admin.address {
-                admin = try AdminServer(at: address, settings.admin, of: server, on: loop)
+                admin = try AdminServer(at: address, settings.admin, of: server, on: loop) { reason in
+                    log.warning(
+                        "the admin listener refused a request, which is told of once only", metadata: ["reason": "\(reason.dropLast())"])
+                }
             } else {
                 admin = nil
             }

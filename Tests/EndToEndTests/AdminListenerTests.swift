@@ -70,19 +70,20 @@ import Testing
     }
 
     /// A program whose admin listener is on a port.
-    private func onPort(_ body: (Address) throws -> Void) throws {
+    private func onPort(_ body: (Address, Program) throws -> Void) throws {
         let program = try Program.serve(upstream: "http://127.0.0.1:9", arguments: ["--admin", "127.0.0.1:0"], listeners: 2)
         defer { program.stop() }
         let admin = try program.ports.map { Address(endpoint: .tcp($0)) }.filter { try $0.get("/readyz").status == 200 }
         try #require(admin.count == 1)
-        try body(admin[0])
+        try body(admin[0], program)
     }
 
     @Test func `a page in somebody's browser purges nothing`() throws {
-        try onPort { admin in
+        try onPort { admin, _ in
             let (ours, form) = (admin.host, "Content-Type: text/plain")
             let asked: [(fields: [String], status: Int)] = [
                 ([], 200), ([form], 200), (["Host: localhost"], 200), (["Host: [::1]:8081"], 200), (["Host: LocalHost:1"], 200),
+                (["Host: localhost.:1"], 200), (["Host: a.Localhost"], 200), (["Host: evil-localhost"], 403), (["Host: localhost.evil.example"], 403),
                 (["Origin: http://\(ours)"], 200), (["Sec-Fetch-Site: same-origin"], 200), (["Sec-Fetch-Site: none"], 200),
                 (["Origin: http://evil.example", form], 403), (["Origin: null"], 403), (["Origin: https://\(ours)"], 403),
                 (["Origin: http://127.0.0.1:1"], 403), (["Sec-Fetch-Site: cross-site"], 403), (["Sec-Fetch-Site: same-site"], 403),
@@ -98,14 +99,36 @@ import Testing
         }
     }
 
-    @Test func `a name that somebody made mean this address reads nothing`() throws {
-        try onPort { admin in
+    @Test func `a name that somebody made mean this address reads nothing, and is told of once`() throws {
+        try onPort { admin, program in
             for page in ["/status", "/metrics"] {
                 let named = try admin.get(page, "Host: evil.example")
                 // From another site's page, which may not see the answer.
                 let unseen = try admin.get(page, "Origin: http://evil.example", "Sec-Fetch-Site: cross-site")
                 #expect(named.status == 403 && unseen.status == 200, "\(page)")
             }
+            try eventually("it is told") { program.diagnostics.contains("refused a request") }
+            #expect(program.diagnostics.matches(of: #/refused a request/#).count == 1, "\(program.diagnostics)")
         }
+    }
+
+    @Test func `health checks ask by any name, and change nothing`() throws {
+        try onPort { admin, program in
+            for (method, page, status) in [("GET", "/healthz", 200), ("HEAD", "/readyz", 200), ("POST", "/healthz", 403), ("GET", "/healthz/x", 403)] {
+                let conversation = try admin.connect()
+                try conversation.send(admin.request(method, page, ["Host: gateway.example:9901"]))
+                let answer = try conversation.answer(to: method)
+                #expect(answer.status == status, "\(method) \(page)")
+            }
+        }
+    }
+
+    @Test(arguments: [nil, "coalesced", "nginx"])
+    func `the commands refuse who says that it is another`(name: String?) throws {
+        let origin = try ScriptedOrigin()
+        defer { origin.stop() }
+        origin.on("/status") { _ in [.head(200, "Content-Length: 2", name.map { "Server: \($0)" } ?? "X-Old: 1"), .text("{}"), .close] }
+        let run = try Program.run("status", "--admin", origin.url.replacing("http://", with: ""))
+        #expect(run.exit == .code(name == "nginx" ? 69 : 0), "\(run.everything)")
     }
 }
