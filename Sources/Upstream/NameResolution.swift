@@ -14,19 +14,38 @@ public final class NameResolution: Sendable {
         let addresses: [SocketAddress]
         /// Monotonic nanoseconds.
         let until: Int64
+        var generation: Int
     }
 
-    private let inFlight: OperationQueueManager<UpstreamServer>
-    /// Bounded by the number of servers in the configuration.
-    private let known = Guarded<[UpstreamServer: Known]>([:])
+    private struct Memory {
+        /// How often all was forgotten.
+        var generation = 0
+        /// Bounded by the number of servers in the configurations of a time to live. Those of earlier generations are for when nobody can be asked.
+        var known: [UpstreamServer: Known] = [:]
+    }
+
+    /// Who asks after all was forgotten does not join who asked before.
+    private struct Question: Hashable, Sendable {
+        let server: UpstreamServer
+        let generation: Int
+    }
+
+    private let inFlight: OperationQueueManager<Question>
+    private let memory = Guarded(Memory())
 
     /// Knows no name yet. One for all loops.
     public init() {
         inFlight = OperationQueueManager()
     }
 
-    /// Names are looked up anew from now on. Any thread.
-    public func forget() { known.withLock { $0 = [:] } }
+    /// Names are looked up anew from now on. What is known is still used, for as long as it would have been, where the name servers cannot be asked.
+    /// Any thread.
+    public func forget(at now: Int64) {
+        memory.withLock { memory in
+            memory.generation += 1
+            memory.known = memory.known.filter { $0.value.until > now }
+        }
+    }
 
     /// - Parameter timeToLive: nanoseconds an answer is used for.
     func addresses(
@@ -34,19 +53,42 @@ public final class NameResolution: Sendable {
         completion: @escaping (Result<[SocketAddress], UpstreamError>) -> Void
     ) {
         let now = resolver.loop.now
-        if let known = known.withLock({ $0[server] }), known.until > now {
+        let (known, generation) = memory.withLock { ($0.known[server], $0.generation) }
+        if let known, known.until > now, known.generation == generation {
             completion(.success(known.addresses))
             return
         }
+        let question = Question(server: server, generation: generation)
         let bound = LoopBound(completion, on: resolver.loop)
         let waiter = Waiter<[SocketAddress]>(on: resolver.loop.handle) { result in
             bound.value(result.mapError { UpstreamError(.resolve, detail: "\(server.host): \($0)") })
         }
         let resolverBox = LoopBound(resolver, on: resolver.loop)
-        _ = inFlight.enqueue(server, waiter: waiter) {
-            LookupOperation(server: server, resolver: resolverBox) { [self] addresses in
-                known.withLock { $0[server] = Known(addresses: addresses, until: now + timeToLive) }
+        _ = inFlight.enqueue(question, waiter: waiter) {
+            LookupOperation(question, server: server, resolver: resolverBox) { [self] answer in
+                settle(answer, to: question, at: now, timeToLive: timeToLive)
             }
+        }
+    }
+
+    /// Remembers an answer, unless all was forgotten since the question.
+    /// - Returns: the answer, or what was known before if nobody could say.
+    private func settle(_ answer: Resolver.Answer, to question: Question, at now: Int64, timeToLive: Int64) -> Resolver.Answer {
+        memory.withLock { memory in
+            let isCurrent = question.generation == memory.generation
+            switch answer {
+            case .success(let addresses):
+                if isCurrent {
+                    memory.known[question.server] = Known(addresses: addresses, until: now + timeToLive, generation: question.generation)
+                }
+            case .failure(.notFound): break
+            case .failure:
+                guard let old = memory.known[question.server], old.until > now else { break }
+                // Not asked again, with the time that it takes, for each connection.
+                if isCurrent { memory.known[question.server]?.generation = question.generation }
+                return .success(old.addresses)
+            }
+            return answer
         }
     }
 }
@@ -55,20 +97,22 @@ public final class NameResolution: Sendable {
 final class LookupOperation: CoalescibleOperation<[SocketAddress]> {
     private nonisolated let server: UpstreamServer
     private nonisolated let resolver: LoopBound<Resolver>
-    private nonisolated let remember: @Sendable ([SocketAddress]) -> Void
+    private nonisolated let settle: @Sendable (Resolver.Answer) -> Resolver.Answer
 
-    nonisolated init(server: UpstreamServer, resolver: LoopBound<Resolver>, remember: @escaping @Sendable ([SocketAddress]) -> Void) {
+    nonisolated init(
+        _ question: some Hashable & Sendable, server: UpstreamServer, resolver: LoopBound<Resolver>,
+        settle: @escaping @Sendable (Resolver.Answer) -> Resolver.Answer
+    ) {
         self.server = server
         self.resolver = resolver
-        self.remember = remember
-        super.init(identifier: server)
+        self.settle = settle
+        super.init(identifier: question)
     }
 
     nonisolated override func execute() {
         resolver.handle.post { [self] in
             resolver.value.resolve(server.host, port: server.port) { [self] answer in
-                if case .success(let addresses) = answer { remember(addresses) }
-                finish(answer.mapError { $0 as any Error })
+                finish(settle(answer).mapError { $0 as any Error })
             }
         }
     }

@@ -54,7 +54,7 @@ final class UpstreamPools {
     func change(to origins: [Origin]) {
         // Failing that, by the files as they were.
         try? resolver.readFilesAgain()
-        names.forget()
+        names.forget(at: loop.now)
         self.origins = origins
         latest = nil
         let kept = Set(origins.map { ObjectIdentifier($0) })

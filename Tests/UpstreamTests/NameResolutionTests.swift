@@ -1,0 +1,81 @@
+import Bytes
+import Glibc
+import Libevent
+import Testing
+
+@testable import Upstream
+
+@Suite(.timeLimit(.minutes(1))) struct NameResolutionTests {
+    private let server = UpstreamServer(host: "origin.test", port: 80)
+    private let minute: Int64 = 60_000_000_000
+
+    private func address(_ last: UInt8) -> SocketAddress { .ipv4(IPv4Address(192, 0, 2, last), port: 80) }
+
+    /// What is known of one name, by a hosts file that changes, and no name server behind it.
+    private func onLoop(_ body: (_ loop: EventLoop, _ resolver: Resolver, _ write: @escaping (String) -> Void) throws -> Void) throws {
+        let path = "/tmp/upstream-tests-\(getpid())-\(UInt64.random(in: 0 ... .max))"
+        defer { _ = unsafe unlink(path) }
+        func write(_ text: String) {
+            let file = unsafe open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+            let bytes = Array(text.utf8)
+            let written = unsafe Glibc.write(file, bytes, bytes.count)
+            #expect(written == bytes.count)
+            close(file)
+        }
+        write("192.0.2.7 origin.test\n")
+        var settings = Resolver.Settings()
+        settings.hosts = path
+        settings.resolvConf = "/nowhere/resolv.conf"
+        settings.timeout = 200_000_000
+        let loop = try EventLoop()
+        loop.schedule(after: minute / 6) { [unowned loop] in
+            Issue.record("nothing stopped the loop")
+            loop.stop()
+        }
+        try body(loop, Resolver(on: loop, settings: settings), write)
+        loop.run()
+        loop.finish()
+    }
+
+    @Test func `an answer from before all was forgotten is for who asked, and for nobody later`() throws {
+        var answers: [[SocketAddress]?] = []
+        try onLoop { loop, resolver, write in
+            let names = NameResolution()
+            names.addresses(of: server, timeToLive: minute, on: resolver) { early in
+                answers.append(try? early.get())
+                write("192.0.2.8 origin.test\n")
+                try? resolver.readFilesAgain()
+                names.addresses(of: server, timeToLive: minute, on: resolver) { late in
+                    answers.append(try? late.get())
+                    loop.stop()
+                }
+            }
+            names.forget(at: loop.now)
+        }
+        #expect(answers == [[address(7)], [address(8)]])
+    }
+
+    @Test(arguments: [true, false])
+    func `what was known holds where nobody can be asked, for as long as it would have`(isFresh: Bool) throws {
+        var answers: [[SocketAddress]?] = []
+        let timeToLive = isFresh ? minute : 1
+        try onLoop { loop, resolver, write in
+            let names = NameResolution()
+            names.addresses(of: server, timeToLive: timeToLive, on: resolver) { first in
+                answers.append(try? first.get())
+                write("")
+                try? resolver.readFilesAgain()
+                names.forget(at: loop.now)
+                names.addresses(of: server, timeToLive: timeToLive, on: resolver) { second in
+                    answers.append(try? second.get())
+                    // Known again, and so not asked for.
+                    var isAtOnce = false
+                    names.addresses(of: server, timeToLive: timeToLive, on: resolver) { _ in isAtOnce = true }
+                    #expect(isAtOnce == isFresh)
+                    loop.stop()
+                }
+            }
+        }
+        #expect(answers == [[address(7)], isFresh ? [address(7)] : nil])
+    }
+}
