@@ -109,7 +109,7 @@ enum Peer {
             # The origin does not say Accept-Ranges, and without it nginx would send the whole.
             proxy_force_ranges on;
             location / { proxy_pass http://origin; }
-            location /s/ { proxy_pass http://origin; proxy_cache_lock on; proxy_cache_lock_timeout 60s; proxy_cache_lock_age 60s; }
+            location ~ ^/[sw]/ { proxy_pass http://origin; proxy_cache_lock on; proxy_cache_lock_timeout 60s; proxy_cache_lock_age 60s; }
           }
         }
 
