@@ -66,6 +66,25 @@ import Testing
         }
     }
 
+    @Test func `where it brings a page for some only, the stale one is not served to the others any more`() throws {
+        try scenario { origin, proxy in
+            origin.on("/s") { request in
+                [request.number == 1
+                    ? .answer(200, "Cache-Control: max-age=10, stale-while-revalidate=600", "Age: 15", body: "page")
+                    : .answer(200, "Cache-Control: max-age=60", "Vary: Accept-Language", body: request["accept-language"] ?? "none")]
+            }
+            try proxy.get("/s")
+            let stale = try proxy.get("/s", "Accept-Language: en")
+            #expect(stale.text == "page")
+            try eventually("the refresh is over") { try origin.count("/s") == 2 && proxy.metric(.inFlight) == 0 }
+            for language in ["de", "en", "de"] {
+                let answer = try proxy.get("/s", "Accept-Language: \(language)")
+                #expect(answer.text == language)
+            }
+            #expect(origin.count("/s") == 3)
+        }
+    }
+
     @Test(arguments: [429, 500])
     func `where it brings only that the origin has no time, it is`(_ status: Int) throws {
         try scenario { origin, proxy in

@@ -113,6 +113,14 @@ public struct HeadBlock: Sendable {
     /// A copy of what `view` shows. The ranges stay as they are.
     public init(copying view: FieldView) { self.init(bytes: view.bytes, lines: view.lines, present: view.present) }
 
+    /// The same without its lines of `fields`. Nothing is copied but the rest; the ranges stay as they are.
+    public func without(_ fields: FieldSet) -> HeadBlock {
+        let all = lines
+        var kept: [FieldLine] = []
+        for index in 0..<all.count where !fields.contains(all[index].field) { kept.append(all[index]) }
+        return HeadBlock(bytes: bytes.span, lines: kept.span, present: present.subtracting(fields))
+    }
+
     /// Bytes that the lines take.
     static func room(forLines count: Int) -> Int { count * MemoryLayout<FieldLine>.stride }
 

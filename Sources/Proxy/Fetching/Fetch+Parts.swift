@@ -24,7 +24,7 @@ extension Fetch {
                 freshened: stored.facts, head: kept.view, by: head.fields, requested: sentAt, received: now, policy: policy)
         } ?? update
         let sharing = facts.sharing(
-            method: method, request: request.directives, hasAuthorization: isAuthorized, policy: policy)
+            method: method, request: request.directives, hasAuthorization: request.hasAuthorization, policy: policy)
         notStored = policy.storesPartialContent ? reasonNotToStore(head, facts, policy, length: part.range.count) : .partial
         willBeStored = notStored == nil
         keepsWhole = willBeStored || (sharing.isForSeveral && part.range.count <= worker.storage.objectLimit)

@@ -29,7 +29,6 @@ extension Fetch {
     func upstreamRequest() -> UpstreamRequest {
         // What one client wants of the answer is decided here, so that the answer fits all who wait.
         var dropping: FieldSet = plan.isTransparent ? [] : FieldSet(.ifNoneMatch, .ifModifiedSince, .range, .ifRange, .expect)
-        if request.hasAuthorization, !isAuthorized { dropping.insert(.authorization) }
         let maxForwards = request.maxForwards
         if maxForwards != nil { dropping.insert(.maxForwards) }
         let isUpgrading = plan.isTransparent && request.head.asksForUpgrade

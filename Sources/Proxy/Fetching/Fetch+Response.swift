@@ -54,12 +54,12 @@ extension Fetch: ExchangeHandler {
         let facts = ResponseFacts(status: status, fields: head.fields, requested: sentAt, received: now, policy: policy)
         if method == .head { freshenFromHead(head, facts) }
         let sharing = facts.sharing(
-            method: method, request: request.directives, hasAuthorization: isAuthorized, policy: policy)
+            method: method, request: request.directives, hasAuthorization: request.hasAuthorization, policy: policy)
         let length = method == .head ? head.head.contentLength.map { Int(clamping: $0) } : head.head.framing.announcedLength
         notStored = reasonNotToStore(head, facts, policy, length: length ?? 0)
         willBeStored = notStored == nil
         place(head.fields)
-        forbidStaleUse(after: facts)
+        forbidStaleUse(after: facts, head.fields)
         if plan.isShared, plan.asked == nil, !willBeStored, status == .ok, request.fields.present.contains(.range),
            length ?? 0 > worker.storage.objectLimit || !sharing.isForSeveral {
             return letEveryoneAskAlone(because: sharing)
@@ -162,7 +162,7 @@ extension Fetch: ExchangeHandler {
         // These answer one client's condition or range, whoever was asked without it (RFC 9110 §15.5.13, §15.5.17).
         if facts.status == .preconditionFailed || facts.status == .rangeNotSatisfiable { return .requestCondition }
         switch facts.storability(
-            method: method, request: request.directives, hasAuthorization: isAuthorized,
+            method: method, request: request.directives, hasAuthorization: request.hasAuthorization,
             answersTarget: method == .post && PostAnswer.isForTarget(head.fields, target: request.targetURI) && !request.namesMethod,
             policy: policy) {
         case .store: return length <= worker.storage.objectLimit ? nil : .tooLarge

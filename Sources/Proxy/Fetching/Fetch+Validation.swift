@@ -110,7 +110,7 @@ extension Fetch {
             return false
         }
         let mayStay = new.facts.storability(
-            method: .get, request: request.directives, hasAuthorization: isAuthorized, policy: request.route.policy)
+            method: .get, request: request.directives, hasAuthorization: request.hasAuthorization, policy: request.route.policy)
         guard mayStay == .store else {
             worker.shared.store.drop(old, of: request.key)
             return false
@@ -121,10 +121,13 @@ extension Fetch {
     }
 
     /// RFC 9111 §4.3.3: a full answer says that what is stored is not, or not any more, what the request gets. Where the answer does not take its
-    /// place, that is from now on validated before it is used stale: it covers neither a refresh nor a failure. While it is fresh the origin has
-    /// promised it; and its validators are good for those who ask next, who may get something else than this client.
-    func forbidStaleUse(after answer: ResponseFacts) {
-        guard let former = plan.stored, !willBeStored, !plan.isTransparent, method == .get, answer.supersedesStored, speaksForOthers(answer) else { return }
+    /// place, because it is not stored or has another `Vary`, what is stored is from now on validated before it is used stale: it covers neither a
+    /// refresh nor a failure. While it is fresh the origin has promised it; and its validators are good for those who ask next, who may get something
+    /// else than this client.
+    func forbidStaleUse(after answer: ResponseFacts, _ fields: FieldView) {
+        guard let former = plan.stored, !plan.isTransparent, method == .get, answer.supersedesStored, speaksForOthers(answer) else { return }
+        let rule = answer.contains(.varies) ? varyRule(fields) : .none
+        if willBeStored, rule == former.varyRule { return }
         var facts = former.facts
         facts.forbidStale()
         _ = worker.shared.store.freshen(
@@ -134,7 +137,7 @@ extension Fetch {
     /// What the origin tells a client that sent `Authorization` is said to that client, unless it says otherwise (RFC 9111 §3.5): what is stored for
     /// the others stays as it was. Else anybody could have it thrown out.
     private func speaksForOthers(_ facts: ResponseFacts) -> Bool {
-        !isAuthorized || facts.contains(.allowsAuthorized)
+        !request.hasAuthorization || facts.contains(.allowsAuthorized)
     }
 
     func varyRule(_ head: HeadBlock, _ facts: ResponseFacts) -> VaryRule {

@@ -101,16 +101,6 @@ final class Fetch: DeadlineTarget {
     /// Whether its operation got its place.
     var hasBegun: Bool { state != .new }
 
-    /// Whether the origin is asked with the client's `Authorization`: not for what all are to have, in a refresh.
-    var isAuthorized: Bool {
-        switch plan.key.kind {
-        case .get: false
-        case .authorizedGet: true
-        case .part(_, let isAuthorized): isAuthorized
-        case .head, .alone: request.hasAuthorization
-        }
-    }
-
     /// The key under which the response belongs.
     var ownKey: CacheKey { otherKey ?? request.key }
     var isElsewhere: Bool { otherKey != nil }
@@ -292,7 +282,7 @@ final class Fetch: DeadlineTarget {
         let exchange = source == .validated ? nil : exchange
         let storedHead = stored.head
         let sharing = stored.facts.sharing(
-            method: method, request: request.directives, hasAuthorization: isAuthorized,
+            method: method, request: request.directives, hasAuthorization: request.hasAuthorization,
             policy: request.route.policy)
         // RFC 9111 §5.2.2.4: after `no-cache`, each request needs a validation of its own; and the 304 may have made it private.
         let forWaiters: Sharing = if case .nobody = sharing, source == .validated { sharing } else { .waitersOnly(varies: true) }

@@ -24,13 +24,13 @@ extension Worker {
 
     /// Fetches anew what is served stale, for nobody in particular (RFC 5861 §3): it neither delays nor dies with the request.
     /// - Parameter resource: what was seen at look-up. Where it is another by now, somebody refreshed or forgot it.
-    func refresh(_ stored: StoredResponse, _ resource: CachedResource?, for request: ClientRequest) {
+    func refresh(_ stored: StoredResponse, _ resource: CachedResource?, for client: ClientRequest) {
+        // What is stored for all was asked for without `Authorization`, and with it nobody would get what the refresh brings (RFC 9111 §3.5).
+        let request = client.hasAuthorization && !stored.facts.contains(.allowsAuthorized) ? ClientRequest(anonymous: client) : client
         let fields = request.fields
         let variant = resource?.knownVary.first.map { VariantKey(fields.view, under: $0) }
-        // What is stored for all was asked for without `Authorization`, and with it nobody would get what the refresh brings (RFC 9111 §3.5).
-        let isAuthorized = request.hasAuthorization && stored.facts.contains(.allowsAuthorized)
         let plan = FetchPlan(
-            key: FetchKey(kind: isAuthorized ? .authorizedGet : .get, primary: request.key, variant: variant),
+            key: FetchKey(kind: request.hasAuthorization ? .authorizedGet : .get, primary: request.key, variant: variant),
             reason: .stale, stored: stored, resource: resource, isTransparent: false, isRefresh: true)
         let store = shared.store
         _ = fetches(of: request).enqueue(

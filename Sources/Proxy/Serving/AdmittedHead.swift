@@ -42,6 +42,17 @@ final class AdmittedHead: Sendable {
         self.variation = variation
     }
 
+    /// The same without the fields of `left`, as if they had not been sent; its key stays.
+    init(_ other: AdmittedHead, without left: FieldSet) {
+        head = other.head
+        fields = other.fields.without(left)
+        directives = other.directives
+        route = other.route
+        key = other.key
+        otherSentKey = other.otherSentKey
+        variation = other.variation
+    }
+
     /// Whether `bytes` begin with this head. Then it is what they would be read as: a head says itself where it ends.
     func isBeginning(of bytes: Span<UInt8>) -> Bool {
         let own = fields.bytes

@@ -24,6 +24,13 @@ final class ClientRequest: Sendable {
         client = other.client
     }
 
+    /// The same request as if its client had sent no `Authorization`.
+    init(anonymous other: ClientRequest) {
+        admitted = AdmittedHead(other.admitted, without: FieldSet(.authorization))
+        arrived = other.arrived
+        client = other.client
+    }
+
     var head: RequestHead { admitted.head }
     var fields: HeadBlock { admitted.fields }
     var directives: RequestDirectives { admitted.directives }
