@@ -62,11 +62,7 @@ extension Span where Element == UInt8 {
 
     /// Whether the bytes are those of `text`.
     @inlinable
-    public func isEqual(to text: StaticString) -> Bool {
-        // A static string's bytes live as long as the program.
-        let other = unsafe Span(_unsafeStart: text.utf8Start, count: text.utf8CodeUnitCount)
-        return isEqual(to: other)
-    }
+    public func isEqual(to text: StaticString) -> Bool { isEqual(to: text.bytes) }
 
     /// Whether the bytes are those of `lowercase`, ASCII letters of either case being the same here.
     /// `lowercase` must hold no capital letters.
@@ -163,4 +159,16 @@ extension UInt8 {
     /// The byte, an ASCII capital letter made small.
     @inlinable
     public var lowercasedASCII: UInt8 { self &- 0x41 < 26 ? self | 0x20 : self }
+}
+
+extension StaticString {
+    /// Its UTF-8 bytes, which live as long as the program.
+    @inlinable
+    public var bytes: Span<UInt8> {
+        @_lifetime(immortal)
+        get {
+            let bytes = unsafe Span(_unsafeStart: utf8Start, count: utf8CodeUnitCount)
+            return unsafe _overrideLifetime(bytes, copying: ())
+        }
+    }
 }

@@ -186,7 +186,7 @@ enum KeyTable {
             "flush-wait", \.accessLog.flushWait, .duration(.milliseconds(10) ... .seconds(60)),
             "The longest a finished request waits to be written."),
         Key(
-            "buffer", \.accessLog.ringCapacity, .size(16 << 10...1 << 30),
+            "buffer", \.accessLog.batchCapacity, .size(16 << 10...1 << 30),
             "Lines waiting to be written, per worker; what does not fit is dropped and counted."),
     ]
 }

@@ -6,7 +6,7 @@ public struct AccessLogSettings: Sendable, Equatable {
     /// The longest a finished request waits to be written: one can still watch the log live.
     public var flushWait: Duration = .seconds(1)
     /// Bytes of records that may wait on one loop; what does not fit is dropped and counted.
-    public var ringCapacity = LogSettings.ringCapacity
+    public var batchCapacity = LogSettings.batchCapacity
 
     public init() {}
 

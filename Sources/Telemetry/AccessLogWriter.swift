@@ -1,16 +1,15 @@
 internal import Bytes
 
-/// Empties the rings of all loops into one sink, a line for each record.
+/// Empties the queues of all loops into one sink, a line for each record.
 ///
-/// Owned by one thread at a time: the thread that writes the log calls `drain`, when a ring has passed its mark
-/// (`LogRing.Outcome.keptAtMark`), at the latest after the operator's longest wait, and once more at the end.
+/// Owned by one thread at a time: the thread that writes the log calls `drain`, when a loop has handed a batch over, and once more at the end.
 /// A sink that fails costs lines, which are counted, and nothing else.
 public struct AccessLogWriter<Sink: LogSink & ~Copyable>: ~Copyable {
     /// What one drain did; worth a notice in the diagnostics log when something was lost.
     public struct Report: Sendable, Equatable {
         /// Lines that reached the sink whole.
         public internal(set) var written = 0
-        /// Records the loops dropped since the last drain because their ring was full.
+        /// Records the loops dropped since the last drain because their batch was full.
         public internal(set) var dropped: UInt64 = 0
         /// Lines the sink did not take.
         public internal(set) var lost = 0
@@ -20,10 +19,10 @@ public struct AccessLogWriter<Sink: LogSink & ~Copyable>: ~Copyable {
 
     /// How many lines were written and lost. Any thread.
     public let status: AccessLogStatus
-    private let rings: [LogRing]
+    private let queues: [LogQueue]
     private var sink: Sink
     private var formatter: LogLineFormatter
-    /// The batch just taken from a ring; the next ring gets it back, emptied.
+    /// The batch just taken from a queue; the next queue that has one gets it, emptied.
     private var batch: LogBatch
     private let output = ByteBuffer(capacity: 2 * LogSettings.flushSize)
     /// How many lines `output` holds.
@@ -32,26 +31,28 @@ public struct AccessLogWriter<Sink: LogSink & ~Copyable>: ~Copyable {
     private var isLineTorn = false
 
     /// - Parameters:
-    ///   - rings: one for each loop; each batch takes from all of them.
+    ///   - queues: one for each loop, all of one capacity; each drain takes from all of them.
     ///   - sink: where lines go; it may block, so the writer needs a thread of its own.
-    public init(rings: [LogRing], format: LogFormat, sink: consuming Sink, status: AccessLogStatus = AccessLogStatus()) {
-        self.rings = rings
+    public init(queues: [LogQueue], format: LogFormat, sink: consuming Sink, status: AccessLogStatus = AccessLogStatus()) {
+        self.queues = queues
         self.status = status
         self.sink = sink
         formatter = LogLineFormatter(format: format)
-        batch = rings.first?.makeBatch() ?? LogBatch(capacity: 0)
+        batch = LogBatch(capacity: queues.first?.capacity ?? 0)
     }
 
-    /// Writes all that the rings hold now, and reopens the sink first if that was asked for.
+    /// Writes all that was handed over, and reopens the sink first if that was asked for.
     public mutating func drain() -> Report {
         var report = Report()
         if status.takeReopenRequest() { reopen(&report) }
-        for ring in rings {
-            report.dropped += ring.exchange(&batch)
-            for index in batch.entries.indices {
-                formatter.append(batch, at: index, to: output)
-                lines += 1
-                if output.count >= LogSettings.flushSize { flush(&report) }
+        for queue in queues {
+            while queue.exchange(&batch) {
+                report.dropped += batch.dropped
+                for index in batch.entries.indices {
+                    formatter.append(batch, at: index, to: output)
+                    lines += 1
+                    if output.count >= LogSettings.flushSize { flush(&report) }
+                }
             }
         }
         flush(&report)

@@ -1,21 +1,29 @@
 internal import Bytes
 
 /// Finished requests that wait to be written: fixed-size entries, and one run of bytes for all their texts.
-/// A value without a lock; `LogRing` owns two and swaps them.
-public struct LogBatch: Sendable {
+/// A value without a lock; three of a loop's go round between its `LogBuffer`, its `LogQueue` and the writer.
+struct LogBatch: Sendable {
     /// Bytes that entries and texts may take together.
-    public let capacity: Int
+    let capacity: Int
     private(set) var entries: [Entry] = []
     private(set) var texts: [UInt8] = []
+    /// Records that did not fit any more.
+    var dropped: UInt64 = 0
 
-    /// A record and where its texts lie.
+    /// A record and where its texts lie. 80 bytes: with each line of the caches that it takes less, a hit costs less.
     struct Entry: Sendable {
         var record: TransactionRecord
-        /// Where in `texts` the first text begins; the others follow in the order of `TransactionText`.
-        var textStart: Int
         /// Where each text ends, counted from `textStart`.
-        var ends = InlineArray<7, UInt16>(repeating: 0)
+        var ends = InlineArray<8, UInt16>(repeating: 0)
+        /// Where in `texts` the first text begins; the others follow in the order of `TransactionText`.
+        var textStart: UInt32
         var isClipped = false
+
+        init(_ record: TransactionRecord, textStart: Int) {
+            self.record = record
+            // At most `mostCapacity`.
+            self.textStart = UInt32(truncatingIfNeeded: textStart)
+        }
 
         /// Where in `texts` one of them lies.
         @inline(__always)
@@ -25,39 +33,45 @@ public struct LogBatch: Sendable {
         @inline(__always)
         func range(from first: TransactionText, through last: TransactionText) -> Range<Int> {
             let start = first == .client ? 0 : Int(ends[Int(first.rawValue) &- 1])
-            return textStart &+ start..<textStart &+ Int(ends[Int(last.rawValue)])
+            return Int(textStart) &+ start..<Int(textStart) &+ Int(ends[Int(last.rawValue)])
         }
     }
 
+    /// No batch is larger: where a text begins fits 32 bits.
+    static let mostCapacity = 1 << 31
+
     /// Reserves all it will ever use, so that appending never allocates. What is reserved and not touched stays virtual.
-    public init(capacity: Int) {
+    init(capacity: Int) {
+        let capacity = min(capacity, Self.mostCapacity)
         self.capacity = capacity
         entries.reserveCapacity(capacity / MemoryLayout<Entry>.stride)
         texts.reserveCapacity(capacity)
     }
 
     /// Lines in it.
-    public var count: Int { entries.count }
-    public var isEmpty: Bool { entries.isEmpty }
+    var count: Int { entries.count }
+    var isEmpty: Bool { entries.isEmpty }
     /// Bytes taken, out of `capacity`.
-    public var used: Int { entries.count * MemoryLayout<Entry>.stride + texts.count }
+    var used: Int { entries.count * MemoryLayout<Entry>.stride + texts.count }
 
     /// Takes one finished request; `false` when it does not fit, and then nothing has changed.
-    public mutating func append(
+    @inline(__always) // Into `LogBuffer.append`: the record and eight spans are not passed twice.
+    mutating func append(
         _ record: TransactionRecord,
-        client: Span<UInt8>, method: Span<UInt8>, host: Span<UInt8>, target: Span<UInt8>,
-        referer: Span<UInt8> = Span(), userAgent: Span<UInt8> = Span(), upstream: Span<UInt8> = Span()
+        client: Span<UInt8>, method: Span<UInt8>, host: Span<UInt8>, target: Span<UInt8>, upstream: Span<UInt8>, detail: Span<UInt8>,
+        referer: Span<UInt8>, userAgent: Span<UInt8>
     ) -> Bool {
-        let longest = client.count + method.count + host.count + target.count + referer.count + userAgent.count + upstream.count
+        let longest = client.count + method.count + host.count + target.count + upstream.count + detail.count + referer.count + userAgent.count
         // A clipped request is taken for longer than it becomes: near the end it is dropped early, never late.
         guard used + MemoryLayout<Entry>.stride + min(longest, TransactionText.allLimits) <= capacity else { return false }
-        var entry = Entry(record: record, textStart: texts.count)
+        var entry = Entry(record, textStart: texts.count)
         texts.append(addingCapacity: min(longest, TransactionText.allLimits)) { output in
             entry.keep(client, as: .client, in: &output)
             entry.keep(method, as: .method, in: &output)
             entry.keep(host, as: .host, in: &output)
             entry.keep(target, as: .target, in: &output)
             entry.keep(upstream, as: .upstream, in: &output)
+            entry.keep(detail, as: .detail, in: &output)
             entry.keep(referer, as: .referer, in: &output)
             entry.keep(userAgent, as: .userAgent, in: &output)
         }
@@ -66,11 +80,11 @@ public struct LogBatch: Sendable {
     }
 
     /// Forgets everything and keeps the memory.
-    public mutating func removeAll() {
+    mutating func removeAll() {
         entries.removeAll(keepingCapacity: true)
         texts.removeAll(keepingCapacity: true)
+        dropped = 0
     }
-
 }
 
 extension LogBatch.Entry {

@@ -29,7 +29,7 @@ struct LogLineFormatter: Sendable {
     private mutating func appendCombined(_ entry: LogBatch.Entry, _ texts: Span<UInt8>, to line: ByteBuffer) {
         let record = entry.record
         // One look at the texts that lie side by side tells that none of them, as nearly always, needs escaping.
-        let words = Escaping(for: texts.extracting(entry.range(from: .client, through: .upstream)), printableFrom: Escaping.word)
+        let words = Escaping(for: texts.extracting(entry.range(from: .client, through: .detail)), printableFrom: Escaping.word)
         let quoted = Escaping(for: texts.extracting(entry.range(from: .referer, through: .userAgent)), printableFrom: Escaping.quotable)
         line.append(texts.extracting(entry.range(of: .client)), words)
         line.append(" - - ")
@@ -66,9 +66,9 @@ struct LogLineFormatter: Sendable {
         } else {
             appendUpstream(entry, texts, words, to: line)
         }
-        if let detail = record.detail {
+        if !entry.range(of: .detail).isEmpty {
             line.append(" detail=")
-            line.append(detail.name)
+            line.append(texts.extracting(entry.range(of: .detail)), words)
         }
         if record.isAborted { line.append(" aborted") }
         if entry.isClipped { line.append(" clipped") }
@@ -116,11 +116,7 @@ struct LogLineFormatter: Sendable {
             line.append(",\"operation\":")
             line.append(decimal: record.operation)
         }
-        if let detail = record.detail {
-            line.append(",\"detail\":\"")
-            line.append(detail.name)
-            line.append("\"")
-        }
+        appendMember(",\"detail\":", texts.extracting(entry.range(of: .detail)), to: line)
         appendMember(",\"upstream\":", texts.extracting(entry.range(of: .upstream)), to: line)
         if record.upstreamStatus != 0 {
             line.append(",\"upstream_status\":")

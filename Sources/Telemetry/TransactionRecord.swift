@@ -1,47 +1,52 @@
-/// One finished request, as far as it has a fixed size. The loop fills it in and appends it to its `LogRing`
+/// One finished request, as far as it has a fixed size: 56 bytes. The loop fills it in and appends it to its `LogBuffer`
 /// together with the texts (`TransactionText`) that stand in the connection's own buffers.
 public struct TransactionRecord: Sendable, Equatable {
     /// Wall clock at the request's first byte: milliseconds since 1970-01-01T00:00:00Z.
     public var started: Int64
     /// From the first byte of the request to the last of the response, monotonic, in nanoseconds.
     public var duration: UInt64
-    /// From the first byte of the request to the first of the response, in nanoseconds; `nil` when none was sent.
-    public var firstByte: UInt64?
-    /// The status sent; 0 when the connection ended before any.
-    public var status: UInt16 = 0
+    private var firstByteTime: Time
+    private var upstreamTime = Time(nil)
     /// Bytes of response content sent (combined format's `%b`: without the head).
     public var bodyBytesSent: UInt64 = 0
+    /// The operation it led or joined: one number in all the lines of one fetch. 0: none.
+    public var operation: UInt64 = 0
+    /// The status sent; 0 when the connection ended before any.
+    public var status: UInt16 = 0
+    /// The origin's status, 0 when none was asked or none came.
+    public var upstreamStatus: UInt16 = 0
     public var version: ProtocolVersion = .unknown
     public var verdict: Verdict = .refused
     public var role: Role = .none
-    /// The operation it led or joined: one number in all the lines of one fetch. 0: none.
-    public var operation: UInt64 = 0
-    /// The origin's status, 0 when none was asked or none came.
-    public var upstreamStatus: UInt16 = 0
-    /// From handing the request to the pool to the end of the origin's response, or its failure, in nanoseconds; `nil` when none was asked.
-    public var upstreamDuration: UInt64?
-    /// What `Cache-Status` says beside the verdict, if anything.
-    public var detail: Detail?
     /// The client left, or the response was cut off, before its end.
     public var isAborted = false
 
+    /// One of which the rest is still to be filled in; see the properties.
     public init(started: Int64, duration: UInt64, firstByte: UInt64? = nil) {
         self.started = started
         self.duration = duration
-        self.firstByte = firstByte
+        firstByteTime = Time(firstByte)
     }
-}
 
-/// Why a response was not shared or stored, which bound was hit, or how the origin failed: a word of the program's own, as in `Cache-Status`.
-public struct Detail: Sendable, Equatable {
-    /// As it is written.
-    public let name: StaticString
+    /// From the first byte of the request to the first of the response, in nanoseconds; `nil` when none was sent.
+    public var firstByte: UInt64? {
+        get { firstByteTime.nanoseconds }
+        set { firstByteTime = Time(newValue) }
+    }
 
-    /// A word that is written as `name` has it.
-    @inlinable public init(_ name: StaticString) { self.name = name }
+    /// From handing the request to the pool to the end of the origin's response, or its failure, in nanoseconds; `nil` when none was asked.
+    public var upstreamDuration: UInt64? {
+        get { upstreamTime.nanoseconds }
+        set { upstreamTime = Time(newValue) }
+    }
 
-    /// Whether it is the same word. Makes strings: for tests.
-    public static func == (one: Detail, other: Detail) -> Bool { one.name.description == other.name.description }
+    /// A time or none, in eight bytes.
+    private struct Time: Equatable {
+        private let value: UInt64
+
+        init(_ nanoseconds: UInt64?) { value = nanoseconds ?? .max }
+        var nanoseconds: UInt64? { value == .max ? nil : value }
+    }
 }
 
 /// The parts of a logged request that have no fixed size.
@@ -51,13 +56,15 @@ public enum TransactionText: UInt8, CaseIterable, Sendable {
     case method, host, target
     /// The address of the origin's server that answered or failed, as text with the port.
     case upstream
+    /// Why a response was not shared or stored, which bound was hit, or how the origin failed: a word of the program's own, as in `Cache-Status`.
+    case detail
     case referer, userAgent
 
     /// At most so many bytes are kept; what is longer is clipped and the record says so.
     @inlinable public var limit: Int {
         switch self {
         case .client, .upstream: 64
-        case .method: 32
+        case .method, .detail: 32
         case .host: 256
         case .target: 2048
         case .referer: 1024

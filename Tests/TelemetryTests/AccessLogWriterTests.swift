@@ -17,11 +17,17 @@ private final class Tally: Sendable {
         }
     }
 
-    @Test func `a drain writes the records of every ring in the order they were appended`() {
-        let rings = [LogRing(), LogRing()]
+    @Test func `a drain writes what every loop handed over, in the order it was appended`() {
+        let queues = [LogQueue(), LogQueue()]
+        let buffers = queues.map { LogBuffer($0) }
         let sink = MemorySink()
-        var writer = AccessLogWriter(rings: rings, format: .combined, sink: sink)
-        for number in 0..<1000 { Self.example(number).append(to: rings[number % 2]) }
+        var writer = AccessLogWriter(queues: queues, format: .combined, sink: sink)
+        for number in 0..<1000 { Self.example(number).append(to: buffers[number % 2]) }
+        #expect(writer.drain().written == 0)
+        for buffer in buffers {
+            let isTaken = buffer.handOver()
+            #expect(isTaken && buffer.isEmpty)
+        }
         let report = writer.drain()
         #expect(report.written == 1000)
         #expect(report.dropped == 0 && report.lost == 0 && report.failure == nil)
@@ -31,39 +37,80 @@ private final class Tally: Sendable {
         #expect(sink.lines.count == 1000)
     }
 
-    @Test func `a full ring drops, counts and goes on after the drain`() {
-        let ring = LogRing(capacity: 4096)
+    @Test func `the first record of a batch and those from its mark on are told apart`() {
+        let buffer = LogBuffer(LogQueue(capacity: 4096))
+        #expect(Self.example(0).append(to: buffer) == .keptFirst)
+        let outcomes = (1..<100).map { Self.example($0).append(to: buffer) }
+        let mark = outcomes.firstIndex(of: .keptAtMark)
+        let full = outcomes.firstIndex(of: .dropped)
+        #expect(mark != nil && full != nil)
+        guard let mark, let full else { return }
+        #expect(outcomes[..<mark].allSatisfy { $0 == .kept } && outcomes[mark..<full].allSatisfy { $0 == .keptAtMark })
+        let isTaken = buffer.handOver()
+        #expect(isTaken && buffer.isEmpty)
+        #expect(Self.example(0).append(to: buffer) == .keptFirst)
+    }
+
+    @Test func `while a batch waits the next one fills, drops, counts, and goes on after the drain`() {
+        let queue = LogQueue(capacity: 4096)
+        let buffer = LogBuffer(queue)
         let sink = MemorySink()
-        var writer = AccessLogWriter(rings: [ring], format: .combined, sink: sink)
-        let outcomes = (0..<100).map { Self.example($0).append(to: ring) }
+        var writer = AccessLogWriter(queues: [queue], format: .combined, sink: sink)
+        Self.example(0).append(to: buffer)
+        let isFirstTaken = buffer.handOver()
+        let outcomes = (1...100).map { Self.example($0).append(to: buffer) }
+        let isSecondTaken = buffer.handOver()
+        #expect(isFirstTaken && !isSecondTaken)
         let kept = outcomes.count { $0 != .dropped }
-        #expect(kept > 10 && kept < 50)
-        #expect(outcomes.count { $0 == .keptAtMark } == 1)
+        #expect(kept > 10 && kept < 60)
         #expect(outcomes[kept...].allSatisfy { $0 == .dropped })
         var report = writer.drain()
-        #expect(report.written == kept)
+        #expect(report.written == 1 && report.dropped == 0)
+        let isTakenNow = buffer.handOver()
+        report = writer.drain()
+        #expect(isTakenNow && report.written == kept)
         #expect(report.dropped == UInt64(100 - kept))
-        Self.example(7).append(to: ring)
+        Self.example(200).append(to: buffer)
+        _ = buffer.handOver()
         report = writer.drain()
         #expect(report.written == 1 && report.dropped == 0)
-        #expect(Self.numbers(sink.lines) == Array(0..<kept) + [7])
+        #expect(Self.numbers(sink.lines) == Array(0...kept) + [200])
+    }
+
+    @Test func `what a loop leaves at its end is taken in any case, in order`() {
+        let queue = LogQueue(capacity: 4096)
+        let buffer = LogBuffer(queue)
+        for number in 0..<4 {
+            Self.example(number).append(to: buffer)
+            let isTaken = buffer.handOver(isLast: number > 0)
+            #expect(isTaken)
+        }
+        let sink = MemorySink()
+        var writer = AccessLogWriter(queues: [queue], format: .combined, sink: sink)
+        let report = writer.drain()
+        #expect(report.written == 4)
+        #expect(Self.numbers(sink.lines) == [0, 1, 2, 3])
     }
 
     @Test func `a full disk costs lines, is counted, and tears no later line`() {
-        let ring = LogRing()
+        let queue = LogQueue()
+        let buffer = LogBuffer(queue)
         let sink = MemorySink()
         let status = AccessLogStatus()
-        var writer = AccessLogWriter(rings: [ring], format: .json, sink: sink, status: status)
+        var writer = AccessLogWriter(queues: [queue], format: .json, sink: sink, status: status)
         let line = Example().line(.json)
         // One and a half lines fit, then nothing, then all.
         sink.roomLeft = [line.utf8.count * 3 / 2, 0]
-        for _ in 0..<3 { Example().append(to: ring) }
+        for _ in 0..<3 { Example().append(to: buffer) }
+        _ = buffer.handOver()
         var report = writer.drain()
         #expect(report.written == 1 && report.lost == 2 && report.failure == 28)
-        Example().append(to: ring)
+        Example().append(to: buffer)
+        _ = buffer.handOver()
         report = writer.drain()
         #expect(report.written == 0 && report.lost == 1 && report.failure == 28)
-        Example().append(to: ring)
+        Example().append(to: buffer)
+        _ = buffer.handOver()
         report = writer.drain()
         #expect(report.written == 1 && report.lost == 0 && report.failure == nil)
         #expect(sink.lines.count == 3)
@@ -77,10 +124,10 @@ private final class Tally: Sendable {
     }
 
     @Test func `a request to reopen is honoured once, before the next lines`() {
-        let ring = LogRing()
+        let queue = LogQueue()
         let sink = MemorySink()
         let status = AccessLogStatus()
-        var writer = AccessLogWriter(rings: [ring], format: .json, sink: sink, status: status)
+        var writer = AccessLogWriter(queues: [queue], format: .json, sink: sink, status: status)
         status.requestReopen()
         status.requestReopen()
         #expect(sink.reopenings == 0)
@@ -90,13 +137,15 @@ private final class Tally: Sendable {
     }
 
     @Test func `a failed reopening is reported and the old file goes on`() {
-        let ring = LogRing()
+        let queue = LogQueue()
+        let buffer = LogBuffer(queue)
         let sink = MemorySink()
         sink.reopenFailure = 13
         let status = AccessLogStatus()
-        var writer = AccessLogWriter(rings: [ring], format: .json, sink: sink, status: status)
+        var writer = AccessLogWriter(queues: [queue], format: .json, sink: sink, status: status)
         status.requestReopen()
-        Example().append(to: ring)
+        Example().append(to: buffer)
+        _ = buffer.handOver()
         let report = writer.drain()
         #expect(report.failure == 13)
         #expect(report.written == 1)
@@ -105,19 +154,24 @@ private final class Tally: Sendable {
 
     @Test func `loops and writer at work at once lose no line and tear none`() async {
         let loops = 3, each = 4000
-        let rings = (0..<loops).map { _ in LogRing(capacity: 8 << 20) }
+        let queues = (0..<loops).map { _ in LogQueue(capacity: 8 << 20) }
         let finished = Tally()
         let lines: [String] = await withTaskGroup(of: [String].self) { group in
             for loop in 0..<loops {
                 group.addTask {
-                    for number in 0..<each { Self.example(loop * each + number).append(to: rings[loop]) }
+                    let buffer = LogBuffer(queues[loop])
+                    for number in 0..<each {
+                        Self.example(loop * each + number).append(to: buffer)
+                        if number % 10 == 0 { _ = buffer.handOver() }
+                    }
+                    _ = buffer.handOver(isLast: true)
                     finished.count.wrappingAdd(1, ordering: .releasing)
                     return []
                 }
             }
             group.addTask {
                 let sink = MemorySink()
-                var writer = AccessLogWriter(rings: rings, format: .combined, sink: sink)
+                var writer = AccessLogWriter(queues: queues, format: .combined, sink: sink)
                 while finished.count.load(ordering: .acquiring) < loops {
                     _ = writer.drain()
                     await Task.yield()

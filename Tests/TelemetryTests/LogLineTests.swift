@@ -10,7 +10,7 @@ import Testing
             $0.record.operation = 42
             $0.record.upstreamStatus = 200
             $0.record.upstreamDuration = 120_000_000
-            $0.record.detail = Detail("no-store")
+            $0.detail = Array("no-store".utf8)
             $0.referer = Array("http://example.org/".utf8)
             $0.userAgent = Array("curl/8.0".utf8)
             $0.upstream = Array("10.0.0.1:80".utf8)
@@ -42,7 +42,7 @@ import Testing
             $0.record.operation = 42
             $0.record.upstreamStatus = 206
             $0.record.upstreamDuration = 2_120_000_000
-            $0.record.detail = Detail("too-large")
+            $0.detail = Array("too-large".utf8)
             $0.record.isAborted = true
             $0.referer = Array("http://example.org/".utf8)
             $0.userAgent = Array("curl/8.0".utf8)
@@ -67,7 +67,7 @@ import Testing
 
     @Test func `in a combined line the detail stands before what says that the line is not whole`() {
         let line = Example {
-            $0.record.detail = Detail("no-store")
+            $0.detail = Array("no-store".utf8)
             $0.record.isAborted = true
         }.line(.combined)
         #expect(line.hasSuffix(" upstream_time=- detail=no-store aborted\n"))

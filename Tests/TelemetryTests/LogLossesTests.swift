@@ -3,11 +3,13 @@ import Testing
 
 @Suite struct LogLossesTests {
     private func report(lost: Int = 0, failure: Int32? = nil) -> AccessLogWriter<MemorySink>.Report {
-        let ring = LogRing()
+        let queue = LogQueue()
+        let buffer = LogBuffer(queue)
         let sink = MemorySink()
         if lost > 0 { sink.roomLeft = [0] }
-        for _ in 0..<lost { Example().append(to: ring) }
-        var writer = AccessLogWriter(rings: [ring], format: .combined, sink: sink)
+        for _ in 0..<lost { Example().append(to: buffer) }
+        _ = buffer.handOver()
+        var writer = AccessLogWriter(queues: [queue], format: .combined, sink: sink)
         return writer.drain()
     }
 

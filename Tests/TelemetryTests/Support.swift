@@ -17,6 +17,7 @@ struct Example {
     var referer: [UInt8] = []
     var userAgent: [UInt8] = []
     var upstream: [UInt8] = []
+    var detail: [UInt8] = []
 
     init(_ change: (inout Example) -> Void = { _ in }) {
         record.status = 200
@@ -27,17 +28,19 @@ struct Example {
     }
 
     @discardableResult
-    func append(to ring: LogRing) -> LogRing.Outcome {
-        ring.append(
-            record, client: client.span, method: method.span, host: host.span, target: target.span,
-            referer: referer.span, userAgent: userAgent.span, upstream: upstream.span)
+    func append(to buffer: LogBuffer) -> LogBuffer.Outcome {
+        buffer.append(
+            record, client: client.span, method: method.span, host: host.span, target: target.span, upstream: upstream.span,
+            detail: detail.span, referer: referer.span, userAgent: userAgent.span)
     }
 
     func line(_ format: LogFormat) -> String {
-        let ring = LogRing(capacity: 1 << 16)
-        append(to: ring)
-        var batch = ring.makeBatch()
-        _ = ring.exchange(&batch)
+        let queue = LogQueue(capacity: 1 << 16)
+        let buffer = LogBuffer(queue)
+        append(to: buffer)
+        _ = buffer.handOver()
+        var batch = LogBatch(capacity: 0)
+        _ = queue.exchange(&batch)
         var formatter = LogLineFormatter(format: format)
         let output = ByteBuffer(capacity: 256)
         formatter.append(batch, to: output)

@@ -5,34 +5,42 @@ import Synchronization
 import Telemetry
 import Upstream
 
-/// Writes the access log on a thread of its own: a batch when a loop's ring passes its mark, or after the flush time.
+/// Writes the access log on a thread of its own, as the workers hand batches over.
 ///
-/// The loops only append records to their rings; whatever the disk does, they do not wait for it.
+/// The workers only append records to their buffers (`AccessLogFeed`); whatever the disk does, they do not wait for it.
 final class AccessLog: Sendable {
     let status: AccessLogStatus
     private let output: LogOutput
     private let thread: LoopThread
+    /// One a worker.
+    private let queues: [LogQueue]
+    private let flushWait: Duration
 
-    /// - Parameter rings: the rings of all loops.
-    init(_ settings: AccessLogSettings, rings: [LogRing], log: Logger) throws(SystemError) {
+    init(_ settings: AccessLogSettings, workers: Int, log: Logger) throws(SystemError) {
+        let queues = (0..<workers).map { _ in LogQueue(capacity: settings.batchCapacity) }
+        self.queues = queues
+        flushWait = settings.flushWait
         let status = AccessLogStatus()
         self.status = status
         let file = try LogFile(settings.target)
         if !file.isOpen { log.warning("access log: nobody reads the pipe \(settings.path); lines are lost until somebody does") }
         let taker: StaticString = file.hasReader ? "its reader" : "the disk"
         let output = LogOutput(
-            AccessLogWriter(rings: rings, format: settings.format, sink: file, status: status), taker: taker, log: log)
+            AccessLogWriter(queues: queues, format: settings.format, sink: file, status: status), taker: taker, log: log)
         self.output = output
-        let interval = settings.flushWait.nanoseconds
         thread = try LoopThread(name: "access-log") { loop in
-            loop.schedule(every: interval) { output.drain() }
             loop.run()
             output.drain(isLast: true)
         }
     }
 
-    /// A ring is filling up: write soon. Any thread.
-    func drainSoon() {
+    /// A worker's end of it. On the worker's loop, once a worker.
+    func feed(ofWorker index: Int, on loop: EventLoop) -> AccessLogFeed {
+        AccessLogFeed(queues[index], flushWait: flushWait, on: loop) { [self] in drainSoon() }
+    }
+
+    /// Something was handed over: write it. Any thread.
+    private func drainSoon() {
         thread.handle.post { [output] in output.drain() }
     }
 

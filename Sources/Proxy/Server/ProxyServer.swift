@@ -70,11 +70,10 @@ public final class ProxyServer {
         precondition(state == .new, "a server starts once")
         state = .starting
         let count = settings.workers > 0 ? settings.workers : processorCount()
-        let rings: [LogRing]
         let targets: [ListenTarget]
         do throws(StartError) {
             targets = try openTargets()
-            rings = try openAccessLog(workers: count)
+            try openAccessLog(workers: count)
         } catch {
             stop()
             return ready(.failure(error))
@@ -83,8 +82,7 @@ public final class ProxyServer {
             count, at: targets,
             make: { [shared, runtime, accessLog] index, loop, metrics throws(SystemError) in
                 try Worker(
-                    index: index, on: loop, shared: shared, runtime: runtime.copy(), metrics: metrics,
-                    ring: index < rings.count ? rings[index] : nil, logMark: { accessLog?.drainSoon() })
+                    index: index, on: loop, shared: shared, runtime: runtime.copy(), metrics: metrics, accessLog: accessLog)
             }
         ) { [unowned self] result in
             switch result {
@@ -109,16 +107,13 @@ public final class ProxyServer {
         }
     }
 
-    /// - Returns: a ring a worker; none without an access log.
-    private func openAccessLog(workers count: Int) throws(StartError) -> [LogRing] {
-        guard accessLogSettings.target != .off else { return [] }
-        let rings = (0..<count).map { _ in LogRing(capacity: accessLogSettings.ringCapacity) }
+    private func openAccessLog(workers count: Int) throws(StartError) {
+        guard accessLogSettings.target != .off else { return }
         do throws(SystemError) {
-            accessLog = try AccessLog(accessLogSettings, rings: rings, log: log)
+            accessLog = try AccessLog(accessLogSettings, workers: count, log: log)
         } catch {
             throw .accessLog(error, path: accessLogSettings.path)
         }
-        return rings
     }
 
     /// Every loop takes the new settings for its next requests; connections stay. Listeners, workers, storage and the access log keep

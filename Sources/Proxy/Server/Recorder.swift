@@ -11,18 +11,20 @@ final class Recorder {
     let metrics: LoopMetrics
     let latency = LatencyRecorder()
     private let loop: EventLoop
-    private let ring: LogRing?
-    private let logMark: @Sendable () -> Void
+    private let log: AccessLogFeed?
+    /// That of `log`, here for the way there.
+    private let buffer: LogBuffer?
 
-    /// - Parameters:
-    ///   - ring: `nil` without an access log.
-    ///   - logMark: called when the log should be written soon.
-    init(loop: EventLoop, metrics: LoopMetrics, ring: LogRing?, logMark: @escaping @Sendable () -> Void) {
+    /// - Parameter log: `nil` without an access log.
+    init(loop: EventLoop, metrics: LoopMetrics, log: AccessLogFeed?) {
         self.loop = loop
         self.metrics = metrics
-        self.ring = ring
-        self.logMark = logMark
+        self.log = log
+        buffer = log?.buffer
     }
+
+    /// The worker ends: what is recorded from now on goes to the access log at once.
+    func finish() { log?.finish() }
 
     func record(
         _ admitted: AdmittedHead, _ provenance: Provenance, status: UInt16, began: Int64, firstByte: Int64, bodyBytes: UInt64,
@@ -36,10 +38,9 @@ final class Recorder {
         record.operation = provenance.operation
         record.upstreamStatus = provenance.originStatus
         record.upstreamDuration = upstreamDuration
-        record.detail = provenance.detail.map(Detail.init)
         record.isAborted = isAborted
         count(admitted.head.method, record)
-        append(record, admitted.head, fields.view, client: client, server: server)
+        append(record, admitted.head, fields.view, client: client, server: server, detail: (provenance.detail ?? "").bytes)
     }
 
     func record(
@@ -54,7 +55,7 @@ final class Recorder {
         }
         record.version = ProtocolVersion(head.version)
         count(head.method, record)
-        append(record, head, fields.view, client: client.span, server: Span())
+        append(record, head, fields.view, client: client.span)
     }
 
     /// A hit, while its head still stands in the buffer.
@@ -65,7 +66,7 @@ final class Recorder {
         record.version = ProtocolVersion(head.version)
         record.verdict = .hit
         count(head.method, record)
-        append(record, head, fields, client: client, server: Span())
+        append(record, head, fields, client: client)
     }
 
     /// What became of a response that was given to the store.
@@ -100,20 +101,22 @@ final class Recorder {
     }
 
     private func append(
-        _ record: TransactionRecord, _ head: RequestHead, _ fields: FieldView, client: Span<UInt8>, server: Span<UInt8>
+        _ record: TransactionRecord, _ head: RequestHead, _ fields: FieldView, client: Span<UInt8>, server: Span<UInt8> = Span(),
+        detail: Span<UInt8> = Span()
     ) {
         let bytes = fields.bytes
-        // Without a name for the ring, which would be retained.
-        let outcome = ring?.append(
-            record, client: client, method: bytes.extracting(head.methodRange.range),
-            host: bytes.extracting(head.authority.range), target: bytes.extracting(head.target.whole.range),
-            referer: fields.firstValue(of: .referer), userAgent: fields.firstValue(of: .userAgent), upstream: server)
-        if outcome == .keptAtMark { logMark() }
+        // Without a name for the buffer, which would be retained.
+        let outcome = buffer?.append(
+            record, client: client, method: bytes.extracting(head.methodRange.range), host: bytes.extracting(head.authority.range),
+            target: bytes.extracting(head.target.whole.range), upstream: server, detail: detail, referer: fields.firstValue(of: .referer),
+            userAgent: fields.firstValue(of: .userAgent))
+        if let outcome, outcome != .kept { log?.noteAppended(outcome) }
     }
 
     /// What was refused before its head could be read.
     private func appendUnread(_ record: TransactionRecord, client: ByteSlice) {
-        if ring?.append(record, client: client.span, method: Span(), host: Span(), target: Span()) == .keptAtMark { logMark() }
+        let outcome = buffer?.append(record, client: client.span, method: Span(), host: Span(), target: Span())
+        if let outcome, outcome != .kept { log?.noteAppended(outcome) }
     }
 }
 

@@ -46,12 +46,9 @@ final class Worker {
     /// The one that the next request like its last one's joins.
     var crowd: Crowd?
 
-    /// - Parameters:
-    ///   - ring: of the access log; `nil` without one.
-    ///   - logMark: called when that should be written soon.
+    /// - Parameter accessLog: `nil` without one.
     init(
-        index: Int, on loop: EventLoop, shared: SharedState, runtime: Runtime, metrics: LoopMetrics, ring: LogRing?,
-        logMark: @escaping @Sendable () -> Void
+        index: Int, on loop: EventLoop, shared: SharedState, runtime: Runtime, metrics: LoopMetrics, accessLog: AccessLog?
     ) throws(SystemError) {
         self.loop = loop
         self.shared = shared
@@ -60,7 +57,7 @@ final class Worker {
         variations = shared.variations
         self.runtime = runtime
         self.metrics = metrics
-        recorder = Recorder(loop: loop, metrics: metrics, ring: ring, logMark: logMark)
+        recorder = Recorder(loop: loop, metrics: metrics, log: accessLog?.feed(ofWorker: index, on: loop))
         notices = Notices(loop: loop, log: shared.log)
         deadlines = loop.deadlines
         turns = Turns(loop: loop)
@@ -161,6 +158,7 @@ final class Worker {
     func cut() {
         clients.cut()
         pools.closeIdle()
+        recorder.finish()
     }
 
     func ended(_ connection: ClientConnection) { clients.ended(connection) }
