@@ -1,9 +1,11 @@
 # make run    builds the program and starts a demo on 127.0.0.1:8080
 # make test   runs every test against the built program
 # make build  leaves the program at .build/release/coalesced
-# make install  puts program, unit and configuration into the system (as root)
+# make install    puts program, unit, completions and configuration into the system (as root)
+# make uninstall  removes them again, but for the configuration
 # make bench        compares with nginx, HAProxy and Varnish and writes docs/benchmarks.md: a quarter of an hour
 # make bench-quick  the most telling rows, in less than two minutes
+# make tools        what .ci/count needs to count instructions a request
 #
 # Each installs what is missing (libevent-dev, pkg-config) by itself. A package list that cannot be fetched, of some other repository
 # perhaps, is no reason to give up.
@@ -21,7 +23,7 @@ RUNTIME = $(shell $(SWIFT) -print-target-info 2>/dev/null | sed -n 's/.*"runtime
 STATIC = $(if $(and $(wildcard $(RUNTIME)_static/linux/libFoundation.a),$(wildcard $(RUNTIME)/../../bin/ld.lld),$(wildcard /usr/lib/gcc/*/*/libstdc++.*)),--static-swift-stdlib -Xswiftc -use-ld=lld)
 RELEASE = $(SWIFT) build -c release $(STATIC)
 
-.PHONY: run test build install dependencies bench bench-quick benchmark peers
+.PHONY: run test build install uninstall dependencies bench bench-quick benchmark tools peers
 
 run: build
 	@exec "$(PROGRAM)" demo
@@ -35,11 +37,25 @@ test: build
 build: dependencies
 	$(RELEASE) --product coalesced
 
+BINARY = $(DESTDIR)$(prefix)/bin/coalesced
+UNIT = $(DESTDIR)$(prefix)/lib/systemd/system/coalesced.service
+BASH_COMPLETION = $(DESTDIR)$(prefix)/share/bash-completion/completions/coalesced
+ZSH_COMPLETION = $(DESTDIR)$(prefix)/share/zsh/site-functions/_coalesced
+FISH_COMPLETION = $(DESTDIR)$(prefix)/share/fish/vendor_completions.d/coalesced.fish
+
+# Where the program cannot run, as in an image for other processors, there are no completions.
 install:
-	install -D -m 0755 "$(PROGRAM)" "$(DESTDIR)$(prefix)/bin/coalesced"
-	install -D -m 0644 systemd/coalesced.service "$(DESTDIR)$(prefix)/lib/systemd/system/coalesced.service"
+	install -D -m 0755 "$(PROGRAM)" "$(BINARY)"
+	install -D -m 0644 systemd/coalesced.service "$(UNIT)"
+	for completion in "bash:$(BASH_COMPLETION)" "zsh:$(ZSH_COMPLETION)" "fish:$(FISH_COMPLETION)"; do \
+	  script=$$("$(PROGRAM)" --generate-completion-script "$${completion%%:*}") || continue; \
+	  install -D -m 0644 /dev/null "$${completion#*:}" && printf '%s\n' "$$script" >"$${completion#*:}"; \
+	done
 	test -e "$(DESTDIR)/etc/coalesced/coalesced.yaml" || \
 	  install -D -m 0644 config/coalesced.yaml "$(DESTDIR)/etc/coalesced/coalesced.yaml"
+
+uninstall:
+	rm -f "$(BINARY)" "$(UNIT)" "$(BASH_COMPLETION)" "$(ZSH_COMPLETION)" "$(FISH_COMPLETION)"
 
 dependencies:
 	@command -v $(SWIFT) >/dev/null || { \
@@ -63,7 +79,10 @@ bench: benchmark
 bench-quick: benchmark
 	$(BENCHMARK) compare --quick
 
-benchmark: build peers
+benchmark: tools peers
+
+# The load, the origin and the bare responder by themselves: enough for .ci/count.
+tools: build
 	$(RELEASE) --product BareResponder
 	$(RELEASE) --product Benchmark
 
