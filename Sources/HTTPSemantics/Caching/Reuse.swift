@@ -3,9 +3,9 @@ public enum ValidationReason: Sendable, CaseIterable {
     case stale
     /// The response's `no-cache`.
     case noCache
-    /// `no-cache` or `Pragma: no-cache` of the request.
+    /// Fresh, but for `no-cache` or `Pragma: no-cache` of the request.
     case requestNoCache
-    /// `max-age` or `min-fresh` of the request.
+    /// Fresh, but for `max-age` or `min-fresh` of the request.
     case requestAge
     /// Since it came, an unsafe request (§4.4) or its cache group (RFC 9875) invalidated it.
     case invalidated
@@ -40,11 +40,12 @@ extension ResponseFacts {
     func considered(for request: RequestDirectives, age: UInt32, at now: Moment) -> Reuse {
         if contains(.isInvalidated) { return .validate(.invalidated) }
         if contains(.noCache) { return .validate(.noCache) }
-        if request.noCache { return .validate(.requestNoCache) }
+        let isFresh = now.monotonic < freshUntil
+        if request.noCache { return .validate(isFresh ? .requestNoCache : .stale) }
         // §5.2.1.1: no older than max-age, whatever else is said.
-        if age > request.maxAge { return .validate(.requestAge) }
+        if age > request.maxAge { return .validate(isFresh ? .requestAge : .stale) }
 
-        if now.monotonic < freshUntil {
+        if isFresh {
             let ttl = lifetime &- min(age, lifetime)
             // §5.2.1.3: the lifetime is no less than the age plus min-fresh.
             return ttl >= request.minFresh ? .fresh(age: age, ttl: ttl) : .validate(.requestAge)

@@ -29,6 +29,7 @@ enum Lookup: Sendable {
         if let stored = selected, stored.groups != nil, groups.haveInvalidated(stored, of: request.authority) {
             selected = stored.invalidated
         }
+        var doubt = ValidationReason.stale
         if let selected, request.route.isCached {
             switch selected.facts.reuse(for: request.directives, at: now) {
             case .fresh(let age, let ttl):
@@ -40,8 +41,8 @@ enum Lookup: Sendable {
             case .staleWhileRevalidate(let age):
                 self = .serve(selected, .staleWhileRevalidate(age: age), refreshes: true)
                 return
-            case .validate:
-                break
+            case .validate(let reason):
+                doubt = reason
             }
         }
         if selected == nil, usesParts,
@@ -54,7 +55,7 @@ enum Lookup: Sendable {
             return
         }
         self = .fetch(Self.plan(
-            request, resource, selected, at: now, isCoalescing: isCoalescing, usesParts: usesParts, alone: alone()))
+            request, resource, selected, doubt, at: now, isCoalescing: isCoalescing, usesParts: usesParts, alone: alone()))
     }
 
     /// What only the origin can answer; which `only-if-cached` does not want, whatever else it asks for (§5.2.1.7).
@@ -74,8 +75,9 @@ enum Lookup: Sendable {
             isTransparent: true)
     }
 
+    /// - Parameter doubt: why `selected`, if there is one, must be validated.
     private static func plan(
-        _ request: ClientRequest, _ resource: CachedResource?, _ selected: StoredResponse?, at now: Moment,
+        _ request: ClientRequest, _ resource: CachedResource?, _ selected: StoredResponse?, _ doubt: ValidationReason, at now: Moment,
         isCoalescing: Bool, usesParts: Bool, alone: @autoclosure () -> UInt64
     ) -> FetchPlan {
         if request.directives.noStore { return own(request, alone(), .request) }
@@ -90,7 +92,7 @@ enum Lookup: Sendable {
         if let marker, selected == nil || marker != .noCache { return own(request, alone(), .bypass, fallback: selected) }
 
         let reason: ForwardReason = if selected != nil {
-            request.directives.flags.isEmpty ? .stale : .request
+            ForwardReason(doubt)
         } else {
             (resource?.count ?? 0) > 0 ? .varyMiss : .uriMiss
         }
@@ -123,6 +125,7 @@ enum Lookup: Sendable {
         let marker = resource?.unshareable(at: now, hasAuthorization: request.hasAuthorization)
         guard marker == nil || marker == .range else { return nil }
         if stored.groups != nil, groups.haveInvalidated(stored, of: request.authority) { stored = stored.invalidated }
+        let doubt: ValidationReason
         switch stored.use(for: request) {
         case .nothing:
             return nil
@@ -135,15 +138,17 @@ enum Lookup: Sendable {
                 return .serve(stored, .fresh(age: age, ttl: ttl), refreshes: false)
             case .staleAccepted(let age):
                 return .serve(stored, .staleAccepted(age: age), refreshes: false)
-            case .staleWhileRevalidate, .validate:
+            case .staleWhileRevalidate:
                 // What is refreshed in the background is the whole; parts are validated as they are wanted.
-                guard let range = RangeRequest(fields.view, method: .get)?.specs, range.count == 1 else { return nil }
-                if request.directives.onlyIfCached { return .notStored }
-                let reason: ForwardReason = request.directives.flags.isEmpty ? .stale : .request
-                return .fetch(part(
-                    request, resource, range[0], reason, parts: stored, validates: true, alone: isCoalescing ? nil : alone()))
+                doubt = .stale
+            case .validate(let reason):
+                doubt = reason
             }
         }
+        guard let range = RangeRequest(fields.view, method: .get)?.specs, range.count == 1 else { return nil }
+        if request.directives.onlyIfCached { return .notStored }
+        return .fetch(part(
+            request, resource, range[0], ForwardReason(doubt), parts: stored, validates: true, alone: isCoalescing ? nil : alone()))
     }
 
     /// - Parameter alone: the number of a fetch for this request only.

@@ -95,6 +95,12 @@ extension Conformance {
             Case("Cache-Status: a stale response was validated", .answers("Cache-Control: max-age=0", "ETag: \"a\""), .get(.fetched), .answers(304, fresh, "ETag: \"a\""), .get(.validated, .contains("Cache-Status", "fwd=stale; fwd-status=304")))
             Case("Cache-Status: another variant", .answers(fresh, "Vary: X-V"), .get(.fetched, "X-V: 1"), .get(.fetched, "X-V: 2", .contains("Cache-Status", "fwd=vary-miss")))
             Case("Cache-Status: the client's no-cache", .answers(fresh), .get(.fetched), .get(.fetched, "Cache-Control: no-cache", .contains("Cache-Status", "fwd=request")))
+            Case("Cache-Status: older than the client wants", .answers(fresh, "Age: 10", "ETag: \"a\""), .get(.fetched), .answers(304, fresh, "ETag: \"a\""), .get(.validated, "Cache-Control: max-age=5", .contains("Cache-Status", "fwd=request; fwd-status=304")))
+            for asked in ["no-transform", "no-cache", "max-age=5"] {
+                // RFC 9211 §2.2: `request` is for a fresh response that the request forbids.
+                Case("Cache-Status: a stale response is stale, whatever the client says: \(asked)", .answers("Cache-Control: max-age=10", "Age: 20", "ETag: \"a\""), .get(.fetched), .answers(304, fresh, "ETag: \"a\""), .get(.validated, "Cache-Control: \(asked)", .contains("Cache-Status", "fwd=stale; fwd-status=304")))
+            }
+            Case("Cache-Status: a stale part is stale, whatever the client says", by: "parts", .script(Reply(status: 206, fields: ["Cache-Control: max-age=10", "Age: 20", "ETag: \"a\"", "Content-Range: bytes 0-4/26"], body: "abcde")), .get(.fetched, "Range: bytes=0-4"), .answers(304, fresh, "ETag: \"a\""), .get(.validated, "Range: bytes=0-4", "Cache-Control: no-transform", .status(206), .contains("Cache-Status", "fwd=stale")))
             Case("Cache-Status: a method that goes past the cache", .answers(fresh), .send("POST", .fetched, .contains("Cache-Status", "fwd=method")))
             Case("Cache-Status: those who joined say so", .answersSlowly(0.3, 200, fresh), .together(3, .fetched, .number(2, "Cache-Status", "collapsed")))
             Case("Cache-Status: max-stale has a negative ttl", .answers("Cache-Control: max-age=10", "Age: 20", "ETag: \"a\""), .get(.fetched), .get(.hit, "Cache-Control: max-stale", .contains("Cache-Status", "coalesced; hit; ttl=-")))
