@@ -159,16 +159,16 @@ extension EventLoop {
         return unsafe monotonic
     }
 
-    /// The same in milliseconds.
-    @inlinable public var wallClockMilliseconds: Int64 {
-        if unsafe !clockIsFresh { readClocks() }
-        return unsafe wallClockMillis
-    }
-
     /// Seconds since 1970 as the wall clock has it, read together with `now`.
     @inlinable public var wallClockSeconds: Int64 {
         if unsafe !clockIsFresh { readClocks() }
         return unsafe wallClock
+    }
+
+    /// Milliseconds since 1970 as the wall clock has it, read together with `now`.
+    @inlinable public var wallClockMilliseconds: Int64 {
+        if unsafe !clockIsFresh { readClocks() }
+        return unsafe wallClockMillis
     }
 
     @usableFromInline func readClocks() {

@@ -68,9 +68,9 @@ public enum Verdict: UInt8, PublicName {
     case revalidated
     /// Forwarded without asking the store: a method, a rule or a key known to be unshareable.
     case pass
-    /// Answered by the proxy itself in place of a response: 502, 504, `only-if-cached` without a match.
+    /// Answered by the proxy itself in place of a response: 502, 503, 504; a bound was hit, or the client wanted only what is stored.
     case synthetic
-    /// Turned away before any look-up: bad syntax, overload, an unknown host.
+    /// Turned away before any look-up: bad syntax, an unknown host.
     case refused
 
     public var name: StaticString {

@@ -28,11 +28,13 @@ struct Hit {
 
     private static let small = Array("GET /c/1024/hit HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n".utf8)
 
+    private static let limits = HeadLimits(maxHeadBytes: 32 << 10, maxFieldLines: 100, maxTargetLength: 8 << 10)
+
     func parse(_ count: Int) { parse(Self.large, count) }
     func parseSmall(_ count: Int) { parse(Self.small, count) }
 
     private func parse(_ bytes: [UInt8], _ count: Int) {
-        var parser = RequestHeadParser()
+        var parser = RequestHeadParser(limits: Self.limits)
         var lengths = 0
         for _ in 0..<count {
             parser.reset()
@@ -42,7 +44,7 @@ struct Hit {
     }
 
     func key(_ count: Int) {
-        var parser = RequestHeadParser()
+        var parser = RequestHeadParser(limits: Self.limits)
         _ = try? parser.parse(Self.large.span)
         let (head, bytes) = (parser.head, Self.large.span)
         let fields = parser.view(in: bytes)
@@ -73,7 +75,7 @@ struct Hit {
             let outcome = store.store(response, hash: hash, key: key.span, generation: store.generation(hash: hash))
             precondition(outcome == .stored)
         }
-        var parser = RequestHeadParser()
+        var parser = RequestHeadParser(limits: Self.limits)
         _ = try? parser.parse(Self.large.span)
         let fields = parser.view(in: Self.large.span)
         var found = 0

@@ -12,8 +12,6 @@ public struct HeadLimits: Sendable, Hashable, BitwiseCopyable {
         self.maxTargetLength = maxTargetLength
     }
 
-    /// RFC 9112 §3 recommends to support request lines of 8000 bytes; the fields get as much again.
-    public static let request = HeadLimits(maxHeadBytes: 16_384, maxFieldLines: 100, maxTargetLength: 8000)
     /// Origins send larger heads than browsers do: policies and cookies.
     public static let response = HeadLimits(maxHeadBytes: 65_536, maxFieldLines: 200, maxTargetLength: 0)
     public static let trailers = HeadLimits(maxHeadBytes: 8192, maxFieldLines: 50, maxTargetLength: 0)

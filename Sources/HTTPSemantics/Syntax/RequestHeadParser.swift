@@ -16,7 +16,7 @@ public struct RequestHeadParser: ~Copyable, Sendable {
     public private(set) var head = RequestHead()
 
     /// - Parameter limits: a head beyond them is an error that tells which.
-    public init(limits: HeadLimits = .request) {
+    public init(limits: HeadLimits) {
         self.limits = limits
         section = FieldSectionParser(maxLines: limits.maxFieldLines, reserving: HeadLimits.usualFieldLines)
     }

@@ -16,9 +16,9 @@ extension Worker {
         }
     }
 
-    /// How often our name may stand in a request's `Via` or `CDN-Loop` before it is a loop: a few, because proxies in a row
-    /// may bear the same name when nobody gave them others.
-    static let maxPasses = 4
+    /// A request whose `Via` or `CDN-Loop` has our name this often runs in a loop. Not at once: proxies in a row may bear the same
+    /// name when nobody gave them others.
+    static let passesThatAreALoop = 4
 
     /// What is refused before anything is looked up, and where the rest goes.
     /// - Parameter known: the route, where it was found on the hot path and `keys` still holds the request's key.
@@ -40,7 +40,7 @@ extension Worker {
         if head.expectation == .unknown {
             throw Refusal(.expectationFailed, "The only expectation that is met here is 100-continue.")
         }
-        if runtime.loopDetection.passes(view) >= Self.maxPasses {
+        if runtime.loopDetection.passes(view) >= Self.passesThatAreALoop {
             throw Refusal(Status(508), "The request has come through here before: the upstream leads back to this proxy.")
         }
         let route = if let known { known } else { try findRoute(head, view) }

@@ -9,7 +9,7 @@ private func forward(
     extra: @escaping (ByteBuffer) -> Void = { _ in }
 ) throws -> String {
     let message = wire(request)
-    var parser = RequestHeadParser()
+    var parser = RequestHeadParser(limits: .roomy)
     guard case .complete = try parser.parse(message.span) else { return "incomplete" }
     let forwarding = RequestForwarding(
         via: via ? ByteSlice("us") : nil, clientFields: clientFields, defaultHost: ByteSlice("origin:9000")

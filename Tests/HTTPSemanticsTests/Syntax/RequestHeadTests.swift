@@ -33,7 +33,7 @@ import Testing
     }
 
     @Test func `one parser reads request after request`() {
-        var parser = RequestHeadParser()
+        var parser = RequestHeadParser(limits: .roomy)
         for row in RequestTable.all {
             let reused = readRequest(wire(row.input), .atOnce, &parser)
             let fresh = readRequest(wire(row.input))
