@@ -204,14 +204,13 @@ public enum StoreResult: UInt8, PublicName {
 
 /// The protocol version of a request, as the access log prints it.
 public enum ProtocolVersion: UInt8, PublicName {
-    case unknown, http10, http11, http2
+    case unknown, http10, http11
 
     public var name: StaticString {
         switch self {
         case .unknown: "-"
         case .http10: "HTTP/1.0"
         case .http11: "HTTP/1.1"
-        case .http2: "HTTP/2.0"
         }
     }
 }

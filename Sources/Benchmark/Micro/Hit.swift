@@ -100,8 +100,10 @@ struct Hit {
 
     func writeHead(_ count: Int) {
         guard let response = Self.response(MemoryBudget(limit: 1 << 20), now) else { return }
-        let status = CacheStatusWriter(name: ByteSlice("coalesced"))
-        let via = ByteSlice("Via: 1.1 coalesced\r\n")
+        let lines = ByteBuffer(capacity: 128)
+        lines.append("Via: 1.1 coalesced\r\n")
+        CacheStatusWriter(name: ByteSlice("coalesced")).writeHitStart(to: lines)
+        let hitText = lines.copied()
         let out = ByteBuffer(capacity: 4096)
         var written = 0
         for number in 0..<count {
@@ -110,9 +112,9 @@ struct Hit {
             out.append(response.fieldLines)
             out.appendField("Content-Length", UInt64(1024))
             out.appendField("Age", UInt64(number & 1023))
-            out.append(via)
-            status.writeHit(timeToLive: 3600 - Int64(number & 1023), to: out)
-            out.appendLineEnd()
+            out.append(hitText)
+            out.append(decimal: UInt64(3600 - (number & 1023)))
+            out.append("\r\n\r\n")
             written += out.count
         }
         precondition(count == 0 || written > 0)

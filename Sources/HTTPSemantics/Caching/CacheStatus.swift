@@ -1,8 +1,8 @@
 public import Bytes
 
-/// Why a request went forward (RFC 9211 §2.2).
+/// Why a request went forward (RFC 9211 §2.2). Of its reasons `miss` is not here: whether the URI or the variant was missing is known.
 public enum ForwardReason: UInt8, Sendable, CaseIterable {
-    case bypass, method, uriMiss, varyMiss, miss, request, stale, partial
+    case bypass, method, uriMiss, varyMiss, request, stale, partial
 
     /// The name in the field.
     public var token: StaticString {
@@ -11,7 +11,6 @@ public enum ForwardReason: UInt8, Sendable, CaseIterable {
         case .method: "method"
         case .uriMiss: "uri-miss"
         case .varyMiss: "vary-miss"
-        case .miss: "miss"
         case .request: "request"
         case .stale: "stale"
         case .partial: "partial"
@@ -54,7 +53,6 @@ public struct CacheStatus: Sendable, Equatable {
 public final class CacheStatusWriter: Sendable {
     /// `Cache-Status: name`, encoded.
     private let prefix: ByteSlice
-    private let hitPrefix: ByteSlice
 
     /// - Parameter name: of this deployment, not of the software.
     public init(name: ByteSlice) {
@@ -62,24 +60,16 @@ public final class CacheStatusWriter: Sendable {
         buffer.append("Cache-Status: ")
         buffer.appendStructuredName(name.span)
         prefix = buffer.copied()
+    }
+
+    /// The line of a fresh response from the store, up to the seconds of `ttl`: it is kept with what else every hit has.
+    public func writeHitStart(to buffer: ByteBuffer) {
+        buffer.append(prefix)
         buffer.append("; hit; ttl=")
-        hitPrefix = buffer.copied()
     }
 
-    /// The hot path: a fresh response from the store, with its CRLF.
-    public func writeHit(timeToLive: Int64, to buffer: ByteBuffer) {
-        buffer.append(hitPrefix)
-        buffer.append(decimal: Int(timeToLive))
-        buffer.append("\r\n")
-    }
-
-    /// The same up to the seconds, for whoever keeps it with other lines.
-    public func writeHitStart(to buffer: ByteBuffer) { buffer.append(hitPrefix) }
-
-    /// - Parameters:
-    ///   - detail: a token that says more, such as the name of a reason.
-    ///   - key: the cache key, for those who debug.
-    public func write(_ status: CacheStatus, detail: StaticString? = nil, key: ByteSlice? = nil, to buffer: ByteBuffer) {
+    /// - Parameter detail: a token that says more, such as the name of a reason.
+    public func write(_ status: CacheStatus, detail: StaticString? = nil, to buffer: ByteBuffer) {
         buffer.append(prefix)
         switch status.handling {
         case .hit: buffer.append("; hit")
@@ -97,10 +87,6 @@ public final class CacheStatusWriter: Sendable {
         if let seconds = status.timeToLive {
             buffer.append("; ttl=")
             buffer.append(decimal: Int(seconds))
-        }
-        if let key {
-            buffer.append("; key=")
-            buffer.appendStructuredString(key.span)
         }
         if let detail {
             buffer.append("; detail=")

@@ -23,12 +23,6 @@ public struct PartialContent: Sendable, Equatable {
         for run in runs where !run.isEmpty { insert(run) }
     }
 
-    /// What a 206 with one part brings; `nil` for multipart ones and those whose `Content-Range` makes no sense.
-    public init?(_ fields: FieldView) {
-        guard case .part(let range, let length)? = ContentRange(fields) else { return nil }
-        self.init(range, of: length)
-    }
-
     /// Whether the whole is there, so that it is to be treated as a complete 200.
     public var isComplete: Bool { length.map { contains(0..<$0) } ?? false }
 

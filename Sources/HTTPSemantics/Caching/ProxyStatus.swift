@@ -81,31 +81,11 @@ public struct ProxyStatusWriter: Sendable {
         prefix = buffer.copied()
     }
 
-    /// - Parameters:
-    ///   - nextHop: host or address of the origin chosen, where that may be told.
-    ///   - receivedStatus: what the next hop answered, where it is not sent on.
-    ///   - details: one line in words.
-    public func write(
-        _ error: ProxyError?, nextHop: ByteSlice? = nil, receivedStatus: Status? = nil, details: ByteSlice? = nil,
-        to buffer: ByteBuffer
-    ) {
+    /// What made this proxy answer itself.
+    public func write(_ error: ProxyError, to buffer: ByteBuffer) {
         buffer.append(prefix)
-        if let error {
-            buffer.append("; error=")
-            buffer.append(error.token)
-        }
-        if let nextHop {
-            buffer.append("; next-hop=")
-            buffer.appendStructuredString(nextHop.span)
-        }
-        if let receivedStatus {
-            buffer.append("; received-status=")
-            buffer.append(decimal: UInt64(receivedStatus.code))
-        }
-        if let details {
-            buffer.append("; details=")
-            buffer.appendStructuredString(details.span)
-        }
+        buffer.append("; error=")
+        buffer.append(error.token)
         buffer.append("\r\n")
     }
 }

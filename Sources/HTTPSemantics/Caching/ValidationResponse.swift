@@ -62,10 +62,4 @@ extension ResponseFacts {
     public func isMoreRecent(than other: ResponseFacts) -> Bool {
         date == other.date ? received.monotonic > other.received.monotonic : date > other.date
     }
-
-    /// Which of two stored responses that both match a request is used (RFC 9111 §4.1): one with a `Vary` before one
-    /// that forgot it, then the more recent.
-    public func isPreferred(over other: ResponseFacts) -> Bool {
-        contains(.varies) == other.contains(.varies) ? isMoreRecent(than: other) : contains(.varies)
-    }
 }

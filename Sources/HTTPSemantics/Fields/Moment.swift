@@ -13,10 +13,4 @@ public struct Moment: Sendable, Hashable {
         self.monotonic = monotonic
         self.wall = wall
     }
-
-    /// Whole seconds from `earlier` to this moment on the monotonic clock, never negative.
-    @inlinable
-    public func seconds(since earlier: Moment) -> Int64 {
-        max(0, (monotonic &- earlier.monotonic) / 1_000_000_000)
-    }
 }

@@ -16,8 +16,6 @@ public struct RequestTarget: Sendable, BitwiseCopyable {
     /// Without the `?`.
     public internal(set) var query = ByteRange(0..<0)
     public internal(set) var hasQuery = false
-    /// Whether the absolute form said `https`.
-    public internal(set) var isHTTPS = false
 }
 
 /// What `Expect` asks for (RFC 9110 §10.1.1).

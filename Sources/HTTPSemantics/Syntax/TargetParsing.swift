@@ -29,7 +29,7 @@ extension RequestTarget {
     /// `http://authority path [ "?" query ]` (RFC 9112 §3.2.2). Other schemes are not served.
     private mutating func parseAbsolute(_ range: Range<Int>, in bytes: Span<UInt8>) -> Bool {
         let text = bytes.extracting(range)
-        isHTTPS = text.startsIgnoringCase(with: "https://")
+        let isHTTPS = text.startsIgnoringCase(with: "https://")
         guard isHTTPS || text.startsIgnoringCase(with: "http://") else { return false }
         let start = range.lowerBound + (isHTTPS ? 8 : 7)
         var end = start

@@ -77,7 +77,7 @@ struct Provenance: Sendable {
     private var wasPassed: Bool {
         switch forwarded {
         case .method, .bypass, .request: true
-        case .uriMiss, .varyMiss, .miss, .stale, .partial, nil: false
+        case .uriMiss, .varyMiss, .stale, .partial, nil: false
         }
     }
 
