@@ -33,21 +33,21 @@ extension Counter {
         case .responses(let status): 8 + status.position
         case .verdicts(let verdict): 13 + verdict.position
         case .coalescing(let event): 20 + event.position
-        case .upstreamFailures(let failure): 26 + failure.position
-        case .upstreamFetches: 36
-        case .upstreamRetries: 37
-        case .upstreamConnects: 38
-        case .upstreamReuses: 39
-        case .upstreamCloses: 40
-        case .upstreamBytesIn: 41
-        case .upstreamBytesOut: 42
-        case .clientConnectionsOpened: 43
-        case .clientConnectionsClosed: 44
-        case .clientConnectionsRefused: 45
-        case .clientBytesIn: 46
-        case .clientBytesOut: 47
-        case .malformedRequests: 48
-        case .stores(let result): 49 + result.position
+        case .upstreamFailures(let failure): 27 + failure.position
+        case .upstreamFetches: 37
+        case .upstreamRetries: 38
+        case .upstreamConnects: 39
+        case .upstreamReuses: 40
+        case .upstreamCloses: 41
+        case .upstreamBytesIn: 42
+        case .upstreamBytesOut: 43
+        case .clientConnectionsOpened: 44
+        case .clientConnectionsClosed: 45
+        case .clientConnectionsRefused: 46
+        case .clientBytesIn: 47
+        case .clientBytesOut: 48
+        case .malformedRequests: 49
+        case .stores(let result): 50 + result.position
         }
     }
 }

@@ -112,8 +112,10 @@ public enum Role: UInt8, PublicName {
 
 /// What happened at the in-flight table.
 public enum CoalescingEvent: UInt8, PublicName {
-    /// A request started an operation.
+    /// A request started an operation that others could join.
     case led
+    /// A request started one for itself; nobody could join.
+    case alone
     /// A request joined one that had no response head yet.
     case joined
     /// A request joined one whose body was already growing.
@@ -128,6 +130,7 @@ public enum CoalescingEvent: UInt8, PublicName {
     public var name: StaticString {
         switch self {
         case .led: "led"
+        case .alone: "alone"
         case .joined: "joined"
         case .joinedLate: "joined-late"
         case .released: "released"

@@ -43,6 +43,20 @@ import Testing
         }
     }
 
+    @Test func `a fetch that nobody can join has not been led`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: no-store", body: "x")] }
+            try proxy.get("/x")
+            // From now on the key is known as not shareable.
+            try proxy.get("/x")
+            let conversation = try proxy.connect()
+            try conversation.send(proxy.request("POST", "/x", [], body: "y"))
+            _ = try conversation.answer(to: "POST")
+            #expect(try proxy.metric(.led) == 1)
+            #expect(try proxy.metric(.alone) == 2)
+        }
+    }
+
     @Test func `the status is JSON, and the command prints one too`() throws {
         try scenario { _, proxy in
             guard case .object(let members) = try proxy.status() else { throw Late(what: "an object", place: "status") }

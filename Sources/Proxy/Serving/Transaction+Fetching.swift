@@ -43,7 +43,7 @@ extension Transaction {
             lookAgainAtOnce()
         case .started(let operation, let token):
             provenance.role = role
-            worker.metrics.add(.coalescing(.led))
+            worker.metrics.add(.coalescing(role == .alone ? .alone : .led))
             ledFetch = operation.work.value
             wait(at: role == .alone ? .alone(operation) : .own(operation, token, listener: 0), of: operation)
             boundWait(for: operation)

@@ -21,10 +21,10 @@ extension Program {
         }
     }
 
-    /// Waits until so many requests have led or joined a fetch: all of a crowd are in.
+    /// Waits until so many requests have begun or joined a fetch: all of a crowd are in.
     func joined(_ count: Int) throws {
-        try eventually("\(count) requests have led or joined") {
-            try metric(.led) + metric(.joined) + metric(.joinedLate) >= count
+        try eventually("\(count) requests have begun or joined a fetch") {
+            try metric(.led) + metric(.alone) + metric(.joined) + metric(.joinedLate) >= count
         }
     }
 

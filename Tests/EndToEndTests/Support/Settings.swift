@@ -114,6 +114,7 @@ extension Duration {
 /// Names on the metrics page.
 enum Metric: String {
     case led = #"coalesced_coalescing_total{event="led"}"#
+    case alone = #"coalesced_coalescing_total{event="alone"}"#
     case joined = #"coalesced_coalescing_total{event="joined"}"#
     case joinedLate = #"coalesced_coalescing_total{event="joined-late"}"#
     case released = #"coalesced_coalescing_total{event="released"}"#
