@@ -35,11 +35,11 @@ struct StatusReport {
                     json.member("name", upstream.name)
                     json.member("in_flight", upstream.operations.inFlight)
                     json.member("queued", upstream.operations.queued)
-                    json.member("led", upstream.operations.led)
+                    json.member("started", upstream.operations.started)
                     json.member("joined", upstream.operations.joined)
                     json.member("joined_late", upstream.operations.joinedLate)
                     json.member("released", upstream.operations.released)
-                    json.member("overtaken", upstream.operations.overtaken)
+                    json.member("replaced", upstream.operations.replaced)
                     json.member("refused", upstream.operations.refused)
                 }
             }

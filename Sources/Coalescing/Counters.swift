@@ -3,13 +3,13 @@ public import Synchronization
 /// What one shard has counted since it was made. Relaxed: each number is exact, their sum at one moment is not a snapshot.
 @usableFromInline
 final class ShardCounters: Sendable {
-    @usableFromInline let led = Atomic(0)
+    @usableFromInline let started = Atomic(0)
     @usableFromInline let joined = Atomic(0)
     @usableFromInline let joinedLate = Atomic(0)
     @usableFromInline let found = Atomic(0)
     let released = Atomic(0)
     @usableFromInline let refused = Atomic(0)
-    @usableFromInline let overtaken = Atomic(0)
+    @usableFromInline let replaced = Atomic(0)
     let finished = Atomic(0)
     let failed = Atomic(0)
     let cancelled = Atomic(0)
@@ -20,7 +20,7 @@ final class ShardCounters: Sendable {
 /// What a manager has done so far and has in flight now.
 public struct OperationQueueSnapshot: Sendable, Equatable {
     /// Operations started, plain ones included.
-    public var led = 0
+    public var started = 0
     /// Waiters that joined one in flight before its value was there.
     public var joined = 0
     /// Waiters that joined after that and were served at once.
@@ -32,7 +32,7 @@ public struct OperationQueueSnapshot: Sendable, Equatable {
     /// Waiters and operations turned away: `.full`, `.queueFull`, `.foreign`.
     public var refused = 0
     /// Times that a new operation took the place of one that was closed or not acceptable and lived on.
-    public var overtaken = 0
+    public var replaced = 0
     /// Operations that ended with success.
     public var finished = 0
     /// Operations that ended with an error other than `.cancelled`.
@@ -48,13 +48,13 @@ public struct OperationQueueSnapshot: Sendable, Equatable {
 
     /// Counts what `other` did and has in flight too: the sum of two managers.
     public mutating func add(_ other: OperationQueueSnapshot) {
-        led += other.led
+        started += other.started
         joined += other.joined
         joinedLate += other.joinedLate
         found += other.found
         released += other.released
         refused += other.refused
-        overtaken += other.overtaken
+        replaced += other.replaced
         finished += other.finished
         failed += other.failed
         cancelled += other.cancelled
@@ -63,13 +63,13 @@ public struct OperationQueueSnapshot: Sendable, Equatable {
     }
 
     mutating func add(_ counters: ShardCounters) {
-        led += counters.led.load(ordering: .relaxed)
+        started += counters.started.load(ordering: .relaxed)
         joined += counters.joined.load(ordering: .relaxed)
         joinedLate += counters.joinedLate.load(ordering: .relaxed)
         found += counters.found.load(ordering: .relaxed)
         released += counters.released.load(ordering: .relaxed)
         refused += counters.refused.load(ordering: .relaxed)
-        overtaken += counters.overtaken.load(ordering: .relaxed)
+        replaced += counters.replaced.load(ordering: .relaxed)
         finished += counters.finished.load(ordering: .relaxed)
         failed += counters.failed.load(ordering: .relaxed)
         cancelled += counters.cancelled.load(ordering: .relaxed)

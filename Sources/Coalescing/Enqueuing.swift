@@ -34,7 +34,7 @@ extension OperationQueueManager {
         case joined(Op, WaiterToken)
         case late(Op, WaiterToken, Value)
         /// `value`: it was delivered before it was ever started.
-        case started(Op, WaiterToken, value: Value?, overtakes: Bool)
+        case started(Op, WaiterToken, value: Value?, replaces: Bool)
         case refused(Refusal, Op?)
     }
 
@@ -106,7 +106,7 @@ extension OperationQueueManager {
             return .refused(.finished, by: operation)
         }
         let token = operation.token(for: seat)
-        counters.led.count()
+        counters.started.count()
         if case .ready = adoption {
             gate.enterReady(operation)
         } else {
@@ -127,14 +127,14 @@ extension OperationQueueManager {
         let verdict = shard.table.withLock { table -> Verdict<Op, Value, Found> in
             if let found = unless() { return .found(found) }
             var ended: Operation?
-            var overtakes = false
+            var replaces = false
             if let current = table[name]?.operation as? Op {
                 switch current.audience.withLock({ $0.join(waiter) }) {
                 case .joined(let seat): return .joined(current, current.token(for: seat))
                 case .late(let seat, let value): return .late(current, current.token(for: seat), value)
                 case .refused(.full): return .refused(.full, current)
                 case .refused(.finished): ended = current
-                case .refused: overtakes = true
+                case .refused: replaces = true
                 }
             }
             guard gate.admit() else { return .refused(.queueFull, nil) }
@@ -143,12 +143,12 @@ extension OperationQueueManager {
                 gate.withdraw()
                 return .refused(.foreign, operation)
             }
-            Shard.insert(operation, as: name, replacing: ended, in: &table)
+            InFlightShard.insert(operation, as: name, replacing: ended, in: &table)
             switch operation.audience.withLock({ $0.join(waiter, leads: true) }) {
             case .joined(let seat):
-                return .started(operation, operation.token(for: seat), value: nil, overtakes: overtakes)
+                return .started(operation, operation.token(for: seat), value: nil, replaces: replaces)
             case .late(let seat, let value):
-                return .started(operation, operation.token(for: seat), value: value, overtakes: overtakes)
+                return .started(operation, operation.token(for: seat), value: value, replaces: replaces)
             case .refused(let refusal):
                 // Somebody who had it before us cancelled it just now; its end takes it off the table.
                 return .refused(refusal, operation)
@@ -159,7 +159,7 @@ extension OperationQueueManager {
 
     @inlinable
     func carryOut<Op, Value, Found>(
-        _ verdict: Verdict<Op, Value, Found>, waiter: Waiter<Value>?, priority: OperationPriority, in shard: Shard<Key>,
+        _ verdict: Verdict<Op, Value, Found>, waiter: Waiter<Value>?, priority: OperationPriority, in shard: InFlightShard<Key>,
         prepare: (Op) -> Void
     ) -> Enqueued<Op, Found> where Op: CoalescibleOperation<Value> {
         switch verdict {
@@ -174,10 +174,10 @@ extension OperationQueueManager {
             shard.counters.joinedLate.count()
             waiter?.callBack(with: value)
             return .joined(operation, token, late: true)
-        case .started(let operation, let token, let value, let overtakes):
+        case .started(let operation, let token, let value, let replaces):
             if let value { waiter?.callBack(with: value) }
             prepare(operation)
-            if overtakes { shard.counters.overtaken.count() }
+            if replaces { shard.counters.replaced.count() }
             operation.submit()
             return .started(operation, token)
         case .refused(let refusal, let operation):
@@ -200,7 +200,7 @@ extension OperationQueueManager {
         let shard = shard(for: name.hash)
         let verdict = shard.table.withLock { table -> Verdict<Op, Value, Never> in
             var ended: Operation?
-            var overtakes = false
+            var replaces = false
             if let current = table[name]?.operation as? Op {
                 switch current.take(in: operation) {
                 case .joined: return .joined(current, .none)
@@ -208,7 +208,7 @@ extension OperationQueueManager {
                 case .refused(.full): return .refused(.full, current)
                 case .refused(.finished): ended = current
                 case .refused(.foreign): return .refused(.foreign, operation)
-                case .refused: overtakes = true
+                case .refused: replaces = true
                 }
             }
             guard gate.admit() else { return .refused(.queueFull, nil) }
@@ -216,8 +216,8 @@ extension OperationQueueManager {
                 gate.withdraw()
                 return .refused(.foreign, operation)
             }
-            Shard.insert(operation, as: name, replacing: ended, in: &table)
-            return .started(operation, .none, value: nil, overtakes: overtakes)
+            InFlightShard.insert(operation, as: name, replacing: ended, in: &table)
+            return .started(operation, .none, value: nil, replaces: replaces)
         }
         if case .late(_, _, let value) = verdict { operation.deliver(value) }
         return carryOut(verdict, waiter: nil, priority: priority, in: shard, prepare: { _ in })

@@ -42,7 +42,7 @@ struct InFlightEntry: Sendable {
 
 /// One part of the in-flight table, under a lock of its own.
 @usableFromInline
-final class Shard<Key: Hashable & Sendable>: Sendable {
+final class InFlightShard<Key: Hashable & Sendable>: Sendable {
     @usableFromInline typealias Table = [InFlightName<Key>: InFlightEntry]
 
     @usableFromInline let table = Protected<Table>([:])

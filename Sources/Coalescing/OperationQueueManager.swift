@@ -39,14 +39,14 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
         public init() {}
     }
 
-    @usableFromInline let shards: [Shard<Key>]
+    @usableFromInline let shards: [InFlightShard<Key>]
     @usableFromInline let gate: OperationGate
     @usableFromInline let observers: [OperationObserver]
 
     /// Nothing is in flight yet. Meant to be injected, never to be a global.
     public init(settings: Settings = Settings()) {
         let bits = (max(1, settings.shards) - 1).bitWidth - (max(1, settings.shards) - 1).leadingZeroBitCount
-        shards = (0..<(1 << min(bits, 16))).map { _ in Shard() }
+        shards = (0..<(1 << min(bits, 16))).map { _ in InFlightShard() }
         gate = OperationGate(
             StartGate(
                 maxConcurrent: settings.maxConcurrent, maxQueued: settings.maxQueued,
@@ -55,13 +55,13 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
     }
 
     @inlinable
-    func shard(for hash: Int) -> Shard<Key> {
+    func shard(for hash: Int) -> InFlightShard<Key> {
         shards[hash & (shards.count - 1)]
     }
 
     /// Where an operation without a name is counted: any shard, but threads should not all meet in one.
     @inlinable
-    func anyShard(for operation: Operation) -> Shard<Key> {
+    func anyShard(for operation: Operation) -> InFlightShard<Key> {
         // Objects lie 16 bytes apart.
         shard(for: Int(truncatingIfNeeded: UInt(bitPattern: ObjectIdentifier(operation)) >> 4))
     }
@@ -128,7 +128,7 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
     /// Makes `operation` one of this manager's. False when it is not a fresh one. Call `submit()` on it next, without a lock.
     @inlinable
     func enrol(
-        _ operation: Operation, in shard: Shard<Key>, as name: InFlightName<Key>?, priority: OperationPriority
+        _ operation: Operation, in shard: InFlightShard<Key>, as name: InFlightName<Key>?, priority: OperationPriority
     ) -> Bool {
         // Strong: operations in flight keep their manager alive.
         var forget: Enrolment.Forget?
@@ -136,7 +136,7 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
         let enrolment = Enrolment(gate: gate, counters: shard.counters, forget: forget)
         guard case .adopted = operation.adopt(enrolment, observers: observers, priority: priority) else { return false }
         gate.enter(operation)
-        shard.counters.led.count()
+        shard.counters.started.count()
         return true
     }
 

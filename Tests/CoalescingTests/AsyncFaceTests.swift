@@ -42,7 +42,7 @@ struct AsyncFaceTests {
         }
         task.cancel()
         await #expect(throws: CancellationError.self) { try await task.value }
-        #expect(manager.snapshot.led == 0)
+        #expect(manager.snapshot.started == 0)
     }
 
     @Test func `the error is thrown`() async {

@@ -88,10 +88,10 @@ struct JoiningTests {
         #expect(enqueue().operation === second.operation)
         first?.finish()
         #expect(manager.operation(for: "a", as: ManualOperation.self) === second.operation)
-        #expect(manager.snapshot.overtaken == 1)
+        #expect(manager.snapshot.replaced == 1)
     }
 
-    @Test func `a closed operation is overtaken`() {
+    @Test func `a closed operation is replaced`() {
         let first = enqueue().operation
         first?.close()
         let second = enqueue()
@@ -99,7 +99,7 @@ struct JoiningTests {
         first?.finish(.success(1))
         second.operation?.finish(.success(2))
         #expect(log.entries == [.value(1), .value(2)])
-        #expect(manager.snapshot.overtaken == 1)
+        #expect(manager.snapshot.replaced == 1)
         #expect(manager.snapshot.inFlight == 0)
     }
 
@@ -213,7 +213,7 @@ struct JoiningTests {
         first.operation?.finish()
         enqueue().operation?.finish(.failure(Broken()))
         var expected = OperationQueueSnapshot()
-        (expected.led, expected.joined, expected.released, expected.finished, expected.failed) = (2, 1, 1, 1, 1)
+        (expected.started, expected.joined, expected.released, expected.finished, expected.failed) = (2, 1, 1, 1, 1)
         #expect(manager.snapshot == expected)
     }
 }

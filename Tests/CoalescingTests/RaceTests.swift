@@ -187,7 +187,7 @@ private final class Race: Sendable {
     private func judgeManager() {
         let snapshot = manager.snapshot
         if snapshot.inFlight != 0 { faults.append("\(snapshot.inFlight) left in flight") }
-        if snapshot.finished + snapshot.failed + snapshot.cancelled != snapshot.led { faults.append("lost an operation") }
+        if snapshot.finished + snapshot.failed + snapshot.cancelled != snapshot.started { faults.append("lost an operation") }
         if !manager.shards.allSatisfy({ $0.table.withLock { $0.isEmpty } }) { faults.append("left in the table") }
         if sites.contains(where: { $0.working.load(ordering: .relaxed) != 0 }) { faults.append("still working") }
     }
