@@ -12,8 +12,8 @@ public final class RequestForwarding: Sendable {
         case off
     }
 
-    /// What differs from request to request.
-    public struct Exchange: Sendable {
+    /// What differs from request to request, and how the head that is sent differs from the one that came.
+    public struct Changes: Sendable {
         /// Instead of the received method, if not `nil`; a fetch for HEAD may be a GET.
         public var method: Method?
         /// Of the body that will be sent.
@@ -59,28 +59,28 @@ public final class RequestForwarding: Sendable {
     /// `head` and `fields` are the received ones, `host` is theirs as the cache key has it (RFC 9110 §4.2.3): how one client spells it, others would get
     /// in links. `clientAddress` is the peer's IP address, `scheme` how it came.
     public func write(
-        _ head: RequestHead, _ fields: FieldView, _ exchange: Exchange, host: Span<UInt8>,
+        _ head: RequestHead, _ fields: FieldView, _ changes: Changes, host: Span<UInt8>,
         clientAddress: Span<UInt8>, scheme: StaticString, to buffer: ByteBuffer
     ) {
-        appendRequestLine(head, fields, exchange, to: buffer)
+        appendRequestLine(head, fields, changes, to: buffer)
         let defaultHost = defaultHost
         let host = host.isEmpty ? defaultHost.span : host
         buffer.appendField("Host", host)
-        let written = fieldsWrittenHere(exchange.keyed.fields).union(exchange.dropping)
-        let method = exchange.method ?? head.method
+        let written = fieldsWrittenHere(changes.keyed.fields).union(changes.dropping)
+        let method = changes.method ?? head.method
         buffer.appendFields(
-            fields, connection: head.connection, dropping: written, unlessIn: clientFields == .append ? exchange.keyed : nil,
+            fields, connection: head.connection, dropping: written, unlessIn: clientFields == .append ? changes.keyed : nil,
             keepsMethod: method != .get && method != .head)
-        appendClientFields(fields, head.connection, exchange.keyed.fields, host, clientAddress, scheme, to: buffer)
+        appendClientFields(fields, head.connection, changes.keyed.fields, host, clientAddress, scheme, to: buffer)
         if let via { buffer.appendVia(head.version, via, behind: fields, connection: head.connection) }
-        appendConnection(head, fields, exchange, to: buffer)
-        buffer.appendFraming(exchange.framing)
+        appendConnection(head, fields, changes, to: buffer)
+        buffer.appendFraming(changes.framing)
     }
 
     /// `method SP origin-form SP HTTP/1.1`: path and query stay as they are (RFC 9110 §7.7).
-    private func appendRequestLine(_ head: RequestHead, _ fields: FieldView, _ exchange: Exchange, to buffer: ByteBuffer) {
+    private func appendRequestLine(_ head: RequestHead, _ fields: FieldView, _ changes: Changes, to buffer: ByteBuffer) {
         let bytes = fields.bytes
-        if let method = exchange.method, method != .other {
+        if let method = changes.method, method != .other {
             buffer.append(method.wireName)
         } else {
             buffer.append(bytes.extracting(head.methodRange.range))
@@ -136,8 +136,8 @@ public final class RequestForwarding: Sendable {
     }
 
     /// Our own connection options (RFC 9110 §7.6.1, §7.8, §10.1.4).
-    private func appendConnection(_ head: RequestHead, _ fields: FieldView, _ exchange: Exchange, to buffer: ByteBuffer) {
-        if exchange.isUpgrading, head.asksForUpgrade {
+    private func appendConnection(_ head: RequestHead, _ fields: FieldView, _ changes: Changes, to buffer: ByteBuffer) {
+        if changes.isUpgrading, head.asksForUpgrade {
             buffer.append("Connection: Upgrade\r\n")
             var line = fields.firstIndex(of: .upgrade)
             while let index = line {
@@ -145,7 +145,7 @@ public final class RequestForwarding: Sendable {
                 line = fields.firstIndex(of: .upgrade, from: index + 1)
             }
         }
-        if exchange.acceptsTrailers, fields.saysTrailers { buffer.append("Connection: TE\r\nTE: trailers\r\n") }
+        if changes.acceptsTrailers, fields.saysTrailers { buffer.append("Connection: TE\r\nTE: trailers\r\n") }
     }
 }
 

@@ -34,7 +34,7 @@ extension Fetch {
         let isUpgrading = plan.isTransparent && request.head.asksForUpgrade
         let (framing, head, runtime) = (request.head.framing, worker.scratch, worker.runtime)
         head.removeAll()
-        runtime.write(request, RequestForwarding.Exchange(
+        runtime.write(request, RequestForwarding.Changes(
             method: method, framing: framing, dropping: dropping, keyed: request.route.keyedForwarding, isUpgrading: isUpgrading,
             acceptsTrailers: true), to: head)
         hasClientTags = false
@@ -81,9 +81,9 @@ extension Fetch {
 
 extension Runtime {
     /// What the request says to the origin, up to what its fetch has to add. Here, where what it goes by is at hand.
-    fileprivate func write(_ request: ClientRequest, _ exchange: RequestForwarding.Exchange, to head: ByteBuffer) {
+    fileprivate func write(_ request: ClientRequest, _ changes: RequestForwarding.Changes, to head: ByteBuffer) {
         let (fields, address, key) = (request.fields, request.client, request.sentKey)
-        requestForwarding.write(request.head, fields.view, exchange, host: key.authority, clientAddress: address.span, scheme: "http", to: head)
+        requestForwarding.write(request.head, fields.view, changes, host: key.authority, clientAddress: address.span, scheme: "http", to: head)
     }
 }
 

@@ -4,7 +4,7 @@ import Testing
 
 /// The head that an origin gets for `request`.
 private func forward(
-    _ request: String, _ exchange: RequestForwarding.Exchange? = nil,
+    _ request: String, _ changes: RequestForwarding.Changes? = nil,
     _ clientFields: RequestForwarding.ClientFields = .off, via: Bool = false,
     extra: @escaping (ByteBuffer) -> Void = { _ in }
 ) throws -> String {
@@ -19,7 +19,7 @@ private func forward(
     let host = ByteBuffer(capacity: 64)
     host.appendKeyHost(message.span.extracting(parser.head.authority.range), parser.head.host, defaultPort: 80)
     forwarding.write(
-        parser.head, parser.view(in: message.span), exchange ?? .init(framing: parser.head.framing, keyed: KeyedForwarding([])),
+        parser.head, parser.view(in: message.span), changes ?? .init(framing: parser.head.framing, keyed: KeyedForwarding([])),
         host: host.span, clientAddress: address.span, scheme: "http", to: buffer
     )
     extra(buffer)
