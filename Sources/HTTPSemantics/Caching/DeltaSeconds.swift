@@ -9,14 +9,7 @@ public enum DeltaSeconds {
 
     /// The value of `1*DIGIT`, or `nil` where anything else stands in `text`. Sources: RFC 9111 §1.2.2.
     public static func parse(_ text: Span<UInt8>) -> UInt32? {
-        guard !text.isEmpty else { return nil }
-        var value: UInt64 = 0
-        for index in 0..<text.count {
-            let digit = text[index] &- 0x30
-            guard digit < 10 else { return nil }
-            value = min(value &* 10 &+ UInt64(digit), UInt64(infinite))
-        }
-        return UInt32(value)
+        text.decimal(saturatingAt: UInt64(infinite)).map { UInt32($0) }
     }
 
     /// `seconds` brought into `0...infinite`.

@@ -28,7 +28,7 @@ struct DirectiveReader: ~Escapable {
     init(_ text: Span<UInt8>) { self.text = text }
 
     mutating func next() -> CacheDirective? {
-        skip { $0 == UInt8(ascii: ",") || isBlank($0) }
+        skip { $0 == UInt8(ascii: ",") || $0.isOptionalWhitespace }
         guard position < text.count else { return nil }
 
         let nameStart = position
@@ -37,18 +37,18 @@ struct DirectiveReader: ~Escapable {
         guard position < text.count, text[position] == UInt8(ascii: "=") else {
             return CacheDirective(name: nameStart..<nameEnd, argument: nameEnd..<nameEnd, form: .bare)
         }
-        let spaced = nameEnd != position || (position + 1 < text.count && isBlank(text[position + 1]))
+        let spaced = nameEnd != position || (position + 1 < text.count && text[position + 1].isOptionalWhitespace)
         position += 1
         let (argument, form) = argument()
         return CacheDirective(name: nameStart..<nameEnd, argument: argument, form: spaced ? .malformed : form)
     }
 
     private mutating func argument() -> (Range<Int>, CacheDirective.Form) {
-        skip(isBlank)
+        skip(\.isOptionalWhitespace)
         let start = position
         if start < text.count, text[start] == UInt8(ascii: "\""), let end = closingQuote(after: start) {
             position = end + 1
-            skip(isBlank)
+            skip(\.isOptionalWhitespace)
             let junk = position
             skip { $0 != UInt8(ascii: ",") }
             return (start + 1..<end, position == junk ? .quoted : .malformed)
@@ -70,7 +70,7 @@ struct DirectiveReader: ~Escapable {
 
     private func trimmedEnd(from start: Int, to end: Int) -> Int {
         var end = end
-        while end > start, isBlank(text[end - 1]) { end -= 1 }
+        while end > start, text[end - 1].isOptionalWhitespace { end -= 1 }
         return end
     }
 
@@ -78,5 +78,3 @@ struct DirectiveReader: ~Escapable {
         while position < text.count, matches(text[position]) { position += 1 }
     }
 }
-
-private func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }

@@ -151,13 +151,3 @@ extension Array<QueryParameterName> {
         return false
     }
 }
-
-extension Span where Element == UInt8 {
-    /// Below, at or above 0 as these bytes stand before, with or behind `other`.
-    fileprivate func order(against other: Span<UInt8>) -> Int {
-        for index in 0..<Swift.min(count, other.count) where self[index] != other[index] {
-            return self[index] < other[index] ? -1 : 1
-        }
-        return count - other.count
-    }
-}

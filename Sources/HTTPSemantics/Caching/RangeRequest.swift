@@ -79,15 +79,7 @@ public struct RangeRequest: Sendable, Equatable {
 
     /// Digits, saturating: RFC 9110 §14.1.2 wants no overflow.
     static func position(_ text: Span<UInt8>) -> Int? {
-        guard !text.isEmpty else { return nil }
-        var value = 0
-        for index in 0..<text.count {
-            let digit = text[index] &- 0x30
-            guard digit < 10 else { return nil }
-            let (product, overflowed) = value.multipliedReportingOverflow(by: 10)
-            value = overflowed || product > Int.max - 9 ? Int.max - 1 : product + Int(digit)
-        }
-        return value
+        text.decimal(saturatingAt: UInt64(Int.max - 1)).map { Int($0) }
     }
 
     /// The ranges of a representation of `length` bytes that were asked for.

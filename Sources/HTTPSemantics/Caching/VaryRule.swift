@@ -86,17 +86,6 @@ public struct VaryRule: Sendable, Hashable {
     }
 }
 
-extension ByteSlice {
-    /// Whether these bytes come before those of `other` in the order of dictionaries.
-    func precedes(_ other: ByteSlice) -> Bool {
-        let (left, right) = (span, other.span)
-        for index in 0..<min(left.count, right.count) where left[index] != right[index] {
-            return left[index] < right[index]
-        }
-        return left.count < right.count
-    }
-}
-
 extension Hasher {
     /// Feeds `bytes` in, eight at a time.
     mutating func combine(_ bytes: Span<UInt8>) {

@@ -8,7 +8,7 @@ public struct Authority: Sendable, BitwiseCopyable {
     public let host: ByteRange
     /// `nil` where the port is absent or empty.
     public let port: UInt16?
-    /// Whether there is a colon behind the host, with or without digits.
+    /// Whether there is a colon after the host, with or without digits.
     public let hasColon: Bool
 
     /// `nil` if `text` is not of that form. An empty host is: as an empty `reg-name` (RFC 3986 §3.2.2).
@@ -41,14 +41,9 @@ public struct Authority: Sendable, BitwiseCopyable {
     }
 
     private static func port(_ digits: Span<UInt8>) -> UInt16?? {
-        var value: UInt32 = 0
-        for index in 0..<digits.count {
-            let digit = digits[index] &- 0x30
-            guard digit < 10 else { return nil }
-            value = value * 10 + UInt32(digit)
-            guard value <= 65_535 else { return nil }
-        }
-        return .some(digits.isEmpty ? nil : UInt16(value))
+        if digits.isEmpty { return .some(nil) }
+        guard let value = digits.decimal(saturatingAt: 65_536), let port = UInt16(exactly: value) else { return nil }
+        return port
     }
 }
 

@@ -55,12 +55,7 @@ struct DateReader: ~Escapable {
 
     private mutating func number(_ digits: Int) -> Int64? {
         guard text.count - position >= digits else { return nil }
-        var value: Int64 = 0
-        for index in position..<position + digits {
-            let digit = text[index] &- 0x30
-            guard digit < 10 else { return nil }
-            value = value * 10 + Int64(digit)
-        }
+        guard let value = text.extracting(position..<position + digits).decimal(saturatingAt: UInt64(Int64.max)) else { return nil }
         position += digits
         return value
     }

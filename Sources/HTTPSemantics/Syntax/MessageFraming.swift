@@ -96,13 +96,8 @@ extension FieldView {
 extension Span where Element == UInt8 {
     /// `1*DIGIT` up to `Int64.max`, so that sums and differences of lengths do not overflow.
     var decimalValue: UInt64? {
-        guard !isEmpty else { return nil }
-        var value: UInt64 = 0
-        for index in 0..<count {
-            let digit = self[index] &- 0x30
-            guard digit < 10, value <= (UInt64(Int64.max) - UInt64(digit)) / 10 else { return nil }
-            value = value * 10 + UInt64(digit)
-        }
+        let limit = UInt64(Int64.max)
+        guard let value = decimal(saturatingAt: limit + 1), value <= limit else { return nil }
         return value
     }
 }

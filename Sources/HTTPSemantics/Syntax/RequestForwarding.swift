@@ -151,11 +151,18 @@ public final class RequestForwarding: Sendable {
 
 extension FieldView {
     /// Whether `TE` holds `trailers` (RFC 9110 §10.1.4).
-    fileprivate var saysTrailers: Bool {
+    public var saysTrailers: Bool {
+        guard contains(.te) else { return false }
         var members = ListIterator(self, .te)
         while let member = members.next() {
             if member.isEqualIgnoringCase(to: "trailers") { return true }
         }
         return false
+    }
+
+    /// `Max-Forwards` as a number, or the largest that is supported here (RFC 9110 §7.6.2); `nil` if there is none or it is no number.
+    public var maxForwards: Int? {
+        guard count(of: .maxForwards) == 1, let index = firstIndex(of: .maxForwards) else { return nil }
+        return value(at: index).decimal(saturatingAt: UInt64(Int32.max)).map { Int($0) }
     }
 }

@@ -25,46 +25,45 @@ struct CompleteBodyReader {
 
     /// Adds what comes next to `list`, as far as that has room.
     func gather(into list: GatherList) {
-        var left = remaining
-        var index = index
-        var from = passed
-        while left > 0, index < pieces.count, !list.isFull {
-            let piece = pieces[index]
-            let part = min(left, piece.count - from)
-            list.append(piece[from..<from + part])
-            left -= part
-            index += 1
-            from = 0
+        forEachSlice { piece, part in
+            guard !list.isFull else { return false }
+            list.append(piece[part])
+            return true
         }
     }
 
     /// Appends a copy of all that is still to go to `buffer`.
     func copy(to buffer: ByteBuffer) {
-        var left = remaining
-        var index = index
-        var from = passed
-        while left > 0, index < pieces.count {
-            let piece = pieces[index]
-            let part = min(left, piece.count - from)
-            buffer.append(piece.span.extracting(from..<from + part))
-            left -= part
-            index += 1
-            from = 0
+        forEachSlice { piece, part in
+            buffer.append(piece.span.extracting(part))
+            return true
         }
     }
 
     /// All that is still to go, as pieces.
     var allPieces: [ByteSlice] {
         var found: [ByteSlice] = []
-        var left = remaining
-        var from = passed
-        for piece in pieces[index...] where left > 0 {
-            let part = min(left, piece.count - from)
-            found.append(piece[from..<from + part])
-            left -= part
-            from = 0
+        forEachSlice { piece, part in
+            found.append(piece[part])
+            return true
         }
         return found
+    }
+
+    /// Visits the part of each piece that is still to go, for as long as `visit` wants more.
+    @inline(__always)
+    private func forEachSlice(_ visit: (ByteSlice, Range<Int>) -> Bool) {
+        var left = remaining
+        var index = index
+        var from = passed
+        while left > 0, index < pieces.count {
+            let piece = pieces[index]
+            let part = min(left, piece.count - from)
+            guard visit(piece, from..<from + part) else { return }
+            left -= part
+            index += 1
+            from = 0
+        }
     }
 
     mutating func advance(by count: Int) {

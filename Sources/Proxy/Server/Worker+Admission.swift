@@ -62,18 +62,3 @@ extension Worker {
         return route
     }
 }
-
-extension FieldView {
-    /// `Max-Forwards` as a number (RFC 9110 §7.6.2); `nil` if there is none or it is no number.
-    var maxForwards: Int? {
-        guard count(of: .maxForwards) == 1, let index = firstIndex(of: .maxForwards) else { return nil }
-        let digits = value(at: index)
-        guard !digits.isEmpty, digits.count < 10 else { return nil }
-        var number = 0
-        for index in 0..<digits.count {
-            guard digits[index] &- 0x30 < 10 else { return nil }
-            number = number * 10 + Int(digits[index] &- 0x30)
-        }
-        return number
-    }
-}

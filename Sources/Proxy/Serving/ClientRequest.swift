@@ -70,13 +70,9 @@ final class ClientRequest: Sendable {
 
     /// Whether the client takes trailers (RFC 9110 §10.1.4).
     var acceptsTrailers: Bool {
-        guard head.version == .http11, fields.present.contains(.te) else { return false }
+        guard head.version == .http11 else { return false }
         let fields = fields
-        var members = ListIterator(fields.view, .te)
-        while let member = members.next() {
-            if member.isEqualIgnoringCase(to: "trailers") { return true }
-        }
-        return false
+        return fields.view.saysTrailers
     }
     /// Whether it asks for something only under conditions, or for a part.
     var isConditional: Bool {

@@ -103,6 +103,7 @@ extension Conformance {
             Case("TRACE is refused, with Max-Forwards or without", .answers(fresh), .send("TRACE", .refused, .status(405)), .send("TRACE", .refused, "Max-Forwards: 3", .status(405)))
             Case("OPTIONS with Max-Forwards: 0 is not forwarded", .answers(fresh), .send("OPTIONS", .refused, "Max-Forwards: 0", .status(200), .contains("Allow", "GET")))
             Case("OPTIONS counts Max-Forwards down", .answers(fresh), .send("OPTIONS", .fetched, "Max-Forwards: 10", .asked("Max-Forwards", "9")))
+            Case("a Max-Forwards beyond what is supported becomes the largest that is", .answers(fresh), .send("OPTIONS", .fetched, "Max-Forwards: 99999999999", .asked("Max-Forwards", "2147483646")))
             Case("Max-Forwards of other methods goes on as it is", .answers(fresh), .get(.fetched, "Max-Forwards: 0", .asked("Max-Forwards", "0")))
         }
 

@@ -57,6 +57,16 @@ private func forward(
         #expect(result == expected)
     }
 
+    @Test(arguments: [
+        ("Max-Forwards: 0", 0), ("Max-Forwards: 010", 10), ("Max-Forwards: 2147483647", 2_147_483_647),
+        ("Max-Forwards: 99999999999999999999999", 2_147_483_647), ("A: 1", nil), ("Max-Forwards:", nil), ("Max-Forwards: -1", nil),
+        ("Max-Forwards: 1x", nil), ("Max-Forwards: 1\nMax-Forwards: 1", nil),
+    ] as [(String, Int?)]) func `Max-Forwards is one number, and no larger than the largest here`(fields: String, expected: Int?) {
+        let block = head(fields)
+        let count = block.view.maxForwards
+        #expect(count == expected)
+    }
+
     @Test func `the client's address joins those before it`() throws {
         let request = "GET / HTTP/1.0\r\nHost: h\r\nX-Forwarded-For: 1.1.1.1\r\nx-forwarded-for: 2.2.2.2\r\nVia: 1.1 a\r\n\r\n"
         let appended = try forward(request, nil, .append, via: true)
