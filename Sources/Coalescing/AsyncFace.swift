@@ -65,6 +65,8 @@ extension OperationQueueManager {
     ///     let user = try await manager.value(for: "users/7") { try await database.user(7) }
     ///
     /// Its task is cancelled when everyone who waits for it has been.
+    ///
+    /// - Throws: as above; an error of `work` comes as an `OperationError`.
     public func value<Value: Sendable>(
         for identifier: Key, priority: OperationPriority = .normal,
         work: @escaping @Sendable () async throws -> Value

@@ -1,4 +1,4 @@
-/// What became of a request to have work done.
+/// What became of a request to have work done. A value: any thread may read it.
 public enum Enqueued<Op: Sendable, Found: Sendable>: Sendable {
     /// `unless` had the answer; nothing was touched.
     case found(Found)
@@ -38,7 +38,7 @@ extension OperationQueueManager {
         case refused(Refusal, Op?)
     }
 
-    /// Joins the operation in flight for `identifier` or starts a new one.
+    /// Joins the operation in flight for `identifier` or starts a new one. Any thread, as with all that enqueues.
     ///
     /// As one step for the identifier: `unless` is asked, and if it has an answer that is all; else the waiter joins the operation in
     /// flight; else `make` gives a new one. An operation that is closed, or whose value the waiter does not accept, is left to those it

@@ -28,7 +28,8 @@ public struct ScalarSyntax<Value: Sendable>: Sendable {
         self.write = write
     }
 
-    /// The value that `text` stands for. For flags: the error says what to write instead.
+    /// The value that `text` stands for. For flags.
+    /// - Throws: what to write instead.
     public func value(of text: String) throws(ValueMistake) -> Value {
         switch parse(text) {
         case .value(let value): return value

@@ -14,12 +14,14 @@ public struct AppendFile: ~Copyable {
     private var isStalled = false
 
     /// Opens `path`, or creates it readable by its group. A FIFO without a reader is opened later, when something is written.
+    /// - Throws: where the path may not be written or made, or no descriptor is left.
     public init(path: String) throws(SystemError) {
         descriptor = try Self.open(path)
         self.path = path
     }
 
     /// The process's standard output.
+    /// - Throws: where it is closed, or no descriptor is left for one of our own.
     public static func standardOutput() throws(SystemError) -> AppendFile {
         if case .stream = OpenFile(STDOUT_FILENO), let own = try? Descriptor(reopening: STDOUT_FILENO) { return AppendFile(own) }
         return AppendFile(try Descriptor(duplicating: STDOUT_FILENO))
@@ -37,6 +39,7 @@ public struct AppendFile: ~Copyable {
     public var hasReader: Bool { if case .disk = OpenFile(descriptor.rawValue) { false } else { true } }
 
     /// Opens the path again, after it was rotated away. Until that works the old file is written.
+    /// - Throws: where the path may not be written or made, or no descriptor is left; the old file is written on.
     public mutating func reopen() throws(SystemError) {
         guard let path else { return }
         let new = try Self.open(path)

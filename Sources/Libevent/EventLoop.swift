@@ -33,6 +33,7 @@ internal import Glibc
     private var wheel: DeadlineWheel?
 
     /// A loop of the calling thread, to be run there.
+    /// - Throws: where no descriptor or no memory is left.
     public convenience init() throws(SystemError) {
         try self.init(handle: LoopHandle())
         handle.claim()

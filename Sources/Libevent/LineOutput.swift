@@ -22,6 +22,7 @@ public final class LineOutput: Sendable {
     private let turn = Lock(())
 
     /// - Parameter number: an open descriptor, which stays the caller's.
+    /// - Throws: where `number` is not open, or no descriptor is left for one of our own.
     public init(to number: Int32) throws(SystemError) {
         let file = OpenFile(number)
         if case .stream = file, let own = try? Descriptor(reopening: number) {

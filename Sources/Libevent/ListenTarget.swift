@@ -7,6 +7,7 @@ public enum ListenTarget: Sendable {
 
     /// Opens a unix socket; finds out whether a port is free, which a listener that shares it would not notice. To be asked before the first
     /// listener.
+    /// - Throws: where somebody listens there, or the machine has no such address or may not use it (`ListenError.reason`).
     public init(_ address: SocketAddress, _ settings: Listener.Settings = Listener.Settings()) throws(ListenError) {
         if case .unix(let path) = address {
             self = .path(try UnixListener(path, settings), address)

@@ -50,6 +50,8 @@ internal import Glibc
     /// - Parameters:
     ///   - onFailure: told when accepting fails for want of descriptors or memory, once a `reportInterval` at most.
     ///   - accept: is handed each connection, non-blocking, and closed if not kept.
+    /// - Throws: where somebody listens there who does not share it, or the machine has no such address or may not use it
+    ///   (`ListenError.reason`).
     public convenience init(
         _ address: SocketAddress, on loop: EventLoop, settings: Settings = Settings(),
         onFailure: @escaping (SystemError) -> Void = { _ in }, accept: @escaping Accept
@@ -64,6 +66,7 @@ internal import Glibc
     }
 
     /// The same, for one of several loops that accept at one target: `settings` must share the port there.
+    /// - Throws: as above.
     public convenience init(
         _ target: ListenTarget, on loop: EventLoop, settings: Settings = Settings(),
         onFailure: @escaping (SystemError) -> Void = { _ in }, accept: @escaping Accept
@@ -84,6 +87,7 @@ internal import Glibc
     }
 
     /// Accepts on a socket that listens already, such as one inherited from systemd; it must be non-blocking.
+    /// - Throws: where it is no socket, or memory is short. It is closed then.
     public init(
         adopting descriptor: consuming Descriptor, on loop: EventLoop, settings: Settings = Settings(),
         onFailure: @escaping (SystemError) -> Void = { _ in }, accept: @escaping Accept
@@ -101,6 +105,7 @@ internal import Glibc
 
     /// Finds out whether `address` can be listened on, without sharing: another program that shares its port there, which
     /// `sharesPort` alone would silently join, is noticed. Not for unix sockets.
+    /// - Throws: where somebody listens there, or the machine has no such address or may not use it (`ListenError.reason`).
     public static func probe(_ address: SocketAddress) throws(ListenError) {
         var settings = Settings()
         settings.sharesPort = false

@@ -15,6 +15,7 @@ public final class LoopThread: Sendable {
 
     /// Starts the thread. Posts to `handle` are taken from now on.
     /// - Parameter name: shown by `top` and debuggers; the kernel keeps 15 bytes of it.
+    /// - Throws: where no descriptor, no thread or no memory is left.
     public init(name: String, body: @escaping @Sendable (EventLoop) -> Void) throws(SystemError) {
         handle = try LoopHandle()
         let start = try Start(name: name, loop: EventLoop(handle: handle), body: body)

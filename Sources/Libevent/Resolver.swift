@@ -32,13 +32,15 @@ internal import Glibc
     private var servers: NameServers
 
     /// Reads the files of `settings`, blocking.
+    /// - Throws: where no memory is left. Files that are missing or make no sense are no error.
     public init(on loop: EventLoop, settings: Settings = Settings()) throws(SystemError) {
         self.loop = loop
         self.settings = settings
         servers = try NameServers(loop, settings)
     }
 
-    /// Reads the files again, blocking, for look-ups that begin from now on. On the loop's thread. Fails for want of memory; then all stays as it is.
+    /// Reads the files again, blocking, for look-ups that begin from now on. On the loop's thread.
+    /// - Throws: where no memory is left; then all stays as it is.
     public func readFilesAgain() throws(SystemError) { servers = try NameServers(loop, settings) }
 
     /// Looks up `host`, a name or an IP address without brackets. On the loop's thread.

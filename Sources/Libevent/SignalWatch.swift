@@ -35,6 +35,7 @@ internal import Glibc
 extension EventLoop {
     /// Runs `action` on this loop for each arrival of `signal` (`SIGTERM`, …); arrivals close together may count once.
     /// Only one loop of a process may watch for signals (a limit of libevent). On the loop's thread.
+    /// - Throws: where `signal` is none that can be watched for, or no memory is left.
     @discardableResult
     public func onSignal(_ signal: Int32, _ action: @escaping () -> Void) throws(SystemError) -> SignalWatch {
         try SignalWatch(signal, on: self, action: action)

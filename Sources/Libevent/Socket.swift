@@ -136,6 +136,7 @@ internal import Glibc
     }
 
     /// Sends the end of the stream; reading goes on.
+    /// - Throws: where the socket is closed, or its connection has ended.
     public final func shutdownWrite() throws(SystemError) {
         guard Glibc.shutdown(descriptor, Int32(SHUT_WR)) == 0 else { throw .last(.shutdown) }
     }
@@ -152,11 +153,13 @@ internal import Glibc
     // MARK: Addresses
 
     /// Our end's address. Asks the kernel.
+    /// - Throws: where the socket is closed.
     public final func localAddress() throws(SystemError) -> SocketAddress {
         try unsafe SocketAddress.asking(.getsockname, descriptor) { unsafe getsockname($0, $1, $2) }
     }
 
-    /// The other end's address. Asks the kernel; fails once the peer has gone.
+    /// The other end's address. Asks the kernel.
+    /// - Throws: where the socket is closed, or its peer has gone.
     public final func peerAddress() throws(SystemError) -> SocketAddress {
         try unsafe SocketAddress.asking(.getpeername, descriptor) { unsafe getpeername($0, $1, $2) }
     }

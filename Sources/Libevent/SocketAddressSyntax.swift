@@ -11,6 +11,7 @@ public enum AddressSyntaxError: String, Error, Sendable {
 
 extension SocketAddress {
     /// Reads `127.0.0.1:8080`, `[::1]:80`, `[fe80::1%eth0]:80` or `unix:/path`. Names are not looked up.
+    /// - Throws: what is wrong with the text.
     public init(parsing text: String) throws(AddressSyntaxError) {
         if text.hasPrefix("unix:") {
             let path = String(text.dropFirst(5))

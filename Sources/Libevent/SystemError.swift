@@ -61,6 +61,7 @@ func retryingInterrupted(_ body: () -> Int) -> Int {
 }
 
 /// Raises the soft limit of open descriptors to the hard limit and gives the limit that now holds.
+/// - Throws: where the system refuses; the limit is what it was.
 @discardableResult
 public func raiseFileDescriptorLimit() throws(SystemError) -> Int {
     var limit = rlimit()

@@ -26,6 +26,7 @@ public final class UnixListener: Sendable {
 
     /// Listens at `path` with the backlog and the permissions of `settings`. What another program that has ended left there makes way; a socket
     /// that somebody listens at, and anything that is no socket, does not.
+    /// - Throws: where somebody listens there, something else stands there, or the folder or the system allows no socket (`ListenError.reason`).
     public init(_ path: String, _ settings: Listener.Settings = Listener.Settings()) throws(ListenError) {
         let address = SocketAddress.unix(path: path)
         do throws(SystemError) {

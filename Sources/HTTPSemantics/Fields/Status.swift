@@ -5,7 +5,7 @@ public struct Status: Sendable, Hashable, BitwiseCopyable {
     @inlinable public init(_ code: UInt16) { self.code = code }
 
     /// 1xx: another head follows for the same request (RFC 9110 §15.2).
-    @inlinable public var isInformational: Bool { code < 200 }
+    @inlinable public var isInformational: Bool { code &- 100 < 100 }
     @inlinable public var isSuccessful: Bool { code >= 200 && code < 300 }
     @inlinable public var isRedirection: Bool { code >= 300 && code < 400 }
     /// 5xx, and what is no valid code at all: "as if it had a 5xx" (RFC 9110 §15).

@@ -57,6 +57,7 @@ public struct BodyDecoder: Sendable {
     }
 
     /// Reads on in `input`, which starts with the first byte not yet consumed.
+    /// - Throws: what is wrong with the framing, and where. The body is broken from there on.
     public mutating func decode(_ input: Span<UInt8>) throws(MessageSyntaxError) -> BodyStep {
         let step: BodyStep
         switch state {

@@ -18,7 +18,7 @@ public struct ConnectionOptions: Sendable, Hashable {
     public init() {}
 
     /// Reads all lines of `Connection`.
-    /// - Throws: where a member is no token, or there are too many: which fields are meant for us alone could not be told.
+    /// - Throws: where a member is no token, or there are too many: which fields are meant for us alone could not be known.
     public init(_ fields: FieldView) throws(MessageSyntaxError) {
         guard fields.contains(.connection) else { return }
         let position = fields.firstIndex(of: .connection).map { Int(fields.lines[$0].name.lower) } ?? 0

@@ -53,6 +53,7 @@ public struct ResponseHeadParser: ~Copyable, Sendable {
     }
 
     /// Reads on. `bytes` start with the head's first byte, each time with the same bytes and perhaps more.
+    /// - Throws: what is wrong with the head, and where. Only `reset` makes sense then.
     public mutating func parse(_ bytes: Span<UInt8>) throws(MessageSyntaxError) -> HeadProgress {
         while true {
             switch phase {

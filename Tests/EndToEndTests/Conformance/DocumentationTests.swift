@@ -15,6 +15,31 @@ import Testing
         }
     }
 
+    @Test(arguments: targets) func `every public declaration that throws says why`(_ target: String) {
+        for file in System.sources(in: "\(Self.folder)/Sources/\(target)") {
+            for line in Self.unexplained(System.contents(of: file)) { Issue.record("\(file):\(line): no reason to throw") }
+        }
+    }
+
+    @Test func `each declaration that throws has a reason of its own, one that passes errors on needs none`() {
+        let text = """
+            /// One.
+            /// - Throws: never.
+            public init() throws(A) {
+            public init(b: Int) throws(A) {
+            /// Two.
+            @discardableResult
+            public func c(
+                d: Int
+            ) async throws -> Int {
+            /// Three.
+            public func e<E: Error>(_ body: () throws(E) -> Int) throws(E) -> Int {
+            /// Four.
+            func f() throws(A) {
+            """
+        #expect(Self.unexplained(text) == [4, 7])
+    }
+
     @Test func `what has a comment above it, or follows one that has without a line between, counts as documented`() {
         let text = """
             /// One.
@@ -56,6 +81,30 @@ import Testing
             isCovered = isCovered && isOneLine
         }
         return found
+    }
+
+    /// The numbers of the lines with a declaration that throws and does not say why.
+    private static func unexplained(_ text: String) -> [Int] {
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { $0.trimmed }
+        var found: [Int] = []
+        var isExplained = false
+        for (index, line) in lines.enumerated() {
+            if line.hasPrefix("///") {
+                isExplained = isExplained || line.contains("- Throws: ")
+                continue
+            }
+            if line.wholeMatch(of: /(@\w+(\([^)]*\))? ?)+/) != nil { continue }
+            if !isExplained, isDeclaration(line), throwsOfItself(lines[index...]) { found.append(index + 1) }
+            isExplained = false
+        }
+        return found
+    }
+
+    /// Not only what a closure that it is given throws.
+    private static func throwsOfItself(_ lines: ArraySlice<String>) -> Bool {
+        let end = lines.firstIndex { $0.isEmpty || $0.hasSuffix("{") || $0.hasSuffix("}") } ?? lines.endIndex - 1
+        guard lines[lines.startIndex].contains(/\b(func|init|var|subscript)\b/) else { return false }
+        return lines[lines.startIndex...end].joined(separator: " ").contains(/\) (async )?throws(?!\(E\))/)
     }
 
     /// Not an import or an extension.
