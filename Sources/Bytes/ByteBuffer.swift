@@ -32,7 +32,7 @@
     /// Forgets the bytes and keeps the memory.
     public func removeAll() { unsafe region.removeAll() }
 
-    /// Drops everything behind the first `count` bytes.
+    /// Drops everything after the first `count` bytes.
     public func truncate(to count: Int) { unsafe region.truncate(to: count) }
 
     /// Makes room for `count` more bytes.

@@ -58,7 +58,7 @@
         upper = held
     }
 
-    /// What may be written behind what is used.
+    /// What may be written after what is used.
     var free: UnsafeMutableRawBufferPointer {
         unsafe UnsafeMutableRawBufferPointer(start: base + upper, count: capacity &- upper)
     }
@@ -98,7 +98,7 @@
         appendLong(decimal: number, width: width)
     }
 
-    /// With six decimals behind the point.
+    /// With six decimals after the point.
     mutating func appendSeconds(microseconds: UInt64) {
         let (seconds, rest) = microseconds.quotientAndRemainder(dividingBy: 1_000_000)
         guard seconds < 10 else {

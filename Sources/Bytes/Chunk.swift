@@ -1,6 +1,6 @@
 /// A block of memory of fixed capacity that never moves, shared by reference.
 ///
-/// A chunk has one writer. It appends behind what it has already published and never touches published bytes
+/// A chunk has one writer. It appends after what it has already published and never touches published bytes
 /// again; everybody else reads only ranges that reached them through some synchronisation (a mutex, a mailbox,
 /// an acquiring load), so a chunk needs no lock of its own. That is the invariant behind `@unchecked Sendable`.
 public struct Chunk: @unchecked Sendable {
@@ -27,7 +27,7 @@ public struct Chunk: @unchecked Sendable {
         return unsafe _overrideLifetime(span, borrowing: self)
     }
 
-    /// Copies `source` to `offset`. Only the chunk's one writer calls this, and only behind what it published.
+    /// Copies `source` to `offset`. Only the chunk's one writer calls this, and only after what it published.
     @inlinable
     public func write(_ source: Span<UInt8>, at offset: Int) {
         precondition(offset >= 0 && source.count <= capacity - offset, "a write outside its chunk")

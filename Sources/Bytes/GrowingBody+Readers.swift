@@ -24,7 +24,7 @@ extension GrowingBody {
         wake?()
     }
 
-    /// Appends up to `limit` slices at the cursor to `slices` and tells how the body stands behind them.
+    /// Appends up to `limit` slices at the cursor to `slices` and tells how the body stands after them.
     ///
     /// - Returns: the phase and whether the slices reach the end of what has arrived.
     public func read(

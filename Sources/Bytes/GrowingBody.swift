@@ -123,7 +123,7 @@ public final class GrowingBody: Sendable {
 
     private static let nobodys = MemoryBudget(limit: 0)
 
-    /// A complete body of ranges of others, one behind the other. It shares their memory, which stays accounted for by them; what is small or
+    /// A complete body of ranges of others, one after the other. It shares their memory, which stays accounted for by them; what is small or
     /// mostly unused is copied (`Loan`).
     ///
     /// The others must have ended, also short, and have been kept whole.

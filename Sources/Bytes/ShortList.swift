@@ -55,7 +55,7 @@ public struct ShortList<Element>: RandomAccessCollection, MutableCollection {
         head = consume element
     }
 
-    /// Adds `element` behind the others.
+    /// Adds `element` after the others.
     @inlinable
     public mutating func append(_ element: Element) {
         if head == nil { head = element } else { rest.append(element) }
@@ -70,7 +70,7 @@ public struct ShortList<Element>: RandomAccessCollection, MutableCollection {
         rest.removeFirst(Swift.min(count, rest.count))
     }
 
-    /// Takes out all behind the first `count` elements.
+    /// Takes out all after the first `count` elements.
     @inlinable
     public mutating func truncate(to count: Int) {
         guard count < self.count else { return }

@@ -18,7 +18,7 @@ struct Audience<Value: Sendable>: Sendable {
 
     @usableFromInline
     struct Seat: Sendable {
-        /// Nil once it was served: it follows.
+        /// `nil` once it was served: it follows.
         @usableFromInline var waiter: Waiter<Value>?
         /// How many more share the seat (see `join(behind:)`).
         @usableFromInline var behind: UInt32 = 0
@@ -50,7 +50,7 @@ struct Audience<Value: Sendable>: Sendable {
     }
 
     /// - Parameters:
-    ///   - waiter: nil asks only whether it is open: somebody wants the work done but no call-back.
+    ///   - waiter: `nil` asks only whether it is open: somebody wants the work done but no call-back.
     ///   - leads: it is the one the operation was made for; only the end keeps it out.
     @inlinable
     mutating func join(_ waiter: Waiter<Value>?, leads: Bool = false) -> Join {
@@ -71,17 +71,17 @@ struct Audience<Value: Sendable>: Sendable {
         }
     }
 
-    /// One more shares a seat whose waiter still waits. False when that is over, or when nobody is let in.
+    /// One more shares a seat whose waiter still waits. False when that has ended, or when nobody is let in.
     @inlinable
     mutating func join(behind token: SlotToken) -> Bool {
         guard case .gathering = phase, !isClosed, count < limit else { return false }
-        // Who is let in while it gathers has a waiter.
+        // Everybody let in while it gathers has a waiter.
         let isThere = seats.update(token) { $0?.behind += 1 }
         if isThere { behind += 1 }
         return isThere
     }
 
-    /// Lets in the only one there will be. Nil when there is a value, or the end.
+    /// Lets in the only one there will be. `nil` when there is a value, or the end.
     @inlinable
     mutating func seatAlone(_ waiter: consuming Waiter<Value>?) -> SlotToken? {
         guard case .gathering = phase else { return nil }
@@ -90,7 +90,7 @@ struct Audience<Value: Sendable>: Sendable {
         return seats.append(Seat(waiter))
     }
 
-    /// The value is there. Nil when there was one before or it is over.
+    /// The value is there. `nil` when there was one before or it has ended.
     @inlinable
     mutating func deliver(_ value: Value) -> Callbacks<Value>? {
         switch phase {
@@ -154,7 +154,7 @@ struct Audience<Value: Sendable>: Sendable {
         }
     }
 
-    /// Nil when there is no such stay.
+    /// `nil` when there is no such stay.
     @inlinable
     mutating func leave(_ token: SlotToken) -> Departure? {
         if behind > 0, let departure = leaveShared(token) { return departure }
@@ -169,7 +169,7 @@ struct Audience<Value: Sendable>: Sendable {
         }
     }
 
-    /// Nil when nobody shares the seat.
+    /// `nil` when nobody shares the seat.
     @inlinable
     mutating func leaveShared(_ token: SlotToken) -> Departure? {
         var departure: Departure?
@@ -194,7 +194,7 @@ struct Audience<Value: Sendable>: Sendable {
         }
     }
 
-    /// It is over. A value that comes only now is delivered first; `error` goes to those who still wait.
+    /// It has ended. A value that comes only now is delivered first; `error` goes to those who still wait.
     @inlinable
     mutating func end(_ result: Result<Value, OperationError>) -> Callbacks<Value> {
         var callbacks = Callbacks<Value>()
@@ -218,7 +218,7 @@ struct Audience<Value: Sendable>: Sendable {
         return callbacks
     }
 
-    /// It is over, and its value was there. False, and nothing has changed, where it was not.
+    /// It has ended, and its value was there. False, and nothing has changed, where it was not.
     @inlinable
     mutating func endStream() -> Bool {
         guard hasValue else { return false }

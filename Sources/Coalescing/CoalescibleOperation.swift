@@ -32,7 +32,7 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
 
     @inlinable
     deinit {
-        // Whoever ended it has told its audience.
+        // Whoever ended it has served its audience.
         if !hasEnded { abandon() }
     }
 

@@ -2,7 +2,7 @@
 public enum DependencyRule: Sendable {
     /// The other must succeed; its failure or cancellation is passed on as `OperationError.dependency`.
     case success
-    /// The other must be over, however it ended.
+    /// The other must have ended, in whatever way.
     case end
 }
 

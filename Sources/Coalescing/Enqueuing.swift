@@ -45,7 +45,7 @@ extension OperationQueueManager {
     /// has, and the new one takes its place. One that is full is not replaced: the answer is `.refused(.full, by:)`.
     ///
     /// - Parameters:
-    ///   - waiter: who is called back; nil when only the work counts (its token is `.none`).
+    ///   - waiter: who is called back; `nil` when only the work counts (its token is `.none`).
     ///   - priority: the operation's priority is raised to it.
     ///   - unless: a last look where finished results are kept. Runs under the shard's lock, as `make` does.
     ///   - make: a new operation, not yet started, of class `Op`. Called only when one is needed.

@@ -9,7 +9,7 @@ struct Enrolment: Sendable {
     @usableFromInline let gate: OperationGate
     /// Where it is counted.
     @usableFromInline let counters: ShardCounters
-    /// Nil for an operation that nobody can find. It keeps the manager alive.
+    /// `nil` for an operation that nobody can find. It keeps the manager alive.
     @usableFromInline let forget: Forget?
     /// The same for its aliases.
     @usableFromInline private(set) var forgetAliases: [Forget] = []

@@ -23,7 +23,7 @@ struct Lifecycle: Sendable {
     ///    │                 │                 │          stopping ─entered─┐    │
     ///    └───────end───────┴───────end───────┴────────────────────────→ ending ┘ ─retire→ ended
     /// ```
-    /// *starting*: `execute()` is on some thread's stack. Who ends the operation then leaves the rest (*stopping*) to that thread,
+    /// *starting*: `execute()` is on some thread's stack. Whoever ends the operation then leaves the rest (*stopping*) to that thread,
     /// so `cancelWork()` never runs before or beside `execute()`, and an operation that finishes inside `execute()` starts the
     /// next one from a loop rather than from ever deeper in the stack.
     /// *ending*: the outcome stands, its manager has not yet let go of it. *ended*: nobody will find it any more.
@@ -38,7 +38,7 @@ struct Lifecycle: Sendable {
         case ended(outcome: OperationError?)
     }
 
-    /// Who says that it is over.
+    /// Who says that it has ended.
     enum Origin: Sendable {
         /// The work itself: there is nothing left to stop.
         case work
@@ -121,7 +121,7 @@ struct Lifecycle: Sendable {
         }
     }
 
-    /// It is over, with `outcome` (nil is success). Anything but `.ignored` is returned exactly once.
+    /// It has ended, with `outcome` (`nil` is success). Anything but `.ignored` is returned exactly once.
     mutating func end(_ outcome: OperationError?, by origin: Origin) -> Ending {
         switch phase {
         case .pending, .ready:
@@ -146,7 +146,7 @@ struct Lifecycle: Sendable {
         if case .ending(let outcome) = phase { phase = .ended(outcome: outcome) }
     }
 
-    /// Nil while it lives; then `.some(nil)` for success.
+    /// `nil` while it lives; then `.some(nil)` for success.
     var outcome: OperationError?? {
         switch phase {
         case .pending, .ready, .starting, .executing, .coalesced: nil

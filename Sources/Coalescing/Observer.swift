@@ -1,6 +1,6 @@
 /// Somebody who wants to know when an operation reaches chosen phases: a metric, an access log, a trace.
 ///
-/// Told once per phase, never under a lock, on `queue` or, without one, on the thread that made the change. Notices of one
+/// Called once per phase, never under a lock, on `queue` or, without one, on the thread that made the change. Notices of one
 /// operation made by different threads may overtake each other on the way; each carries its own phase.
 public struct OperationObserver: Sendable {
     /// Phases, as a set of bits.
@@ -20,12 +20,12 @@ public struct OperationObserver: Sendable {
         init(_ phase: OperationPhase) { self.init(rawValue: 1 << phase.rawValue) }
     }
 
-    /// What is told.
+    /// What is reported.
     public struct Notice: Sendable {
         /// Whose phase it is, and which it has reached.
         public let operation: Operation
         public let phase: OperationPhase
-        /// The error it ended with; nil before the end and for success.
+        /// The error it ended with; `nil` before the end and for success.
         public let error: OperationError?
     }
 
@@ -34,7 +34,7 @@ public struct OperationObserver: Sendable {
     let notify: @Sendable (Notice) -> Void
 
     /// - Parameters:
-    ///   - phases: which are told of.
+    ///   - phases: which are reported.
     ///   - queue: where `notify` is called; `nil`: by whichever thread brings the phase about, so it must not block.
     public init(
         of phases: Phases = .all, on queue: (any CallbackQueue)? = nil, notify: @escaping @Sendable (Notice) -> Void

@@ -3,7 +3,7 @@ public import Synchronization
 /// One piece of asynchronous work that holds no thread while it waits. The common part of `CoalescibleOperation` (shared, has a
 /// value) and `PlainOperation` (never shared).
 ///
-/// A subclass overrides `execute()`, which begins the work and returns; when the work is over it calls `finish` of its kind, from
+/// A subclass overrides `execute()`, which begins the work and returns; when the work has ended it calls `finish` of its kind, from
 /// any thread. An operation ends exactly once: the first of `finish`, `cancel()` and a failing dependency wins.
 ///
 /// Every method may be called on every thread. One lock per operation protects its life (`state`), another its waiters; neither
@@ -20,14 +20,14 @@ open class Operation {
         /// Kept only to find cycles.
         var dependencies: [WeakOperation] = []
 
-        /// Who is still to be told that it is over.
+        /// Who is still to hear that it has ended.
         struct Farewell: Sendable {
             let phase: OperationPhase
             let observers: [OperationObserver]
             let sequels: [@Sendable (OperationError?) -> Void]
         }
 
-        /// Its manager has let go of it. Nil when nobody has to be told, which is the rule.
+        /// Its manager has let go of it. `nil` when nobody has to hear of it, which is the rule.
         mutating func retire() -> Farewell? {
             lifecycle.retire()
             if !dependencies.isEmpty { dependencies = [] }
@@ -79,7 +79,7 @@ open class Operation {
     /// True once the outcome stands. A long computation inside `execute()` looks here to learn that it was cancelled.
     public nonisolated final var hasEnded: Bool { isDecided.load(ordering: .acquiring) }
 
-    /// The error it ended with; nil before the end and for success.
+    /// The error it ended with; `nil` before the end and for success.
     public nonisolated final var error: OperationError? { state.withLock { $0.lifecycle.outcome ?? nil } }
 
     /// Raised, never lowered, by everybody who asks for it.
@@ -111,7 +111,7 @@ open class Operation {
         endFromOutside(with: .cancelled)
     }
 
-    /// Tells `observer` from now on. One that asks for an end which has already come is told at once.
+    /// Calls `observer` from now on. One that asks for an end which has already come is called at once.
     public nonisolated final func add(_ observer: OperationObserver) {
         let missed = state.withLock { state -> (OperationPhase, OperationError?)? in
             if let outcome = state.lifecycle.finalOutcome { return (state.lifecycle.visiblePhase, outcome) }
@@ -144,7 +144,7 @@ open class Operation {
         var enrolment: Enrolment? = consume enrolment
         let adoption = state.withLock { state -> Adoption in
             guard state.enrolment == nil, state.lifecycle.isFresh else { return .refused }
-            // Before anybody can find it, so no gate has to be told.
+            // Before anybody can find it, so no gate has to hear of it.
             priorityLevel.max(priority.rawValue, ordering: .relaxed)
             state.enrolment = enrolment.take()
             if !observers.isEmpty { state.observers += observers }
@@ -184,7 +184,7 @@ open class Operation {
 
     /// Calls `execute()` unless it has ended meanwhile.
     ///
-    /// - Returns: True when it is over and done with already, or never begins: the caller releases its slot, which does no harm where
+    /// - Returns: True when it has ended already, or never begins: the caller releases its slot, which does no harm where
     ///   somebody else did. Were it released here, each operation that finishes at once would begin the next one deeper in the stack.
     @discardableResult
     nonisolated final func begin() -> Bool {
@@ -272,7 +272,7 @@ open class Operation {
         if late { counters.joinedLate.count() } else { counters.joined.count() }
     }
 
-    /// Its work is over: see `end`.
+    /// Its work has ended: see `end`.
     @usableFromInline
     nonisolated final func endByWork(_ outcome: OperationError?, conclude: () -> WakeUps) -> Bool {
         end(outcome, by: .work, conclude: conclude)

@@ -60,7 +60,7 @@ final class OperationGate: Sendable {
         beginNext { $0.submit(operation, priority: operation.priority) }
     }
 
-    /// It is over and done with.
+    /// It has ended and nothing of it is left.
     func releaseSlot(of operation: Operation) {
         beginNext { $0.leave(operation) }
     }

@@ -23,7 +23,7 @@
 ///
 /// Operations in flight keep their manager alive, and it them.
 public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
-    /// What the numbers mean and why they are what they are.
+    /// Limits and defaults of one manager.
     public struct Settings: Sendable {
         /// How many operations run at the same time. Unlimited by default: operations hold no thread.
         public var maxConcurrent = Int.max
@@ -33,7 +33,7 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
         public var agingInterval = 8
         /// Parts of the table; rounded up to a power of two. Several times the number of threads makes meetings rare.
         public var shards = 64
-        /// Told of every operation of this manager.
+        /// Called for every operation of this manager.
         public var observers: [OperationObserver] = []
 
         public init() {}

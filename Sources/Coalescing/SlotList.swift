@@ -70,7 +70,7 @@ struct SlotList<Element> {
         return Token(index: UInt32(truncatingIfNeeded: index), stay: slots[Int(index)].stay)
     }
 
-    /// Takes out what the token names; nil when it has left before.
+    /// Takes out what the token names; `nil` when it has left before.
     @inlinable
     mutating func remove(_ token: Token) -> Element? {
         let index = Int(token.index)
@@ -80,7 +80,7 @@ struct SlotList<Element> {
         return element
     }
 
-    /// Changes what the token names, where it stands. False when it has left before. `body` must not leave nil.
+    /// Changes what the token names, where it stands. False when it has left before. `body` must not leave `nil`.
     @discardableResult
     @inlinable
     mutating func update(_ token: Token, _ body: (inout Element?) -> Void) -> Bool {
@@ -102,7 +102,7 @@ struct SlotList<Element> {
         count -= 1
     }
 
-    /// What the token names, where it stands; nil when it has left. Nothing happens when nil, or what has left, is set.
+    /// What the token names, where it stands; `nil` when it has left. Nothing happens when `nil`, or what has left, is set.
     @inlinable
     subscript(token: Token) -> Element? {
         get {
@@ -125,7 +125,7 @@ struct SlotList<Element> {
         return (Token(index: UInt32(truncatingIfNeeded: first), stay: slots[Int(first)].stay), element)
     }
 
-    /// Visits everyone in order, where they stand. Whoever `body` leaves nil leaves.
+    /// Visits everyone in order, where they stand. Whoever `body` leaves `nil` leaves.
     @inlinable
     mutating func update(_ body: (inout Element?) -> Void) {
         var index = first

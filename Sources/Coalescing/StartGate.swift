@@ -101,7 +101,7 @@ struct StartGate<Member: GateMember>: Sendable {
         records[record]?.place = .waiting(priority, lanes[Int(priority.rawValue)].append(arrival))
     }
 
-    /// The next to begin; it holds a slot from now on until `leave`. Nil when nobody waits or no slot is free.
+    /// The next to begin; it holds a slot from now on until `leave`. `nil` when nobody waits or no slot is free.
     mutating func next() -> Member? {
         guard queued > 0, !isPaused, running < maxConcurrent else { return nil }
         let longestFirst = (grants + 1) % agingInterval == 0

@@ -9,7 +9,7 @@ public struct Waiter<Value: Sendable>: Sendable {
 
     /// - Parameters:
     ///   - queue: where the handler is called.
-    ///   - accepts: whether a value may serve this waiter; nil takes every value. Called under the operation's lock: it must be quick,
+    ///   - accepts: whether a value may serve this waiter; `nil` takes every value. Called under the operation's lock: it must be quick,
     ///     pure, and call nothing of this library.
     @inlinable
     public init(
@@ -26,7 +26,7 @@ public struct Waiter<Value: Sendable>: Sendable {
     }
 }
 
-/// One stay with one operation: what `leave` needs. A token of another operation, or of a stay that is over, does nothing.
+/// One stay with one operation: what `leave` needs. A token of another operation, or of a stay that has ended, does nothing.
 public struct WaiterToken: Hashable, Sendable {
     @usableFromInline let operation: ObjectIdentifier?
     @usableFromInline let seat: SlotToken

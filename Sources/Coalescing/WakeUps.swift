@@ -23,7 +23,7 @@ struct Callbacks<Value: Sendable>: Sendable {
     /// Beside the others, because most operations have one waiter: then there is no array.
     @usableFromInline var first: Callback<Value>?
     @usableFromInline var others: [Callback<Value>] = []
-    /// Those among them that are told `.released`.
+    /// Those among them that get `.released`.
     @usableFromInline var released = 0
 
     @inlinable

@@ -7,7 +7,7 @@ open class DeadlineTarget {
     /// To be lazy about activity, leave the deadline armed, only note the time of the activity, and answer here when
     /// it should really be.
     /// - Parameter kind: what was given when it was armed.
-    /// - Returns: when the same deadline is due again, in nanoseconds like `EventLoop.now`; `nil` when it is over.
+    /// - Returns: when the same deadline is due again, in nanoseconds like `EventLoop.now`; `nil` when it has ended.
     open func deadlineReached(_ kind: UInt8) -> Int64? { nil }
 }
 
@@ -55,13 +55,13 @@ public final class DeadlineWheel {
         arm(target, kind, at: later(delay))
     }
 
-    /// Moves an armed deadline; false when it is over.
+    /// Moves an armed deadline; false when it has ended.
     @discardableResult
     public func move(_ deadline: Deadline, to time: Int64) -> Bool {
         unsafe wheel.move(deadline, to: tick(after: time))
     }
 
-    /// Disarms and forgets; does nothing when it is over.
+    /// Disarms and forgets; does nothing when it has ended.
     public func cancel(_ deadline: inout Deadline) {
         // Taken out first, so that whatever ends with it finds the wheel at rest.
         _ = unsafe wheel.remove(deadline)

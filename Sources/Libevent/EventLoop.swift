@@ -90,7 +90,7 @@ extension EventLoop {
         handle.forgetStop()
     }
 
-    /// Lets `run` return once the current iteration is over.
+    /// Lets `run` return once the current iteration has ended.
     public func stop() { handle.stop() }
 
     /// Runs `hook` once at the end of the current iteration, after its jobs: the place to flush what gathered

@@ -69,7 +69,7 @@ internal import Glibc
         for piece in unsafe pieces { buffer.append(piece) }
     }
 
-    /// All pieces behind `head`, for one call of `body`.
+    /// All pieces after `head`, for one call of `body`.
     func withVectors<Result>(
         after head: UnsafeRawBufferPointer, _ body: (UnsafeMutablePointer<iovec>, Int) -> Result
     ) -> Result {

@@ -48,7 +48,7 @@ internal import Glibc
 
     /// Listens on `address` and accepts from the next iteration on.
     /// - Parameters:
-    ///   - onFailure: told when accepting fails for want of descriptors or memory, once a `reportInterval` at most.
+    ///   - onFailure: called when accepting fails for want of descriptors or memory, once a `reportInterval` at most.
     ///   - accept: is handed each connection, non-blocking, and closed if not kept.
     /// - Throws: where somebody listens there who does not share it, or the machine has no such address or may not use it
     ///   (`ListenError.reason`).

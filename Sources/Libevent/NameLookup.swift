@@ -30,7 +30,7 @@ internal import Glibc
         giveUpAsking()
     }
 
-    /// Never inside `resolve`: who asks has not yet kept what it gets back.
+    /// Never inside `resolve`: the caller has not yet kept what it gets back.
     func answerLater(_ answer: Resolver.Answer) {
         servers.loop.afterBatch { [self] in
             let completion = completion.take()

@@ -31,7 +31,7 @@ extension Descriptor {
         self.init(adopting: own)
     }
 
-    /// Whether it takes bytes, or tells of an error, now or until `deadline`.
+    /// Whether it takes bytes, or reports an error, now or until `deadline`.
     func isWritable(until deadline: ContinuousClock.Instant? = nil) -> Bool {
         let patience = deadline.map { max(.zero, $0 - .now) / .milliseconds(1) } ?? 0
         var target = pollfd(fd: rawValue, events: Int16(POLLOUT), revents: 0)

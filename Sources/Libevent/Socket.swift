@@ -64,7 +64,7 @@ internal import Glibc
 
     // MARK: Watching
 
-    /// Whether it is told of bytes to read.
+    /// Whether bytes to read are reported.
     public final var isReading: Bool { unsafe readWatch != nil }
 
     /// `readable()` is called from now on whenever bytes, or the end of the stream, wait to be read; again as long as they are left there. Does
@@ -115,7 +115,7 @@ internal import Glibc
         connected(code == 0 ? nil : SystemError(.connect, code: code))
     }
 
-    /// Never on the caller's stack, who does not expect to be closed by arming.
+    /// Never on the stack of the caller, which does not expect to be closed by arming.
     private func reportLater(_ error: SystemError) {
         loop.afterBatch { [self] in
             if !isClosed { cannotWatch(error) }

@@ -16,7 +16,7 @@ public enum ReadResult: Sendable, Equatable {
 
 /// Reading straight from the kernel: one system call each. On the loop's thread, while the socket is open.
 extension Socket {
-    /// Reads behind what `buffer` holds, as much as fits; makes room for at least `minimum` bytes.
+    /// Reads after what `buffer` holds, as much as fits; makes room for at least `minimum` bytes.
     public final func read(into buffer: ByteBuffer, minimum: Int = 4096) -> ReadResult {
         var result = ReadResult.wouldBlock
         _ = unsafe buffer.withFreeSpace(minimum: minimum) { free in

@@ -2,7 +2,7 @@ internal import Glibc
 
 /// A unix socket that listens at its path, for the listeners of one loop or of several, which all accept from its one queue.
 ///
-/// Immutable, so any thread may hold it. Who lets go of it last closes it and removes the path, unless something else stands there by then.
+/// Immutable, so any thread may hold it. The last owner to let go of it closes it and removes the path, unless something else stands there by then.
 public final class UnixListener: Sendable {
     /// What stands at a path: enough to know it again.
     private struct File: Equatable {

@@ -24,7 +24,7 @@ public final class NameResolution: Sendable {
         var known: [UpstreamServer: Known] = [:]
     }
 
-    /// Who asks after all was forgotten does not join who asked before.
+    /// A caller that asks after all was forgotten does not join one that asked before.
     private struct Question: Hashable, Sendable {
         let server: UpstreamServer
         let generation: Int

@@ -12,11 +12,11 @@ import HTTPSemantics
 struct ResponseReader: ~Copyable {
     enum Event {
         case needMore
-        /// A 1xx head of so many bytes; go on behind it.
+        /// A 1xx head of so many bytes; go on after it.
         case interim(length: Int)
         /// A 101 head of so many bytes: what follows is not HTTP.
         case switched(length: Int)
-        /// The final head of so many bytes; go on behind it.
+        /// The final head of so many bytes; go on after it.
         case head(length: Int)
         /// Content at `range` of the input, of which `consumed` bytes are done with. With the last, the response has ended without trailers;
         /// `end` says so again.

@@ -23,7 +23,7 @@ public struct ServerBalance: Sendable {
         self.cooldown = cooldown
     }
 
-    /// The index of the server to ask at `now`. When all are left alone, the one whose time is over soonest: an
+    /// The index of the server to ask at `now`. When all are left alone, the one whose time ends soonest: an
     /// origin that may have recovered is better asked than given up.
     public mutating func pick(at now: Int64) -> Int {
         for step in 0..<health.count {

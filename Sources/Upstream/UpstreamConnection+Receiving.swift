@@ -8,7 +8,7 @@ extension UpstreamConnection {
     func resumeReading() {
         guard phase == .leased, readingIsPaused else { return }
         readingIsPaused = false
-        // What the origin sent behind its response while nobody read, or that it left, only the next read would tell.
+        // What the origin sent after its response while nobody read, or that it left, only the next read would tell.
         endIsUnseen = true
         defer { endIsUnseen = false }
         if let piece = refused {
@@ -128,7 +128,7 @@ extension UpstreamConnection {
 
     func complete(trailers: ByteSlice?) {
         let exchange = exchange.take()
-        // Anything behind the response was not asked for: the connection's framing cannot be trusted (RFC 9112 §9.3).
+        // Anything after the response was not asked for: the connection's framing cannot be trusted (RFC 9112 §9.3).
         let isReusable = reader.use({ $0.keepsAlive }) && requestIsSent && sendFailure == nil && (input?.isEmpty ?? true) && !endIsUnseen
         giveBackInput()
         if isReusable, pool.keep(idle: self) {

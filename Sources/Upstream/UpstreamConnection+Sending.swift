@@ -96,7 +96,7 @@ extension UpstreamConnection {
         exchange?.takesContent()
     }
 
-    /// - Returns: how many of the `count` bytes that went out are behind the head.
+    /// - Returns: how many of the `count` bytes that went out are after the head.
     private func sent(_ count: Int) -> Int {
         pool.metrics.add(.upstreamBytesOut, UInt64(count))
         let ofHead = min(count, headLeft)

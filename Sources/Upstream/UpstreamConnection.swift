@@ -112,7 +112,7 @@ public final class UpstreamConnection: Socket {
         end()
     }
 
-    /// Gives up this connection as HTTP: whoever takes it reads and writes by itself. Gives what came behind the head.
+    /// Gives up this connection as HTTP: whoever takes it reads and writes by itself. Gives what came after the head.
     /// Called once, when the 101's head was dealt with.
     public func handOver() -> ByteSlice {
         input?.consume(handedOverHeadLength)

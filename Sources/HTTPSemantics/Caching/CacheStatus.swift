@@ -47,7 +47,7 @@ public struct CacheStatus: Sendable, Equatable {
     public init(_ handling: Handling) { self.handling = handling }
 }
 
-/// Writes `Cache-Status` lines under this cache's name. A line of its own comes behind those that came from
+/// Writes `Cache-Status` lines under this cache's name. A line of its own comes after those that came from
 /// upstream, which makes it the last member of the list, as RFC 9211 §2 wants. An object, so that nothing of it
 /// is copied for a response.
 public final class CacheStatusWriter: Sendable {

@@ -9,7 +9,7 @@ struct CodingSet: OptionSet, Equatable {
 
     init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    /// `nil` where more is said than a set of the common ones can hold: whoever does not say the same might get what he cannot read.
+    /// `nil` where more is said than a set of the common ones can hold: a client that does not say the same might get what it cannot read.
     init?(acceptedBy fields: FieldView) {
         self = []
         var members = ListIterator(fields, .acceptEncoding)

@@ -7,7 +7,7 @@ struct CacheDirective {
         case bare
         /// A token, or a quoted string of which the quotes are left out.
         case token, quoted
-        /// White space around the `=`, a quoted string without an end, something behind its end.
+        /// White space around the `=`, a quoted string without an end, something after its end.
         case malformed
     }
 

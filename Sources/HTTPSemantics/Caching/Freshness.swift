@@ -54,7 +54,7 @@ enum Freshness {
     /// §4.2.3: the nanosecond of the monotonic clock at which the response was generated or validated, as far as we
     /// can tell. Its age is counted from there.
     ///
-    /// The corrected age is told from the time of the request. The apparent age compares two clocks that both count
+    /// The corrected age is counted from the time of the request. The apparent age compares two clocks that both count
     /// whole seconds, so a difference of one second says nothing and is left out.
     static func birth(
         ageValue: UInt32, date: Int64?, requested: Moment, received: Moment, trustsDate: Bool

@@ -1,6 +1,6 @@
 import Bytes
 
-/// Builds a `HeadBlock` whose bytes are complete field lines, `Name: value CRLF`, one behind the other.
+/// Builds a `HeadBlock` whose bytes are complete field lines, `Name: value CRLF`, one after the other.
 struct HeadBlockBuilder {
     /// What may stay unused at the end: less than a copy costs.
     private static let slack = 64

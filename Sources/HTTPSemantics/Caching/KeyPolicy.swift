@@ -35,7 +35,7 @@ public struct KeyPolicy: Sendable, Equatable {
     /// Whether requests for one URL may have different keys, by their fields or cookies.
     public var dividesByFields: Bool { !fields.isEmpty || !cookies.isEmpty }
 
-    /// Appends the key of a request. The parts behind the query begin with bytes that may not stand in a target.
+    /// Appends the key of a request. The parts after the query begin with bytes that may not stand in a target.
     public func append(pathAndQuery target: Span<UInt8>, of request: FieldView, to buffer: ByteBuffer) {
         if isPlain { return buffer.append(target) }
         appendTarget(target, to: buffer)

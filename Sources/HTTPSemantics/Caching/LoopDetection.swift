@@ -32,14 +32,14 @@ public struct LoopDetection: Sendable {
         return max(loops, vias)
     }
 
-    /// Appends the `CDN-Loop` line for a request that is forwarded, behind those it came with (RFC 8586 §2).
+    /// Appends the `CDN-Loop` line for a request that is forwarded, after those it came with (RFC 8586 §2).
     public func writeLoop(to buffer: ByteBuffer) {
         buffer.append("CDN-Loop: ")
         buffer.append(name)
         buffer.append("\r\n")
     }
 
-    /// Appends our `Via` line, behind those the message came with.
+    /// Appends our `Via` line, after those the message came with.
     public func writeVia(received version: HTTPVersion, to buffer: ByteBuffer) {
         buffer.append("Via: ")
         buffer.append(version.shortName)

@@ -1,6 +1,6 @@
 public import Bytes
 
-/// The frame of a `multipart/byteranges` body (RFC 9110 §14.6): a head before each part and an end behind the last.
+/// The frame of a `multipart/byteranges` body (RFC 9110 §14.6): a head before each part and an end after the last.
 public struct MultipartRanges: Sendable {
     /// Offsets in the whole, in the order in which they are sent.
     public let ranges: [Range<Int>]
@@ -41,7 +41,7 @@ public struct MultipartRanges: Sendable {
         buffer.append("\r\n\r\n")
     }
 
-    /// Appends what stands behind the last part.
+    /// Appends what stands after the last part.
     public func writeEnd(to buffer: ByteBuffer) {
         buffer.append("\r\n--")
         buffer.append(boundary)

@@ -75,7 +75,7 @@ public struct NoVarySearch: Sendable, Hashable {
     /// Appends a text that is the same for two queries exactly if they are equivalent under this config: what stands in a key. Not
     /// for the default, under which a query is its own. Allocates nothing but for characters beyond ASCII.
     /// - Parameters:
-    ///   - query: what stands behind the `?`; empty where there is none.
+    ///   - query: what stands after the `?`; empty where there is none.
     ///   - memory: what it is read into.
     public func append(canonical query: Span<UInt8>, to buffer: ByteBuffer, using memory: QueryParameters) {
         memory.read(query)

@@ -69,7 +69,7 @@ public enum ProxyError: UInt8, Sendable, CaseIterable {
     }
 }
 
-/// Writes `Proxy-Status` lines under this proxy's name (RFC 9209), behind those that came from upstream.
+/// Writes `Proxy-Status` lines under this proxy's name (RFC 9209), after those that came from upstream.
 public struct ProxyStatusWriter: Sendable {
     private let prefix: ByteSlice
 

@@ -9,7 +9,7 @@ public enum NotCoalescedReason: Sendable, CaseIterable {
     case upgrade
 }
 
-/// Whether a request may be answered by what another request fetched, told from its head alone.
+/// Whether a request may be answered by what another request fetched, as its head alone says.
 public enum RequestScope: Sendable, Equatable {
     /// By what is stored or arriving, as far as that response allows.
     case shareable

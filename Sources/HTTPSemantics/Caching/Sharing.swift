@@ -81,7 +81,7 @@ extension ResponseFacts {
         }
         // Storable, so shareable (§4); how long it would be good for, nobody said.
         guard contains(.public) || Freshness.isHeuristicallyCacheable(status) else { return .nobody(.notCacheable) }
-        // §5.2.2.2: who comes later would get it without a validation.
+        // §5.2.2.2: a client that comes later would get it without a validation.
         return contains(.mustRevalidate) ? .waitersOnly(varies: varies) : .whileArriving(varies: varies)
     }
 

@@ -39,7 +39,7 @@ public enum StoredFields {
         to buffer: ByteBuffer
     ) {
         let kept = KeptLines(fields, facts: facts, policy: policy, dropping: dropping, isForLeader: isForLeader)
-        // Lines that are kept, stand one behind the other, and are not copied yet: mostly nearly all.
+        // Lines that are kept, stand one after the other, and are not copied yet: mostly nearly all.
         var run = 0..<0
         for index in 0..<fields.lines.count where kept.contains(index) {
             let line = fields.completeLine(at: index)

@@ -56,7 +56,7 @@ public struct TargetURI: Sendable {
         return own.span.isEqual(to: theirs.span)
     }
 
-    /// Where the colon behind a scheme stands: `scheme = ALPHA *( ALPHA / DIGIT / "+" / "-" / "." )`.
+    /// Where the colon after a scheme stands: `scheme = ALPHA *( ALPHA / DIGIT / "+" / "-" / "." )`.
     private static func schemeEnd(_ text: Span<UInt8>) -> Int? {
         for index in 0..<text.count {
             let byte = text[index]

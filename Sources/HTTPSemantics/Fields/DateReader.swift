@@ -57,7 +57,7 @@ struct DateReader: ~Escapable {
         guard text.count - position >= digits else { return nil }
         guard let value = text.extracting(position..<position + digits).decimal(saturatingAt: UInt64(Int64.max)) else { return nil }
         position += digits
-        return value
+        return Int64(value)
     }
 
     private mutating func skip(_ lowercase: StaticString) -> Bool {

@@ -1,6 +1,6 @@
 /// A stretch of a message's bytes, counted from the start of its head.
 public struct ByteRange: Sendable, Hashable, BitwiseCopyable {
-    /// Offsets in bytes, the second behind the last byte.
+    /// Offsets in bytes, the second after the last byte.
     public let lower: UInt32
     public let upper: UInt32
 

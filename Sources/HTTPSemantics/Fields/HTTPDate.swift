@@ -18,7 +18,7 @@ public enum HTTPDate {
         return text.count == length ? reader.fixdate() : text.count == 24 ? reader.asctime() : nil
     }
 
-    /// An IMF-fixdate written as the grammar has it, which nearly every date is, told by looking at each byte once. `nil` means nothing:
+    /// An IMF-fixdate written as the grammar has it, which nearly every date is, recognised by looking at each byte once. `nil` means nothing:
     /// the reader that knows all forms is asked then.
     private static func usual(_ text: Span<UInt8>) -> Int64? {
         guard text.count == length else { return nil }

@@ -22,7 +22,7 @@ public struct MemberIterator: ~Escapable {
         self.quoting = quoting
     }
 
-    /// The next member; `nil` behind the last.
+    /// The next member; `nil` after the last.
     @inlinable
     @_lifetime(copy self)
     public mutating func next() -> Span<UInt8>? {
@@ -59,7 +59,7 @@ public struct ListIterator: ~Escapable {
     @usableFromInline let fields: FieldView
     @usableFromInline let field: KnownField
     @usableFromInline let quoting: ListQuoting
-    /// The line that `members` reads; `nil` behind the last.
+    /// The line that `members` reads; `nil` after the last.
     @usableFromInline var line: Int?
     @usableFromInline var members: MemberIterator
 
@@ -78,7 +78,7 @@ public struct ListIterator: ~Escapable {
         }
     }
 
-    /// The next member; `nil` behind the last.
+    /// The next member; `nil` after the last.
     @inlinable
     @_lifetime(copy self)
     public mutating func next() -> Span<UInt8>? {

@@ -2,7 +2,7 @@
 public struct BodyStep: Sendable, Equatable {
     /// What the consumed bytes came to.
     public enum Action: Sendable, Equatable {
-        /// That part of the input is content. There may be more in the input behind it: call again.
+        /// That part of the input is content. There may be more in the input after it: call again.
         case data(Range<Int>)
         /// Nothing more can be read from this input. Call again when there is more than what was not consumed.
         case needMore
@@ -10,7 +10,7 @@ public struct BodyStep: Sendable, Equatable {
         case end
     }
 
-    /// Bytes of the input that are done with, the action's data included. The next input starts behind them.
+    /// Bytes of the input that are done with, the action's data included. The next input starts after them.
     public let consumed: Int
     public let action: Action
 

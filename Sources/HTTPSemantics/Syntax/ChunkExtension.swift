@@ -13,7 +13,7 @@ struct ChunkExtension {
 
     private var state: State
 
-    /// `first` is the byte behind the size; `nil` if no extension starts with it.
+    /// `first` is the byte after the size; `nil` if no extension starts with it.
     init?(first: UInt8) {
         switch first {
         case UInt8(ascii: ";"): state = .nameStart
@@ -22,7 +22,7 @@ struct ChunkExtension {
         }
     }
 
-    /// `finished` with the CR behind the extensions.
+    /// `finished` with the CR after the extensions.
     mutating func take(_ byte: UInt8) -> Verdict {
         switch state {
         case .spaceBeforeSemicolon, .spaceBehindValue:

@@ -22,7 +22,7 @@ public struct ChunkedDecoder: Sendable {
     /// Of the chunk being read; while its size is read, what the digits say so far.
     private var remaining: UInt64 = 0
     private var digits = 0
-    /// Bytes of this chunk's line behind its size.
+    /// Bytes of this chunk's line after its size.
     private var extensionLength = 0
     /// How much more the chunk lines took than is reasonable for their data.
     private var excess = 0

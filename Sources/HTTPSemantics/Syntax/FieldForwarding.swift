@@ -44,9 +44,9 @@ extension ByteBuffer {
         appendLineEnd()
     }
 
-    /// `Via` with our hop behind those that `fields` names (RFC 9110 §7.6.3). Drop `via` from the copied fields.
+    /// `Via` with our hop after those that `fields` names (RFC 9110 §7.6.3). Drop `via` from the copied fields.
     public func appendVia(
-        _ received: HTTPVersion, _ name: ByteSlice, behind fields: FieldView, connection: ConnectionOptions
+        _ received: HTTPVersion, _ name: ByteSlice, after fields: FieldView, connection: ConnectionOptions
     ) {
         appendName("Via")
         appendMembers(.via, of: fields, connection)
@@ -56,7 +56,7 @@ extension ByteBuffer {
         appendLineEnd()
     }
 
-    /// The values of `field` that are for the next recipient, each with a comma behind it.
+    /// The values of `field` that are for the next recipient, each with a comma after it.
     func appendMembers(_ field: KnownField, of fields: FieldView, _ connection: ConnectionOptions) {
         guard !connection.nominated.contains(field) else { return }
         var line = fields.firstIndex(of: field)

@@ -5,7 +5,7 @@ import Bytes
 /// It remembers where it stood, so that no byte is searched twice, and judges a line as soon as it is finished.
 /// Whatever the bytes' split, the same line is refused for the same reason.
 struct FieldSectionParser {
-    /// The first `count` are of the head being read; what is behind them was of heads before, and is memory to use again.
+    /// The first `count` are of the head being read; what is after them was of heads before, and is memory to use again.
     private var memory: [FieldLine] = []
     private var count = 0
     private(set) var present: FieldSet = []
@@ -36,7 +36,7 @@ struct FieldSectionParser {
         searched = 0
     }
 
-    /// The next finished line without its CR LF, or `nil`. A line that ends behind `limit` is refused for `excess`,
+    /// The next finished line without its CR LF, or `nil`. A line that ends beyond `limit` is refused for `excess`,
     /// whether or not its end has arrived.
     @inline(__always)
     mutating func nextLine(

@@ -20,7 +20,7 @@ public struct HeadLimits: Sendable, Hashable, BitwiseCopyable {
     static let maxMethodLength = 32
     /// Room made at first; a browser sends about as many.
     static let usualFieldLines = 16
-    /// Old clients sent one behind a POST (RFC 9112 §2.2).
+    /// Old clients sent one after a POST (RFC 9112 §2.2).
     static let maxLeadingEmptyLines = 2
 }
 

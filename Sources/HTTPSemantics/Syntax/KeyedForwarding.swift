@@ -1,8 +1,8 @@
 public import Bytes
 
-/// Which of the fields by which a client says how its request came, before it came here, or what is meant by it, are part of a route's cache key.
-/// Only those go on: origins make links, redirects and paths of them, and others get the response. Immutable, and an object, so that nothing of it is
-/// copied for a request.
+/// Some fields say how a request came before it came here (`X-Forwarded-Host`, …), or what is meant by it (`X-HTTP-Method-Override`, …).
+/// Origins make links, redirects and paths of them, and others get the response: so only those go on that are part of the route's cache key.
+/// Which these are stands here, immutable, in an object, so that nothing of it is copied for a request.
 public final class KeyedForwarding: Sendable {
     /// Of all those fields the ones that are known.
     static let known = FieldSet(.forwarded, .xForwardedProto, .xForwardedHost)

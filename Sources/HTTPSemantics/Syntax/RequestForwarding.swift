@@ -54,7 +54,7 @@ public final class RequestForwarding: Sendable {
         self.defaultHost = defaultHost
     }
 
-    /// Appends the head up to its empty line, which the caller appends, behind any further field lines of its own.
+    /// Appends the head up to its empty line, which the caller appends, after any further field lines of its own.
     ///
     /// `head` and `fields` are the received ones, `host` is theirs as the cache key has it (RFC 9110 §4.2.3): how one client spells it, others would get
     /// in links. `clientAddress` is the peer's IP address, `scheme` how it came.
@@ -72,7 +72,7 @@ public final class RequestForwarding: Sendable {
             fields, connection: head.connection, dropping: written, unlessIn: clientFields == .append ? changes.keyed : nil,
             keepsMethod: method != .get && method != .head)
         appendClientFields(fields, head.connection, changes.keyed.fields, host, clientAddress, scheme, to: buffer)
-        if let via { buffer.appendVia(head.version, via, behind: fields, connection: head.connection) }
+        if let via { buffer.appendVia(head.version, via, after: fields, connection: head.connection) }
         appendConnection(head, fields, changes, to: buffer)
         buffer.appendFraming(changes.framing)
     }

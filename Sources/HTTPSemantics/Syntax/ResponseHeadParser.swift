@@ -4,7 +4,7 @@ import Bytes
 public struct ResponseHead: Sendable {
     /// As it was received.
     public internal(set) var status = Status(0)
-    /// The phrase behind the code, perhaps empty.
+    /// The phrase after the code, perhaps empty.
     public internal(set) var reason = ByteRange(0..<0)
     public internal(set) var version = HTTPVersion.http11
     public internal(set) var framing = MessageFraming.none
@@ -110,7 +110,7 @@ public struct ResponseHeadParser: ~Copyable, Sendable {
             // RFC 9112 §6.3, 1.
             if method == .head || head.status.forbidsContent {
                 head.framing = .none
-                // Who announces a body where none can be (RFC 9112 §6.1, RFC 9110 §8.6) may send it as well.
+                // An origin that announces a body where none can be (RFC 9112 §6.1, RFC 9110 §8.6) may send it as well.
                 if head.status == .noContent, declared.isChunked || declared.length ?? 0 > 0 { head.keepsAlive = false }
             } else if declared.isChunked {
                 head.framing = .chunked

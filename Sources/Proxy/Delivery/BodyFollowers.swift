@@ -16,7 +16,7 @@ final class BodyFollowers {
     }
 
     private var groups: [ObjectIdentifier: Group] = [:]
-    /// The one that was last waited in: those of a crowd come one behind the other.
+    /// The one that was last waited in: those of a crowd come one after the other.
     private var latest: Group?
     private let loop: EventLoop
     /// Names this loop among a body's followers.

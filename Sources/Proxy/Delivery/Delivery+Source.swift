@@ -1,7 +1,7 @@
 import Bytes
 import Storage
 
-/// What a delivery sends, and how its end is told.
+/// What a delivery sends, and how its end is marked.
 extension Delivery {
     /// How the client learns where the body ends (RFC 9112 §6).
     enum Framing { case sized, chunked, untilClose }
@@ -13,12 +13,12 @@ extension Delivery {
         case packed(StoredResponse)
         /// `part`: only this part of the body, which then has a known length.
         case arriving(GrowingBody, GrowingBody.Cursor, part: Range<Int>?)
-        /// One behind the other, none of them such a row.
+        /// One after the other; none of them is a row itself.
         indirect case row([Source])
         /// The body cannot be had any more: the response ends short.
         case lost
 
-        /// Puts a small body that is all there behind its head: the copy costs less than another vector for the kernel.
+        /// Puts a small body that is all there after its head: the copy costs less than another vector for the kernel.
         /// - Returns: false, with nothing done, where it is not so simple.
         func appendWhole(to head: ByteBuffer) -> Bool {
             switch self {

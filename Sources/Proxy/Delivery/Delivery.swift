@@ -144,10 +144,10 @@ final class Delivery {
 
     static let copiedBody = 2048
 
-    /// Whether nothing comes behind a source that was offered to its end: no other one, and no last chunk.
+    /// Whether nothing comes after a source that was offered to its end: no other one, and no last chunk.
     private var isLast: Bool { later.isEmpty && framing != .chunked }
 
-    /// How the body stands behind what was put into the list.
+    /// How the body stands after what was put into the list.
     private enum End {
         /// Perhaps there is more already.
         case more
@@ -156,7 +156,7 @@ final class Delivery {
         case complete, failed
     }
 
-    /// Puts what comes next into `control` and `list`, and tells how the body stands behind that.
+    /// Puts what comes next into `control` and `list`, and tells how the body stands after that.
     private func prepare(_ list: GatherList) -> End {
         switch source {
         case .none, .row:
