@@ -36,7 +36,7 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     // Here, where there is room: a byte behind the references would make the object 16 larger.
     private let uses: Atomic<UInt8>
     /// `nil` where it is packed.
-    public let ownBody: GrowingBody?
+    public let looseBody: GrowingBody?
     /// `nil` where there is nothing special about it.
     private let special: Specialities?
 
@@ -52,7 +52,7 @@ public final class StoredResponse: Sendable, EvictionCandidate {
         special = .of(varyRule, variantKey, groups, parts: parts)
         fieldLines = head.bytes
         count = UInt32(head.lineCount)
-        ownBody = body
+        looseBody = body
         uses = Atomic(0)
     }
 
@@ -70,7 +70,7 @@ public final class StoredResponse: Sendable, EvictionCandidate {
         facts = loose.facts
         fieldLines = ByteSlice(block, key.count..<key.count + lines.count)
         count = UInt32(bodyLength)
-        ownBody = nil
+        looseBody = nil
         special = loose.special
         uses = Atomic(loose.frequency)
     }
@@ -90,7 +90,7 @@ public final class StoredResponse: Sendable, EvictionCandidate {
         self.facts = facts
         fieldLines = ByteSlice(block, key.count..<key.count + lines.count)
         count = UInt32(body.count)
-        ownBody = nil
+        looseBody = nil
         special = .of(varyRule, variantKey, groups, parts: nil)
         uses = Atomic(0)
     }
@@ -108,24 +108,24 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     // MARK: - The head
 
     /// The stored fields, for conditions and freshening. Found anew with each call where they are packed.
-    public var head: HeadBlock { ownBody == nil ? HeadBlock(lines: fieldLines) : HeadBlock(of: fieldLines, lineCount: Int(count)) }
+    public var head: HeadBlock { looseBody == nil ? HeadBlock(lines: fieldLines) : HeadBlock(of: fieldLines, lineCount: Int(count)) }
 
     // MARK: - The body
 
     /// The body to follow. Made anew with each call where it is packed: `pieces` does without.
-    public var body: GrowingBody { ownBody ?? GrowingBody(lending: packedBytes) }
+    public var body: GrowingBody { looseBody ?? GrowingBody(lending: packedBytes) }
 
     /// The bytes of a complete body; `nil` like `GrowingBody.completePieces`.
     public var pieces: ShortList<ByteSlice>? {
-        guard let ownBody else { return ShortList(one: packedBytes) }
-        return ownBody.completePieces
+        guard let looseBody else { return ShortList(one: packedBytes) }
+        return looseBody.completePieces
     }
 
     /// Appends the bytes `part` of the body to `output` if it is packed. Allocates nothing, and retains nothing.
     /// - Parameter part: within `bodyLength`.
     /// - Returns: false, and nothing is appended, where it is not packed: `pieces` has it.
     public func appendPacked(_ part: Range<Int>, to output: ByteBuffer) -> Bool {
-        guard ownBody == nil else { return false }
+        guard looseBody == nil else { return false }
         precondition(part.lowerBound >= 0 && part.upperBound <= Int(count), "a part outside its body")
         let (block, start) = (fieldLines.chunk, fieldLines.end)
         output.append(block.span(start + part.lowerBound..<start + part.upperBound))
@@ -136,12 +136,12 @@ public final class StoredResponse: Sendable, EvictionCandidate {
 
     /// The length of a complete body; `nil` like `GrowingBody.completeLength`.
     public var bodyLength: Int? {
-        guard let ownBody else { return Int(count) }
-        return ownBody.completeLength
+        guard let looseBody else { return Int(count) }
+        return looseBody.completeLength
     }
 
     /// The trailer section, when the body is complete and had one.
-    public var trailers: ByteSlice? { ownBody?.trailers }
+    public var trailers: ByteSlice? { looseBody?.trailers }
 
     // MARK: - What it is for
 
@@ -178,13 +178,13 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     }
 
     /// The key it is packed under; `nil` where it is loose.
-    var key: ByteSlice? { ownBody == nil ? ByteSlice(fieldLines.chunk, 0..<fieldLines.start) : nil }
+    var key: ByteSlice? { looseBody == nil ? ByteSlice(fieldLines.chunk, 0..<fieldLines.start) : nil }
 
     /// Whether it can be all there is of its resource: it tells its key, and varies by nothing.
-    var canStandAlone: Bool { ownBody == nil && (special?.varyRule.isEmpty ?? true) }
+    var canStandAlone: Bool { looseBody == nil && (special?.varyRule.isEmpty ?? true) }
 
     func isPacked(under other: Span<UInt8>) -> Bool {
-        guard ownBody == nil else { return false }
+        guard looseBody == nil else { return false }
         let block = fieldLines.chunk
         return block.span(0..<fieldLines.start).isEqual(to: other)
     }
@@ -194,15 +194,15 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     /// Bytes of memory beside those that the body accounts for itself.
     public var overhead: Int {
         let specially = special?.charge ?? 0
-        guard let ownBody else { return Charge.packed + specially + fieldLines.chunk.capacity }
-        let lenders = parts?.lenderCount ?? ownBody.lenderCount
+        guard let looseBody else { return Charge.packed + specially + fieldLines.chunk.capacity }
+        let lenders = parts?.lenderCount ?? looseBody.lenderCount
         return Charge.response + specially + fieldLines.chunk.capacity + lenders * Charge.lender
     }
 
     /// Bytes that the body accounts for itself.
     public var retained: Int {
-        guard let ownBody else { return 0 }
-        return parts?.retained ?? ownBody.retained
+        guard let looseBody else { return 0 }
+        return parts?.retained ?? looseBody.retained
     }
 
     /// Bytes of memory in all.

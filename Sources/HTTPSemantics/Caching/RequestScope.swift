@@ -13,8 +13,8 @@ public enum NotCoalescedReason: Sendable, CaseIterable {
 public enum RequestScope: Sendable, Equatable {
     /// By what is stored or arriving, as far as that response allows.
     case shareable
-    /// It is forwarded by itself.
-    case own(NotCoalescedReason)
+    /// It is passed to the origin by itself.
+    case pass(NotCoalescedReason)
 
     /// - Parameters:
     ///   - hasContent: whether its framing announces content, even none.
@@ -24,7 +24,7 @@ public enum RequestScope: Sendable, Equatable {
         if method == .get || method == .head, !hasContent, fields.present.isDisjoint(with: alone) {
             self = .shareable
         } else {
-            self = .own(Self.reason(fields, method: method, hasContent: hasContent))
+            self = .pass(Self.reason(fields, method: method, hasContent: hasContent))
         }
     }
 

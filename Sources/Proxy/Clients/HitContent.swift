@@ -14,14 +14,14 @@ enum HitContent {
     private static let conditional = FieldSet(.ifNoneMatch, .ifModifiedSince, .range)
 
     /// `nil` where a `Transaction` is to decide: several ranges, or one that is not there.
-    static func of(_ stored: StoredResponse, length: Int, for asked: FieldView, maxRanges: Int) -> HitContent? {
-        guard !asked.present.isDisjoint(with: Self.conditional) else { return .whole }
-        if ClientConditions.apply(to: asked) {
-            let own = stored.head
-            if ClientConditions.evaluate(asked, stored: own.view, facts: stored.facts) == .notModified { return .notModified(own) }
+    static func of(_ stored: StoredResponse, length: Int, for requestFields: FieldView, maxRanges: Int) -> HitContent? {
+        guard !requestFields.present.isDisjoint(with: Self.conditional) else { return .whole }
+        if ClientConditions.apply(to: requestFields) {
+            let storedHead = stored.head
+            if ClientConditions.evaluate(requestFields, stored: storedHead.view, facts: stored.facts) == .notModified { return .notModified(storedHead) }
         }
-        guard asked.contains(.range), stored.facts.status == .ok else { return .whole }
-        guard maxRanges > 0, let range = RangeRequest.single(asked, length: length) else { return nil }
+        guard requestFields.contains(.range), stored.facts.status == .ok else { return .whole }
+        guard maxRanges > 0, let range = RangeRequest.single(requestFields, length: length) else { return nil }
         return .part(range)
     }
 
@@ -53,8 +53,8 @@ enum HitContent {
             out.appendFieldsOfPart(of: stored)
             out.append(.part(range, of: length))
             out.appendField("Content-Length", UInt64(range.count))
-        case .notModified(let own):
-            out.appendFieldsOfNotModified(own.view)
+        case .notModified(let storedHead):
+            out.appendFieldsOfNotModified(storedHead.view)
         }
     }
 }

@@ -24,19 +24,19 @@ extension StoredParts {
         runs.flatMap { run -> [ByteSlice] in
             let part = run.range.clamped(to: wanted)
             guard !part.isEmpty, let pieces = run.body.completePieces else { return [] }
-            return CompleteBodyReader(pieces, part: run.own(part)).allPieces
+            return CompleteBodyReader(pieces, part: run.bodyRange(of: part)).allPieces
         }
     }
 }
 
 extension StoredParts.Run {
     /// Where in its body the bytes of `part` of the representation stand.
-    func own(_ part: Range<Int>) -> Range<Int> { part.lowerBound - range.lowerBound..<part.upperBound - range.lowerBound }
+    func bodyRange(of part: Range<Int>) -> Range<Int> { part.lowerBound - range.lowerBound..<part.upperBound - range.lowerBound }
 
     fileprivate func source(of part: Range<Int>) -> Delivery.Source {
-        if let pieces = body.completePieces { return .complete(CompleteBodyReader(pieces, part: own(part))) }
+        if let pieces = body.completePieces { return .complete(CompleteBodyReader(pieces, part: bodyRange(of: part))) }
         guard let cursor = body.attach() else { return .lost }
-        return .arriving(body, cursor, part: own(part))
+        return .arriving(body, cursor, part: bodyRange(of: part))
     }
 }
 

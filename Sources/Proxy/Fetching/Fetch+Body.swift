@@ -11,7 +11,7 @@ extension Fetch {
     func exchange(_ exchange: Exchange, received body: Span<UInt8>) -> BodyIntake {
         lastProgress = worker.now
         // What was packed has all of it.
-        guard state == .streaming, let response, let kept = response.ownBody else { return .taken }
+        guard state == .streaming, let response, let kept = response.looseBody else { return .taken }
         // With these bytes it is whole, and who reads them on another loop may have told its client so before this one goes on.
         if announcedLength == kept.length + body.count { fetched?.noteEnd(at: worker.moment) }
         var result = kept.append(body)
@@ -48,7 +48,7 @@ extension Fetch {
     /// Those who were served come one after another, on loops of their own: the beginning of a body that is not kept whole stays for the last of
     /// them, however far the first has read. The operation is closed already.
     func holdStart(of response: StoredResponse) {
-        guard plan.isShared, let body = response.ownBody, let operation, operation.waiterCount > 1, let cursor = body.attach() else { return }
+        guard plan.isShared, let body = response.looseBody, let operation, operation.waiterCount > 1, let cursor = body.attach() else { return }
         worker.shared.callbacks.whenAllAreCalledBack { body.detach(cursor) }
     }
 
@@ -66,7 +66,7 @@ extension Fetch {
         worker.loop.schedule(after: 0) { [weak self] in
             guard let self, state == .streaming else { return }
             worker.notices.overloaded(worker.shared)
-            response?.ownBody?.fail()
+            response?.looseBody?.fail()
             let exchange = exchange
             finish(nil)
             exchange?.cancel()
@@ -84,7 +84,7 @@ extension Fetch {
         guard state == .streaming, exchange === self.exchange, let fetched else { return }
         fetched.noteEnd(at: worker.moment)
         let response = fetched.response
-        if let body = response.ownBody {
+        if let body = response.looseBody {
             guard announcedLength == nil || method == .head || announcedLength == body.length else {
                 // Never a clean end for less, or more, than was announced.
                 body.fail()
@@ -100,7 +100,7 @@ extension Fetch {
             store(part: part.range, of: part.length, from: response)
         } else if willBeStored {
             worker.recorder.count(worker.shared.store.store(
-                response, under: ownKey, generation: ownGeneration, requested: sentAt, popularity: max(0, (operation?.waiterCount ?? 0) - 1)))
+                response, under: storeKey, generation: storeGeneration, requested: sentAt, popularity: max(0, (operation?.waiterCount ?? 0) - 1)))
             dropFormer()
         }
         finish(nil)

@@ -107,7 +107,7 @@ extension Fetch {
             parts: StoredParts([StoredParts.Run(range, body)], length: length),
             varyRule: response.varyRule, variantKey: response.variantKey, groups: response.groups)
         worker.recorder.count(worker.shared.store.storeParts(
-            stored, bringing: range, under: ownKey, generation: ownGeneration, requested: sentAt))
+            stored, bringing: range, under: storeKey, generation: storeGeneration, requested: sentAt))
     }
 
     /// The body broke off, or nobody wants the rest. Under a strong entity tag what is there may be completed later (RFC 9111 §3.3).
@@ -132,10 +132,10 @@ extension StoredResponse {
     /// What its parts are good for.
     func use(for request: ClientRequest) -> PartUse {
         guard let parts else { return .answers }
-        let (asked, own) = (request.fields, head)
+        let (requestFields, storedHead) = (request.fields, head)
         // For 304 no byte is needed (RFC 9111 §4.3.2).
-        guard ClientConditions.evaluate(asked.view, stored: own.view, facts: facts) == .send else { return .answers }
+        guard ClientConditions.evaluate(requestFields.view, stored: storedHead.view, facts: facts) == .send else { return .answers }
         return PartUse(
-            asked.view, of: parts.content, stored: own.view, facts: facts, maxRanges: request.route.policy.maxRanges)
+            requestFields.view, of: parts.content, stored: storedHead.view, facts: facts, maxRanges: request.route.policy.maxRanges)
     }
 }

@@ -12,23 +12,23 @@ extension Fetch {
     /// whatever its status; one without the field takes nothing back.
     func place(_ fields: FieldView) {
         // An unsafe request's own invalidation may have moved it on (`Worker.invalidate`).
-        ownGeneration = generation
+        storeGeneration = generation
         // As nearly always.
         guard fields.contains(.noVarySearch) || request.isUnderVariation else { return }
         search = Self.said(fields)
         if search.isDefault, !request.isUnderVariation { return }
         let variations = worker.shared.variations
         let sent = request.sentKey.bytes
-        var ownKey = request.sentKey
+        var storeKey = request.sentKey
         if !search.isDefault,
            let variation = willBeStored ? variations.learn(search, for: sent.span) : variations.known(search, for: sent.span) {
             let isAsked = variation === request.variation && request.isUnderVariation
-            ownKey = isAsked ? request.key : worker.keys.key(request.sentKey, under: variation)
+            storeKey = isAsked ? request.key : worker.keys.key(request.sentKey, under: variation)
         }
-        guard ownKey != request.key else { return otherKey = nil }
-        otherKey = ownKey
+        guard storeKey != request.key else { return otherKey = nil }
+        otherKey = storeKey
         let store = worker.shared.store
-        ownGeneration = ownKey == request.sentKey ? sentGeneration : store.generation(ownKey)
+        storeGeneration = storeKey == request.sentKey ? sentGeneration : store.generation(storeKey)
         // In this order: who invalidates begins with the key as sent and asks for variations then. So either it shows here, or the
         // variation showed there.
         if pathWasInvalidated || store.wasInvalidated(request.key, since: generation)
@@ -44,7 +44,7 @@ extension Fetch {
     func closeIfInvalidated() {
         if let response, response.groups != nil, worker.shared.groups.haveInvalidated(response, of: request.authority) { operation?.close() }
         guard isElsewhere else { return }
-        if wasInvalidated || worker.shared.store.wasInvalidated(ownKey, since: ownGeneration) { operation?.close() }
+        if wasInvalidated || worker.shared.store.wasInvalidated(storeKey, since: storeGeneration) { operation?.close() }
     }
 
     /// The response is not for all who asked under its key: for a while they look under their own URLs, at the same time and not one after
@@ -59,7 +59,7 @@ extension Fetch {
 
     /// What was stored for the URL alone is older than what is stored now for it and others; it would be found first.
     func dropFormer() {
-        guard isElsewhere || request.isUnderVariation, ownKey != request.sentKey, let former = worker.shared.store.resource(request.sentKey), former.count > 0 else { return }
+        guard isElsewhere || request.isUnderVariation, storeKey != request.sentKey, let former = worker.shared.store.resource(request.sentKey), former.count > 0 else { return }
         worker.shared.store.invalidate(request.sentKey)
     }
 

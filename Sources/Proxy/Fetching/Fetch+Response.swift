@@ -78,7 +78,7 @@ extension Fetch: ExchangeHandler {
     func share(_ fetched: consuming FetchedResponse) {
         self.fetched = fetched
         // All of it came with its head.
-        if fetched.response.ownBody == nil { fetched.noteEnd(at: worker.moment) }
+        if fetched.response.looseBody == nil { fetched.noteEnd(at: worker.moment) }
         guard plan.isShared, let operation else {
             if fetched.sharing.isForSeveral { announce(fetched.response, fetched.sharing) }
             deliver(fetched)
@@ -125,9 +125,9 @@ extension Fetch: ExchangeHandler {
         let store = worker.shared.store
         let varies = response.facts.contains(.varies)
         if plan.isShared, varies || isElsewhere {
-            let key = FetchKey(kind: plan.key.kind, primary: ownKey, variant: varies ? response.variantKey : nil)
+            let key = FetchKey(kind: plan.key.kind, primary: storeKey, variant: varies ? response.variantKey : nil)
             if key != plan.key { worker.fetches(of: request).addAlias(operation, for: key) }
-            if varies { store.learn(response.varyRule, for: ownKey) }
+            if varies { store.learn(response.varyRule, for: storeKey) }
         }
         noteContradiction()
         switch sharing {
@@ -142,7 +142,7 @@ extension Fetch: ExchangeHandler {
             if plan.isShared { operation.close() }
         case .everyone, .whileArriving:
             // Of a part the marker says that the whole is too large, which is still so.
-            if plan.asked == nil, plan.isShared || willBeStored { store.clearMarker(ownKey) }
+            if plan.asked == nil, plan.isShared || willBeStored { store.clearMarker(storeKey) }
         }
     }
 
@@ -184,7 +184,7 @@ extension Fetch: ExchangeHandler {
         let isForLeader = plan.isTransparent && !willBeStored
         // A small one that is all here gets no body to follow. Two heads share a body.
         if let content = head.content, content.count <= StoredResponse.packedBody, !facts.contains(.excludesFields) {
-            let (lines, key) = (worker.scratch, ownKey.bytes)
+            let (lines, key) = (worker.scratch, storeKey.bytes)
             lines.removeAll()
             StoredFields.append(
                 head.fields, facts: facts, policy: policy, dropping: Self.writtenAnew, isForLeader: isForLeader, to: lines)
@@ -247,7 +247,7 @@ extension Fetch: ExchangeHandler {
             originFailed(error)
         case .streaming:
             // What was handed out ends short; it is never stored as if it were whole (RFC 9111 §3.3).
-            response?.ownBody?.fail()
+            response?.looseBody?.fail()
             // What broke off for its syntax is not to be trusted at all.
             if !error.isMalformed, let response { keepWhatArrived(of: response) }
             finish(nil)

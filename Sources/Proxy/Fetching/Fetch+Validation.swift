@@ -54,7 +54,7 @@ extension Fetch {
             let storedHead = stored.head
             selection.add(storedHead.view, facts: stored.facts, notModified: head.fields)
         }
-        var chosen: (response: StoredResponse, isStored: Bool, isOwn: Bool)?
+        var chosen: (response: StoredResponse, isStored: Bool, answersRequest: Bool)?
         for index in selection.selected {
             let old = candidates[index]
             let newHead = Freshening.head(old.head, updatedWith: head.fields, facts: notModified, policy: policy)
@@ -68,11 +68,11 @@ extension Fetch {
             let new = rule == old.varyRule ? updated : updated.varying(by: rule, for: fields.view)
             let isStored = replace(old, by: new)
             // The origin chose it for this request, even where it was stored for one with other fields (§4.1).
-            let isOwn = new.answers(fields.view)
-            if chosen == nil || isOwn { chosen = (new.answering(fields.view), isStored, isOwn) }
+            let answersRequest = new.answers(fields.view)
+            if chosen == nil || answersRequest { chosen = (new.answering(fields.view), isStored, answersRequest) }
         }
         guard let chosen else { return nil }
-        guard chosen.isStored, !chosen.isOwn else { return (chosen.response, chosen.isStored) }
+        guard chosen.isStored, !chosen.answersRequest else { return (chosen.response, chosen.isStored) }
         // So it becomes a variant of its own, that the next one with these fields finds.
         let outcome = worker.shared.store.store(
             chosen.response, under: request.key, generation: generation, requested: sentAt, popularity: 0)
@@ -87,7 +87,7 @@ extension Fetch {
         let policy = request.route.policy
         let facts = ResponseFacts(status: head.head.status, fields: head.fields, requested: sentAt, received: now, policy: policy)
         let response = makeResponse(head, facts, policy, length: 0).withHead(keptHead(head, facts, policy, isForLeader: true))
-        response.ownBody?.complete(trailers: nil)
+        response.looseBody?.complete(trailers: nil)
         let fetched = FetchedResponse(
             leader: request, response: response, source: .origin, sharing: .nobody(.status), originStatus: head.head.status.code,
             length: 0, willBeStored: false, hasAge: head.fields.contains(.age), otherKey: otherKey, search: search, server: server, asked: sentAt)

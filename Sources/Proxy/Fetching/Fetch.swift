@@ -51,7 +51,7 @@ final class Fetch: DeadlineTarget {
     var generation: Generation
     /// The key under which the response belongs, where it is another than that it was fetched under, and the generation of its key.
     var otherKey: CacheKey?
-    var ownGeneration: Generation
+    var storeGeneration: Generation
     var sentGeneration: Generation
     /// Of the request's path, when the fetch began (`SearchVariations.invalidations(of:)`).
     private let pathInvalidations: InvalidationMark
@@ -102,7 +102,7 @@ final class Fetch: DeadlineTarget {
     var hasBegun: Bool { state != .new }
 
     /// The key under which the response belongs.
-    var ownKey: CacheKey { otherKey ?? request.key }
+    var storeKey: CacheKey { otherKey ?? request.key }
     var isElsewhere: Bool { otherKey != nil }
 
     init(_ request: borrowing ClientRequest, plan: borrowing FetchPlan, worker: borrowing Worker, client: (any FetchClient)?) {
@@ -112,7 +112,7 @@ final class Fetch: DeadlineTarget {
         self.worker = copy worker
         sentAt = request.arrived
         (generation, sentGeneration, pathInvalidations) = worker.generations(for: request)
-        ownGeneration = generation
+        storeGeneration = generation
         super.init()
     }
 
@@ -142,7 +142,7 @@ final class Fetch: DeadlineTarget {
         guard state != .over else { return }
         let former = state
         state = .over
-        response?.ownBody?.fail()
+        response?.looseBody?.fail()
         if former == .streaming, let response { keepWhatArrived(of: response) }
         fetched.take()?.noteEnd(at: worker.moment)
         exchange?.cancel()

@@ -119,7 +119,7 @@ final class FetchedResponse: Sendable {
     /// Whether the URL is the leader's, or one that by the response's own word gets the same (No-Vary-Search).
     private func isFor(_ request: ClientRequest) -> Bool {
         if request.key == key || request.sentKey == leader.sentKey { return true }
-        let (own, other) = (leader.sentKey.bytes, request.sentKey.bytes)
-        return SearchKey.areEquivalent(own.span, other.span, under: search)
+        let (leading, joining) = (leader.sentKey.bytes, request.sentKey.bytes)
+        return SearchKey.areEquivalent(leading.span, joining.span, under: search)
     }
 }

@@ -60,7 +60,7 @@ final class Runtime: Sendable {
     func serves(_ authority: Span<UInt8>) -> Bool {
         guard !hosts.isEmpty else { return true }
         let host = authority.hostPart
-        for own in hosts where host.isEqualIgnoringCase(to: own.span) { return true }
+        for served in hosts where host.isEqualIgnoringCase(to: served.span) { return true }
         return false
     }
 

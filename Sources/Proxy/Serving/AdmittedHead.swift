@@ -55,7 +55,7 @@ final class AdmittedHead: Sendable {
 
     /// Whether `bytes` begin with this head. Then it is what they would be read as: a head says itself where it ends.
     func isBeginning(of bytes: Span<UInt8>) -> Bool {
-        let own = fields.bytes
-        return bytes.count >= own.count && own.span.isEqual(to: bytes.extracting(0..<own.count))
+        let head = fields.bytes
+        return bytes.count >= head.count && head.span.isEqual(to: bytes.extracting(0..<head.count))
     }
 }

@@ -24,13 +24,13 @@ struct Answer: Sendable {
     /// - Parameters:
     ///   - response: where it has only parts, they are all that is wanted (`StoredResponse.hasAll`).
     ///   - length: the body's length as far as it is known.
-    ///   - isOwn: the response was made for this very request, preconditions and range and all.
+    ///   - isPassedThrough: the response was made for this very request, preconditions and range and all.
     ///   - maxRanges: with more, all are ignored (RFC 9110 §14.2).
-    init(_ request: borrowing ClientRequest, _ response: StoredResponse, length: Int?, isOwn: Bool, maxRanges: Int) {
+    init(_ request: borrowing ClientRequest, _ response: StoredResponse, length: Int?, isPassedThrough: Bool, maxRanges: Int) {
         let length = response.parts == nil ? length : response.parts?.length
         self.response = response
         wholeLength = length
-        if !isOwn, !request.fields.present.isDisjoint(with: Self.deciding),
+        if !isPassedThrough, !request.fields.present.isDisjoint(with: Self.deciding),
            let decided = Self.partOrNothing(of: response, for: request, length: length, maxRanges: maxRanges) {
             (status, content, self.length) = decided
             return
@@ -50,12 +50,12 @@ struct Answer: Sendable {
     private static func partOrNothing(
         of response: StoredResponse, for request: ClientRequest, length: Int?, maxRanges: Int
     ) -> (Status, Content, Int?)? {
-        let (asked, own) = (request.fields, response.head)
-        if ClientConditions.evaluate(asked.view, stored: own.view, facts: response.facts) == .notModified {
+        let (requestFields, storedHead) = (request.fields, response.head)
+        if ClientConditions.evaluate(requestFields.view, stored: storedHead.view, facts: response.facts) == .notModified {
             return (.notModified, .none, nil)
         }
-        guard let range = RangeRequest(asked.view, method: request.method),
-              RangeCondition.holds(asked.view, stored: own.view, facts: response.facts) else { return nil }
+        guard let range = RangeRequest(requestFields.view, method: request.method),
+              RangeCondition.holds(requestFields.view, stored: storedHead.view, facts: response.facts) else { return nil }
         if response.facts.status == .ok, let length, range.specs.count <= maxRanges {
             switch range.resolve(length: length) {
             case .whole:
@@ -66,7 +66,7 @@ struct Answer: Sendable {
             case .single(let part):
                 return (.partialContent, .part(part), part.count)
             case .multiple(let parts):
-                let multipart = MultipartRanges(parts, of: length, boundary: makeBoundary(), contentType: own.view.contentType)
+                let multipart = MultipartRanges(parts, of: length, boundary: makeBoundary(), contentType: storedHead.view.contentType)
                 return (.partialContent, .parts(multipart), multipart.contentLength)
             case .unsatisfiable:
                 return (.rangeNotSatisfiable, .none, 0)
@@ -93,7 +93,7 @@ struct Answer: Sendable {
     /// What a delivery reads from.
     func source() -> Delivery.Source {
         if let parts = response.parts { return source(from: parts) }
-        if case .whole = content, response.ownBody == nil, length != nil { return .packed(response) }
+        if case .whole = content, response.looseBody == nil, length != nil { return .packed(response) }
         guard let pieces = response.pieces, let bodyLength = response.bodyLength, length != nil else {
             let part: Range<Int>?
             switch content {

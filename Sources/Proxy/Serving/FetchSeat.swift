@@ -4,13 +4,13 @@ import Coalescing
 enum FetchSeat {
     /// Of the client of a fetch that is for it alone: what it waits for the fetch brings by itself.
     case alone(FetchOperation)
-    /// `listener`: 0 where it hears nothing, or hears it from the fetch that it led.
-    case own(FetchOperation, WaiterToken, listener: UInt64)
+    /// As a waiter by itself. `listener`: 0 where it hears nothing, or hears it from the fetch that it led.
+    case waiter(FetchOperation, WaiterToken, listener: UInt64)
     case among(Crowd, place: Int)
 
     var operation: FetchOperation {
         switch self {
-        case .alone(let operation), .own(let operation, _, _): operation
+        case .alone(let operation), .waiter(let operation, _, _): operation
         case .among(let crowd, _): crowd.operation
         }
     }
@@ -18,7 +18,7 @@ enum FetchSeat {
     var isInCrowd: Bool {
         switch self {
         case .among: true
-        case .alone, .own: false
+        case .alone, .waiter: false
         }
     }
 
@@ -28,7 +28,7 @@ enum FetchSeat {
         switch self {
         case .alone(let operation):
             return operation.clientLeaves()
-        case .own(let operation, let token, let listener):
+        case .waiter(let operation, let token, let listener):
             if listener != 0 { operation.interims.leave(listener) }
             return operation.leave(token)
         case .among(let crowd, let place):

@@ -21,7 +21,7 @@ enum Lookup: Sendable {
     ) {
         let fields = request.fields
         let scope = RequestScope(fields.view, method: request.method, hasContent: request.hasContent)
-        if case .own(let reason) = scope {
+        if case .pass(let reason) = scope {
             self = Self.alone(request, alone(), reason)
             return
         }
@@ -61,13 +61,13 @@ enum Lookup: Sendable {
     /// What only the origin can answer; which `only-if-cached` does not want, whatever else it asks for (§5.2.1.7).
     @inline(never) // Rare: kept out of the way of what looks something up.
     private static func alone(_ request: ClientRequest, _ number: UInt64, _ reason: NotCoalescedReason) -> Lookup {
-        if reason == .method { return .fetch(own(request, number, .method)) }
-        return request.directives.onlyIfCached ? .notStored : .fetch(own(request, number, .bypass))
+        if reason == .method { return .fetch(pass(request, number, .method)) }
+        return request.directives.onlyIfCached ? .notStored : .fetch(pass(request, number, .bypass))
     }
 
     /// A fetch whose request and answer pass through as they are.
     /// - Parameter fallback: what is stored and may stand in should the origin fail.
-    private static func own(
+    private static func pass(
         _ request: ClientRequest, _ number: UInt64, _ reason: ForwardReason, fallback: StoredResponse? = nil
     ) -> FetchPlan {
         FetchPlan(
@@ -80,7 +80,7 @@ enum Lookup: Sendable {
         _ request: ClientRequest, _ resource: CachedResource?, _ selected: StoredResponse?, _ doubt: ValidationReason, at now: Moment,
         isCoalescing: Bool, usesParts: Bool, alone: @autoclosure () -> UInt64
     ) -> FetchPlan {
-        if request.directives.noStore { return own(request, alone(), .request) }
+        if request.directives.noStore { return pass(request, alone(), .request) }
         let marker = resource?.unshareable(at: now, hasAuthorization: request.hasAuthorization)
         if selected == nil, usesParts, isCoalescing, marker == .range || (marker == nil && request.route.policy.asksForParts),
            request.route.isCached {
@@ -89,7 +89,7 @@ enum Lookup: Sendable {
                 return part(request, resource, range, (resource?.count ?? 0) > 0 ? .varyMiss : .uriMiss)
             }
         }
-        if let marker, selected == nil || marker != .noCache { return own(request, alone(), .bypass, fallback: selected) }
+        if let marker, selected == nil || marker != .noCache { return pass(request, alone(), .bypass, fallback: selected) }
 
         let reason: ForwardReason = if selected != nil {
             ForwardReason(doubt)

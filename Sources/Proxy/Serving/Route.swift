@@ -30,7 +30,7 @@ final class Route: Sendable {
 
     /// Whether a request for `path` at `host` goes here. `host` is in lower case and without a port.
     func matches(host: Span<UInt8>, path requested: Span<UInt8>) -> Bool {
-        if let own = self.host, !own.span.isEqualIgnoringCase(to: host) { return false }
+        if let only = self.host, !only.span.isEqualIgnoringCase(to: host) { return false }
         let path = path
         let prefix = path.span
         guard requested.count >= prefix.count, requested.extracting(0..<prefix.count).isEqual(to: prefix) else { return false }

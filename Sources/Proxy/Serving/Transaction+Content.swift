@@ -7,7 +7,7 @@ import Upstream
 /// What the fetch that this request led tells of itself, and the content that the client sends through it.
 extension Transaction: FetchClient {
     /// The fetch that is for this request alone, through which its content goes.
-    var ownFetch: Fetch? {
+    var unsharedFetch: Fetch? {
         guard let ledFetch, !ledFetch.plan.isShared else { return nil }
         return ledFetch
     }
@@ -15,12 +15,12 @@ extension Transaction: FetchClient {
     /// A piece of content from the client.
     /// - Returns: false when no more can be taken at the moment.
     func receive(content: Span<UInt8>) -> Bool {
-        guard let ownFetch else { return true }
-        contentIsHeldBack = !ownFetch.send(content)
+        guard let unsharedFetch else { return true }
+        contentIsHeldBack = !unsharedFetch.send(content)
         return !contentIsHeldBack
     }
 
-    func endContent(trailers: ByteSlice?) { ownFetch?.endContent(trailers: trailers) }
+    func endContent(trailers: ByteSlice?) { unsharedFetch?.endContent(trailers: trailers) }
 
     func fetchTakesContent(_ fetch: Fetch) {
         guard contentIsHeldBack else { return }

@@ -65,7 +65,7 @@ extension Transaction {
 
     func joined(_ operation: FetchOperation, _ token: WaiterToken, late: Bool, _ bound: LoopBound<FetchWaiter>) {
         noteJoined(late: late)
-        wait(at: .own(operation, token, listener: operation.interims.hear(bound)), of: operation)
+        wait(at: .waiter(operation, token, listener: operation.interims.hear(bound)), of: operation)
         boundWait(for: operation)
     }
 
