@@ -9,10 +9,10 @@ import Upstream
 extension Fetch {
     /// Takes the head of a response to a request for a range.
     /// - Returns: false where it is a response like any other.
-    func receivedPart(_ head: borrowing ReceivedHead, asked: ByteRangeSpec, at now: Moment) -> Bool {
+    func receivedPart(_ head: borrowing ReceivedHead, of range: ByteRangeSpec, at now: Moment) -> Bool {
         let status = head.head.status
         let policy = request.route.policy
-        guard let part = ReceivedPart(head.fields, status: status, contentLength: head.head.framing.announcedLength, asked: asked)
+        guard let part = ReceivedPart(head.fields, status: status, contentLength: head.head.framing.announcedLength, asked: range)
         else { return partsDoNotFit(head) }
         let base = plan.parts.flatMap { belongs(part, head.fields, to: $0) ? $0 : nil }
         let update = ResponseFacts(status: .ok, fields: head.fields, requested: sentAt, received: now, policy: policy)
@@ -48,7 +48,7 @@ extension Fetch {
         share(FetchedResponse(
             leader: request, response: response, leaderResponse: forLeader, source: .origin, sharing: sharing,
             originStatus: head.head.status.code, length: nil, willBeStored: willBeStored, notStored: notStored,
-            hasAge: head.fields.contains(.age), otherKey: otherKey, search: search, server: server, asked: sentAt))
+            hasAge: head.fields.contains(.age), otherKey: otherKey, search: search, server: server, requested: sentAt))
         return true
     }
 
@@ -57,10 +57,10 @@ extension Fetch {
         // What stands under a key that several URLs share is of the same representation only as long as the response says so: tags are of one
         // URL (No-Vary-Search draft, RFC 9110 §8.8.3).
         guard !request.isUnderVariation || Self.said(fields) == request.variation?.rule else { return false }
-        let (head, asked) = (stored.head, request.fields)
+        let (head, requestFields) = (stored.head, request.fields)
         guard let content = stored.parts?.content, part.belongs(to: content, fields: fields, stored: head.view) else { return false }
         let rule = varyRule(fields)
-        return !fields.contains(.vary) || (rule == stored.varyRule && stored.variantKey == VariantKey(asked.view, under: rule))
+        return !fields.contains(.vary) || (rule == stored.varyRule && stored.variantKey == VariantKey(requestFields.view, under: rule))
     }
 
     /// The response is no part that can be used.

@@ -22,8 +22,8 @@ extension Fetch {
         var storeKey = request.sentKey
         if !search.isDefault,
            let variation = willBeStored ? variations.learn(search, for: sent.span) : variations.known(search, for: sent.span) {
-            let isAsked = variation === request.variation && request.isUnderVariation
-            storeKey = isAsked ? request.key : worker.keys.key(request.sentKey, under: variation)
+            let isUnchanged = variation === request.variation && request.isUnderVariation
+            storeKey = isUnchanged ? request.key : worker.keys.key(request.sentKey, under: variation)
         }
         guard storeKey != request.key else { return otherKey = nil }
         otherKey = storeKey

@@ -53,23 +53,23 @@ extension Fetch {
     }
 
     private func validationRequest() -> ValidationRequest {
-        let asked = request.fields
+        let requestFields = request.fields
         var validation = ValidationRequest()
-        let candidates = plan.asked == nil ? plan.resource?.responses ?? [] : plan.stored.map { [$0] } ?? []
+        let candidates = plan.range == nil ? plan.resource?.responses ?? [] : plan.stored.map { [$0] } ?? []
         for stored in conditions == .none ? [] : candidates {
             let head = stored.head
             validation.add(head.view, facts: stored.facts)
         }
         // Only where somebody is there to get the answer to them.
-        if conditions == .storedAndClients, client != nil, plan.asked == nil { validation.merge(client: asked.view) }
+        if conditions == .storedAndClients, client != nil, plan.range == nil { validation.merge(client: requestFields.view) }
         return validation
     }
 
     /// The range that is asked for; the missing one only of the representation whose parts are stored (RFC 9110 §13.1.5).
     private func appendRange(to buffer: ByteBuffer) {
-        guard let asked = plan.asked else { return }
+        guard let range = plan.range else { return }
         buffer.appendName("Range")
-        asked.write(to: buffer)
+        range.write(to: buffer)
         buffer.appendLineEnd()
         guard conditions != .none, plan.stored == nil, let parts = plan.parts else { return }
         let head = parts.head

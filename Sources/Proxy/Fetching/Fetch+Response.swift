@@ -34,15 +34,15 @@ extension Fetch: ExchangeHandler {
             if let (validated, isStored) = freshened(by: head, at: now) {
                 return serve(validated, source: .validated, status: status.code, isStored: isStored)
             }
-            let asked = request.fields
-            if hasClientTags, ClientConditions.isConfirmed(asked.view, by: head.fields) { return answerLeader(with: head, at: now) }
+            let requestFields = request.fields
+            if hasClientTags, ClientConditions.isConfirmed(requestFields.view, by: head.fields) { return answerLeader(with: head, at: now) }
             // It is about nothing that is stored here (RFC 9111 §4.3.4): ask for the whole.
             if conditions != .none { return askAgain(.none) }
         }
         if status.isServerError, let stale = usableStale(on: .status(status)) {
             return serve(stale, source: .staleOnError(.status(status)), status: status.code)
         }
-        if let asked = plan.asked, receivedPart(head, asked: asked, at: now) { return }
+        if let range = plan.range, receivedPart(head, of: range, at: now) { return }
         state = .streaming
         if Invalidation.applies(method: method, status: status),
            let next = worker.invalidate(request, answeredBy: head.fields, status: status, after: generation) {
@@ -60,7 +60,7 @@ extension Fetch: ExchangeHandler {
         willBeStored = notStored == nil
         place(head.fields)
         forbidStaleUse(after: facts, head.fields)
-        if plan.isShared, plan.asked == nil, !willBeStored, status == .ok, request.fields.present.contains(.range),
+        if plan.isShared, plan.range == nil, !willBeStored, status == .ok, request.fields.present.contains(.range),
            length ?? 0 > worker.storage.objectLimit || !sharing.isForSeveral {
             return letEveryoneAskAlone(because: sharing)
         }
@@ -71,7 +71,7 @@ extension Fetch: ExchangeHandler {
         let forLeader = facts.contains(.excludesFields) ? response.withHead(keptHead(head, facts, policy, isForLeader: true)) : nil
         share(FetchedResponse(
             leader: request, response: response, leaderResponse: forLeader, source: .origin, sharing: sharing, originStatus: status.code,
-            length: length, willBeStored: willBeStored, notStored: notStored, hasAge: head.fields.contains(.age), otherKey: otherKey, search: search, server: exchange.addressText, asked: sentAt))
+            length: length, willBeStored: willBeStored, notStored: notStored, hasAge: head.fields.contains(.age), otherKey: otherKey, search: search, server: exchange.addressText, requested: sentAt))
     }
 
     /// Hands out the response whose head is there; its body arrives from now on.
@@ -142,7 +142,7 @@ extension Fetch: ExchangeHandler {
             if plan.isShared { operation.close() }
         case .everyone, .whileArriving:
             // Of a part the marker says that the whole is too large, which is still so.
-            if plan.asked == nil, plan.isShared || willBeStored { store.clearMarker(storeKey) }
+            if plan.range == nil, plan.isShared || willBeStored { store.clearMarker(storeKey) }
         }
     }
 

@@ -49,7 +49,7 @@ extension Fetch {
         let notModified = ResponseFacts(
             status: head.head.status, fields: head.fields, requested: sentAt, received: now, policy: policy)
         var selection = FresheningSelection(notModified: notModified)
-        let candidates = plan.asked == nil ? plan.resource?.responses ?? [] : plan.stored.map { [$0] } ?? []
+        let candidates = plan.range == nil ? plan.resource?.responses ?? [] : plan.stored.map { [$0] } ?? []
         for stored in candidates {
             let storedHead = stored.head
             selection.add(storedHead.view, facts: stored.facts, notModified: head.fields)
@@ -90,7 +90,7 @@ extension Fetch {
         response.looseBody?.complete(trailers: nil)
         let fetched = FetchedResponse(
             leader: request, response: response, source: .origin, sharing: .nobody(.status), originStatus: head.head.status.code,
-            length: 0, willBeStored: false, hasAge: head.fields.contains(.age), otherKey: otherKey, search: search, server: server, asked: sentAt)
+            length: 0, willBeStored: false, hasAge: head.fields.contains(.age), otherKey: otherKey, search: search, server: server, requested: sentAt)
         fetched.noteEnd(at: now)
         client?.fetch(self, answers: fetched)
         client = nil

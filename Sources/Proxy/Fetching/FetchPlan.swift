@@ -19,14 +19,14 @@ final class FetchPlan: Sendable {
     let isRefresh: Bool
 
     /// The range that is asked for; `nil`: the whole.
-    let asked: ByteRangeSpec?
+    let range: ByteRangeSpec?
     /// The parts that are stored: what arrives goes with them if it has their strong entity tag (RFC 9111 §3.4). In `stored` too where they are
     /// all that is wanted, and are only to be validated.
     let parts: StoredResponse?
 
     init(
         key: FetchKey, reason: ForwardReason, stored: StoredResponse?, resource: CachedResource?, isTransparent: Bool,
-        isRefresh: Bool = false, asked: ByteRangeSpec? = nil, parts: StoredResponse? = nil
+        isRefresh: Bool = false, range: ByteRangeSpec? = nil, parts: StoredResponse? = nil
     ) {
         self.key = key
         self.reason = reason
@@ -34,7 +34,7 @@ final class FetchPlan: Sendable {
         self.resource = resource
         self.isTransparent = isTransparent
         self.isRefresh = isRefresh
-        self.asked = asked
+        self.range = range
         self.parts = parts
     }
 

@@ -38,7 +38,7 @@ final class FetchedResponse: Sendable {
     /// The address of the server that answered, as text.
     let server: ByteSlice
     /// When the origin was asked, in nanoseconds of the monotonic clock.
-    private let asked: Int64
+    private let requested: Int64
     /// When its response had ended; 0 before.
     private let ended = Atomic<Int64>(0)
     /// The answer that was made last for somebody who joined and asks for nothing special.
@@ -47,7 +47,7 @@ final class FetchedResponse: Sendable {
     init(
         leader: ClientRequest, response: StoredResponse, leaderResponse: StoredResponse? = nil, source: Source, sharing: Sharing,
         originStatus: UInt16, length: Int?, willBeStored: Bool, notStored: NotStoredReason? = nil,
-        hasAge: Bool = false, otherKey: CacheKey?, search: NoVarySearch, server: ByteSlice, asked: Moment
+        hasAge: Bool = false, otherKey: CacheKey?, search: NoVarySearch, server: ByteSlice, requested: Moment
     ) {
         self.leader = leader
         self.response = response
@@ -62,7 +62,7 @@ final class FetchedResponse: Sendable {
         self.otherKey = otherKey
         self.search = search
         self.server = server
-        self.asked = asked.monotonic
+        self.requested = requested.monotonic
     }
 
     /// The origin's response has ended, well or not. What is said first counts: before anybody on another loop can have it whole.
@@ -73,7 +73,7 @@ final class FetchedResponse: Sendable {
     /// From when the origin was asked to the end of its response, in nanoseconds; `nil` before that.
     var upstreamDuration: UInt64? {
         let ended = ended.load(ordering: .relaxed)
-        return ended == 0 ? nil : UInt64(max(0, ended - asked))
+        return ended == 0 ? nil : UInt64(max(0, ended - requested))
     }
 
     /// The key under which the response belongs.

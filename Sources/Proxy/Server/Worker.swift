@@ -118,14 +118,14 @@ final class Worker {
         _ transaction: Transaction, status: UInt16, began: Int64, firstByte: Int64, bodyBytes: UInt64, isAborted: Bool, client: ByteSlice
     ) {
         let (admitted, fetched) = (transaction.request.admitted, transaction.fetched)
-        let asked = fetched == nil ? transaction.asked : nil
-        let server = fetched?.server ?? asked?.address ?? .empty
+        let contacted = fetched == nil ? transaction.contactedServer : nil
+        let server = fetched?.server ?? contacted?.address ?? .empty
         // A client that has all that was announced may close before we know that there is no more.
         let isAborted = isAborted && (fetched?.length).map { UInt64($0) != bodyBytes } ?? true
         recorder.record(
             admitted, transaction.provenance, status: status, began: began, firstByte: firstByte, bodyBytes: bodyBytes, isAborted: isAborted,
             client: client.span,
-            server: server.span, upstreamDuration: fetched?.upstreamDuration ?? asked?.duration)
+            server: server.span, upstreamDuration: fetched?.upstreamDuration ?? contacted?.duration)
     }
 
     func lendContext() -> ReadContext { contexts.lend() }

@@ -161,6 +161,6 @@ enum Lookup: Sendable {
         let variant = resource?.knownVary.first.map { VariantKey(fields.view, under: $0) }
         return FetchPlan(
             key: FetchKey(kind: kind, primary: request.key, variant: variant), reason: reason, stored: validates ? parts : nil,
-            resource: resource, isTransparent: false, asked: range, parts: parts)
+            resource: resource, isTransparent: false, range: range, parts: parts)
     }
 }

@@ -10,7 +10,7 @@ final class SharedAnswer: Sendable {
         .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .range, .ifRange, .te, .upgrade, .expect)
 
     /// All else that tells one answer from another.
-    struct Asked: Sendable, Equatable {
+    struct Traits: Sendable, Equatable {
         private let role: Role
         private let forwarded: ForwardReason?
         private let version: HTTPVersion
@@ -37,13 +37,13 @@ final class SharedAnswer: Sendable {
         }
     }
 
-    let asked: Asked
+    let traits: Traits
     let provenance: Provenance
     let answer: Answer
     let head: ByteSlice
 
-    init(asked: Asked, provenance: Provenance, answer: Answer, head: ByteSlice) {
-        self.asked = asked
+    init(traits: Traits, provenance: Provenance, answer: Answer, head: ByteSlice) {
+        self.traits = traits
         self.provenance = provenance
         self.answer = answer
         self.head = head

@@ -53,7 +53,7 @@ extension Transaction: FetchClient {
         state = .responding
         status = 101
         provenance.verdict = .pass
-        asked = AskedServer(address: connection.addressText, duration: nil)
+        contactedServer = ContactedServer(address: connection.addressText, duration: nil)
         client.tunnel(to: connection, head: head)
     }
 }

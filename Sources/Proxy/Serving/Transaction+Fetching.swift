@@ -26,7 +26,7 @@ extension Transaction {
         }
         let bound = LoopBound<FetchWaiter>(self, on: worker.loop)
         let waiter = waiter(bound)
-        if plan.asked != nil, joinWhole(plan, waiter, bound) { return }
+        if plan.range != nil, joinWhole(plan, waiter, bound) { return }
         let store = worker.shared.store
         let result = fetches.enqueue(
             plan.key, waiter: waiter, priority: .normal,

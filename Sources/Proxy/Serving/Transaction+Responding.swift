@@ -19,21 +19,21 @@ extension Transaction {
 
     func respond(_ fetched: FetchedResponse) {
         self.fetched = fetched
-        let asked = mayShareAnswer(of: fetched) ? SharedAnswer.Asked(fetched, self) : nil
-        if let asked, let answer = fetched.sharedAnswer.withLock({ $0 }), answer.asked == asked { return respond(as: answer) }
+        let traits = mayShareAnswer(of: fetched) ? SharedAnswer.Traits(fetched, self) : nil
+        if let traits, let answer = fetched.sharedAnswer.withLock({ $0 }), answer.traits == traits { return respond(as: answer) }
         var provenance = provenance
         provenance.note(fetched, at: worker.moment)
         self.provenance = provenance
         // To HEAD only what was announced: the body that came with the answer to a HEAD is empty, whatever GET's is (RFC 9110 §8.6).
         let length = fetched.length ?? (request.method == .head ? nil : fetched.response.bodyLength)
         respond(fetched.response(for: request), length: length) { answer, head in
-            guard let asked else { return }
-            let made = SharedAnswer(asked: asked, provenance: provenance, answer: answer, head: head.copied())
+            guard let traits else { return }
+            let made = SharedAnswer(traits: traits, provenance: provenance, answer: answer, head: head.copied())
             fetched.sharedAnswer.withLock { $0 = made }
         }
     }
 
-    /// Whether all that tells its answer from that of others who joined is in `SharedAnswer.Asked`.
+    /// Whether all that tells its answer from that of others who joined is in `SharedAnswer.Traits`.
     private func mayShareAnswer(of fetched: FetchedResponse) -> Bool {
         switch provenance.role {
         case .joined, .joinedLate: break

@@ -43,7 +43,7 @@ extension Transaction {
             lookAgain()
         case .failure(.failed(let error)):
             let error = error as? UpstreamError ?? UpstreamError(.closed, detail: "\(error)")
-            asked = AskedServer(address: error.server, duration: error.duration)
+            contactedServer = ContactedServer(address: error.server, duration: error.duration)
             if serveStandIn(on: error.originFailure, status: 0) { return }
             if provenance.role == .joined, !request.route.policy.sharesErrors { return lookAgain(alone: true) }
             provenance.originStatus = 0

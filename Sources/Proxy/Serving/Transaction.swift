@@ -34,7 +34,7 @@ final class Transaction: FetchWaiter, TurnTaker {
     /// What its fetch brought.
     var fetched: FetchedResponse?
     /// The server that its connection became a tunnel to, or that failed.
-    var asked: AskedServer?
+    var contactedServer: ContactedServer?
     /// They hold each other until the client lets go. An unowned reference would be retained as well, at each use.
     let client: any TransactionClient
     let worker: Worker
@@ -109,7 +109,7 @@ final class Transaction: FetchWaiter, TurnTaker {
 
     /// It does not wait for that fetch any more.
     func lookAgain(alone: Bool = false) {
-        asked = nil
+        contactedServer = nil
         mustGoAlone = alone || looks >= Self.maxLooks
         state = .new
         request = worker.keyed(request)
@@ -157,7 +157,7 @@ final class Transaction: FetchWaiter, TurnTaker {
 }
 
 /// The server that was asked for what did not become a response.
-struct AskedServer: Sendable {
+struct ContactedServer: Sendable {
     /// Its address as text; empty when not even that was known.
     let address: ByteSlice
     /// For how long, in nanoseconds; `nil` when that is not known yet.
