@@ -92,10 +92,10 @@ final class AdminPages {
                     MetricSample([("queue", "small")], .whole(UInt64(now.storage.evictedFromSmall))),
                     MetricSample([("queue", "main")], .whole(UInt64(now.storage.evictedFromMain))),
                 ]),
-                MetricFamily("fetches_in_flight", "Fetches begun or waiting for a place.", .gauge, now.upstreams.map {
+                MetricFamily("fetches_in_flight", "Fetches begun or waiting for a slot.", .gauge, now.upstreams.map {
                     MetricSample([("upstream", $0.name)], .whole(UInt64($0.operations.inFlight)))
                 }),
-                MetricFamily("fetches_queued", "Fetches that wait for a place.", .gauge, now.upstreams.map {
+                MetricFamily("fetches_queued", "Fetches that wait for a slot.", .gauge, now.upstreams.map {
                     MetricSample([("upstream", $0.name)], .whole(UInt64($0.operations.queued)))
                 }),
                 .gauge("workers", "Worker loops.", UInt64(now.workers)),

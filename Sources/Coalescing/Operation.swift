@@ -46,8 +46,8 @@ open class Operation {
     /// Whether the outcome stands. Set under the lock of `state`, and never taken back.
     private nonisolated let isDecided = Atomic(false)
     @usableFromInline nonisolated let priorityLevel: Atomic<UInt8>
-    /// Its place at its manager's gate, under whose lock it is read and written.
-    private nonisolated let gatePlace = Atomic<UInt64>(.max)
+    /// Its record at its manager's gate, under whose lock it is read and written.
+    private nonisolated let gateRecord = Atomic<UInt64>(.max)
 
     @usableFromInline
     nonisolated init() {
@@ -304,12 +304,12 @@ open class Operation {
 }
 
 extension Operation: GateMember {
-    nonisolated final var place: SlotToken {
-        let place = gatePlace.load(ordering: .relaxed)
-        return SlotToken(index: UInt32(truncatingIfNeeded: place), stay: UInt32(truncatingIfNeeded: place >> 32))
+    nonisolated final var record: SlotToken {
+        let record = gateRecord.load(ordering: .relaxed)
+        return SlotToken(index: UInt32(truncatingIfNeeded: record), stay: UInt32(truncatingIfNeeded: record >> 32))
     }
 
-    nonisolated final func keep(place: SlotToken) {
-        gatePlace.store(UInt64(place.stay) << 32 | UInt64(place.index), ordering: .relaxed)
+    nonisolated final func keep(record: SlotToken) {
+        gateRecord.store(UInt64(record.stay) << 32 | UInt64(record.index), ordering: .relaxed)
     }
 }

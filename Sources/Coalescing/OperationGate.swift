@@ -26,7 +26,7 @@ final class OperationGate: Sendable {
         }
     }
 
-    /// The one the place was reserved for, and it depends on nothing: as `enter` and `operationIsReady` in one step.
+    /// One that was admitted, and it depends on nothing: as `enter` and `operationIsReady` in one step.
     @usableFromInline
     func enterReady(_ operation: Operation) {
         guard gate.withLock({ $0.enterReady(operation, priority: operation.priority) }) else { return beginNext { _ in } }
@@ -37,7 +37,7 @@ final class OperationGate: Sendable {
         gate.withLock { change(&$0) }
     }
 
-    /// Reserves a place for an operation that is about to enter. False when there is none.
+    /// Makes room for an operation that is about to enter. False when there is none.
     @usableFromInline
     func admit() -> Bool {
         gate.withLock { $0.admit() }
@@ -49,7 +49,7 @@ final class OperationGate: Sendable {
         gate.withLock { $0.withdraw() }
     }
 
-    /// The one the place was reserved for.
+    /// The one that was admitted.
     @usableFromInline
     func enter(_ operation: Operation) {
         gate.withLock { $0.enter(operation) }

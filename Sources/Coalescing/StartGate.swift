@@ -8,7 +8,7 @@ struct StartGate<Member: GateMember>: Sendable {
     /// (admit) ─enter→ pending ─submit→ waiting ─next→ running ─leave→ (gone)
     ///                    └───────────────┴──────────leave─────────────┘
     /// ```
-    private enum Place: Sendable {
+    private enum Phase: Sendable {
         /// Waits for its dependencies.
         case pending
         case waiting(OperationPriority, SlotToken)
@@ -17,7 +17,7 @@ struct StartGate<Member: GateMember>: Sendable {
 
     private struct Record: Sendable {
         let member: Member
-        var place: Place
+        var phase: Phase
     }
 
     private struct Arrival: Sendable {
@@ -49,7 +49,7 @@ struct StartGate<Member: GateMember>: Sendable {
 
     var members: [Member] { records.elements.map(\.member) }
 
-    /// Reserves a place for one more. False when all slots are taken and as many wait as may.
+    /// Makes room for one more. False when all slots are taken and as many wait as may.
     mutating func admit() -> Bool {
         let room = isPaused ? 0 : max(0, maxConcurrent - running)
         guard queued < room || queued - room < maxQueued else { return false }
@@ -62,12 +62,12 @@ struct StartGate<Member: GateMember>: Sendable {
         queued -= 1
     }
 
-    /// The one the place was reserved for.
+    /// The one that was admitted.
     mutating func enter(_ member: Member) {
-        member.keep(place: records.append(Record(member: member, place: .pending)))
+        member.keep(record: records.append(Record(member: member, phase: .pending)))
     }
 
-    /// The one the place was reserved for, which could run now.
+    /// The one that was admitted, which could run now.
     ///
     /// - Returns: whether it runs, since a slot is free and nobody waits. Otherwise it waits like the others: look for `next()`.
     mutating func enterReady(_ member: Member, priority: OperationPriority) -> Bool {
@@ -76,7 +76,7 @@ struct StartGate<Member: GateMember>: Sendable {
             submit(member, priority: priority)
             return false
         }
-        member.keep(place: records.append(Record(member: member, place: .running)))
+        member.keep(record: records.append(Record(member: member, phase: .running)))
         grants += 1
         running += 1
         queued -= 1
@@ -85,20 +85,20 @@ struct StartGate<Member: GateMember>: Sendable {
 
     /// It could run now. Ignored when it has left meanwhile.
     mutating func submit(_ member: Member, priority: OperationPriority) {
-        let record = member.place
-        guard case .pending = records[record]?.place else { return }
+        let record = member.record
+        guard case .pending = records[record]?.phase else { return }
         arrivals += 1
         let token = lanes[Int(priority.rawValue)].append(Arrival(member: member, number: arrivals))
-        records[record]?.place = .waiting(priority, token)
+        records[record]?.phase = .waiting(priority, token)
     }
 
     /// Moves it to the end of a higher lane. Ignored unless it waits in a lower one.
     mutating func raise(_ member: Member, to priority: OperationPriority) {
-        let record = member.place
-        guard case .waiting(let current, let token) = records[record]?.place, current < priority,
+        let record = member.record
+        guard case .waiting(let current, let token) = records[record]?.phase, current < priority,
             let arrival = lanes[Int(current.rawValue)].remove(token)
         else { return }
-        records[record]?.place = .waiting(priority, lanes[Int(priority.rawValue)].append(arrival))
+        records[record]?.phase = .waiting(priority, lanes[Int(priority.rawValue)].append(arrival))
     }
 
     /// The next to begin; it holds a slot from now on until `leave`. `nil` when nobody waits or no slot is free.
@@ -110,7 +110,7 @@ struct StartGate<Member: GateMember>: Sendable {
         grants += 1
         running += 1
         queued -= 1
-        records[front.element.member.place]?.place = .running
+        records[front.element.member.record]?.phase = .running
         return front.element.member
     }
 
@@ -124,7 +124,7 @@ struct StartGate<Member: GateMember>: Sendable {
 
     /// It has ended, wherever it stood.
     mutating func leave(_ member: Member) {
-        switch records.remove(member.place)?.place {
+        switch records.remove(member.record)?.phase {
         case .pending:
             queued -= 1
         case .waiting(let priority, let token):
@@ -141,6 +141,6 @@ struct StartGate<Member: GateMember>: Sendable {
 /// Somebody who waits at a gate or has passed it. It keeps where its record is, so that the gate need not search for it.
 protocol GateMember: AnyObject, Sendable {
     /// For the gate, which calls both under its lock: what `keep` was given last, `.none` before.
-    var place: SlotToken { get }
-    func keep(place: SlotToken)
+    var record: SlotToken { get }
+    func keep(record: SlotToken)
 }

@@ -20,11 +20,11 @@ enum UpstreamKeys {
         Key(
             "max-concurrent-fetches", \.maxConcurrentFetches, .integer(1...1_000_000),
             """
-            Fetches at a time, over all workers. A response that is not stored, and larger than the streaming window, keeps its place until \
+            Fetches at a time, over all workers. A response that is not stored, and larger than the streaming window, keeps its slot until \
             its reader has taken it: allow for as many slow readers as there are. Content that the origin does not take yet may hold 256 KiB of \
             each, beside storage.memory.
             """),
-        Key("max-queued-fetches", \.maxQueuedFetches, .integer(0...10_000_000), "Fetches that wait for a place, until coalescing.wait-timeout; the next one gets 503."),
+        Key("max-queued-fetches", \.maxQueuedFetches, .integer(0...10_000_000), "Fetches that wait for a slot, until coalescing.wait-timeout; the next one gets 503."),
         Key(
             "retry-dead-connection", \.retriesDeadConnection, .flag,
             "An idempotent request is sent once more when a reused connection turns out dead."),

@@ -95,7 +95,7 @@ enum KeyTable {
         Key("max-waiters", \.proxy.coalescing.maxWaiters, .integer(1...10_000_000), "Requests that wait for one fetch."),
         Key(
             "wait-timeout", \.proxy.coalescing.waitTimeout, .patience,
-            "How long a request waits for a fetch that it joined, or for its own fetch to get a place."),
+            "How long a request waits for a fetch that it joined, or for its own fetch to get a slot."),
         Key(
             "overtake-after", \.proxy.coalescing.overtakeAfter, .patience,
             "A fetch without a byte from the origin for so long is overtaken: the next request starts another."),

@@ -106,7 +106,7 @@ public enum BoundAction: String, Sendable, CaseIterable {
     case unavailable = "503"
 }
 
-/// What happens to a fetch that has begun and that all clients have left. One that waits for its place is cancelled.
+/// What happens to a fetch that has begun and that all clients have left. One that waits for its slot is cancelled.
 public enum LastLeaveAction: String, Sendable, CaseIterable {
     /// It goes on and is stored: the next client will want it.
     case finish

@@ -32,7 +32,7 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     private let count: UInt32
     /// Where it stands in the eviction queues, if it is all there is of its resource: see `CachedResource`. Only read and written under
     /// its shard's lock.
-    private let place = Atomic<UInt32>(0)
+    private let slotIndex = Atomic<UInt32>(0)
     // Here, where there is room: a byte behind the references would make the object 16 larger.
     private let uses: Atomic<UInt8>
     /// `nil` where it is packed.
@@ -208,8 +208,8 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     /// Bytes of memory in all.
     public var size: Int { overhead + retained }
 
-    var slot: EvictionSlot { EvictionSlot(index: place.load(ordering: .relaxed)) }
-    func stand(at slot: EvictionSlot) { place.store(slot.index, ordering: .relaxed) }
+    var slot: EvictionSlot { EvictionSlot(index: slotIndex.load(ordering: .relaxed)) }
+    func stand(at slot: EvictionSlot) { slotIndex.store(slot.index, ordering: .relaxed) }
 
     // MARK: - Popularity
 

@@ -22,9 +22,9 @@ public struct UpstreamSettings: Sendable, Equatable {
     /// Unused connections kept per loop.
     public var maxIdleConnections = 64
     /// Fetches, and so connections, at a time over all loops: what an ordinary origin bears. Others who stream what they do not keep (HAProxy's
-    /// `maxconn`) hold a place for slow readers as well, but set no limit unless told to; those without (nginx) spool to disk instead.
+    /// `maxconn`) hold a slot for slow readers as well, but set no limit unless told to; those without (nginx) spool to disk instead.
     public var maxConcurrentFetches = 256
-    /// Fetches that wait for one of those places; the next one gets 503.
+    /// Fetches that wait for one of those slots; the next one gets 503.
     public var maxQueuedFetches = 10_000
     /// Whether an idempotent request (RFC 9110 §9.2.2) is tried once more on a fresh connection when a reused one was dead.
     public var retriesDeadConnection = true

@@ -11,8 +11,8 @@ struct StartGateTests {
 
         init(_ name: Int) { self.name = name }
 
-        var place: SlotToken { kept.withLock { $0 } }
-        func keep(place: SlotToken) { kept.withLock { $0 = place } }
+        var record: SlotToken { kept.withLock { $0 } }
+        func keep(record: SlotToken) { kept.withLock { $0 = record } }
     }
 
     private func gate(_ maxConcurrent: Int, maxQueued: Int = .max, aging: Int = .max) -> StartGate<Member> {

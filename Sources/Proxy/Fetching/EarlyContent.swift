@@ -1,7 +1,7 @@
 import Bytes
 import Upstream
 
-/// A request's content, and its end, that came before its fetch got its place among the origin's. A class, so that a fetch without any, as most
+/// A request's content, and its end, that came before its fetch got its slot at the origin. A class, so that a fetch without any, as most
 /// are, holds no room for it.
 final class EarlyContent {
     var pieces: [ByteSlice] = []

@@ -28,7 +28,7 @@ extension Fetch {
         notStored = policy.storesPartialContent ? reasonNotToStore(head, facts, policy, length: part.range.count) : .partial
         willBeStored = notStored == nil
         keepsWhole = willBeStored || (sharing.isForSeveral && part.range.count <= worker.storage.objectLimit)
-        place(head.fields)
+        if let reason = chooseStoreKey(head.fields) { (willBeStored, notStored) = (false, reason) }
         let body = makeBody(expecting: part.range.count)
         let run = StoredParts.Run(part.range, body)
         let parts = base?.parts?.adding(run, length: part.length, budget: worker.shared.budget)

@@ -58,7 +58,7 @@ extension Fetch: ExchangeHandler {
         let length = method == .head ? head.head.contentLength.map { Int(clamping: $0) } : head.head.framing.announcedLength
         notStored = reasonNotToStore(head, facts, policy, length: length ?? 0)
         willBeStored = notStored == nil
-        place(head.fields)
+        if let reason = chooseStoreKey(head.fields) { (willBeStored, notStored) = (false, reason) }
         forbidStaleUse(after: facts, head.fields)
         if plan.isShared, plan.range == nil, !willBeStored, status == .ok, request.fields.present.contains(.range),
            length ?? 0 > worker.storage.objectLimit || !sharing.isForSeveral {
@@ -233,7 +233,7 @@ extension Fetch: ExchangeHandler {
         }
         buffer.appendLineEnd()
         let client = client
-        // The place among the origin's fetches is free again: a tunnel is bounded by the client connections.
+        // The slot of the origin's limit is free again: a tunnel is bounded by the client connections.
         finish(.failure(OperationError.cancelled))
         if let client { client.fetch(self, upgradedTo: connection, head: buffer) } else { connection.closeTunnel() }
     }

@@ -105,7 +105,7 @@ extension Fetch {
     @discardableResult
     private func replace(_ old: StoredResponse, by new: StoredResponse) -> Bool {
         guard speaksForOthers(new.facts) else { return false }
-        guard staysInPlace(new) else {
+        guard staysUnderItsKey(new) else {
             worker.shared.store.invalidate(request.key)
             return false
         }

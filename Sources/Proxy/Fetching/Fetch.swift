@@ -77,7 +77,7 @@ final class Fetch: DeadlineTarget {
     var conditions = Conditions.storedAndClients
     /// Whether the origin is being asked about tags that only the client has.
     var hasClientTags = false
-    /// Content of the request that came before the operation got its place.
+    /// Content of the request that came before the operation got its slot.
     private var early: EarlyContent?
     /// Where it is for its client alone: whether the outcome went there, or the client has left.
     private var isSettled = false
@@ -98,7 +98,7 @@ final class Fetch: DeadlineTarget {
     /// Of which the body arrives.
     var response: StoredResponse? { fetched?.response }
 
-    /// Whether its operation got its place.
+    /// Whether its operation got its slot.
     var hasBegun: Bool { state != .new }
 
     /// The key under which the response belongs.
@@ -203,7 +203,7 @@ final class Fetch: DeadlineTarget {
         if let exchange { return exchange.send(content) }
         // The answer is there already: what still comes is read and dropped.
         guard state != .over else { return true }
-        // Waiting for a place among the origin's fetches: one piece is held, the client waits with the rest.
+        // Waiting for a slot of the origin's limit: one piece is held, the client waits with the rest.
         heldContent.pieces.append(ByteSlice(copying: content))
         return false
     }
@@ -289,7 +289,7 @@ final class Fetch: DeadlineTarget {
         operation?.close()
         let fetched = FetchedResponse(
             leader: request, response: stored, source: source, sharing: forWaiters, originStatus: status, length: stored.body.length,
-            willBeStored: isStored, otherKey: staysInPlace(stored) ? nil : request.sentKey, search: Self.said(storedHead.view), server: server, requested: sentAt)
+            willBeStored: isStored, otherKey: staysUnderItsKey(stored) ? nil : request.sentKey, search: Self.said(storedHead.view), server: server, requested: sentAt)
         fetched.noteEnd(at: worker.moment)
         deliver(fetched)
         finish(nil)

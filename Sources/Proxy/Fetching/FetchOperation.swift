@@ -34,7 +34,7 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
         return work.use { $0.clientLeaves(self) }
     }
 
-    /// Cancelled while it waits for its place, it has no work to stop that would tell the client it is for alone.
+    /// Cancelled while it waits for its slot, it has no work to stop that would tell the client it is for alone.
     nonisolated func tellClientIfCancelled() {
         add(OperationObserver(of: .cancelled, on: work.handle) { ($0.operation as? FetchOperation)?.work.value.cancel() })
     }

@@ -52,7 +52,7 @@ final class Crowd: FetchWaiter {
     private(set) var interims: [ByteSlice] = []
     /// The last one whom the result serves: it serves everybody else with the same head who came no later.
     private var lastServed: ClientRequest?
-    /// Places of those who left that may be among the members, beside as many as are present.
+    /// Those who left that may be among the members, beside as many as are present.
     private static let mostEmpty = 1024
 
     /// Of nobody yet: whoever joined `operation` last made no use of it.
@@ -93,7 +93,7 @@ final class Crowd: FetchWaiter {
         case .served, .over:
             return nil
         }
-        let place = members.use { members in
+        let index = members.use { members in
             members.append(Member(transaction: transaction, due: due))
             return members.count - 1
         }
@@ -101,7 +101,7 @@ final class Crowd: FetchWaiter {
         lastJoined = worker.now
         let head = transaction.request.admitted
         if latestHead !== head { latestHead = head }
-        return .among(self, place: place)
+        return .member(self, index: index)
     }
 
     /// Not where the response is there already: that would be late for the first one and over for the others.
@@ -116,8 +116,8 @@ final class Crowd: FetchWaiter {
     }
 
     /// - Returns: false when the result is there, or it had left before.
-    func leave(_ place: Int) -> Bool {
-        let leaver = members.use { place < $0.count ? $0[place].transaction.take() : nil }
+    func leave(_ index: Int) -> Bool {
+        let leaver = members.use { index < $0.count ? $0[index].transaction.take() : nil }
         guard leaver != nil else { return false }
         let (token, wasWaiting): (WaiterToken, Bool)
         switch state {
@@ -148,10 +148,10 @@ final class Crowd: FetchWaiter {
 
     override func received(interim: ByteSlice) {
         interims = interims + [interim]
-        var place = 0
-        while let member = member(at: place) {
+        var index = 0
+        while let member = member(at: index) {
             member.transaction?.received(interim: interim)
-            place += 1
+            index += 1
         }
     }
 
@@ -163,15 +163,15 @@ final class Crowd: FetchWaiter {
         interims = []
         closeToOthers()
         let turns = worker.turns
-        var place = 0
-        while let member = member(at: place) {
+        var index = 0
+        while let member = member(at: index) {
             if let transaction = member.transaction { turns.serve(transaction) }
-            place += 1
+            index += 1
         }
     }
 
     /// `nil` behind the last one. Members may leave while others are called, the last one too.
-    private func member(at place: Int) -> Member? { members.use { place < $0.count ? $0[place] : nil } }
+    private func member(at index: Int) -> Member? { members.use { index < $0.count ? $0[index] : nil } }
 
     /// What the fetch has for a member; `nil` while it has nothing.
     func result(for request: ClientRequest) -> Result<FetchedResponse, OperationError>? {

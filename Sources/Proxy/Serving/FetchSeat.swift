@@ -1,23 +1,24 @@
 import Coalescing
 
-/// A request's place at a fetch: its waiter, and its ear for interim responses. Both are left together, and leaving twice is no harm.
+/// What a request has at a fetch that it waits for or reads from: its waiter, and its ear for interim responses. Both are left together, and leaving twice is no harm.
 enum FetchSeat {
     /// Of the client of a fetch that is for it alone: what it waits for the fetch brings by itself.
     case alone(FetchOperation)
     /// As a waiter by itself. `listener`: 0 where it hears nothing, or hears it from the fetch that it led.
     case waiter(FetchOperation, WaiterToken, listener: UInt64)
-    case among(Crowd, place: Int)
+    /// Of a crowd, which has one waiter for all its members.
+    case member(Crowd, index: Int)
 
     var operation: FetchOperation {
         switch self {
         case .alone(let operation), .waiter(let operation, _, _): operation
-        case .among(let crowd, _): crowd.operation
+        case .member(let crowd, _): crowd.operation
         }
     }
 
     var isInCrowd: Bool {
         switch self {
-        case .among: true
+        case .member: true
         case .alone, .waiter: false
         }
     }
@@ -31,8 +32,8 @@ enum FetchSeat {
         case .waiter(let operation, let token, let listener):
             if listener != 0 { operation.interims.leave(listener) }
             return operation.leave(token)
-        case .among(let crowd, let place):
-            return crowd.leave(place)
+        case .member(let crowd, let index):
+            return crowd.leave(index)
         }
     }
 }

@@ -15,7 +15,7 @@ extension Transaction {
 
     /// Not longer than the operator says.
     func boundWait(for operation: FetchOperation) {
-        // Who leads waits as long as the origin is given, but not for ever for its place.
+        // Who leads waits as long as the origin is given, but not for ever for its slot.
         if isLeading, ledFetch?.hasBegun == true { return }
         if provenance.role == .alone { operation.tellClientIfCancelled() }
         let patience = worker.settings.coalescing.waitTimeout.nanoseconds
@@ -79,7 +79,7 @@ extension Transaction {
     func waitedTooLong() {
         guard state == .waiting, let seat else { return }
         let operation = seat.operation
-        // Its fetch has got its place since.
+        // Its fetch has got its slot since.
         if isLeading, ledFetch?.hasBegun == true { return }
         if seat.leave() {
             self.seat = nil

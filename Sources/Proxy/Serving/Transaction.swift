@@ -138,7 +138,7 @@ final class Transaction: FetchWaiter, TurnTaker {
 
     func turnCame() {
         guard state == .waiting else { return }
-        let due = if case .among(let crowd, _) = seat { crowd.result(for: request) } else { result.take() }
+        let due = if case .member(let crowd, _) = seat { crowd.result(for: request) } else { result.take() }
         if let due { take(due) }
     }
 

@@ -10,13 +10,14 @@ import Upstream
 extension Fetch {
     /// When the head is there. Only what will be stored teaches: the draft goes by the most recently *stored* response with the field,
     /// whatever its status; one without the field takes nothing back.
-    func place(_ fields: FieldView) {
+    /// - Returns: why it is not stored after all.
+    func chooseStoreKey(_ fields: FieldView) -> NotStoredReason? {
         // An unsafe request's own invalidation may have moved it on (`Worker.invalidate`).
         storeGeneration = generation
         // As nearly always.
-        guard fields.contains(.noVarySearch) || request.isUnderVariation else { return }
+        guard fields.contains(.noVarySearch) || request.isUnderVariation else { return nil }
         search = Self.said(fields)
-        if search.isDefault, !request.isUnderVariation { return }
+        if search.isDefault, !request.isUnderVariation { return nil }
         let variations = worker.shared.variations
         let sent = request.sentKey.bytes
         var storeKey = request.sentKey
@@ -25,21 +26,21 @@ extension Fetch {
             let isUnchanged = variation === request.variation && request.isUnderVariation
             storeKey = isUnchanged ? request.key : worker.keys.key(request.sentKey, under: variation)
         }
-        guard storeKey != request.key else { return otherKey = nil }
+        guard storeKey != request.key else {
+            otherKey = nil
+            return nil
+        }
         otherKey = storeKey
         let store = worker.shared.store
         storeGeneration = storeKey == request.sentKey ? sentGeneration : store.generation(storeKey)
         // In this order: who invalidates begins with the key as sent and asks for variations then. So either it shows here, or the
         // variation showed there.
-        if pathWasInvalidated || store.wasInvalidated(request.key, since: generation)
-            || store.wasInvalidated(request.sentKey, since: sentGeneration) {
-            willBeStored = false
-            notStored = .outdated
-            wasInvalidated = true
-        }
+        wasInvalidated = pathWasInvalidated || store.wasInvalidated(request.key, since: generation)
+            || store.wasInvalidated(request.sentKey, since: sentGeneration)
+        return wasInvalidated ? .outdated : nil
     }
 
-    /// An invalidation before `place`, or one of the response's own key between `place` and the delivery did not find the operation; nor did one of
+    /// An invalidation before `chooseStoreKey`, or one of the response's own key between that and the delivery did not find the operation; nor did one of
     /// its groups before the head said that it is of those.
     func closeIfInvalidated() {
         if let response, response.groups != nil, worker.shared.groups.haveInvalidated(response, of: request.authority) { operation?.close() }
@@ -64,7 +65,7 @@ extension Fetch {
     }
 
     /// Whether a stored response still belongs under the key it was found under, once it has been updated.
-    func staysInPlace(_ response: StoredResponse) -> Bool {
+    func staysUnderItsKey(_ response: StoredResponse) -> Bool {
         guard request.isUnderVariation else { return true }
         let head = response.head
         return Self.said(head.view) == request.variation?.rule
