@@ -58,6 +58,32 @@ import Testing
         }
     }
 
+    @Test(arguments: [("GET", "Authorization: Basic YTph"), ("HEAD", "Authorization: Basic YTph"), ("GET", "Cookie: sid=a")])
+    func `an interim answer to somebody the origin knows is the leader's alone`(method: String, credentials: String) throws {
+        try scenario { origin, proxy in
+            let interim = Gate(), head = Gate()
+            origin.on("/x") { request in
+                [.gate(interim), .interim(103, "Link: </secret/\(request.number).css>; rel=preload"), .gate(head), .answer(200, "Cache-Control: private", body: "own")]
+            }
+            let leader = try proxy.connect()
+            try leader.send(proxy.request(method, "/x", [credentials]))
+            try eventually("it leads") { origin.count("/x") == 1 }
+            // A HEAD without Authorization shares the key of one with it.
+            let others = try (0..<2).map { _ in try proxy.connect() }
+            let theirs = method == "HEAD" ? [] : [credentials + "x"]
+            try others[0].send(proxy.request(method, "/x", theirs))
+            try proxy.joined(2)
+            interim.open()
+            try leader.progress(to: method) { $0.interim.count == 1 }
+            try others[1].send(proxy.request(method, "/x", theirs))
+            try proxy.joined(3)
+            head.open()
+            _ = try leader.answer(to: method)
+            let hints = try others.map { try $0.answer(to: method).interim.compactMap { $0["link"] } }
+            #expect(hints.allSatisfy { $0.count == 1 && $0 != ["</secret/1.css>; rel=preload"] })
+        }
+    }
+
     @Test func `an overtaken fetch does not replace what came after it`() throws {
         try scenario(.overtakeAfter(.milliseconds(300)), .noProgressTimeout(.seconds(20))) { origin, proxy in
             let rest = Gate()

@@ -19,9 +19,14 @@ extension Fetch: ExchangeHandler {
         buffer.appendLineEnd()
         let interim = buffer.copied()
         client?.fetch(self, received: interim)
-        // One that sets a cookie is for the leader alone, as nobody knows yet who may share the response.
-        if plan.isShared, !head.fields.contains(.setCookie) { operation?.interims.append(interim) }
+        // One that sets a cookie, or is said to somebody the origin knows, is for the leader alone, as nobody knows yet who may share the response.
+        if plan.isShared, !head.fields.contains(.setCookie), request.fields.present.isDisjoint(with: Self.credentials) {
+            operation?.interims.append(interim)
+        }
     }
+
+    /// By which an origin may know who asks.
+    private static let credentials = FieldSet(.authorization, .cookie)
 
     func exchange(_ exchange: Exchange, received head: borrowing ReceivedHead) {
         guard state == .asking else { return }
