@@ -25,7 +25,9 @@ extension Fetch {
         } ?? update
         let sharing = facts.sharing(
             method: method, request: request.directives, hasAuthorization: request.hasAuthorization, policy: policy)
-        notStored = policy.storesPartialContent ? reasonNotToStore(head, facts, policy, length: part.range.count) : .partial
+        let outdatedSince = outdatedSince(head.fields)
+        notStored = outdatedSince != nil ? .outdated
+            : policy.storesPartialContent ? reasonNotToStore(head, facts, policy, length: part.range.count) : .partial
         willBeStored = notStored == nil
         keepsWhole = willBeStored || (sharing.isForSeveral && part.range.count <= worker.storage.objectLimit)
         if let reason = chooseStoreKey(head.fields) { (willBeStored, notStored) = (false, reason) }
@@ -48,7 +50,7 @@ extension Fetch {
         share(FetchedResponse(
             leader: request, response: response, leaderResponse: forLeader, source: .origin, sharing: sharing,
             originStatus: head.head.status.code, length: nil, willBeStored: willBeStored, notStored: notStored,
-            hasAge: head.fields.contains(.age), otherKey: otherKey, search: search, server: server, requested: sentAt))
+            outdatedSince: outdatedSince, hasAge: head.fields.contains(.age), otherKey: otherKey, search: search, server: server, requested: sentAt))
         return true
     }
 

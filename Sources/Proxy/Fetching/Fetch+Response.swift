@@ -61,7 +61,8 @@ extension Fetch: ExchangeHandler {
         let sharing = facts.sharing(
             method: method, request: request.directives, hasAuthorization: request.hasAuthorization, policy: policy)
         let length = method == .head ? head.head.contentLength.map { Int(clamping: $0) } : head.head.framing.announcedLength
-        notStored = reasonNotToStore(head, facts, policy, length: length ?? 0)
+        let outdatedSince = outdatedSince(head.fields)
+        notStored = outdatedSince == nil ? reasonNotToStore(head, facts, policy, length: length ?? 0) : .outdated
         willBeStored = notStored == nil
         if let reason = chooseStoreKey(head.fields) { (willBeStored, notStored) = (false, reason) }
         forbidStaleUse(after: facts, head.fields)
@@ -76,7 +77,7 @@ extension Fetch: ExchangeHandler {
         let forLeader = facts.contains(.excludesFields) ? response.withHead(keptHead(head, facts, policy, isForLeader: true)) : nil
         share(FetchedResponse(
             leader: request, response: response, leaderResponse: forLeader, source: .origin, sharing: sharing, originStatus: status.code,
-            length: length, willBeStored: willBeStored, notStored: notStored, hasAge: head.fields.contains(.age), otherKey: otherKey, search: search, server: exchange.addressText, requested: sentAt))
+            length: length, willBeStored: willBeStored, notStored: notStored, outdatedSince: outdatedSince, hasAge: head.fields.contains(.age), otherKey: otherKey, search: search, server: exchange.addressText, requested: sentAt))
     }
 
     /// Hands out the response whose head is there; its body arrives from now on.

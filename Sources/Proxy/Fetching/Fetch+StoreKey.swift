@@ -40,10 +40,21 @@ extension Fetch {
         return wasInvalidated ? .outdated : nil
     }
 
+    /// From when on a response with these fields is out of date with one of its groups (RFC 9875 §3), if it is; before its head nobody knew that it is of
+    /// those.
+    func outdatedSince(_ fields: FieldView) -> Int64? {
+        guard fields.contains(.cacheGroups) else { return nil }
+        return outdatedSince(CacheGroups.of(fields, requested: sentAt))
+    }
+
+    func outdatedSince(_ groups: CacheGroups?) -> Int64? {
+        groups.flatMap { worker.shared.groups.whenInvalidated($0, of: request.authority) }
+    }
+
     /// An invalidation before `chooseStoreKey`, or one of the response's own key between that and the delivery did not find the operation; nor did one of
     /// its groups before the head said that it is of those.
     func closeIfInvalidated() {
-        if let response, response.groups != nil, worker.shared.groups.haveInvalidated(response, of: request.authority) { operation?.close() }
+        if let response, outdatedSince(response.groups) != nil { operation?.close() }
         guard isElsewhere else { return }
         if wasInvalidated || worker.shared.store.wasInvalidated(storeKey, since: storeGeneration) { operation?.close() }
     }

@@ -289,7 +289,7 @@ final class Fetch: DeadlineTarget {
         operation?.close()
         let fetched = FetchedResponse(
             leader: request, response: stored, source: source, sharing: forWaiters, originStatus: status, length: stored.body.length,
-            willBeStored: isStored, otherKey: staysUnderItsKey(stored) ? nil : request.sentKey, search: Self.said(storedHead.view), server: server, requested: sentAt)
+            willBeStored: isStored, outdatedSince: outdatedSince(stored.groups), otherKey: staysUnderItsKey(stored) ? nil : request.sentKey, search: Self.said(storedHead.view), server: server, requested: sentAt)
         fetched.noteEnd(at: worker.moment)
         deliver(fetched)
         finish(nil)

@@ -29,6 +29,9 @@ final class FetchedResponse: Sendable {
     let willBeStored: Bool
     /// Why not, as far as the head tells.
     let notStored: NotStoredReason?
+    /// From when on it was out of date, where one of its groups was invalidated while its head was on its way: who came later gets another. In
+    /// nanoseconds of the monotonic clock.
+    private let outdatedSince: Int64?
     /// Whether it came with an `Age`: then it was not made for this request, and its age is told (RFC 9111 §5.1).
     let hasAge: Bool
     /// The key under which the response belongs, where that is not its leader's.
@@ -47,7 +50,7 @@ final class FetchedResponse: Sendable {
     init(
         leader: ClientRequest, response: StoredResponse, leaderResponse: StoredResponse? = nil, source: Source, sharing: Sharing,
         originStatus: UInt16, length: Int?, willBeStored: Bool, notStored: NotStoredReason? = nil,
-        hasAge: Bool = false, otherKey: CacheKey?, search: NoVarySearch, server: ByteSlice, requested: Moment
+        outdatedSince: Int64? = nil, hasAge: Bool = false, otherKey: CacheKey?, search: NoVarySearch, server: ByteSlice, requested: Moment
     ) {
         self.leader = leader
         self.response = response
@@ -58,6 +61,7 @@ final class FetchedResponse: Sendable {
         self.length = length
         self.willBeStored = willBeStored
         self.notStored = notStored
+        self.outdatedSince = outdatedSince
         self.hasAge = hasAge
         self.otherKey = otherKey
         self.search = search
@@ -95,6 +99,7 @@ final class FetchedResponse: Sendable {
     func mayServe(_ request: ClientRequest) -> Bool {
         if request === leader { return true }
         guard isFor(request) else { return false }
+        if let outdatedSince, request.arrived.monotonic >= outdatedSince { return false }
         switch sharing {
         case .nobody:
             return false

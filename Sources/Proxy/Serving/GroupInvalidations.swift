@@ -9,9 +9,14 @@ import Storage
 final class GroupInvalidations: Sendable {
     static let capacity = 10_000
 
+    /// Monotonic nanoseconds. The one before the last tells whether the last is the first since a response was asked for.
+    private struct Times: Sendable {
+        let last: Int64
+        let former: Int64
+    }
+
     private struct State: Sendable {
-        /// Monotonic nanoseconds.
-        var times: [String: Int64] = [:]
+        var times: [String: Times] = [:]
         var everythingBefore = Int64.min
     }
 
@@ -24,17 +29,27 @@ final class GroupInvalidations: Sendable {
                     state.times.removeAll()
                     state.everythingBefore = now
                 }
-                state.times[Self.name(authority, group)] = now
+                let name = Self.name(authority, group)
+                let former = state.times[name]?.last ?? .min
+                state.times[name] = Times(last: max(now, former), former: former)
             }
         }
     }
 
     /// Whether a response that was made for `authority` has lost its validity with one of its groups.
     func haveInvalidated(_ response: StoredResponse, of authority: String) -> Bool {
-        guard let groups = response.groups else { return false }
-        return state.withLock { state in
-            state.everythingBefore >= groups.requested
-                || groups.names.contains { (state.times[Self.name(authority, $0)] ?? .min) >= groups.requested }
+        response.groups.map { whenInvalidated($0, of: authority) != nil } ?? false
+    }
+
+    /// From when on what is of these groups was out of date, in monotonic nanoseconds; `nil`: it is not. Where several invalidations came since it was asked
+    /// for, or how many came is not known: since it was asked for.
+    func whenInvalidated(_ groups: CacheGroups, of authority: String) -> Int64? {
+        state.withLock { state in
+            if state.everythingBefore >= groups.requested { return groups.requested }
+            return groups.names.compactMap { group in
+                guard let times = state.times[Self.name(authority, group)], times.last >= groups.requested else { return nil }
+                return times.former < groups.requested ? times.last : groups.requested
+            }.min()
         }
     }
 
