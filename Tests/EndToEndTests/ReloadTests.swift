@@ -58,6 +58,37 @@ import Testing
         }
     }
 
+    @Test(arguments: ["of its own URL", "of another URL", "of a group"])
+    func `an unsafe request from before a reload closes fetches that began after it`(fetches: String) throws {
+        try scenario(.workers(1)) { origin, proxy in
+            let (change, page) = (Gate(), Gate())
+            let target = fetches == "of its own URL" ? "/x" : "/y"
+            let first = fetches == "of its own URL" ? 2 : 1
+            let named = fetches == "of another URL" ? "Location: /x" : "Cache-Group-Invalidation: \"g\""
+            for path in ["/x", "/y"] {
+                origin.on(path) { request in
+                    let fields = ["Cache-Control: max-age=60", "Cache-Groups: \"g\"", "Content-Length: 2"]
+                    return request.method == "POST"
+                        ? [.gate(change), .answer(200, fetches == "of its own URL" ? "X-Names: nothing" : named)]
+                        : request.number == first ? [.head(200, fields), .text("o"), .gate(page), .text("o")] : [.head(200, fields), .text("nn")]
+                }
+            }
+            let client = try proxy.connect()
+            try client.send(proxy.request("POST", target, body: ""))
+            try eventually("it is under way") { origin.count(target) == 1 }
+            try proxy.rewriteConfiguration(upstream: origin.url, .firstByteTimeout(.seconds(50)), .hosts(["127.0.0.1"]))
+            proxy.signal(SIGHUP)
+            try eventually("the new settings hold") { try proxy.get("/", "Host: elsewhere").status == 421 }
+            let before = proxy.crowd(1, get: "/x")
+            try eventually("half is there") { before.answers[0].body.length == 1 }
+            change.open()
+            #expect(try client.answer().status == 200)
+            #expect(try proxy.get("/x").text == "nn")
+            page.open()
+            #expect(before.finished().first?.text == "oo")
+        }
+    }
+
     @Test func `a bad file is told of and changes nothing`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: no-store", body: "x")] }

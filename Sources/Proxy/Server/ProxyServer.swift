@@ -56,6 +56,7 @@ public final class ProxyServer {
         accessLogSettings = accessLog
         shared = SharedState(storage, log: log)
         runtime = Runtime(settings, upstreams: upstreams)
+        shared.origins = runtime.origins
         workers = WorkerGroup(control: control)
     }
 
@@ -94,7 +95,7 @@ public final class ProxyServer {
     }
 
     /// All that may have fetches in flight.
-    var origins: [Origin] { runtime.origins + formerOrigins.origins }
+    var origins: [Origin] { shared.origins }
 
     /// Before any worker: with a shared port the kernel would let a second program in beside us, and a unix socket there is but one of.
     private func openTargets() throws(StartError) -> [ListenTarget] {
@@ -124,6 +125,7 @@ public final class ProxyServer {
         let runtime = Runtime(new, upstreams: upstreams, number: runtime.number + 1, previous: runtime)
         formerOrigins.replaced(self.runtime.origins, by: runtime.origins)
         self.runtime = runtime
+        shared.origins = runtime.origins + formerOrigins.origins
         workers.post { $0.apply(runtime.copy()) }
     }
 

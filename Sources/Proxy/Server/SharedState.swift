@@ -16,6 +16,7 @@ final class SharedState: Sendable {
     let names = NameResolution()
     let groups = GroupInvalidations()
     let callbacks = CallbackBarrier()
+    private let liveOrigins = Guarded<[Origin]>([])
     /// Open client connections over all loops.
     let connections = Atomic<Int>(0)
     private let operations = Atomic<UInt64>(0)
@@ -27,6 +28,12 @@ final class SharedState: Sendable {
         variations = SearchVariations(hash: keyHash)
         budget = MemoryBudget(limit: storage.memory)
         store = ResponseStore(settings: storage, budget: budget)
+    }
+
+    /// All that may have fetches in flight, those of settings that were replaced too. Set before any loop has the settings with a new one.
+    var origins: [Origin] {
+        get { liveOrigins.withLock { $0 } }
+        set { liveOrigins.withLock { $0 = newValue } }
     }
 
     /// A number for an operation, never 0.

@@ -14,7 +14,7 @@ extension Worker {
         let groups = CacheGroups.invalidated(by: response, method: request.method, status: status)
         if !groups.isEmpty {
             shared.groups.invalidate(groups, of: request.authority, at: loop.now)
-            for origin in runtime.origins { origin.closeFetches(outdatedBy: shared.groups, of: request.authority) }
+            for origin in shared.origins { origin.closeFetches(outdatedBy: shared.groups, of: request.authority) }
         }
         let next: Generation?
         if request.isUnderVariation {
@@ -23,7 +23,7 @@ extension Worker {
         } else {
             next = shared.store.invalidate(request.key, after: generation)
         }
-        invalidateWhatElse(isUnder: request.sentKey, at: request.route.origin)
+        invalidateWhatElse(isUnder: request.sentKey)
         let base = request.targetURI
         for related in Invalidation.relatedTargets(of: response, base: base) {
             guard let url = ParsedURL("http://\(String(base.authority))\(String(related))"), let route = runtime.route(url.head, url.fields.view)
@@ -34,21 +34,23 @@ extension Worker {
             // Once is enough, and a second time would keep out the request's own answer.
             guard key != request.sentKey else { continue }
             shared.store.invalidate(key)
-            invalidateWhatElse(isUnder: key, at: route.origin)
+            invalidateWhatElse(isUnder: key)
         }
         return next
     }
 
     /// - Parameter key: as sent; invalidated in the store before. In this order: whoever learns a variation afterwards finds the key
     ///   invalidated (`Fetch.chooseStoreKey`).
-    private func invalidateWhatElse(isUnder key: CacheKey, at origin: Origin) {
+    private func invalidateWhatElse(isUnder key: CacheKey) {
         let sent = key.bytes
         shared.variations.noteInvalidation(of: sent.span)
-        origin.closeFetches(of: key)
+        // What is in flight for the URL may be at another origin than the request: a reload may have come in between.
+        let origins = shared.origins
+        for origin in origins { origin.closeFetches(of: key) }
         for variation in shared.variations.all(for: sent.span) {
             let key = keys.key(key, under: variation)
             shared.store.invalidate(key)
-            origin.closeFetches(of: key)
+            for origin in origins { origin.closeFetches(of: key) }
         }
     }
 }
