@@ -10,6 +10,7 @@ import Telemetry
 /// ```
 /// connecting ─connected→ leased ─response complete, both sides willing→ idle ─lease→ leased
 ///     └─error→ closed      ├─error, abandoned, not reusable→ closed       └─readable, too old→ closed
+///                          ├─readable before the request went out→ closed
 ///                          └─101→ handed over (as a tunnel)
 /// ```
 public final class UpstreamConnection: Socket {
@@ -30,6 +31,8 @@ public final class UpstreamConnection: Socket {
     var exchange: Exchange?
     var phase = Phase.connecting
     var isReused = false
+    /// When it was leased, in nanoseconds of the loop's clock.
+    private var leasedAt: Int64 = 0
     /// Counted in the open-connections metric; true once connected.
     var isCounted = false
 
@@ -89,6 +92,7 @@ public final class UpstreamConnection: Socket {
         phase = .leased
         self.exchange = exchange
         self.isReused = isReused
+        leasedAt = loop.now
         headLeft = exchange.request.head.count
         outgoing = early ?? (exchange.request.content == .none ? nil : OutgoingContent())
         contentIsHeldBack = (early?.count ?? 0) >= Self.earlyContent
@@ -169,6 +173,9 @@ public final class UpstreamConnection: Socket {
             // Nobody asked: the end of the connection, or something that belongs to no request.
             end()
         case .leased:
+            // Seen in the iteration in which the request went out, so before it did: what no request asked for, or the end. What comes between the
+            // look and the request only another look would tell.
+            if isReused, !hasReceivedBytes, loop.now == leasedAt { return fail(.closed, "not silent while it was idle") }
             receive()
         case .connecting, .closed:
             stopReading()

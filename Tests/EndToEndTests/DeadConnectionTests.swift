@@ -41,6 +41,30 @@ import Testing
         }
     }
 
+    @Test(arguments: ["the rest of a response", "a 408 and the end"])
+    func `what stands on an idle connection before a request goes out is no response to it`(what: String) throws {
+        try scenario(.workers(1)) { origin, proxy in
+            let gate = Gate()
+            let unasked: [Step] = what == "a 408 and the end"
+                ? [.answer(408, "Connection: close"), .close] : [.answer(200, "Cache-Control: max-age=60", body: "wrong")]
+            origin.on("/warm") { _ in [.answer(200, "Cache-Control: no-store", body: "warm"), .gate(gate)] + unasked }
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "right")] }
+            let client = try proxy.connect()
+            try client.send(proxy.request("GET", "/warm"))
+            #expect(try client.answer().text == "warm")
+            let sent = origin.requests("/warm")[0].sent
+            try proxy.whileStopped {
+                // First the request, then what nobody asked for: both are there when the program looks.
+                try client.send(proxy.request("GET", "/x"))
+                gate.open()
+                try eventually("it is sent") { origin.requests("/warm")[0].sent > sent }
+            }
+            #expect(try client.answer().text == "right")
+            #expect(try proxy.get("/x").text == "right")
+            #expect(try proxy.metric(.retries) == 1)
+        }
+    }
+
     @Test func `a connection that the origin closed while idle costs nobody anything`() throws {
         try scenario(.workers(1)) { origin, proxy in
             origin.on("*") { _ in [.answer(200, "Cache-Control: no-store", body: "x")] }

@@ -95,6 +95,17 @@ final class Program: Peer, Sendable {
         signal(SIGTERM)
     }
 
+    /// None of its threads runs during `body`; what comes meanwhile it finds all at once.
+    func whileStopped(_ body: () throws -> Void) throws {
+        signal(SIGSTOP)
+        defer { signal(SIGCONT) }
+        let tasks = "/proc/\(child)/task"
+        try eventually("it is stopped") {
+            System.list(tasks).allSatisfy { System.contents(of: "\(tasks)/\($0)/stat").contains(") T ") }
+        }
+        try body()
+    }
+
     /// How it ended, or nil while it runs.
     func exit() -> Spawn.Exit? {
         state.withLock { state in
