@@ -123,6 +123,24 @@ import Testing
         }
     }
 
+    @Test(arguments: [true, false])
+    func `parts of an invalidated group are fresh once they are confirmed, and gone where they are not`(areConfirmed: Bool) throws {
+        try scenario(.rangeMisses("part")) { [fresh] origin, proxy in
+            origin.on("/post", invalidating)
+            origin.on("/g") { request in
+                guard request.number == 2 else { return [.head(206, fresh + ["Content-Range: bytes 0-1/9", "Content-Length: 2"]), .text("ab")] }
+                return areConfirmed ? [.head(304, fresh)] : [.answer(416, "Content-Range: bytes */1")]
+            }
+            #expect(try proxy.get("/g", "Range: bytes=0-1").text == "ab")
+            try invalidate(proxy)
+            #expect(try proxy.get("/g", "Range: bytes=0-1").text == "ab")
+            #expect(origin.requests("/g")[1]["if-none-match"] == "\"a\"")
+            #expect(try proxy.get("/g", "Range: bytes=0-1").text == "ab")
+            let asked = origin.requests("/g").map { $0["if-none-match"] ?? "" }
+            #expect(areConfirmed ? asked.count == 2 : asked.count > 2 && asked[2...].allSatisfy { $0.isEmpty }, "\(asked)")
+        }
+    }
+
     @Test func `what was asked for afterwards is used again`() throws {
         try scenario { [fresh] origin, proxy in
             origin.on("/post", invalidating)

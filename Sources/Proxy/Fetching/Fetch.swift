@@ -269,7 +269,7 @@ final class Fetch: DeadlineTarget {
     }
 
     func usableStale(on failure: OriginFailure) -> StoredResponse? {
-        guard let stored = plan.stored,
+        guard let stored = plan.fallback,
               stored.facts.mayServeStale(on: failure, for: request.directives, at: worker.moment, policy: request.route.policy)
         else { return nil }
         return stored

@@ -6,8 +6,10 @@ final class FetchPlan: Sendable {
     let key: FetchKey
     /// Why the origin is asked (RFC 9211 §2.2).
     let reason: ForwardReason
-    /// The stored response to validate, or to fall back on when the origin fails.
+    /// The stored response to validate, as it is in the store.
     let stored: StoredResponse?
+    /// The one to fall back on when the origin fails. The same, but that it says so where one of its groups was invalidated.
+    let fallback: StoredResponse?
     /// All that was stored under the key when the request was looked up: its variants' validators are offered (RFC 9111 §4.3.1).
     let resource: CachedResource?
 
@@ -25,12 +27,13 @@ final class FetchPlan: Sendable {
     let parts: StoredResponse?
 
     init(
-        key: FetchKey, reason: ForwardReason, stored: StoredResponse?, resource: CachedResource?, isTransparent: Bool,
-        isRefresh: Bool = false, range: ByteRangeSpec? = nil, parts: StoredResponse? = nil
+        key: FetchKey, reason: ForwardReason, stored: StoredResponse?, fallback: StoredResponse?, resource: CachedResource?,
+        isTransparent: Bool, isRefresh: Bool = false, range: ByteRangeSpec? = nil, parts: StoredResponse? = nil
     ) {
         self.key = key
         self.reason = reason
         self.stored = stored
+        self.fallback = fallback
         self.resource = resource
         self.isTransparent = isTransparent
         self.isRefresh = isRefresh

@@ -25,10 +25,8 @@ enum Lookup: Sendable {
             self = Self.alone(request, alone(), reason)
             return
         }
-        var selected = resource?.response(matching: fields.view)
-        if let stored = selected, stored.groups != nil, groups.haveInvalidated(stored, of: request.authority) {
-            selected = stored.invalidated
-        }
+        let stored = resource?.response(matching: fields.view)
+        let selected = stored.map { Self.counted($0, groups, for: request) }
         var doubt = ValidationReason.stale
         if let selected, request.route.isCached {
             switch selected.facts.reuse(for: request.directives, at: now) {
@@ -55,7 +53,7 @@ enum Lookup: Sendable {
             return
         }
         self = .fetch(Self.plan(
-            request, resource, selected, doubt, at: now, isCoalescing: isCoalescing, usesParts: usesParts, alone: alone()))
+            request, resource, stored, fallback: selected, doubt, at: now, isCoalescing: isCoalescing, usesParts: usesParts, alone: alone()))
     }
 
     /// What only the origin can answer; which `only-if-cached` does not want, whatever else it asks for (§5.2.1.7).
@@ -71,13 +69,19 @@ enum Lookup: Sendable {
         _ request: ClientRequest, _ number: UInt64, _ reason: ForwardReason, fallback: StoredResponse? = nil
     ) -> FetchPlan {
         FetchPlan(
-            key: FetchKey(kind: .alone(number), primary: request.key, variant: nil), reason: reason, stored: fallback, resource: nil,
-            isTransparent: true)
+            key: FetchKey(kind: .alone(number), primary: request.key, variant: nil), reason: reason, stored: nil, fallback: fallback,
+            resource: nil, isTransparent: true)
+    }
+
+    /// `stored` as it counts: to be validated where one of its groups was invalidated. What is stored itself goes by its identity, and stays as it is.
+    private static func counted(_ stored: StoredResponse, _ groups: GroupInvalidations, for request: ClientRequest) -> StoredResponse {
+        stored.groups != nil && groups.haveInvalidated(stored, of: request.authority) ? stored.invalidated : stored
     }
 
     /// - Parameter doubt: why `selected`, if there is one, must be validated.
     private static func plan(
-        _ request: ClientRequest, _ resource: CachedResource?, _ selected: StoredResponse?, _ doubt: ValidationReason, at now: Moment,
+        _ request: ClientRequest, _ resource: CachedResource?, _ selected: StoredResponse?, fallback: StoredResponse?, _ doubt: ValidationReason,
+        at now: Moment,
         isCoalescing: Bool, usesParts: Bool, alone: @autoclosure () -> UInt64
     ) -> FetchPlan {
         if request.directives.noStore { return pass(request, alone(), .request) }
@@ -89,7 +93,7 @@ enum Lookup: Sendable {
                 return part(request, resource, range, (resource?.count ?? 0) > 0 ? .varyMiss : .uriMiss)
             }
         }
-        if let marker, selected == nil || marker != .noCache { return pass(request, alone(), .bypass, fallback: selected) }
+        if let marker, selected == nil || marker != .noCache { return pass(request, alone(), .bypass, fallback: fallback) }
 
         let reason: ForwardReason = if selected != nil {
             ForwardReason(doubt)
@@ -108,7 +112,7 @@ enum Lookup: Sendable {
         let fields = request.fields
         let variant = resource?.knownVary.first.map { VariantKey(fields.view, under: $0) }
         return FetchPlan(
-            key: FetchKey(kind: kind, primary: request.key, variant: variant), reason: reason, stored: selected, resource: resource,
+            key: FetchKey(kind: kind, primary: request.key, variant: variant), reason: reason, stored: selected, fallback: fallback, resource: resource,
             isTransparent: false)
     }
 
@@ -121,10 +125,10 @@ enum Lookup: Sendable {
     ) -> Lookup? {
         let fields = request.fields
         guard request.method == .get, request.route.isCached, !request.directives.noStore,
-              var stored = resource?.partial(matching: fields.view) else { return nil }
+              let stored = resource?.partial(matching: fields.view) else { return nil }
         let marker = resource?.unshareable(at: now, hasAuthorization: request.hasAuthorization)
         guard marker == nil || marker == .range else { return nil }
-        if stored.groups != nil, groups.haveInvalidated(stored, of: request.authority) { stored = stored.invalidated }
+        let fallback = counted(stored, groups, for: request)
         let doubt: ValidationReason
         switch stored.use(for: request) {
         case .nothing:
@@ -133,7 +137,7 @@ enum Lookup: Sendable {
             if request.directives.onlyIfCached { return .notStored }
             return .fetch(part(request, resource, range, .partial, parts: stored, alone: isCoalescing ? nil : alone()))
         case .answers:
-            switch stored.facts.reuse(for: request.directives, at: now) {
+            switch fallback.facts.reuse(for: request.directives, at: now) {
             case .fresh(let age, let ttl):
                 return .serve(stored, .fresh(age: age, ttl: ttl), refreshes: false)
             case .staleAccepted(let age):
@@ -148,19 +152,22 @@ enum Lookup: Sendable {
         guard let range = RangeRequest(fields.view, method: .get)?.specs, range.count == 1 else { return nil }
         if request.directives.onlyIfCached { return .notStored }
         return .fetch(part(
-            request, resource, range[0], ForwardReason(doubt), parts: stored, validates: true, alone: isCoalescing ? nil : alone()))
+            request, resource, range[0], ForwardReason(doubt), parts: stored, validates: true, fallback: fallback,
+            alone: isCoalescing ? nil : alone()))
     }
 
-    /// - Parameter alone: the number of a fetch for this request only.
+    /// - Parameters:
+    ///   - validates: whether `parts` have all that is asked for, and are only to be validated.
+    ///   - alone: the number of a fetch for this request only.
     private static func part(
         _ request: ClientRequest, _ resource: CachedResource?, _ range: ByteRangeSpec, _ reason: ForwardReason,
-        parts: StoredResponse? = nil, validates: Bool = false, alone: UInt64? = nil
+        parts: StoredResponse? = nil, validates: Bool = false, fallback: StoredResponse? = nil, alone: UInt64? = nil
     ) -> FetchPlan {
         let fields = request.fields
         let kind: FetchKey.Kind = alone.map { .alone($0) } ?? .part(range, isAuthorized: request.hasAuthorization)
         let variant = resource?.knownVary.first.map { VariantKey(fields.view, under: $0) }
         return FetchPlan(
             key: FetchKey(kind: kind, primary: request.key, variant: variant), reason: reason, stored: validates ? parts : nil,
-            resource: resource, isTransparent: false, range: range, parts: parts)
+            fallback: fallback, resource: resource, isTransparent: false, range: range, parts: parts)
     }
 }
