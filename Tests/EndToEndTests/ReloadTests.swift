@@ -174,6 +174,24 @@ import Testing
         }
     }
 
+    @Test func `a route that is no longer cached neither validates what is stored nor falls back on it`() throws {
+        try scenario(.workers(1)) { origin, proxy in
+            origin.on("/x") { request in
+                if request.number == 1 { return [.answer(200, "Cache-Control: max-age=10, stale-if-error=600", "Age: 20", "ETag: \"a\"", body: "1")] }
+                return request["if-none-match"] == nil ? [.answer(500, body: "\(request.number)")] : [.head(304, "ETag: \"a\"")]
+            }
+            #expect(try proxy.get("/x").text == "1")
+            #expect(try proxy.get("/x").text == "1")
+            try proxy.rewriteConfiguration(
+                upstream: origin.url, .other(section: "route", key: "cache", value: "false"), .hosts(["127.0.0.1"]))
+            proxy.signal(SIGHUP)
+            try eventually("the new settings hold") { try proxy.get("/", "Host: elsewhere").status == 421 }
+            let answer = try proxy.get("/x")
+            #expect(answer.status == 500 && answer.text == "3")
+            #expect(answer.cacheStatus.contains("fwd=uri-miss"))
+        }
+    }
+
     @Test func `a route that is no longer cached answers nothing from what is stored`() throws {
         try scenario(.workers(1)) { origin, proxy in
             origin.on("/x") { [.answer(200, "Cache-Control: max-age=600", body: "\($0.number)")] }

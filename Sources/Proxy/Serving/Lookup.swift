@@ -25,10 +25,11 @@ enum Lookup: Sendable {
             self = Self.alone(request, alone(), reason)
             return
         }
-        let stored = resource?.response(matching: fields.view)
+        // What is stored from before a reload is as if it were not where the route is no longer cached.
+        let stored = request.route.isCached ? resource?.response(matching: fields.view) : nil
         let selected = stored.map { Self.counted($0, groups, for: request) }
         var doubt = ValidationReason.stale
-        if let selected, request.route.isCached {
+        if let selected {
             switch selected.facts.reuse(for: request.directives, at: now) {
             case .fresh(let age, let ttl):
                 self = .serve(selected, .fresh(age: age, ttl: ttl), refreshes: false)
@@ -95,10 +96,11 @@ enum Lookup: Sendable {
         }
         if let marker, selected == nil || marker != .noCache { return pass(request, alone(), .bypass, fallback: fallback) }
 
+        let usable = request.route.isCached ? resource : nil
         let reason: ForwardReason = if selected != nil {
             ForwardReason(doubt)
         } else {
-            (resource?.count ?? 0) > 0 ? .varyMiss : .uriMiss
+            (usable?.count ?? 0) > 0 ? .varyMiss : .uriMiss
         }
         // RFC 9111 §5.2.2.4: `no-cache` asks for a validation by each request; they are made at the same time.
         let mustValidateItself = selected?.facts.contains(.noCache) ?? false
@@ -112,7 +114,7 @@ enum Lookup: Sendable {
         let fields = request.fields
         let variant = resource?.knownVary.first.map { VariantKey(fields.view, under: $0) }
         return FetchPlan(
-            key: FetchKey(kind: kind, primary: request.key, variant: variant), reason: reason, stored: selected, fallback: fallback, resource: resource,
+            key: FetchKey(kind: kind, primary: request.key, variant: variant), reason: reason, stored: selected, fallback: fallback, resource: usable,
             isTransparent: false)
     }
 
