@@ -52,6 +52,23 @@ import Testing
         }
     }
 
+    @Test func `a part in chunks that has more than it says has no clean end`() throws {
+        try scenario(.rangeMisses("part")) { origin, proxy in
+            let gate = Gate()
+            origin.on("/x") { _ in
+                let fields = ["Cache-Control: max-age=60", "ETag: \"v1\"", "Content-Range: bytes 0-3/9", "Transfer-Encoding: chunked"]
+                return [.head(206, fields), .chunk("ab"), .gate(gate), .chunk("cde"), .lastChunk()]
+            }
+            let client = try proxy.connect()
+            try client.send(proxy.request("GET", "/x", ["Range: bytes=0-3"]))
+            try client.progress { $0.body.length == 2 }
+            gate.open()
+            #expect(try !client.answer().isClean)
+            try proxy.get("/x", "Range: bytes=0-3")
+            #expect(origin.count("/x") == 2)
+        }
+    }
+
     @Test func `fifty ranges of something large are two fetches`() throws {
         try scenario(.maxObjectSize(100_000)) { origin, proxy in
             let gate = Gate()

@@ -12,8 +12,12 @@ extension Fetch {
         lastProgress = worker.now
         // What was packed has all of it.
         guard state == .streaming, let response, let kept = response.looseBody else { return .taken }
-        // With these bytes it is whole, and who reads them on another loop may have told its client so before this one goes on.
-        if announcedLength == kept.length + body.count { fetched?.noteEnd(at: worker.moment) }
+        if let announcedLength {
+            let length = kept.length + body.count
+            // With these bytes it is whole, and who reads them on another loop may have told its client so before this one goes on.
+            if length == announcedLength { fetched?.noteEnd(at: worker.moment) }
+            if length > announcedLength { return endShort(kept) }
+        }
         var result = kept.append(body)
         if result == .noMemory, worker.shared.store.makeRoom(bytes: max(body.count, GrowingBody.laterPieceSize)) {
             result = kept.append(body)
@@ -32,6 +36,15 @@ extension Fetch {
             waitForMemory()
             return .refused(after: taken)
         }
+    }
+
+    /// It has more than its `Content-Range` has room for: which of it is right nobody knows.
+    private func endShort(_ body: GrowingBody) -> BodyIntake {
+        body.fail()
+        let exchange = exchange
+        finish(nil)
+        exchange?.cancel()
+        return .taken
     }
 
     /// Too large, or no memory: from now on only what its readers still need is kept.

@@ -85,8 +85,8 @@ final class Fetch: DeadlineTarget {
     var outlivesClient = false
     private var progressDeadline = LazyDeadline<Void>()
 
-    /// What the origin is asked: it follows from the key, since all who share the key get the answer. A HEAD that finds something
-    /// stale has it refreshed by a GET.
+    /// What the origin is asked: it follows from the key, since all who share the key get the answer. A refresh in the background
+    /// is a GET, whoever caused it.
     var method: Method {
         switch plan.key.kind {
         case .get, .authorizedGet, .part: .get
