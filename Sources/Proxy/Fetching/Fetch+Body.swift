@@ -55,7 +55,7 @@ extension Fetch {
         if keepsWhole { holdStart(of: response) }
         keepsWhole = false
         body.limit(toWindow: worker.shared.streamingWindow)
-        mayOutliveClients(false)
+        setOutlivesClients(false)
     }
 
     /// Those who were served come one after another, on loops of their own: the beginning of a body that is not kept whole stays for the last of

@@ -88,7 +88,7 @@ extension Fetch: ExchangeHandler {
         guard plan.isShared, let operation else {
             if fetched.sharing.isForSeveral { announce(fetched.response, fetched.sharing) }
             deliver(fetched)
-            return mayOutliveClients(willBeStored && !request.hasContent && worker.settings.coalescing.whenLastLeaves == .finish)
+            return setOutlivesClients(willBeStored && !request.hasContent && worker.settings.coalescing.whenLastLeaves == .finish)
         }
         operation.interims.end()
         // Before it can be found under another key.
@@ -99,12 +99,12 @@ extension Fetch: ExchangeHandler {
         closeIfInvalidated()
         if !keepsWhole, let response { holdStart(of: response) }
         // With content of its own, it needs its client until that is complete.
-        mayOutliveClients(
+        setOutlivesClients(
             willBeStored && !request.hasContent && (plan.isRefresh || worker.settings.coalescing.whenLastLeaves == .finish))
     }
 
-    /// Whether it goes on when nobody waits for it.
-    func mayOutliveClients(_ mayGoOn: Bool) {
+    /// Whether it goes on when nobody waits for it; else it ends at once if nobody does.
+    func setOutlivesClients(_ mayGoOn: Bool) {
         guard plan.isShared else {
             outlivesClient = mayGoOn
             if !mayGoOn, client == nil { operation?.cancel() }

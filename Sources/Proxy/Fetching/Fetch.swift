@@ -131,7 +131,7 @@ final class Fetch: DeadlineTarget {
         if plan.isShared, worker.settings.coalescing.whenLastLeaves == .finish { operation.lastLeavePolicy = .goOn }
         ask()
         if plan.isShared, worker.settings.coalescing.isEnabled {
-            lookForProgress()
+            armProgressCheck(after: patience)
         }
         if let early = early.take(), let exchange { early.send(to: exchange) }
         if request.hasContent { client?.fetchTakesContent(self) }
@@ -146,7 +146,7 @@ final class Fetch: DeadlineTarget {
         if former == .streaming, let response { keepWhatArrived(of: response) }
         fetched.take()?.noteEnd(at: worker.moment)
         exchange?.cancel()
-        bring(.failure(.cancelled))
+        deliverToClient(.failure(.cancelled))
         release()
     }
 
@@ -157,7 +157,7 @@ final class Fetch: DeadlineTarget {
         fetched.take()?.noteEnd(at: worker.moment)
         let operation = operation.take()
         if plan.isShared { operation?.interims.end() }
-        if case .failure(let error) = result { bring(.failure(OperationError(error))) }
+        if case .failure(let error) = result { deliverToClient(.failure(OperationError(error))) }
         release()
         if let result { operation?.finish(result) } else { operation?.finish() }
     }
@@ -165,11 +165,11 @@ final class Fetch: DeadlineTarget {
     /// To all who wait.
     func deliver(_ fetched: consuming FetchedResponse) {
         operation?.deliver(fetched)
-        if !plan.isShared { bring(.success(fetched)) }
+        if !plan.isShared { deliverToClient(.success(fetched)) }
     }
 
     /// To the client of a fetch that is for it alone; others are told by the operation.
-    private func bring(_ result: consuming Result<FetchedResponse, OperationError>) {
+    private func deliverToClient(_ result: consuming Result<FetchedResponse, OperationError>) {
         guard !plan.isShared, !isSettled else { return }
         isSettled = true
         client?.fetch(self, brings: consume result)
@@ -224,15 +224,11 @@ final class Fetch: DeadlineTarget {
     /// nor too late on the whole.
     private var patience: Int64 { worker.settings.coalescing.overtakeAfter.nanoseconds - DeadlineWheel.Settings.tick / 2 }
 
-    /// Looks now and then whether the origin stands still.
-    private func lookForProgress() {
-        lookAgain(at: worker.now + patience)
-    }
-
-    private func lookAgain(at time: Int64) {
+    /// Looks then whether the origin stands still, and so on from time to time.
+    private func armProgressCheck(after nanoseconds: Int64) {
         // In a local variable nothing watches its exclusive use at run time.
         var deadline = progressDeadline
-        deadline.set((), at: time, for: self, on: worker.deadlines)
+        deadline.set((), at: worker.now + nanoseconds, for: self, on: worker.deadlines)
         progressDeadline = deadline
     }
 
@@ -249,7 +245,7 @@ final class Fetch: DeadlineTarget {
         // While the readers hold it back, the origin cannot show progress.
         let stillFor = isPaused ? 0 : worker.now - lastProgress
         if stillFor < patience {
-            lookAgain(at: worker.now + patience - stillFor)
+            armProgressCheck(after: patience - stillFor)
         } else if operation.close() {
             // Those who wait stay; whoever comes now starts anew.
             worker.metrics.add(.coalescing(.overtaken))
