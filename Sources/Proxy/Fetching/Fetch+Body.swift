@@ -81,7 +81,7 @@ extension Fetch {
             worker.notices.overloaded(worker.shared)
             response?.looseBody?.fail()
             let exchange = exchange
-            finish(nil)
+            finish()
             exchange?.cancel()
         }
     }
@@ -101,7 +101,7 @@ extension Fetch {
             guard announcedLength == nil || method == .head || announcedLength == body.length else {
                 // Never a clean end for less, or more, than was announced.
                 body.fail()
-                return finish(nil)
+                return finish()
             }
             let head = response.head
             body.complete(trailers: trailers.flatMap {
@@ -116,6 +116,6 @@ extension Fetch {
                 response, under: storeKey, generation: storeGeneration, requested: sentAt, popularity: max(0, (operation?.waiterCount ?? 0) - 1)))
             dropFormer()
         }
-        finish(nil)
+        finish()
     }
 }

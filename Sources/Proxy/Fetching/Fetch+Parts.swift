@@ -81,7 +81,7 @@ extension Fetch {
         guard status == .partialContent || status == .rangeNotSatisfiable else { return false }
         // Never to be mixed with what was stored, and not all that the leader wants: all look again, with nothing stored.
         let exchange = exchange
-        finish(.failure(OperationError.released))
+        fail(OperationError.released)
         exchange?.cancel()
         return true
     }

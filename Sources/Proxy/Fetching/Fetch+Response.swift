@@ -121,7 +121,7 @@ extension Fetch: ExchangeHandler {
         let until = worker.now + worker.settings.coalescing.unshareableTTL.nanoseconds
         worker.shared.store.markUnshareable(request.key, until: until, reason: reason)
         let exchange = exchange
-        finish(.failure(OperationError.released))
+        fail(OperationError.released)
         exchange?.cancel()
     }
 
@@ -240,7 +240,7 @@ extension Fetch: ExchangeHandler {
         buffer.appendLineEnd()
         let client = client
         // The slot of the origin's limit is free again: a tunnel is bounded by the client connections.
-        finish(.failure(OperationError.cancelled))
+        fail(OperationError.cancelled)
         if let client { client.fetch(self, upgradedTo: connection, head: buffer) } else { connection.closeTunnel() }
     }
 
@@ -256,7 +256,7 @@ extension Fetch: ExchangeHandler {
             response?.looseBody?.fail()
             // What broke off for its syntax is not to be trusted at all.
             if !error.isMalformed, let response { keepWhatArrived(of: response) }
-            finish(nil)
+            finish()
         case .new, .over:
             break
         }

@@ -150,16 +150,22 @@ final class Fetch: DeadlineTarget {
         release()
     }
 
-    func finish(_ result: Result<FetchedResponse, any Error>?) {
+    /// What there is for those who wait is delivered, whole or cut off, and no more comes.
+    func finish() { end(failing: nil) }
+
+    /// Nothing was delivered; those who wait get the error.
+    func fail(_ error: any Error) { end(failing: error) }
+
+    private func end(failing error: (any Error)?) {
         guard state != .over else { return }
         state = .over
         // Moved out, not reached through here, which would be retained.
         fetched.take()?.noteEnd(at: worker.moment)
         let operation = operation.take()
         if plan.isShared { operation?.interims.end() }
-        if case .failure(let error) = result { deliverToClient(.failure(OperationError(error))) }
+        if let error { deliverToClient(.failure(OperationError(error))) }
         release()
-        if let result { operation?.finish(result) } else { operation?.finish() }
+        if let error { operation?.finish(.failure(error)) } else { operation?.finish() }
     }
 
     /// To all who wait.
@@ -261,7 +267,7 @@ final class Fetch: DeadlineTarget {
         }
         var error = error
         error.duration = UInt64(max(0, worker.now - sentAt.monotonic))
-        finish(.failure(error))
+        fail(error)
     }
 
     func usableStale(on failure: OriginFailure) -> StoredResponse? {
@@ -288,7 +294,7 @@ final class Fetch: DeadlineTarget {
             willBeStored: isStored, outdatedSince: outdatedSince(stored.groups), otherKey: staysUnderItsKey(stored) ? nil : request.sentKey, search: Self.said(storedHead.view), server: server, requested: sentAt)
         fetched.noteEnd(at: worker.moment)
         deliver(fetched)
-        finish(nil)
+        finish()
         exchange?.cancel()
     }
 
