@@ -42,7 +42,7 @@ extension Fetch {
     private func endShort(_ body: GrowingBody) -> BodyIntake {
         body.fail()
         let exchange = exchange
-        finish(nil)
+        finish()
         exchange?.cancel()
         return .taken
     }
