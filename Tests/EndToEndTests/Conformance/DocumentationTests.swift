@@ -36,6 +36,10 @@ import Testing
             public func e<E: Error>(_ body: () throws(E) -> Int) throws(E) -> Int {
             /// Four.
             func f() throws(A) {
+            /// Five.
+            public init(
+                g: @escaping (Int) async throws -> (Int, Int)
+            ) {
             """
         #expect(Self.unexplained(text) == [4, 7])
     }
@@ -104,7 +108,9 @@ import Testing
     private static func throwsOfItself(_ lines: ArraySlice<String>) -> Bool {
         let end = lines.firstIndex { $0.isEmpty || $0.hasSuffix("{") || $0.hasSuffix("}") } ?? lines.endIndex - 1
         guard lines[lines.startIndex].contains(/\b(func|init|var|subscript)\b/) else { return false }
-        return lines[lines.startIndex...end].joined(separator: " ").contains(/\) (async )?throws(?!\(E\))/)
+        var signature = lines[lines.startIndex...end].joined(separator: " ").replacing(/throws\((\w+)\)/) { "throws<\($0.1)>" }
+        while let parameters = signature.firstRange(of: /\([^()]*\)/) { signature.removeSubrange(parameters) }
+        return signature.contains(/\bthrows\b(?!<E>)/)
     }
 
     /// Not an import or an extension.
