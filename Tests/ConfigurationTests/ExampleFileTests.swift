@@ -1,0 +1,30 @@
+import Bytes
+import Configuration
+import HTTPSemantics
+import Proxy
+import Storage
+import Testing
+import Upstream
+
+/// `config/examples` can be used as it is, and does what its comments say.
+@Suite struct `The example files` {
+    private func load(_ name: String) throws -> Settings {
+        try Configuration.load(text: String(contentsOfRepositoryFile: "config/examples/\(name)"), path: name).get()
+    }
+
+    @Test func `an example file for a proxy behind TLS has the client's scheme in the key`() throws {
+        let settings = try load("behind-tls.yaml")
+        #expect(settings.proxy.hosts == ["www.example.com"])
+        #expect(settings.proxy.routes.map(\.key.fields) == [[ByteSlice("x-forwarded-proto")]])
+    }
+
+    @Test func `an example file for downloads gives them slots of their own, for which the memory suffices`() throws {
+        let settings = try load("downloads.yaml")
+        let (site, downloads) = (settings.upstreams[0], settings.upstreams[1])
+        #expect(site.servers == downloads.servers)
+        #expect(settings.proxy.routes.map(\.upstream) == ["downloads", "site"])
+        #expect(settings.proxy.routes[0].rangeMisses == .part)
+        let inFlight = settings.storage.memory / 100 * settings.storage.inFlightPercent
+        #expect(downloads.maxConcurrentFetches * settings.storage.streamingWindow <= inFlight)
+    }
+}
