@@ -10,27 +10,27 @@ enum UpstreamKeys {
         Key(
             "servers", \.servers, .list(of: .server, atLeast: 1), isRequired: true,
             "Its servers, used in turn; plain HTTP."),
-        Key("connect-timeout", \.connectTimeout, .patience, "Until the connection is established; then the next address or server, in the end 504."),
+        Key("connect-timeout", \.connectTimeout, .patience, "How long a connection may take; then the next address or server is tried, and after the last one the answer is 504."),
         Key(
             "first-byte-timeout", \.firstByteTimeout, .patience,
             "From the request's last byte, or the latest 1xx, to the end of the response's head; then 504."),
-        Key("no-progress-timeout", \.noProgressTimeout, .patience, "Without a byte while a request is sent or a response arrives; then it is cut."),
+        Key("no-progress-timeout", \.noProgressTimeout, .patience, "How long no byte may move while a request is sent or a response arrives; then the connection is cut."),
         Key("idle-timeout", \.idleTimeout, .patience, "How long an unused connection is kept."),
         Key("max-idle-connections", \.maxIdleConnections, .integer(0...100_000), "Unused connections kept per worker."),
         Key(
             "max-concurrent-fetches", \.maxConcurrentFetches, .integer(1...1_000_000),
             """
-            Fetches at a time, over all workers. A response that is not stored, and larger than the streaming window, keeps its slot until \
-            its reader has taken it: allow for as many slow readers as there are. Content that the origin does not take yet may hold 256 KiB of \
-            each, beside storage.memory.
+            Slots: fetches at a time, over all workers. A response that is not stored, and larger than the streaming window, holds its \
+            slot until its reader has taken it: allow for as many slow readers as there are. For each request whose content the origin does \
+            not take yet, 256 KiB may be held in addition to storage.memory.
             """),
-        Key("max-queued-fetches", \.maxQueuedFetches, .integer(0...10_000_000), "Fetches that wait for a slot, until coalescing.wait-timeout; the next one gets 503."),
+        Key("max-queued-fetches", \.maxQueuedFetches, .integer(0...10_000_000), "Fetches that wait for a slot, for coalescing.wait-timeout at most; the next one gets 503."),
         Key(
             "retry-dead-connection", \.retriesDeadConnection, .flag,
-            "An idempotent request is sent once more when a reused connection turns out dead."),
+            "An idempotent request is sent once more if a reused connection turns out to be dead."),
         Key(
             "resolve-ttl", \.resolveTTL, .duration(.seconds(1) ... .seconds(86_400)),
-            "How long a resolved name is used before it is looked up again. A reload looks it up anew, and reads /etc/hosts and resolv.conf again."),
+            "How long a resolved name is used before it is looked up again. After a reload it is looked up anew, and /etc/hosts and resolv.conf are read again."),
         Key("max-failures", \.maxFailures, .integer(1...1_000_000), "Failures in a row after which a server is left alone."),
         Key("failure-cooldown", \.failureCooldown, .patience, "For how long it is left alone."),
         Key("max-head-size", \.maxHeadSize, .size(1 << 10...16 << 20), "The largest response head; more gets 502."),
@@ -52,10 +52,10 @@ enum RouteKeys {
         Key("cache", \.isCached, .optional(.flag, "default"), "Whether responses are stored."),
         Key(
             "range-misses", \.rangeMisses, .optional(.word, "default"),
-            "What a range of something that is not stored asks the origin for."),
+            "What the origin is asked for when a client wants a range of something that is not stored."),
         Key(
             "request-directives", \.ignoredRequestDirectives, .optional(.requestDirectives, "default"),
-            "Whether Cache-Control of clients counts."),
+            "Whether a client's Cache-Control counts."),
         Key(
             "store-post-answers", \.storesPostAnswers, .flag,
             "Whether an answer to POST that names a lifetime, and the target as its Content-Location, is stored for GET."),

@@ -10,7 +10,7 @@ internal import Upstream
 /// it, checked by it, and the shipped file is made from it.
 enum KeyTable {
     static let all: [Key<Settings>] = [
-        Key("log-level", \.logLevel, .word, "What is worth a line in the diagnostics log, on standard error."),
+        Key("log-level", \.logLevel, .word, "The least severe messages that go to the diagnostics log, on standard error."),
         Key(
             "listen", \.proxy.listeners, .list(of: .address, atLeast: 1),
             "Where clients connect: addresses with ports, or unix:/path. Port 0 picks a free one."),
@@ -20,10 +20,10 @@ enum KeyTable {
         Key(
             "drain-timeout", \.proxy.drainTimeout, .duration(.zero ... .seconds(3600)),
             "How long requests may go on after SIGTERM."),
-        Key("clients", "What one client may take.", clients),
-        Key("forwarding", "What is added to messages on their way.", forwarding),
-        Key("coalescing", "When requests share one fetch.", coalescing),
-        Key("caching", "What is stored and how long it is used, where responses do not say so themselves.", caching),
+        Key("clients", "Limits on clients.", clients),
+        Key("forwarding", "What is added to messages that are forwarded.", forwarding),
+        Key("coalescing", "When requests share a fetch.", coalescing),
+        Key("caching", "What is stored and for how long it is used, if the response does not say so itself.", caching),
         Key("storage", "How much the cache in memory may hold.", storage),
         Key(
             "upstreams", \.upstreams,
@@ -34,12 +34,12 @@ enum KeyTable {
         Key(
             "routes", \.proxy.routes, .groups("a route", from: RouteSettings(upstream: ""), RouteKeys.all), example: RouteKeys.example,
             """
-            Which requests go to which upstream, and what differs for them. The first route that matches decides. Paths are compared as \
-            they were sent: /x/../a and /%61 are not /a. Upstreams should mark what must never be stored with \
-            `Cache-Control: no-store`; where they do not, name what may be stored by routes and set `cache: false` for all else.
+            Which requests go to which upstream, and what is different for them. The first route that matches decides. Paths are \
+            compared as they were sent: /x/../a and /%61 are not /a. Upstreams should mark what must never be stored with \
+            `Cache-Control: no-store`; if they do not, make routes for what may be stored and set `cache: false` for all else.
             """),
         Key("admin", "The listener for /healthz, /readyz, /metrics, /status and /purge.", admin),
-        Key("access-log", "A line for every request; docs/observability.md tells of its fields.", accessLog),
+        Key("access-log", "A line for every request; docs/observability.md explains its fields.", accessLog),
     ]
 
     private static let clients: [Key<Settings>] = [
@@ -61,33 +61,34 @@ enum KeyTable {
             "Requests on one connection before it is closed."),
         Key(
             "head-timeout", \.proxy.clients.headTimeout, .patience,
-            "From a request's first byte to the end of its head; then 408."),
+            "From the first byte of a request to the end of its head; then 408."),
         Key("idle-timeout", \.proxy.clients.idleTimeout, .patience, "How long a connection is kept open without a request."),
-        Key("body-timeout", \.proxy.clients.bodyTimeout, .patience, "Without a byte of an awaited request body; then 408."),
+        Key("body-timeout", \.proxy.clients.bodyTimeout, .patience, "How long a request body may bring no byte; then 408."),
         Key(
             "send-timeout", \.proxy.clients.sendTimeout, .patience,
-            "Without a byte taken by a client that reads slowly; then the connection is cut."),
+            "How long a client may take no byte of its response; then the connection is cut."),
         Key(
             "tunnel-timeout", \.proxy.clients.tunnelTimeout, .patience,
-            "Without a byte either way through an upgraded connection, such as a WebSocket; then it is cut."),
+            "How long an upgraded connection, such as a WebSocket, may carry no byte either way; then it is cut."),
     ]
 
     private static let forwarding: [Key<Settings>] = [
         Key(
             "via", \.proxy.forwarding.viaName, .optional(.token, "off"),
-            "Our name in Via (RFC 9110 7.6.3). Off hides the proxy, and loops with it."),
+            "The name in Via (RFC 9110 7.6.3), CDN-Loop and Cache-Status. Off: no Via; loops are still found by CDN-Loop."),
         Key(
             "x-forwarded", \.proxy.forwarding.sendsXForwarded, .flag,
             """
-            X-Forwarded-For, -Proto and -Host on requests to upstreams. The address joins those in a client's own -For: a response \
-            that varies by it is not shared. Others of a client's own, Forwarded, X-Host, X-Original-URL, with GET and HEAD \
-            X-HTTP-Method-Override, and the like go no further, since upstreams make links and paths of them that other clients would \
-            get; except where the route's key has the field, as behind a proxy that ends TLS: key: {headers: [x-forwarded-proto]}.
+            X-Forwarded-For, -Proto and -Host on requests to upstreams. The client's address is added to the X-Forwarded-For that came \
+            with the request; a response that varies by this field is not shared. Other such fields of a client are not forwarded: \
+            -Proto, -Host and the like, Forwarded, X-Host, X-Original-URL, and X-HTTP-Method-Override with GET and HEAD. Upstreams make \
+            links and paths of them, which other clients would get. The exception are fields in the route's key, as behind a proxy \
+            that ends TLS: key: {headers: [x-forwarded-proto]}.
             """),
         Key("cache-status", \.proxy.forwarding.sendsCacheStatus, .flag, "Cache-Status (RFC 9211) on responses."),
         Key(
             "proxy-status", \.proxy.forwarding.sendsProxyStatus, .flag,
-            "Proxy-Status (RFC 9209) on responses that stand for a failed upstream."),
+            "Proxy-Status (RFC 9209) on the proxy's own responses for a failed upstream."),
     ]
 
     private static let coalescing: [Key<Settings>] = [
@@ -98,29 +99,29 @@ enum KeyTable {
             "How long a request waits for a fetch that it joined, or for its own fetch to get a slot."),
         Key(
             "overtake-after", \.proxy.coalescing.overtakeAfter, .patience,
-            "A fetch without a byte from the origin for so long is overtaken: the next request starts another."),
+            "If no byte comes from the origin for this long, the fetch is overtaken: the next request starts another."),
         Key(
             "when-exceeded", \.proxy.coalescing.whenExceeded, .word,
-            "What happens to a request at one of these bounds: a stale response, a fetch of its own, or 503."),
+            "What a request gets at one of these bounds: a stale response, a fetch of its own, or 503."),
         Key(
             "when-last-leaves", \.proxy.coalescing.whenLastLeaves, .word,
-            "What happens to a fetch under way that all clients have left: it is finished for the store, or cancelled."),
+            "What happens to a fetch that has begun when all its clients have left: it is finished for the store, or cancelled."),
         Key(
             "unshareable-ttl", \.proxy.coalescing.unshareableTTL, .duration(.zero ... .seconds(86_400)),
-            "How long a key is remembered as not shareable, so that nobody queues behind it again."),
+            "How long a key is remembered as not shareable, so that nobody waits in vain again."),
         Key(
             "share-errors", \.proxy.caching.policy.sharesErrors, .flag,
-            "A 5xx or a failed connection answers all who wait. Off: each of them tries for itself."),
+            "A 5xx or a failed connection answers all waiting requests. Off: each of them tries for itself."),
     ]
 
     private static let caching: [Key<Settings>] = [
         Key("enabled", \.proxy.caching.isEnabled, .flag, "Off: nothing is stored; requests in flight are still shared."),
         Key(
             "heuristic-share", \.proxy.caching.policy.heuristicPercent, .share,
-            "Freshness of a response that names none, as a share of the time since Last-Modified."),
+            "How long a response that does not say so is fresh, as a share of the time since Last-Modified."),
         Key(
             "heuristic-limit", \.proxy.caching.policy.heuristicLimit, .secondsUpToAYear,
-            "The longest such freshness."),
+            "The longest such time."),
         Key(
             "set-cookie", \.proxy.caching.policy.setCookie, .word,
             "public-only: a response with Set-Cookie is stored and shared if it says Cache-Control: public. never: it is not. always: it is like any other."),
@@ -129,29 +130,29 @@ enum KeyTable {
             "Fields that stand in for Cache-Control (RFC 9213), in order of precedence."),
         Key(
             "stale-while-revalidate", \.proxy.caching.policy.staleWhileRevalidate, .secondsUpToAYear,
-            "Serve stale while refreshing for so long, where a response does not say."),
+            "How long a stale response is served while it is refreshed, if the response does not say."),
         Key(
             "stale-if-error", \.proxy.caching.policy.staleIfError, .secondsUpToAYear,
-            "Serve stale while the origin fails for so long, where a response does not say."),
+            "How long a stale response is served while the origin fails, if the response does not say."),
         Key(
             "stale-if-unreachable", \.proxy.caching.policy.staleIfUnreachable, .secondsUpToAYear,
-            "Serve stale for so long while no origin answers at all, unless the response forbids it."),
+            "How long a stale response is served while no origin answers at all, unless the response forbids it."),
         Key(
             "s-maxage-forbids-stale", \.proxy.caching.policy.sharedMaxAgeForbidsStale, .flag,
             "A response with s-maxage is never served stale (RFC 9111 5.2.2.10), whatever else it says."),
-        Key("trust-date", \.proxy.caching.policy.trustsDate, .flag, "Count the time since Date as age. Off: the origin's clock is wrong."),
+        Key("trust-date", \.proxy.caching.policy.trustsDate, .flag, "Count the time since Date as age. Off: for an origin whose clock is wrong."),
         Key(
             "normalise-accept-encoding", \.proxy.caching.policy.normalisesAcceptEncoding, .flag,
-            "Clients that accept the same of gzip, br, zstd and deflate share a variant, whatever order and weights they name."),
+            "Clients that accept the same codings of gzip, br, zstd and deflate share a variant, in whatever order and with whatever weights."),
         Key(
             "max-ranges", \.proxy.caching.maxRanges, .integer(0...RangeRequest.maxSpecs),
             "Ranges served in one response; more gets the whole."),
         Key(
             "range-misses", \.proxy.caching.rangeMisses, .word,
-            "What a range of something that is not stored asks the origin for: the whole, once for all, or that part."),
+            "What the origin is asked for when a client wants a range of something that is not stored: the whole, once for all clients, or that part."),
         Key(
             "request-directives", \.proxy.caching.policy.ignoredRequestDirectives, .requestDirectives,
-            "Whether Cache-Control of clients counts. honour: a browser's reload reaches the origin."),
+            "Whether a client's Cache-Control counts. honour: a browser's reload reaches the origin."),
     ]
 
     private static let storage: [Key<Settings>] = [
@@ -160,21 +161,21 @@ enum KeyTable {
             "All bodies together, stored or on their way: a hard ceiling."),
         Key(
             "in-flight-share", \.storage.inFlightPercent, .percent(1...100),
-            "How much of it bodies on their way may take from what is stored; what is free they may borrow."),
+            "How much of it bodies on their way may have at the expense of what is stored; they may also use what is free."),
         Key("max-object-size", \.storage.maxObjectSize, .size(0...1 << 40), "The largest response that is stored."),
         Key(
             "streaming-window", \.storage.streamingWindow, .size(GrowingBody.smallestWindow...1 << 30),
             "How much of a response that is not stored may wait for its slowest reader."),
         Key("shards", \.storage.shards, .shards, "Parts of the index, each under its own lock."),
-        Key("small-queue-share", \.storage.smallQueuePercent, .percent(1...90), "Share of the S3-FIFO queue for what was seen once."),
+        Key("small-queue-share", \.storage.smallQueuePercent, .percent(1...90), "Share of the S3-FIFO queue for what was asked for once."),
     ]
 
     private static let admin: [Key<Settings>] = [
         Key(
             "address", \.admin.address, .optional(.address, "off"),
             """
-            An address with a port, unix:/path, or off. Whoever can connect to it may purge; only what a web page in a browser sends is \
-            refused. On a loopback address it answers only requests whose Host is an address or localhost.
+            An address with a port, unix:/path, or off. Anybody who can connect to it may purge; only what a web page in a browser sends \
+            is refused. On a loopback address it answers only requests whose Host is an address or localhost.
             """),
         Key("socket-mode", \.admin.socketMode, .permissions, "Permissions of a Unix socket."),
     ]
@@ -184,7 +185,7 @@ enum KeyTable {
         Key("format", \.accessLog.format, .format, "How a line looks."),
         Key(
             "flush-wait", \.accessLog.flushWait, .duration(.milliseconds(10) ... .seconds(60)),
-            "The longest a finished request waits to be written."),
+            "The longest time until the line of a finished request is written."),
         Key(
             "buffer", \.accessLog.batchCapacity, .size(16 << 10...1 << 30),
             "Lines waiting to be written, per worker; what does not fit is dropped and counted."),
