@@ -9,16 +9,13 @@ public enum Invalidation {
     }
 
     /// The targets, besides the request's own, that the response's `Location` and `Content-Location` name: path and
-    /// query, without fragment. Only those of the same origin, whether it is called http or https: behind a terminator of TLS what clients know as https
-    /// is asked for in plain text.
+    /// query, without fragment. Only those of the same origin, scheme and all (RFC 9111 §4.4).
     public static func relatedTargets(of fields: FieldView, base: TargetURI) -> [ByteSlice] {
         var targets: [ByteSlice] = []
-        let secure = TargetURI(isSecure: true, authority: base.authority, pathAndQuery: base.pathAndQuery)
         for field in [KnownField.location, .contentLocation] {
             var line = fields.firstIndex(of: field)
             while let index = line {
-                let reference = fields.value(at: index)
-                if let target = base.sameOriginTarget(of: reference) ?? secure.sameOriginTarget(of: reference), !targets.contains(target) {
+                if let target = base.sameOriginTarget(of: fields.value(at: index)), !targets.contains(target) {
                     targets.append(target)
                 }
                 line = fields.firstIndex(of: field, from: index + 1)
