@@ -94,6 +94,7 @@
     @inline(__always)
     mutating func append(decimal number: UInt64, width: Int) {
         if number < 10, width <= 1 { return append(0x30 &+ UInt8(truncatingIfNeeded: number)) }
+        if number < 10_000, width <= 4 { return appendFewDigits(of: UInt32(truncatingIfNeeded: number), width: width) }
         if number < 100_000_000, width <= 8 { return appendDigits(of: number, width: width) }
         appendLong(decimal: number, width: width)
     }
@@ -114,6 +115,23 @@
     private mutating func appendLong(decimal number: UInt64, width: Int) {
         append(decimal: number / 100_000_000, width: width - 8)
         appendDigits(of: number % 100_000_000, width: 8)
+    }
+
+    /// The same for up to four digits.
+    /// - Parameters:
+    ///   - number: below 10,000.
+    ///   - width: at most 4.
+    @inline(__always)
+    private mutating func appendFewDigits(of number: UInt32, width: Int) {
+        let hundreds = (number &* 10_486) &>> 20
+        let twos = hundreds | (number &- hundreds &* 100) &<< 16
+        let tens = (twos &* 103) &>> 10 & 0xf_000f
+        let digits = tens | (twos &- tens &* 10) &<< 8
+        let skipped = min(digits.trailingZeroBitCount / 8, 4 &- max(1, width))
+        reserve(4)
+        let text = (digits | 0x3030_3030) &>> UInt32(truncatingIfNeeded: skipped &* 8)
+        unsafe UnsafeMutableRawPointer(base + upper).storeBytes(of: text.littleEndian, as: UInt32.self)
+        upper &+= 4 &- skipped
     }
 
     /// Eight digits at once, without a loop: the number is halved into groups of four, two and one digits, all groups in one word, the first in its

@@ -36,27 +36,20 @@ extension Span where Element == UInt8 {
             unsafe other.withUnsafeBufferPointer { right in
                 guard let a = unsafe UnsafeRawPointer(left.baseAddress),
                       let b = unsafe UnsafeRawPointer(right.baseAddress) else { return true }
-                guard total >= 8 else {
-                    guard total >= 4 else {
-                        for index in 0..<total {
-                            // In bounds by the loop's range.
-                            if unsafe a.load(fromByteOffset: index, as: UInt8.self)
-                                != b.load(fromByteOffset: index, as: UInt8.self) { return false }
-                        }
-                        return true
-                    }
-                    return unsafe a.ends(of: total) == b.ends(of: total)
-                }
-                var index = 0
-                while true {
-                    // At most `total - 8`, so in bounds.
-                    if unsafe a.loadUnaligned(fromByteOffset: index, as: UInt64.self)
-                        != b.loadUnaligned(fromByteOffset: index, as: UInt64.self) { return false }
-                    if index == total &- 8 { return true }
-                    // The last word may overlap the one before.
-                    index = Swift.min(index &+ 8, total &- 8)
-                }
+                return unsafe a.isEqual(to: b, count: total)
             }
+        }
+    }
+
+    /// Whether `text` stands at `index`. What it is compared with is part of the code, so that it costs a word or two.
+    @inlinable @inline(__always)
+    public func holds(_ text: StaticString, at index: Int) -> Bool {
+        let total = text.utf8CodeUnitCount
+        guard index >= 0, count &- index >= total else { return false }
+        return unsafe withUnsafeBufferPointer { own in
+            guard let base = unsafe UnsafeRawPointer(own.baseAddress) else { return true }
+            // In bounds by the guard; a static string's bytes live as long as the program.
+            return unsafe (base + index).isEqual(to: UnsafeRawPointer(text.utf8Start), count: total)
         }
     }
 
@@ -128,6 +121,30 @@ extension UnsafeRawPointer {
             if index == count &- 8 { return true }
             // The last word may overlap the one before.
             index = min(index &+ 8, count &- 8)
+        }
+    }
+
+    /// Whether the `count` bytes from here on are those from `other` on. There are as many of either.
+    @inlinable @inline(__always)
+    func isEqual(to other: UnsafeRawPointer, count: Int) -> Bool {
+        guard count >= 8 else {
+            guard count >= 4 else {
+                for index in 0..<count {
+                    // In bounds by the loop's range.
+                    if unsafe load(fromByteOffset: index, as: UInt8.self) != other.load(fromByteOffset: index, as: UInt8.self) { return false }
+                }
+                return true
+            }
+            return unsafe ends(of: count) == other.ends(of: count)
+        }
+        var index = 0
+        while true {
+            // At most `count - 8`, so in bounds.
+            if unsafe loadUnaligned(fromByteOffset: index, as: UInt64.self)
+                != other.loadUnaligned(fromByteOffset: index, as: UInt64.self) { return false }
+            if index == count &- 8 { return true }
+            // The last word may overlap the one before.
+            index = Swift.min(index &+ 8, count &- 8)
         }
     }
 

@@ -142,8 +142,10 @@ struct LogLineFormatter: Sendable {
 }
 
 extension ByteBuffer {
-    /// Nanoseconds as seconds, cut to microseconds.
-    fileprivate func append(microsecondSeconds nanoseconds: UInt64) { appendSeconds(microseconds: nanoseconds / 1000) }
+    /// Nanoseconds as seconds, cut to microseconds. Hits take none by the loop's clock, which is read once an iteration.
+    fileprivate func append(microsecondSeconds nanoseconds: UInt64) {
+        if nanoseconds < 1000 { append("0.000000") } else { appendSeconds(microseconds: nanoseconds / 1000) }
+    }
 
     fileprivate func append(secondsOrDash nanoseconds: UInt64?) {
         if let nanoseconds { append(microsecondSeconds: nanoseconds) } else { append(UInt8(ascii: "-")) }

@@ -58,13 +58,22 @@ struct FieldSectionParser {
         return line
     }
 
+    /// Whether nothing was searched of the line being read: a head may come byte by byte, and no byte is searched twice.
+    var isAtLineStart: Bool { searched == lineStart }
+
+    /// The line being read is done with; the next one starts at `end`.
+    mutating func take(lineEndingAt end: Int) {
+        lineStart = end
+        searched = end
+    }
+
     /// Takes a line that has arrived as a whole, in one go. False, with nothing done, when there is none or anything about it is odd:
     /// `nextLine` and `addLine` then find out what.
     @inline(__always)
     mutating func addWholeLine(in bytes: Span<UInt8>, limit: Int) -> Bool {
         let start = lineStart
-        // What was searched already is not searched again: a head may come byte by byte. An empty line holds no colon, and content may follow.
-        guard searched == start, start < bytes.count, bytes[start] != 0x0d, count < maxLines else { return false }
+        // An empty line holds no colon, and content may follow.
+        guard isAtLineStart, start < bytes.count, bytes[start] != 0x0d, count < maxLines else { return false }
         let nameLimit = min(bytes.count, start &+ Self.usualNameLength)
         guard let colon = bytes.extracting(0..<nameLimit).firstIndex(of: UInt8(ascii: ":"), from: start), colon > start else { return false }
         let name = bytes.extracting(start..<colon)
@@ -78,8 +87,7 @@ struct FieldSectionParser {
         var upper = end
         while upper > lower, bytes[upper &- 1].isOptionalWhitespace { upper &-= 1 }
         keep(FieldLine(name: ByteRange(start..<colon), value: ByteRange(lower..<upper), field: field))
-        lineStart = end &+ 2
-        searched = lineStart
+        take(lineEndingAt: end &+ 2)
         return true
     }
 

@@ -40,6 +40,10 @@ public struct RequestHeadParser: ~Copyable, Sendable {
         while true {
             switch phase {
             case .startLine:
+                if takeUsualLine(bytes) {
+                    phase = .fields
+                    continue
+                }
                 guard let line = try startLine(bytes) else { return .incomplete }
                 if line.isEmpty {
                     emptyLines += 1
@@ -63,6 +67,23 @@ public struct RequestHeadParser: ~Copyable, Sendable {
                 return .complete(headLength: head.length)
             }
         }
+    }
+
+    /// Takes a request line that has arrived as a whole and is as nearly all are, `GET /path HTTP/1.1`, in one go: its target is looked through once. False,
+    /// with nothing done, where anything about it is otherwise: `startLine` and `parseRequestLine` then find out what.
+    @inline(__always)
+    private mutating func takeUsualLine(_ bytes: Span<UInt8>) -> Bool {
+        let start = section.lineStart
+        guard section.isAtLineStart, bytes.holds("GET /", at: start) else { return false }
+        let targetStart = start &+ 4
+        guard let end = bytes.firstIndexOutsideTarget(from: targetStart), end &- targetStart <= limits.maxTargetLength,
+              end &+ 11 <= limits.maxHeadBytes, bytes.holds(" HTTP/1.1\r\n", at: end) else { return false }
+        head.version = .http11
+        head.method = .get
+        head.methodRange = ByteRange(start..<start &+ 3)
+        head.target = RequestTarget(originForm: targetStart..<end, in: bytes)
+        section.take(lineEndingAt: end &+ 11)
+        return true
     }
 
     private mutating func startLine(_ bytes: Span<UInt8>) throws(MessageSyntaxError) -> Range<Int>? {

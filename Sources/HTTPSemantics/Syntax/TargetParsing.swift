@@ -26,6 +26,13 @@ extension RequestTarget {
         }
     }
 
+    /// One that begins with `/` and holds nothing but what a target may.
+    @inline(__always)
+    init(originForm range: Range<Int>, in bytes: Span<UInt8>) {
+        whole = ByteRange(range)
+        split(range, in: bytes)
+    }
+
     /// `http://authority path [ "?" query ]` (RFC 9112 §3.2.2). Other schemes are not served.
     private mutating func parseAbsolute(_ range: Range<Int>, in bytes: Span<UInt8>) -> Bool {
         let text = bytes.extracting(range)
