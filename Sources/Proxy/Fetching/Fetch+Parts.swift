@@ -47,10 +47,7 @@ extension Fetch {
         announcedLength = part.range.count
         let forLeader = base == nil && facts.contains(.excludesFields)
             ? response.withHead(keptPartHead(head, facts, isForLeader: true)) : nil
-        share(FetchedResponse(
-            leader: request, response: response, leaderResponse: forLeader, source: .origin, sharing: sharing,
-            originStatus: head.head.status.code, length: nil, willBeStored: willBeStored, notStored: notStored,
-            outdatedSince: outdatedSince, hasAge: head.fields.contains(.age), otherKey: otherKey, search: search, server: server, requested: sentAt))
+        share(makeFetchedResponse(response, forLeader: forLeader, from: head, sharing: sharing, length: nil, outdatedSince: outdatedSince))
         return true
     }
 

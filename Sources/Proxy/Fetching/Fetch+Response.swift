@@ -75,9 +75,25 @@ extension Fetch: ExchangeHandler {
         keepsWhole = willBeStored || (sharing.isForSeveral && (length ?? 0) <= worker.storage.objectLimit)
         let response = makeResponse(head, facts, policy, length: length)
         let forLeader = facts.contains(.excludesFields) ? response.withHead(keptHead(head, facts, policy, isForLeader: true)) : nil
-        share(FetchedResponse(
-            leader: request, response: response, leaderResponse: forLeader, source: .origin, sharing: sharing, originStatus: status.code,
-            length: length, willBeStored: willBeStored, notStored: notStored, outdatedSince: outdatedSince, hasAge: head.fields.contains(.age), otherKey: otherKey, search: search, server: exchange.addressText, requested: sentAt))
+        share(makeFetchedResponse(response, forLeader: forLeader, from: head, sharing: sharing, length: length, outdatedSince: outdatedSince))
+    }
+
+    /// What the origin sent, for those who wait.
+    /// - Parameters:
+    ///   - leaderResponse: `nil` where the leader gets what all get.
+    ///   - length: `nil` where it is not announced.
+    func makeFetchedResponse(
+        _ response: StoredResponse, forLeader leaderResponse: StoredResponse? = nil, from head: borrowing ReceivedHead, sharing: Sharing,
+        length: Int?, outdatedSince: Int64? = nil
+    ) -> FetchedResponse {
+        FetchedResponse(
+            response, leaderResponse: leaderResponse, source: .origin, sharing: sharing, originStatus: head.head.status.code, length: length,
+            willBeStored: willBeStored, notStored: notStored, hasAge: head.fields.contains(.age), circumstances(outdatedSince: outdatedSince))
+    }
+
+    func circumstances(outdatedSince: Int64?) -> FetchedResponse.Circumstances {
+        FetchedResponse.Circumstances(
+            leader: request, otherKey: otherKey, search: search, server: exchange?.addressText ?? .empty, requested: sentAt, outdatedSince: outdatedSince)
     }
 
     /// Hands out the response whose head is there; its body arrives from now on.

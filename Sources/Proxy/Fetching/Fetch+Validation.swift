@@ -88,9 +88,7 @@ extension Fetch {
         let facts = ResponseFacts(status: head.head.status, fields: head.fields, requested: sentAt, received: now, policy: policy)
         let response = makeResponse(head, facts, policy, length: 0).withHead(keptHead(head, facts, policy, isForLeader: true))
         response.looseBody?.complete(trailers: nil)
-        let fetched = FetchedResponse(
-            leader: request, response: response, source: .origin, sharing: .nobody(.status), originStatus: head.head.status.code,
-            length: 0, willBeStored: false, hasAge: head.fields.contains(.age), otherKey: otherKey, search: search, server: server, requested: sentAt)
+        let fetched = makeFetchedResponse(response, from: head, sharing: .nobody(.status), length: 0)
         fetched.noteEnd(at: now)
         client?.fetch(self, answers: fetched)
         client = nil

@@ -289,14 +289,14 @@ final class Fetch: DeadlineTarget {
         // RFC 9111 §5.2.2.4: after `no-cache`, each request needs a validation of its own; and the 304 may have made it private.
         let forWaiters: Sharing = if case .nobody = sharing, source == .validated { sharing } else { .waitersOnly(varies: true) }
         operation?.close()
+        var circumstances = circumstances(outdatedSince: outdatedSince(stored.groups))
+        circumstances.otherKey = staysUnderItsKey(stored) ? nil : request.sentKey
+        circumstances.search = Self.said(storedHead.view)
         let fetched = FetchedResponse(
-            leader: request, response: stored, source: source, sharing: forWaiters, originStatus: status, length: stored.body.length,
-            willBeStored: isStored, outdatedSince: outdatedSince(stored.groups), otherKey: staysUnderItsKey(stored) ? nil : request.sentKey, search: Self.said(storedHead.view), server: server, requested: sentAt)
+            stored, source: source, sharing: forWaiters, originStatus: status, length: stored.body.length, willBeStored: isStored, circumstances)
         fetched.noteEnd(at: worker.moment)
         deliver(fetched)
         finish()
         exchange?.cancel()
     }
-
-    var server: ByteSlice { exchange?.addressText ?? .empty }
 }

@@ -14,8 +14,24 @@ final class FetchedResponse: Sendable {
         case staleOnError(OriginFailure)
     }
 
-    /// The request the fetch was made for: the response is its own, whoever else may have it.
-    let leader: ClientRequest
+    /// By which fetch, and from where, it came.
+    struct Circumstances: Sendable {
+        /// The request the fetch was made for: the response is its own, whoever else may have it.
+        let leader: ClientRequest
+        /// The key under which the response belongs, where that is not its leader's.
+        var otherKey: CacheKey?
+        /// Which queries it is for besides its own.
+        var search: NoVarySearch
+        /// The address of the server that answered, as text.
+        let server: ByteSlice
+        /// When the origin was asked.
+        let requested: Moment
+        /// From when on it was out of date, where one of its groups was invalidated while its head was on its way: who came later gets another. In
+        /// nanoseconds of the monotonic clock.
+        let outdatedSince: Int64?
+    }
+
+    private let circumstances: Circumstances
     let response: StoredResponse
     /// The same with the fields that only the leader may see (RFC 9111 §5.2.2.4, §5.2.2.7), where there are any.
     let leaderResponse: StoredResponse?
@@ -29,30 +45,18 @@ final class FetchedResponse: Sendable {
     let willBeStored: Bool
     /// Why not, as far as the head tells.
     let notStored: NotStoredReason?
-    /// From when on it was out of date, where one of its groups was invalidated while its head was on its way: who came later gets another. In
-    /// nanoseconds of the monotonic clock.
-    private let outdatedSince: Int64?
     /// Whether it came with an `Age`: then it was not made for this request, and its age is told (RFC 9111 §5.1).
     let hasAge: Bool
-    /// The key under which the response belongs, where that is not its leader's.
-    private let otherKey: CacheKey?
-    /// Which queries it is for besides its own.
-    let search: NoVarySearch
-    /// The address of the server that answered, as text.
-    let server: ByteSlice
-    /// When the origin was asked, in nanoseconds of the monotonic clock.
-    private let requested: Int64
-    /// When its response had ended; 0 before.
+    /// When its response had ended, in nanoseconds of the monotonic clock; 0 before.
     private let ended = Atomic<Int64>(0)
     /// The answer that was made last for somebody who joined and asks for nothing special.
     let sharedAnswer = Guarded<SharedAnswer?>(nil)
 
     init(
-        leader: ClientRequest, response: StoredResponse, leaderResponse: StoredResponse? = nil, source: Source, sharing: Sharing,
-        originStatus: UInt16, length: Int?, willBeStored: Bool, notStored: NotStoredReason? = nil,
-        outdatedSince: Int64? = nil, hasAge: Bool = false, otherKey: CacheKey?, search: NoVarySearch, server: ByteSlice, requested: Moment
+        _ response: StoredResponse, leaderResponse: StoredResponse? = nil, source: Source, sharing: Sharing, originStatus: UInt16,
+        length: Int?, willBeStored: Bool, notStored: NotStoredReason? = nil, hasAge: Bool = false, _ circumstances: Circumstances
     ) {
-        self.leader = leader
+        self.circumstances = circumstances
         self.response = response
         self.leaderResponse = leaderResponse
         self.source = source
@@ -61,13 +65,12 @@ final class FetchedResponse: Sendable {
         self.length = length
         self.willBeStored = willBeStored
         self.notStored = notStored
-        self.outdatedSince = outdatedSince
         self.hasAge = hasAge
-        self.otherKey = otherKey
-        self.search = search
-        self.server = server
-        self.requested = requested.monotonic
     }
+
+    var leader: ClientRequest { circumstances.leader }
+    var search: NoVarySearch { circumstances.search }
+    var server: ByteSlice { circumstances.server }
 
     /// The origin's response has ended, well or not. What is said first counts: before anybody on another loop can have it whole.
     func noteEnd(at now: Moment) {
@@ -77,11 +80,11 @@ final class FetchedResponse: Sendable {
     /// From when the origin was asked to the end of its response, in nanoseconds; `nil` before that.
     var upstreamDuration: UInt64? {
         let ended = ended.load(ordering: .relaxed)
-        return ended == 0 ? nil : UInt64(max(0, ended - requested))
+        return ended == 0 ? nil : UInt64(max(0, ended - circumstances.requested.monotonic))
     }
 
     /// The key under which the response belongs.
-    var key: CacheKey { otherKey ?? leader.key }
+    var key: CacheKey { circumstances.otherKey ?? leader.key }
 
     /// What `request` gets of it.
     func response(for request: ClientRequest) -> StoredResponse {
@@ -99,7 +102,7 @@ final class FetchedResponse: Sendable {
     func mayServe(_ request: ClientRequest) -> Bool {
         if request === leader { return true }
         guard isFor(request) else { return false }
-        if let outdatedSince, request.arrived.monotonic >= outdatedSince { return false }
+        if let outdatedSince = circumstances.outdatedSince, request.arrived.monotonic >= outdatedSince { return false }
         switch sharing {
         case .nobody:
             return false
