@@ -28,17 +28,17 @@ extension Fetch {
 
     func upstreamRequest() -> UpstreamRequest {
         // What one client wants of the answer is decided here, so that the answer fits all who wait.
-        var dropping: FieldSet = plan.isTransparent ? [] : FieldSet(.ifNoneMatch, .ifModifiedSince, .range, .ifRange, .expect)
+        var dropping: FieldSet = plan.isPass ? [] : FieldSet(.ifNoneMatch, .ifModifiedSince, .range, .ifRange, .expect)
         let maxForwards = request.maxForwards
         if maxForwards != nil { dropping.insert(.maxForwards) }
-        let isUpgrading = plan.isTransparent && request.head.asksForUpgrade
+        let isUpgrading = plan.isPass && request.head.asksForUpgrade
         let (framing, head, runtime) = (request.head.framing, worker.scratch, worker.runtime)
         head.removeAll()
         runtime.write(request, RequestForwarding.Changes(
             method: method, framing: framing, dropping: dropping, keyed: request.route.keyedForwarding, isUpgrading: isUpgrading,
             acceptsTrailers: true), to: head)
         hasClientTags = false
-        if !plan.isTransparent {
+        if !plan.isPass {
             let validation = validationRequest()
             hasClientTags = validation.hasClientTags
             validation.write(to: head)
@@ -55,8 +55,7 @@ extension Fetch {
     private func validationRequest() -> ValidationRequest {
         let requestFields = request.fields
         var validation = ValidationRequest()
-        let candidates = plan.range == nil ? plan.resource?.responses ?? [] : plan.stored.map { [$0] } ?? []
-        for stored in conditions == .none ? [] : candidates {
+        for stored in conditions == .none ? [] : plan.validated {
             let head = stored.head
             validation.add(head.view, facts: stored.facts)
         }
@@ -67,11 +66,11 @@ extension Fetch {
 
     /// The range that is asked for; the missing one only of the representation whose parts are stored (RFC 9110 §13.1.5).
     private func appendRange(to buffer: ByteBuffer) {
-        guard let range = plan.range else { return }
+        guard case .part(let range, let parts, let validates) = plan.purpose else { return }
         buffer.appendName("Range")
         range.write(to: buffer)
         buffer.appendLineEnd()
-        guard conditions != .none, plan.stored == nil, let parts = plan.parts else { return }
+        guard conditions != .none, !validates, let parts else { return }
         let head = parts.head
         let fields = head.view
         guard let line = fields.firstIndex(of: .etag) else { return }

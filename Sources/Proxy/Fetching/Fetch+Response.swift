@@ -33,7 +33,7 @@ extension Fetch: ExchangeHandler {
         let now = worker.moment
         lastProgress = now.monotonic
         let status = head.head.status
-        if status == .notModified, !plan.isTransparent {
+        if status == .notModified, !plan.isPass {
             // It names none of the tags asked about: ask without the client's, so that there is no doubt whose it is.
             if hasClientTags, head.fields.entityTag == nil { return askAgain(.stored) }
             if let (validated, isStored) = freshened(by: head, at: now) {
@@ -180,7 +180,7 @@ extension Fetch: ExchangeHandler {
         // Content on GET is nothing that a key could hold; that of a POST has had its effect.
         if request.hasContent, method != .post { return .requestContent }
         // What went through with one client's conditions and range may be an answer to those, as 412 and 416 are.
-        if plan.isTransparent, request.isConditional, facts.status != .ok { return .requestCondition }
+        if plan.isPass, request.isConditional, facts.status != .ok { return .requestCondition }
         // These answer one client's condition or range, whoever was asked without it (RFC 9110 §15.5.13, §15.5.17).
         if facts.status == .preconditionFailed || facts.status == .rangeNotSatisfiable { return .requestCondition }
         switch facts.storability(
@@ -203,7 +203,7 @@ extension Fetch: ExchangeHandler {
             return VariantKey(fields.view, under: rule)
         }
         let groups = CacheGroups.of(head.fields, requested: sentAt)
-        let isForLeader = plan.isTransparent && !willBeStored
+        let isForLeader = plan.isPass && !willBeStored
         // A small one that is all here gets no body to follow. Two heads share a body.
         if let content = head.content, content.count <= StoredResponse.packedBody, !facts.contains(.excludesFields) {
             let (lines, key) = (worker.scratch, storeKey.bytes)

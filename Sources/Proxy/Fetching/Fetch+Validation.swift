@@ -49,7 +49,7 @@ extension Fetch {
         let notModified = ResponseFacts(
             status: head.head.status, fields: head.fields, requested: sentAt, received: now, policy: policy)
         var selection = FresheningSelection(notModified: notModified)
-        let candidates = plan.range == nil ? plan.resource?.responses ?? [] : plan.stored.map { [$0] } ?? []
+        let candidates = plan.validated
         for stored in candidates {
             let storedHead = stored.head
             selection.add(storedHead.view, facts: stored.facts, notModified: head.fields)
@@ -123,7 +123,7 @@ extension Fetch {
     /// refresh nor a failure. While it is fresh the origin has promised it; and its validators are good for those who ask next, who may get something
     /// else than this client.
     func forbidStaleUse(after answer: ResponseFacts, _ fields: FieldView) {
-        guard let former = plan.stored, !plan.isTransparent, method == .get, answer.supersedesStored, speaksForOthers(answer) else { return }
+        guard !plan.isPass, method == .get, let former = plan.stored, answer.supersedesStored, speaksForOthers(answer) else { return }
         let rule = answer.contains(.varies) ? varyRule(fields) : .none
         if willBeStored, rule == former.varyRule { return }
         var facts = former.facts

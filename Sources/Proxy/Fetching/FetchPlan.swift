@@ -3,42 +3,35 @@ import Storage
 
 /// What a fetch is for, decided at look-up. Immutable, and an object because it is handed from hand to hand.
 final class FetchPlan: Sendable {
+    enum Purpose: Sendable {
+        /// The client's preconditions and range go to the origin as they came, and its answer comes back as it is.
+        case pass
+        /// The whole response is asked for, with the validators of what is stored, and the client's wishes are met from that.
+        /// `validating`: what of it the client would get, as it is in the store.
+        case whole(validating: StoredResponse?)
+        /// The same in the background: it belongs to no client, so it is not cut when nobody waits (RFC 5861 §3).
+        case refresh(of: StoredResponse)
+        /// A range. `of`: the parts that are stored; what arrives goes with them if it has their strong entity tag (RFC 9111 §3.4).
+        /// `validates`: they are all that is wanted, and are only to be validated.
+        case part(ByteRangeSpec, of: StoredResponse?, validates: Bool)
+    }
+
     let key: FetchKey
     /// Why the origin is asked (RFC 9211 §2.2).
     let reason: ForwardReason
-    /// The stored response to validate, as it is in the store.
-    let stored: StoredResponse?
-    /// The one to fall back on when the origin fails. The same, but that it says so where one of its groups was invalidated.
-    let fallback: StoredResponse?
     /// All that was stored under the key when the request was looked up: its variants' validators are offered (RFC 9111 §4.3.1).
     let resource: CachedResource?
+    let purpose: Purpose
+    /// What is stored and may stand in should the origin fail. The same as what is validated, but that it says so where one of its groups was
+    /// invalidated.
+    let fallback: StoredResponse?
 
-    /// Whether the client's preconditions and range go to the origin as they came, and its answer comes back as it is. Otherwise the
-    /// whole response is asked for, with the validators of what is stored, and the client's wishes are met from that.
-    let isTransparent: Bool
-
-    /// A refresh in the background: it belongs to no client, so it is not cut when nobody waits (RFC 5861 §3).
-    let isRefresh: Bool
-
-    /// The range that is asked for; `nil`: the whole.
-    let range: ByteRangeSpec?
-    /// The parts that are stored: what arrives goes with them if it has their strong entity tag (RFC 9111 §3.4). In `stored` too where they are
-    /// all that is wanted, and are only to be validated.
-    let parts: StoredResponse?
-
-    init(
-        key: FetchKey, reason: ForwardReason, stored: StoredResponse?, fallback: StoredResponse?, resource: CachedResource?,
-        isTransparent: Bool, isRefresh: Bool = false, range: ByteRangeSpec? = nil, parts: StoredResponse? = nil
-    ) {
+    init(key: FetchKey, reason: ForwardReason, resource: CachedResource?, _ purpose: Purpose, fallback: StoredResponse?) {
         self.key = key
         self.reason = reason
-        self.stored = stored
         self.fallback = fallback
         self.resource = resource
-        self.isTransparent = isTransparent
-        self.isRefresh = isRefresh
-        self.range = range
-        self.parts = parts
+        self.purpose = purpose
     }
 
     /// Whether the fetch may serve others than the request it was made for.
@@ -46,6 +39,43 @@ final class FetchPlan: Sendable {
         switch key.kind {
         case .get, .head, .authorizedGet, .part: true
         case .alone: false
+        }
+    }
+
+    var isPass: Bool {
+        if case .pass = purpose { true } else { false }
+    }
+
+    var isRefresh: Bool {
+        if case .refresh = purpose { true } else { false }
+    }
+
+    /// The range that is asked for; `nil`: the whole.
+    var range: ByteRangeSpec? {
+        if case .part(let range, _, _) = purpose { range } else { nil }
+    }
+
+    /// The parts that are stored, where a range is asked for.
+    var parts: StoredResponse? {
+        if case .part(_, let parts, _) = purpose { parts } else { nil }
+    }
+
+    /// The stored response to validate.
+    var stored: StoredResponse? {
+        switch purpose {
+        case .pass: nil
+        case .whole(let stored): stored
+        case .refresh(let stored): stored
+        case .part(_, let parts, let validates): validates ? parts : nil
+        }
+    }
+
+    /// Those whose validators are offered to the origin, any of which it may confirm.
+    var validated: [StoredResponse] {
+        switch purpose {
+        case .pass: []
+        case .whole, .refresh: resource?.responses ?? []
+        case .part(_, let parts, let validates): validates ? parts.map { [$0] } ?? [] : []
         }
     }
 }

@@ -31,7 +31,7 @@ extension Worker {
         let variant = resource?.knownVary.first.map { VariantKey(fields.view, under: $0) }
         let plan = FetchPlan(
             key: FetchKey(kind: request.hasAuthorization ? .authorizedGet : .get, primary: request.key, variant: variant),
-            reason: .stale, stored: stored, fallback: stored, resource: resource, isTransparent: false, isRefresh: true)
+            reason: .stale, resource: resource, .refresh(of: stored), fallback: stored)
         let store = shared.store
         _ = fetches(of: request).enqueue(
             plan.key, waiter: nil as Waiter<FetchedResponse>?, priority: .background,

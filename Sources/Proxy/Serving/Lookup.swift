@@ -70,8 +70,7 @@ enum Lookup: Sendable {
         _ request: ClientRequest, _ number: UInt64, _ reason: ForwardReason, fallback: StoredResponse? = nil
     ) -> FetchPlan {
         FetchPlan(
-            key: FetchKey(kind: .alone(number), primary: request.key, variant: nil), reason: reason, stored: nil, fallback: fallback,
-            resource: nil, isTransparent: true)
+            key: FetchKey(kind: .alone(number), primary: request.key, variant: nil), reason: reason, resource: nil, .pass, fallback: fallback)
     }
 
     /// `stored` as it counts: to be validated where one of its groups was invalidated. What is stored itself goes by its identity, and stays as it is.
@@ -114,8 +113,8 @@ enum Lookup: Sendable {
         let fields = request.fields
         let variant = resource?.knownVary.first.map { VariantKey(fields.view, under: $0) }
         return FetchPlan(
-            key: FetchKey(kind: kind, primary: request.key, variant: variant), reason: reason, stored: selected, fallback: fallback, resource: usable,
-            isTransparent: false)
+            key: FetchKey(kind: kind, primary: request.key, variant: variant), reason: reason, resource: usable, .whole(validating: selected),
+            fallback: fallback)
     }
 
     // MARK: - Parts
@@ -169,7 +168,7 @@ enum Lookup: Sendable {
         let kind: FetchKey.Kind = alone.map { .alone($0) } ?? .part(range, isAuthorized: request.hasAuthorization)
         let variant = resource?.knownVary.first.map { VariantKey(fields.view, under: $0) }
         return FetchPlan(
-            key: FetchKey(kind: kind, primary: request.key, variant: variant), reason: reason, stored: validates ? parts : nil,
-            fallback: fallback, resource: resource, isTransparent: false, range: range, parts: parts)
+            key: FetchKey(kind: kind, primary: request.key, variant: variant), reason: reason, resource: resource,
+            .part(range, of: parts, validates: validates), fallback: fallback)
     }
 }

@@ -57,7 +57,7 @@ extension Transaction {
         // Once each: what is read from a variable, or reached through two objects, is retained.
         let (request, runtime) = (request, worker.runtime)
         let answer = Answer(
-            request, response, length: length, isPassedThrough: unsharedFetch?.plan.isTransparent == true,
+            request, response, length: length, isPassedThrough: unsharedFetch?.plan.isPass == true,
             maxRanges: request.route.policy.maxRanges)
         let head = worker.scratch
         head.removeAll()
