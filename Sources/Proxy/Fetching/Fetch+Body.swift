@@ -25,7 +25,7 @@ extension Fetch {
         if result != .noMemory { waitsForMemorySince = nil }
         switch result {
         case .accepted:
-            if keepsWhole, kept.length > worker.storage.objectLimit { stopKeepingWhole(response, kept, .tooLarge) }
+            if keeping.isWhole, kept.length > worker.storage.objectLimit { stopKeepingWhole(response, kept, .tooLarge) }
             return .taken
         case .acceptedAndFull:
             isPaused = true
@@ -49,11 +49,10 @@ extension Fetch {
 
     /// Too large, or no memory: from now on only what its readers still need is kept.
     private func stopKeepingWhole(_ response: StoredResponse, _ body: GrowingBody, _ reason: StoreOutcome) {
-        if willBeStored { worker.recorder.count(reason) }
-        willBeStored = false
+        if keeping == .stored { worker.recorder.count(reason) }
         operation?.close()
-        if keepsWhole { holdStart(of: response) }
-        keepsWhole = false
+        if keeping.isWhole { holdStart(of: response) }
+        keeping = .window
         body.limit(toWindow: worker.shared.streamingWindow)
         setOutlivesClients(false)
     }
@@ -109,11 +108,11 @@ extension Fetch {
             })
         }
         // Into the store first, out of the in-flight table afterwards: nobody may find it in neither.
-        if willBeStored, let part {
+        if keeping == .stored, let part {
             store(part: part.range, of: part.length, from: response)
-        } else if willBeStored {
+        } else if keeping == .stored {
             worker.recorder.count(worker.shared.store.store(
-                response, under: storeKey, generation: storeGeneration, requested: sentAt, popularity: max(0, (operation?.waiterCount ?? 0) - 1)))
+                response, under: storeKey, generation: placement.storeGeneration, requested: sentAt, popularity: max(0, (operation?.waiterCount ?? 0) - 1)))
             dropFormer()
         }
         finish()

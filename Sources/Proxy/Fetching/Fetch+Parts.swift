@@ -26,11 +26,10 @@ extension Fetch {
         let sharing = facts.sharing(
             method: method, request: request.directives, hasAuthorization: request.hasAuthorization, policy: policy)
         let outdatedSince = outdatedSince(head.fields)
-        notStored = outdatedSince != nil ? .outdated
+        var notStored: NotStoredReason? = outdatedSince != nil ? .outdated
             : policy.storesPartialContent ? reasonNotToStore(head, facts, policy, length: part.range.count) : .partial
-        willBeStored = notStored == nil
-        keepsWhole = willBeStored || (sharing.isForSeveral && part.range.count <= worker.storage.objectLimit)
-        if let reason = chooseStoreKey(head.fields) { (willBeStored, notStored) = (false, reason) }
+        notStored = chooseStoreKey(by: head.fields, willBeStored: notStored == nil) ?? notStored
+        keeping = chooseKeeping(notStored, sharing, length: part.range.count)
         let body = makeBody(expecting: part.range.count)
         let run = StoredParts.Run(part.range, body)
         let parts = base?.parts?.adding(run, length: part.length, budget: worker.shared.budget)
@@ -47,7 +46,8 @@ extension Fetch {
         announcedLength = part.range.count
         let forLeader = base == nil && facts.contains(.excludesFields)
             ? response.withHead(keptPartHead(head, facts, isForLeader: true)) : nil
-        share(makeFetchedResponse(response, forLeader: forLeader, from: head, sharing: sharing, length: nil, outdatedSince: outdatedSince))
+        share(makeFetchedResponse(
+            response, forLeader: forLeader, from: head, sharing: sharing, length: nil, notStored: notStored, outdatedSince: outdatedSince))
         return true
     }
 
@@ -55,7 +55,7 @@ extension Fetch {
     private func belongs(_ part: ReceivedPart, _ fields: FieldView, to stored: StoredResponse) -> Bool {
         // What stands under a key that several URLs share is of the same representation only as long as the response says so: tags are of one
         // URL (No-Vary-Search draft, RFC 9110 §8.8.3).
-        guard !request.isUnderVariation || Self.said(fields) == request.variation?.rule else { return false }
+        guard !request.isUnderVariation || Placement.said(fields) == request.variation?.rule else { return false }
         let (head, requestFields) = (stored.head, request.fields)
         guard let content = stored.parts?.content, part.belongs(to: content, fields: fields, stored: head.view) else { return false }
         let rule = varyRule(fields)
@@ -106,13 +106,13 @@ extension Fetch {
             parts: StoredParts([StoredParts.Run(range, body)], length: length),
             varyRule: response.varyRule, variantKey: response.variantKey, groups: response.groups)
         worker.recorder.count(worker.shared.store.storeParts(
-            stored, bringing: range, under: storeKey, generation: storeGeneration, requested: sentAt))
+            stored, bringing: range, under: storeKey, generation: placement.storeGeneration, requested: sentAt))
     }
 
     /// The body broke off, or nobody wants the rest. Under a strong entity tag what is there may be completed later (RFC 9111 §3.3).
     func keepWhatArrived(of response: StoredResponse) {
         let policy = request.route.policy
-        guard willBeStored, keepsWhole, method == .get, policy.storesPartialContent, response.facts.status == .ok,
+        guard keeping == .stored, method == .get, policy.storesPartialContent, response.facts.status == .ok,
               response.facts.contains(.hasStrongETag), response.body.keepsStart, response.body.length > 0 else { return }
         let arrived = response.body.length
         if let part {

@@ -50,9 +50,8 @@ extension Fetch: ExchangeHandler {
         if let range = plan.range, receivedPart(head, of: range, at: now) { return }
         state = .streaming
         if Invalidation.applies(method: method, status: status),
-           let next = worker.invalidate(request, answeredBy: head.fields, status: status, after: generation) {
-            generation = next
-            sentGeneration = next
+           let next = worker.invalidate(request, answeredBy: head.fields, status: status, after: placement.generation) {
+            placement.moveOn(to: next)
         }
         // Once: it is large.
         let policy = request.route.policy
@@ -62,38 +61,40 @@ extension Fetch: ExchangeHandler {
             method: method, request: request.directives, hasAuthorization: request.hasAuthorization, policy: policy)
         let length = method == .head ? head.head.contentLength.map { Int(clamping: $0) } : head.head.framing.announcedLength
         let outdatedSince = outdatedSince(head.fields)
-        notStored = outdatedSince == nil ? reasonNotToStore(head, facts, policy, length: length ?? 0) : .outdated
-        willBeStored = notStored == nil
-        if let reason = chooseStoreKey(head.fields) { (willBeStored, notStored) = (false, reason) }
+        var notStored = outdatedSince == nil ? reasonNotToStore(head, facts, policy, length: length ?? 0) : .outdated
+        notStored = chooseStoreKey(by: head.fields, willBeStored: notStored == nil) ?? notStored
+        keeping = chooseKeeping(notStored, sharing, length: length ?? 0)
         forbidStaleUse(after: facts, head.fields)
-        if plan.isShared, plan.range == nil, !willBeStored, status == .ok, request.fields.present.contains(.range),
+        if plan.isShared, plan.range == nil, keeping != .stored, status == .ok, request.fields.present.contains(.range),
            length ?? 0 > worker.storage.objectLimit || !sharing.isForSeveral {
             return letEveryoneAskAlone(because: sharing)
         }
         announcedLength = length
-        // Kept whole, for storing or for who comes late, is only what may be as large.
-        keepsWhole = willBeStored || (sharing.isForSeveral && (length ?? 0) <= worker.storage.objectLimit)
         let response = makeResponse(head, facts, policy, length: length)
         let forLeader = facts.contains(.excludesFields) ? response.withHead(keptHead(head, facts, policy, isForLeader: true)) : nil
-        share(makeFetchedResponse(response, forLeader: forLeader, from: head, sharing: sharing, length: length, outdatedSince: outdatedSince))
+        share(makeFetchedResponse(
+            response, forLeader: forLeader, from: head, sharing: sharing, length: length, notStored: notStored, outdatedSince: outdatedSince))
     }
 
     /// What the origin sent, for those who wait.
     /// - Parameters:
     ///   - leaderResponse: `nil` where the leader gets what all get.
     ///   - length: `nil` where it is not announced.
+    ///   - notStored: why not, as far as the head tells.
     func makeFetchedResponse(
         _ response: StoredResponse, forLeader leaderResponse: StoredResponse? = nil, from head: borrowing ReceivedHead, sharing: Sharing,
-        length: Int?, outdatedSince: Int64? = nil
+        length: Int?, notStored: NotStoredReason? = nil, outdatedSince: Int64? = nil
     ) -> FetchedResponse {
         FetchedResponse(
             response, leaderResponse: leaderResponse, source: .origin, sharing: sharing, originStatus: head.head.status.code, length: length,
-            willBeStored: willBeStored, notStored: notStored, hasAge: head.fields.contains(.age), circumstances(outdatedSince: outdatedSince))
+            willBeStored: keeping == .stored, notStored: notStored, hasAge: head.fields.contains(.age), circumstances(outdatedSince: outdatedSince))
     }
 
+    @inline(__always)
     func circumstances(outdatedSince: Int64?) -> FetchedResponse.Circumstances {
         FetchedResponse.Circumstances(
-            leader: request, otherKey: otherKey, search: search, server: exchange?.addressText ?? .empty, requested: sentAt, outdatedSince: outdatedSince)
+            leader: request, otherKey: placement.otherKey, search: placement.search, server: exchange?.addressText ?? .empty, requested: sentAt,
+            outdatedSince: outdatedSince)
     }
 
     /// Hands out the response whose head is there; its body arrives from now on.
@@ -104,19 +105,19 @@ extension Fetch: ExchangeHandler {
         guard plan.isShared, let operation else {
             if fetched.sharing.isForSeveral { announce(fetched.response, fetched.sharing) }
             deliver(fetched)
-            return setOutlivesClients(willBeStored && !request.hasContent && worker.settings.coalescing.whenLastLeaves == .finish)
+            return setOutlivesClients(keeping == .stored && !request.hasContent && worker.settings.coalescing.whenLastLeaves == .finish)
         }
         operation.interims.end()
         // Before it can be found under another key.
         closeIfInvalidated()
         announce(fetched.response, fetched.sharing)
-        if !keepsWhole { operation.close() }
+        if !keeping.isWhole { operation.close() }
         deliver(fetched)
         closeIfInvalidated()
-        if !keepsWhole, let response { holdStart(of: response) }
+        if !keeping.isWhole, let response { holdStart(of: response) }
         // With content of its own, it needs its client until that is complete.
         setOutlivesClients(
-            willBeStored && !request.hasContent && (plan.isRefresh || worker.settings.coalescing.whenLastLeaves == .finish))
+            keeping == .stored && !request.hasContent && (plan.isRefresh || worker.settings.coalescing.whenLastLeaves == .finish))
     }
 
     /// Whether it goes on when nobody waits for it; else it ends at once if nobody does.
@@ -145,12 +146,7 @@ extension Fetch: ExchangeHandler {
     func announce(_ response: StoredResponse, _ sharing: Sharing) {
         guard plan.isShared || sharing.isForSeveral, let operation else { return }
         let store = worker.shared.store
-        let varies = response.facts.contains(.varies)
-        if plan.isShared, varies || isElsewhere {
-            let key = FetchKey(kind: plan.key.kind, primary: storeKey, variant: varies ? response.variantKey : nil)
-            if key != plan.key { worker.fetches(of: request).addAlias(operation, for: key) }
-            if varies { store.learn(response.varyRule, for: storeKey) }
-        }
+        if plan.isShared { addAlias(for: response, of: operation) }
         noteContradiction()
         switch sharing {
         case .nobody(let reason):
@@ -164,35 +160,13 @@ extension Fetch: ExchangeHandler {
             if plan.isShared { operation.close() }
         case .everyone, .whileArriving:
             // Of a part the marker says that the whole is too large, which is still so.
-            if plan.range == nil, plan.isShared || willBeStored { store.clearMarker(storeKey) }
+            if plan.range == nil, plan.isShared || keeping == .stored { store.clearMarker(storeKey) }
         }
     }
 
     /// Where errors are not shared (`sharesErrors`): so long everybody tries for himself, and all at the same time. In nanoseconds; the
     /// next moment may find the origin well.
     static let errorMemory: Int64 = 1_000_000_000
-
-    /// - Parameter length: what would be stored, in bytes, as far as it is announced.
-    func reasonNotToStore(
-        _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, length: Int
-    ) -> NotStoredReason? {
-        guard request.route.isCached else { return .cachingOff }
-        // Content on GET is nothing that a key could hold; that of a POST has had its effect.
-        if request.hasContent, method != .post { return .requestContent }
-        // What went through with one client's conditions and range may be an answer to those, as 412 and 416 are.
-        if plan.isPass, request.isConditional, facts.status != .ok { return .requestCondition }
-        // These answer one client's condition or range, whoever was asked without it (RFC 9110 §15.5.13, §15.5.17).
-        if facts.status == .preconditionFailed || facts.status == .rangeNotSatisfiable { return .requestCondition }
-        switch facts.storability(
-            method: method, request: request.directives, hasAuthorization: request.hasAuthorization,
-            answersTarget: method == .post && PostAnswer.isForTarget(head.fields, target: request.targetURI) && !request.namesMethod,
-            policy: policy) {
-        case .store: return length <= worker.storage.objectLimit ? nil : .tooLarge
-        // Nobody asked for a part: nothing is known of what else there is.
-        case .storePart: return .partial
-        case .doNotStore(let reason): return reason
-        }
-    }
 
     func makeResponse(
         _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, length: Int?
@@ -203,7 +177,7 @@ extension Fetch: ExchangeHandler {
             return VariantKey(fields.view, under: rule)
         }
         let groups = CacheGroups.of(head.fields, requested: sentAt)
-        let isForLeader = plan.isPass && !willBeStored
+        let isForLeader = plan.isPass && keeping != .stored
         // A small one that is all here gets no body to follow. Two heads share a body.
         if let content = head.content, content.count <= StoredResponse.packedBody, !facts.contains(.excludesFields) {
             let (lines, key) = (worker.scratch, storeKey.bytes)
@@ -211,7 +185,7 @@ extension Fetch: ExchangeHandler {
             StoredFields.append(
                 head.fields, facts: facts, policy: policy, dropping: Self.writtenAnew, isForLeader: isForLeader, to: lines)
             return StoredResponse(
-                packing: lines.span, body: content, under: key.span.extracting(first: willBeStored ? key.count : 0), facts: facts,
+                packing: lines.span, body: content, under: key.span.extracting(first: keeping == .stored ? key.count : 0), facts: facts,
                 varyRule: rule, variantKey: variantKey, groups: groups)
         }
         return StoredResponse(
@@ -225,7 +199,7 @@ extension Fetch: ExchangeHandler {
 
     /// Where the content goes that arrives from now on.
     func makeBody(expecting length: Int?) -> GrowingBody {
-        let (budget, window) = (worker.shared.budget, keepsWhole ? nil : worker.shared.streamingWindow)
+        let (budget, window) = (worker.shared.budget, keeping.isWhole ? nil : worker.shared.streamingWindow)
         guard let operation else { return GrowingBody(budget: budget, expectedLength: length, window: window) }
         // What catches one reference, and that for certain, needs no object of its own.
         return GrowingBody(budget: budget, expectedLength: length, window: window) {

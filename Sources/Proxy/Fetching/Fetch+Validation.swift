@@ -75,7 +75,7 @@ extension Fetch {
         guard chosen.isStored, !chosen.answersRequest else { return (chosen.response, chosen.isStored) }
         // So it becomes a variant of its own, that the next one with these fields finds.
         let outcome = worker.shared.store.store(
-            chosen.response, under: request.key, generation: generation, requested: sentAt, popularity: 0)
+            chosen.response, under: request.key, generation: placement.generation, requested: sentAt, popularity: 0)
         worker.recorder.count(outcome)
         return (chosen.response, outcome == .stored)
     }
@@ -113,7 +113,7 @@ extension Fetch {
             worker.shared.store.drop(old, of: request.key)
             return false
         }
-        let outcome = worker.shared.store.freshen(old, by: new, under: request.key, generation: generation)
+        let outcome = worker.shared.store.freshen(old, by: new, under: request.key, generation: placement.generation)
         worker.recorder.count(outcome)
         return outcome == .stored
     }
@@ -125,11 +125,11 @@ extension Fetch {
     func forbidStaleUse(after answer: ResponseFacts, _ fields: FieldView) {
         guard !plan.isPass, method == .get, let former = plan.stored, answer.supersedesStored, speaksForOthers(answer) else { return }
         let rule = answer.contains(.varies) ? varyRule(fields) : .none
-        if willBeStored, rule == former.varyRule { return }
+        if keeping == .stored, rule == former.varyRule { return }
         var facts = former.facts
         facts.forbidStale()
         _ = worker.shared.store.freshen(
-            former, by: former.with(head: former.head, facts: facts, groups: former.groups), under: request.key, generation: generation)
+            former, by: former.with(head: former.head, facts: facts, groups: former.groups), under: request.key, generation: placement.generation)
     }
 
     /// What the origin tells a client that sent `Authorization` is said to that client, unless it says otherwise (RFC 9111 §3.5): what is stored for

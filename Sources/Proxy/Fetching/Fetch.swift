@@ -48,24 +48,10 @@ final class Fetch: DeadlineTarget {
     var operation: FetchOperation?
     var exchange: Exchange?
     var sentAt: Moment
-    var generation: Generation
-    /// The key under which the response belongs, where it is another than that it was fetched under, and the generation of its key.
-    var otherKey: CacheKey?
-    var storeGeneration: Generation
-    var sentGeneration: Generation
-    /// Of the request's path, when the fetch began (`SearchVariations.invalidations(of:)`).
-    private let pathInvalidations: InvalidationMark
-    /// What the response says of queries, as far as it counts.
-    var search = NoVarySearch.default
+    var placement: Placement
     /// What it gave its waiters, from the response's head on.
     var fetched: FetchedResponse?
-    var willBeStored = false
-    /// Why not, as far as the head tells.
-    var notStored: NotStoredReason?
-    /// Whether the response belongs where something was invalidated while it was made: nobody joins it any more.
-    var wasInvalidated = false
-    /// Whether the body is held from its beginning, rather than in a window.
-    var keepsWhole = false
+    var keeping = Keeping.window
     var announcedLength: Int?
     /// What the body is a part of, where a part was asked for and came.
     var part: ReceivedPart?
@@ -101,24 +87,14 @@ final class Fetch: DeadlineTarget {
     /// Whether its operation got its slot.
     var hasBegun: Bool { state != .new }
 
-    /// The key under which the response belongs.
-    var storeKey: CacheKey { otherKey ?? request.key }
-    var isElsewhere: Bool { otherKey != nil }
-
     init(_ request: borrowing ClientRequest, plan: borrowing FetchPlan, worker: borrowing Worker, client: (any FetchClient)?) {
         self.request = copy request
         self.client = client
         self.plan = copy plan
         self.worker = copy worker
         sentAt = request.arrived
-        (generation, sentGeneration, pathInvalidations) = worker.generations(for: request)
-        storeGeneration = generation
+        placement = Placement(of: self.request, worker: self.worker)
         super.init()
-    }
-
-    /// Whether what is stored for a URL of the path was invalidated since the fetch began.
-    var pathWasInvalidated: Bool {
-        worker.shared.variations.wasInvalidated(request.sentKey.bytes, since: pathInvalidations)
     }
 
     // MARK: Beginning and ending
@@ -291,7 +267,7 @@ final class Fetch: DeadlineTarget {
         operation?.close()
         var circumstances = circumstances(outdatedSince: outdatedSince(stored.groups))
         circumstances.otherKey = staysUnderItsKey(stored) ? nil : request.sentKey
-        circumstances.search = Self.said(storedHead.view)
+        circumstances.search = Placement.said(storedHead.view)
         let fetched = FetchedResponse(
             stored, source: source, sharing: forWaiters, originStatus: status, length: stored.body.length, willBeStored: isStored, circumstances)
         fetched.noteEnd(at: worker.moment)

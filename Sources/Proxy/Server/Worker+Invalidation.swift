@@ -40,7 +40,7 @@ extension Worker {
     }
 
     /// - Parameter key: as sent; invalidated in the store before. In this order: whoever learns a variation afterwards finds the key
-    ///   invalidated (`Fetch.chooseStoreKey`).
+    ///   invalidated (`Placement.chooseStoreKey`).
     private func invalidateWhatElse(isUnder key: CacheKey) {
         let sent = key.bytes
         shared.variations.noteInvalidation(of: sent.span)

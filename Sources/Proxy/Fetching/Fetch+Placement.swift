@@ -1,0 +1,74 @@
+import Bytes
+import Coalescing
+import HTTPSemantics
+import Libevent
+import Storage
+
+/// What follows from where the response belongs (`Placement`).
+extension Fetch {
+    /// The key under which the response belongs.
+    var storeKey: CacheKey { placement.otherKey ?? request.key }
+    private var isElsewhere: Bool { placement.otherKey != nil }
+
+    /// - Returns: why it is not stored after all.
+    func chooseStoreKey(by fields: FieldView, willBeStored: Bool) -> NotStoredReason? {
+        // As nearly always.
+        guard fields.contains(.noVarySearch) || request.isUnderVariation else { return nil }
+        // In a local variable nothing watches its exclusive use at run time.
+        var placement = placement
+        let reason = placement.chooseStoreKey(by: fields, for: request, willBeStored: willBeStored, worker: worker)
+        self.placement = placement
+        return reason
+    }
+
+    /// From when on a response with these fields is out of date with one of its groups (RFC 9875 §3), if it is; before its head nobody knew that it is of
+    /// those.
+    func outdatedSince(_ fields: FieldView) -> Int64? {
+        guard fields.contains(.cacheGroups) else { return nil }
+        return outdatedSince(CacheGroups.of(fields, requested: sentAt))
+    }
+
+    func outdatedSince(_ groups: CacheGroups?) -> Int64? {
+        groups.flatMap { worker.shared.groups.whenInvalidated($0, of: request.authority) }
+    }
+
+    /// An invalidation before the key was chosen, or one of the response's own key between that and the delivery did not find the operation; nor did
+    /// one of its groups before the head said that it is of those.
+    func closeIfInvalidated() {
+        if let response, outdatedSince(response.groups) != nil { operation?.close() }
+        if placement.wasInvalidatedElsewhere(in: worker.shared.store) { operation?.close() }
+    }
+
+    /// Who comes later finds the operation under the key and the variant that its response is for.
+    func addAlias(for response: StoredResponse, of operation: FetchOperation) {
+        let varies = response.facts.contains(.varies)
+        guard varies || isElsewhere else { return }
+        let key = FetchKey(kind: plan.key.kind, primary: storeKey, variant: varies ? response.variantKey : nil)
+        if key != plan.key { worker.fetches(of: request).addAlias(operation, for: key) }
+        if varies { worker.shared.store.learn(response.varyRule, for: storeKey) }
+    }
+
+    /// The response is not for all who asked under its key: for a while they look under their own URLs, at the same time and not one after
+    /// another. Until something is stored there again.
+    func noteContradiction() {
+        guard plan.isShared, method != .head, isElsewhere, request.isUnderVariation else { return }
+        let sent = request.sentKey.bytes
+        guard worker.shared.variations.latest(for: sent.span) === request.variation else { return }
+        let until = worker.now + worker.settings.coalescing.unshareableTTL.nanoseconds
+        worker.shared.store.markUnshareable(request.key, until: until, reason: .search)
+    }
+
+    /// What was stored for the URL alone is older than what is stored now for it and others; it would be found first.
+    func dropFormer() {
+        guard isElsewhere || request.isUnderVariation, storeKey != request.sentKey,
+              let former = worker.shared.store.resource(request.sentKey), former.count > 0 else { return }
+        worker.shared.store.invalidate(request.sentKey)
+    }
+
+    /// Whether a stored response still belongs under the key it was found under, once it has been updated.
+    func staysUnderItsKey(_ response: StoredResponse) -> Bool {
+        guard request.isUnderVariation else { return true }
+        let head = response.head
+        return Placement.said(head.view) == request.variation?.rule
+    }
+}
