@@ -14,9 +14,8 @@ final class Worker {
     let loop: EventLoop
     let deadlines: DeadlineWheel
     let shared: SharedState
-    // All of `shared`.
+    // Also in `shared`; held here to spare a retain.
     private let store: ResponseStore
-    private let groups: GroupInvalidations
     let variations: SearchVariations
 
     let metrics: LoopMetrics
@@ -53,7 +52,6 @@ final class Worker {
         self.loop = loop
         self.shared = shared
         store = shared.store
-        groups = shared.groups
         variations = shared.variations
         self.runtime = runtime
         self.metrics = metrics
@@ -90,10 +88,8 @@ final class Worker {
 
     /// What is to be done for a request, by what is known under its key.
     @inline(never)
-    func lookUp(_ request: ClientRequest, in resource: CachedResource?, isCoalescing: Bool, usesParts: Bool) -> Lookup {
-        Lookup(
-            request, resource: resource, groups: groups, at: moment, isCoalescing: isCoalescing, usesParts: usesParts,
-            alone: shared.nextOperation())
+    func lookUp(_ request: ClientRequest, in resource: CachedResource?, for company: Lookup.Company) -> Lookup {
+        Lookup(request, resource: resource, in: shared, at: moment, for: company)
     }
 
     /// Whether nothing new is fetched until some of the bodies on their way are done.

@@ -94,8 +94,8 @@ final class Transaction: FetchWaiter, TurnTaker {
             // Stored since: the next one is for the hot path again.
             worker.crowd = nil
         }
-        let isCoalescing = worker.settings.coalescing.isEnabled && !mustGoAlone
-        switch worker.lookUp(request, in: resource, isCoalescing: isCoalescing, usesParts: !mustGoAlone) {
+        let company: Lookup.Company = mustGoAlone ? .alone : worker.settings.coalescing.isEnabled ? .shared : .coalescingOff
+        switch worker.lookUp(request, in: resource, for: company) {
         case .serve(let stored, let reuse, let refreshes):
             if refreshes { worker.refresh(stored, resource, for: request) }
             serve(stored, reuse)
