@@ -28,7 +28,7 @@ extension ClientConnection {
         _ status: Status, _ explanation: StaticString, extra: StaticString, head: RequestHead?, fields: HeadBlock?
     ) {
         let buffer = ByteBuffer(capacity: 512)
-        let content = worker.errors.write(
+        let content = worker.runtime.errors.write(
             status, explanation, provenance: nil, persists: keepsAlive, version: head?.version ?? .http11,
             date: worker.loop.wallClockSeconds, isHead: head?.method == .head, extra: extra, to: buffer)
         answered = AnsweredRequest(status.code, .refused, head, fields)

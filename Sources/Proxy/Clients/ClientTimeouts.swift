@@ -2,7 +2,7 @@ import HTTPSemantics
 import Libevent
 
 /// `ClientSettings`' durations in nanoseconds, converted once.
-struct ClientTimeouts {
+struct ClientTimeouts: Sendable {
     let head: Int64
     let idle: Int64
     let content: Int64

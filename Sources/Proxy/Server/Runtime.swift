@@ -15,8 +15,11 @@ final class Runtime: Sendable {
     let routes: [Route]
     let requestForwarding: RequestForwarding
     let responseForwarding: ResponseForwarding
-    /// `nil` where none is wanted.
-    let proxyStatus: ProxyStatusWriter?
+    let errors: ErrorResponses
+    let timeouts: ClientTimeouts
+    let headLimits: HeadLimits
+    /// On one connection.
+    let mostRequests: Int
     let loopDetection: LoopDetection
     private let hosts: [ByteSlice]
 
@@ -42,7 +45,11 @@ final class Runtime: Sendable {
             defaultHost: ByteSlice(upstreams.first?.servers.first?.host ?? "localhost"))
         responseForwarding = ResponseForwarding(
             via: via.copied(), cacheStatus: settings.forwarding.sendsCacheStatus ? CacheStatusWriter(name: name) : nil)
-        proxyStatus = settings.forwarding.sendsProxyStatus ? ProxyStatusWriter(name: name) : nil
+        errors = ErrorResponses(
+            forwarding: responseForwarding, proxyStatus: settings.forwarding.sendsProxyStatus ? ProxyStatusWriter(name: name) : nil)
+        timeouts = ClientTimeouts(settings.clients)
+        headLimits = HeadLimits(settings.clients)
+        mostRequests = settings.clients.maxRequestsPerConnection ?? .max
         var routes = settings.routes.compactMap { route in
             origins.first { $0.settings.name == route.upstream }.map { Route(route, origin: $0, settings) }
         }

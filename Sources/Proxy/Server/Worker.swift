@@ -34,11 +34,9 @@ final class Worker {
     let gatherList = GatherList()
 
     private(set) var runtime: Runtime
-    // These follow from it.
     private(set) var hitPath: HitPath
+    // Also in `runtime`; held here to spare a retain.
     private(set) var timeouts: ClientTimeouts
-    private(set) var errors: ErrorResponses
-    /// On one connection.
     private(set) var mostRequests: Int
 
     private(set) var isDraining = false
@@ -61,10 +59,9 @@ final class Worker {
         turns = Turns(loop: loop)
         followers = BodyFollowers(loop: loop, index: index, turns: turns)
         keys = KeyWriter(hash: shared.keyHash)
-        timeouts = ClientTimeouts(runtime.settings.clients)
-        contexts = ReadContexts(limits: HeadLimits(runtime.settings.clients))
-        mostRequests = runtime.settings.clients.maxRequestsPerConnection ?? .max
-        errors = ErrorResponses(forwarding: runtime.responseForwarding, proxyStatus: runtime.proxyStatus)
+        timeouts = runtime.timeouts
+        mostRequests = runtime.mostRequests
+        contexts = ReadContexts(limits: runtime.headLimits)
         clients = ClientConnections(on: loop, shared: shared, metrics: metrics)
         pools = try UpstreamPools(of: runtime.origins, on: loop, names: shared.names, metrics: metrics)
         hitPath = HitPath(
@@ -136,10 +133,9 @@ final class Worker {
     func apply(_ new: Runtime) {
         runtime = new
         hitPath = HitPath(runtime: new, shared: shared, loop: loop, keys: keys, output: scratch, recorder: recorder)
-        timeouts = ClientTimeouts(new.settings.clients)
-        contexts.change(HeadLimits(new.settings.clients))
-        mostRequests = new.settings.clients.maxRequestsPerConnection ?? .max
-        errors = ErrorResponses(forwarding: new.responseForwarding, proxyStatus: new.proxyStatus)
+        timeouts = new.timeouts
+        mostRequests = new.mostRequests
+        contexts.change(new.headLimits)
         pools.change(to: new.origins)
         crowd = nil
     }

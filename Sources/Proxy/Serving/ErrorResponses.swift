@@ -3,9 +3,10 @@ import HTTPSemantics
 import Telemetry
 import Upstream
 
-/// Writes the responses the proxy makes itself: plain text that says what was wrong. One a loop.
-struct ErrorResponses: ~Copyable {
+/// Writes the responses the proxy makes itself: plain text that says what was wrong.
+struct ErrorResponses: Sendable {
     private let forwarding: ResponseForwarding
+    /// `nil` where none is wanted.
     private let proxyStatus: ProxyStatusWriter?
     /// Seconds after which a client turned away may come again.
     static let retryAfter: UInt64 = 1

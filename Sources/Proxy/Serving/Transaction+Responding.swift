@@ -77,7 +77,7 @@ extension Transaction {
         provenance.verdict = .synthetic
         provenance.detail = detail
         let head = ByteBuffer(capacity: 512)
-        let content = worker.errors.write(
+        let content = worker.runtime.errors.write(
             status, explanation, provenance: provenance, upstream: upstream, persists: client.settlePersistence(),
             version: request.head.version, date: worker.loop.wallClockSeconds, isHead: request.method == .head, to: head)
         client.send(head, content, .sized, passesTrailers: false)
