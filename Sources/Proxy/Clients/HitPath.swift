@@ -54,8 +54,8 @@ final class HitPath {
         guard head.method == .get, head.framing == .none, head.version == .http11, head.target.form == .origin,
               fields.present.isDisjoint(with: Self.unplain) else { return .notPlain }
         if let onlyRoute { return answer(head, fields, on: onlyRoute, to: client) }
-        guard runtime.serves(fields.bytes.extracting(head.authority.range)), let route = runtime.route(head, fields) else { return .notPlain }
-        return answer(head, fields, on: route, to: client)
+        guard runtime.serves(fields.bytes.extracting(head.authority.range)) else { return .notPlain }
+        return answer(head, fields, on: runtime.route(head, fields), to: client)
     }
 
     @inline(__always)

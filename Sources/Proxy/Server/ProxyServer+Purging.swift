@@ -9,7 +9,7 @@ extension ProxyServer {
     /// - Returns: how many responses.
     public func purge(_ url: ParsedURL) -> Int {
         let fields = url.fields
-        guard let route = runtime.route(url.head, fields.view) else { return 0 }
+        let route = runtime.route(url.head, fields.view)
         let writer = KeyWriter(hash: shared.keyHash)
         url.write(to: writer, route.key)
         let key = writer.key()

@@ -12,7 +12,9 @@ final class Runtime: Sendable {
     /// How often they were loaded before: the same in all copies.
     let number: Int
     let origins: [Origin]
-    let routes: [Route]
+    private let routes: [Route]
+    /// Of what no other claims: to the first upstream.
+    private let lastRoute: Route
     let requestForwarding: RequestForwarding
     let responseForwarding: ResponseForwarding
     let errors: ErrorResponses
@@ -28,6 +30,7 @@ final class Runtime: Sendable {
     ///   - number: different for each load.
     ///   - previous: its origins are kept where their settings are the same: their fetches go on.
     init(_ settings: ProxySettings, upstreams: [UpstreamSettings], number: Int = 0, previous: Runtime? = nil) {
+        precondition(!upstreams.isEmpty, "a proxy of nothing")
         self.settings = settings
         self.number = number
         let origins = upstreams.map { upstream in
@@ -42,7 +45,7 @@ final class Runtime: Sendable {
         requestForwarding = RequestForwarding(
             via: settings.forwarding.viaName.map { ByteSlice($0) },
             clientFields: settings.forwarding.sendsXForwarded ? .append : .off,
-            defaultHost: ByteSlice(upstreams.first?.servers.first?.host ?? "localhost"))
+            defaultHost: ByteSlice(upstreams[0].servers.first?.host ?? "localhost"))
         responseForwarding = ResponseForwarding(
             via: via.copied(), cacheStatus: settings.forwarding.sendsCacheStatus ? CacheStatusWriter(name: name) : nil)
         errors = ErrorResponses(
@@ -50,14 +53,10 @@ final class Runtime: Sendable {
         timeouts = ClientTimeouts(settings.clients)
         headLimits = HeadLimits(settings.clients)
         mostRequests = settings.clients.maxRequestsPerConnection ?? .max
-        var routes = settings.routes.compactMap { route in
+        routes = settings.routes.compactMap { route in
             origins.first { $0.settings.name == route.upstream }.map { Route(route, origin: $0, settings) }
         }
-        // What no route claims goes to the first upstream.
-        if let first = origins.first {
-            routes.append(Route(RouteSettings(upstream: first.settings.name), origin: first, settings))
-        }
-        self.routes = routes
+        lastRoute = Route(RouteSettings(upstream: upstreams[0].name), origin: origins[0], settings)
     }
 
     /// The same in objects of its own, but for the origins, whose fetches all loops share.
@@ -73,17 +72,18 @@ final class Runtime: Sendable {
 
     /// The route of all requests, where hosts and paths make no difference.
     var onlyRoute: Route? {
-        guard hosts.isEmpty, let first = routes.first, first.takesAll else { return nil }
-        return first
+        let first = routes.first ?? lastRoute
+        return hosts.isEmpty && first.takesAll ? first : nil
     }
 
     /// The first route that a request matches.
-    func route(_ head: RequestHead, _ fields: FieldView) -> Route? {
-        if let first = routes.first, first.takesAll { return first }
+    func route(_ head: RequestHead, _ fields: FieldView) -> Route {
+        let first = routes.first ?? lastRoute
+        if first.takesAll { return first }
         let host = fields.bytes.extracting(head.authority.range).hostPart
         let path = fields.bytes.extracting(head.target.path.range)
         for route in routes where route.matches(host: host, path: path) { return route }
-        return nil
+        return lastRoute
     }
 }
 

@@ -56,9 +56,6 @@ extension Worker {
         guard runtime.serves(fields.bytes.extracting(head.authority.range)) else {
             throw Refusal(.misdirectedRequest, "This host is not served here.")
         }
-        guard let route = runtime.route(head, fields) else {
-            throw Refusal(.notFound, "No route leads from this host and path.")
-        }
-        return route
+        return runtime.route(head, fields)
     }
 }

@@ -26,9 +26,9 @@ extension Worker {
         invalidateWhatElse(isUnder: request.sentKey)
         let base = request.targetURI
         for related in Invalidation.relatedTargets(of: response, base: base) {
-            guard let url = ParsedURL("http://\(String(base.authority))\(String(related))"), let route = runtime.route(url.head, url.fields.view)
-            else { continue }
-            let fields = request.fields
+            guard let url = ParsedURL("http://\(String(base.authority))\(String(related))") else { continue }
+            let (fields, urlFields) = (request.fields, url.fields)
+            let route = runtime.route(url.head, urlFields.view)
             url.write(to: keys, route.key, as: fields.view)
             let key = keys.key()
             // Once is enough, and a second time would keep out the request's own answer.
