@@ -1,14 +1,14 @@
 /// Names one stay in a `SlotList`.
 @usableFromInline
-struct SlotToken: Hashable, Sendable {
-    @usableFromInline let index: UInt32
-    @usableFromInline let stay: UInt32
+package struct SlotToken: Hashable, Sendable {
+    @usableFromInline package let index: UInt32
+    @usableFromInline package let stay: UInt32
 
     /// Finds nothing in any list.
-    @inlinable static var none: SlotToken { SlotToken(index: .max, stay: 0) }
+    @inlinable package static var none: SlotToken { SlotToken(index: .max, stay: 0) }
 
     @inlinable
-    init(index: UInt32, stay: UInt32) {
+    package init(index: UInt32, stay: UInt32) {
         self.index = index
         self.stay = stay
     }
@@ -18,8 +18,8 @@ struct SlotToken: Hashable, Sendable {
 ///
 /// A token names one stay. Once its element has left, the token finds nothing, even when the slot has been taken again.
 @usableFromInline
-struct SlotList<Element> {
-    @usableFromInline typealias Token = SlotToken
+package struct SlotList<Element> {
+    @usableFromInline package typealias Token = SlotToken
 
     @usableFromInline
     struct Slot {
@@ -47,12 +47,12 @@ struct SlotList<Element> {
     @usableFromInline var count = 0
 
     @inlinable
-    init() {}
+    package init() {}
 
     @inlinable var isEmpty: Bool { count == 0 }
 
     @inlinable
-    mutating func append(_ element: consuming Element) -> Token {
+    package mutating func append(_ element: consuming Element) -> Token {
         let index: Int32
         if firstFree == Self.none {
             index = Int32(truncatingIfNeeded: slots.count)
@@ -72,7 +72,7 @@ struct SlotList<Element> {
 
     /// Takes out what the token names; `nil` when it has left before.
     @inlinable
-    mutating func remove(_ token: Token) -> Element? {
+    package mutating func remove(_ token: Token) -> Element? {
         let index = Int(token.index)
         // Moved out, not copied: an element may hold several references.
         guard index < slots.count, slots[index].stay == token.stay, let element = slots[index].element.take() else { return nil }
@@ -116,7 +116,7 @@ struct SlotList<Element> {
     }
 
     /// All that are here, in no order.
-    var elements: [Element] { slots.compactMap(\.element) }
+    package var elements: [Element] { slots.compactMap(\.element) }
 
     /// The one that has been here longest.
     @inlinable

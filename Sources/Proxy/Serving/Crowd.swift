@@ -34,8 +34,8 @@ final class Crowd: FetchWaiter {
     let worker: Worker
     private let route: Route
     private var state = State.empty
-    /// At the operation's interim responses; 0: they are over.
-    private var listener: UInt64 = 0
+    /// At the operation's interim responses.
+    private var listener = SlotToken.none
     /// In the order in which they came.
     private let members = Exclusive<[Member]>([])
     /// How many of `members` have not left.

@@ -4,8 +4,8 @@ import Coalescing
 enum FetchSeat {
     /// Of the client of a fetch that is for it alone: what it waits for the fetch brings by itself.
     case alone(FetchOperation)
-    /// As a waiter by itself. `listener`: 0 where it hears nothing, or hears it from the fetch that it led.
-    case waiter(FetchOperation, WaiterToken, listener: UInt64)
+    /// As a waiter by itself. `listener`: `.none` where it hears nothing, or hears it from the fetch that it led.
+    case waiter(FetchOperation, WaiterToken, listener: SlotToken)
     /// Of a crowd, which has one waiter for all its members.
     case member(Crowd, index: Int)
 
@@ -30,7 +30,7 @@ enum FetchSeat {
         case .alone(let operation):
             return operation.clientLeaves()
         case .waiter(let operation, let token, let listener):
-            if listener != 0 { operation.interims.leave(listener) }
+            if listener != .none { operation.interims.leave(listener) }
             return operation.leave(token)
         case .member(let crowd, let index):
             return crowd.leave(index)

@@ -45,7 +45,7 @@ extension Transaction {
             provenance.role = role
             worker.metrics.add(.coalescing(role == .alone ? .alone : .led))
             ledFetch = operation.work.value
-            wait(at: role == .alone ? .alone(operation) : .waiter(operation, token, listener: 0), of: operation)
+            wait(at: role == .alone ? .alone(operation) : .waiter(operation, token, listener: .none), of: operation)
             boundWait(for: operation)
         case .joined:
             break
