@@ -49,10 +49,6 @@ public struct CachingPolicy: Sendable, Equatable {
     public var normalisesAcceptEncoding = false
     /// 206 parts are stored and combined (RFC 9111 §3.3, §3.4).
     public var storesPartialContent = true
-    /// A range of what is not stored is asked for as it is; else the whole is fetched, and the range served from that.
-    public var asksForParts = false
-    /// With more ranges than this a request gets the whole (RFC 9110 §14.2).
-    public var maxRanges = 16
     /// Answers to POST with explicit lifetime and matching `Content-Location` are stored for GET (RFC 9110 §9.3.3).
     public var storesPostAnswers = false
     /// The difference between `Date` and our clock counts as age (RFC 9111 §4.2.3, apparent_age). Turned off for

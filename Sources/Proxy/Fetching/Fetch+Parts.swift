@@ -135,6 +135,6 @@ extension StoredResponse {
         // For 304 no byte is needed (RFC 9111 §4.3.2).
         guard ClientConditions.evaluate(requestFields.view, stored: storedHead.view, facts: facts) == .send else { return .answers }
         return PartUse(
-            requestFields.view, of: parts.content, stored: storedHead.view, facts: facts, maxRanges: request.route.policy.maxRanges)
+            requestFields.view, of: parts.content, stored: storedHead.view, facts: facts, maxRanges: request.route.maxRanges)
     }
 }

@@ -86,10 +86,10 @@ private struct LookupContext {
         for selected: StoredResponse?, fallback: StoredResponse?, _ doubt: ValidationReason, _ marker: NotSharedReason?
     ) -> FetchPlan {
         if request.directives.noStore { return pass(.request) }
-        if selected == nil, company == .shared, marker == .range || (marker == nil && request.route.policy.asksForParts),
+        if selected == nil, company == .shared, marker == .range || (marker == nil && request.route.asksForParts),
            request.route.isCached {
             let fields = request.fields
-            if let range = RangeRequest.only(fields.view, method: request.method), request.route.policy.maxRanges > 0 {
+            if let range = RangeRequest.only(fields.view, method: request.method), request.route.maxRanges > 0 {
                 return part(range, missReason(resource), of: nil)
             }
         }

@@ -8,6 +8,10 @@ final class Route: Sendable {
     let origin: Origin
     let isCached: Bool
     let policy: CachingPolicy
+    /// With more ranges than this a request gets the whole (RFC 9110 §14.2).
+    let maxRanges: Int
+    /// Whether a range of what is not stored is asked for as it is; else the whole is fetched, and the range served from that.
+    let asksForParts: Bool
     let key: KeyPolicy
     /// What a client may say of how its request came.
     let keyedForwarding: KeyedForwarding
@@ -16,13 +20,15 @@ final class Route: Sendable {
     /// Whether every request matches.
     let takesAll: Bool
 
-    init(host: ByteSlice?, path: ByteSlice, origin: Origin, isCached: Bool, policy: CachingPolicy, key: KeyPolicy) {
-        self.host = host
-        self.path = path
+    init(_ settings: RouteSettings, origin: Origin, _ proxy: ProxySettings) {
+        host = settings.host.map { ByteSlice($0) }
+        path = ByteSlice(settings.path == "/" ? "" : settings.path)
         self.origin = origin
-        self.isCached = isCached
-        self.policy = policy
-        self.key = key
+        isCached = settings.isCached ?? proxy.caching.isEnabled
+        policy = CachingPolicy(for: settings, proxy)
+        maxRanges = proxy.caching.maxRanges
+        asksForParts = (settings.rangeMisses ?? proxy.caching.rangeMisses) == .part
+        key = settings.key
         keyedForwarding = KeyedForwarding(key.fields)
         hasPlainKey = key.isPlain
         takesAll = host == nil && path.isEmpty
@@ -40,17 +46,13 @@ final class Route: Sendable {
     }
 }
 
-extension Route {
-    convenience init(_ settings: RouteSettings, origin: Origin, _ proxy: ProxySettings) {
-        var policy = proxy.caching.policy
-        if let ignored = settings.ignoredRequestDirectives { policy.ignoredRequestDirectives = ignored }
-        policy.writesForwarded = proxy.forwarding.sendsXForwarded
-        policy.writesVia = proxy.forwarding.viaName != nil
-        policy.storesPostAnswers = settings.storesPostAnswers
-        policy.maxRanges = proxy.caching.maxRanges
-        policy.asksForParts = (settings.rangeMisses ?? proxy.caching.rangeMisses) == .part
-        self.init(
-            host: settings.host.map { ByteSlice($0) }, path: ByteSlice(settings.path == "/" ? "" : settings.path), origin: origin,
-            isCached: settings.isCached ?? proxy.caching.isEnabled, policy: policy, key: settings.key)
+extension CachingPolicy {
+    /// The operator's, with what follows from other settings.
+    fileprivate init(for route: RouteSettings, _ proxy: ProxySettings) {
+        self = proxy.caching.policy
+        if let ignored = route.ignoredRequestDirectives { ignoredRequestDirectives = ignored }
+        writesForwarded = proxy.forwarding.sendsXForwarded
+        writesVia = proxy.forwarding.viaName != nil
+        storesPostAnswers = route.storesPostAnswers
     }
 }

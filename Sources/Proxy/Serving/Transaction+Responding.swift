@@ -58,7 +58,7 @@ extension Transaction {
         let (request, runtime) = (request, worker.runtime)
         let answer = Answer(
             request, response, length: length, isPassedThrough: unsharedFetch?.plan.isPass == true,
-            maxRanges: request.route.policy.maxRanges)
+            maxRanges: request.route.maxRanges)
         let head = worker.scratch
         head.removeAll()
         status = answer.status.code
