@@ -62,13 +62,15 @@ public struct ClientSettings: Sendable, Equatable {
 public struct ForwardingSettings: Sendable, Equatable {
     /// The name in `Via` (RFC 9110 §7.6.3) and the first word of `Cache-Status`. `nil`: no `Via`, which a proxy should
     /// not do: loops then go unseen.
-    public var viaName: String? = "coalesced"
+    public var viaName: String? = Self.programName
     /// `X-Forwarded-For`, `-Proto` and `-Host` on requests to upstreams.
     public var sendsXForwarded = true
     /// `Cache-Status` (RFC 9211) on responses.
     public var sendsCacheStatus = true
     /// `Proxy-Status` (RFC 9209) on responses that stand for a failed upstream.
     public var sendsProxyStatus = true
+    /// What the proxy is called where nobody says otherwise; also in `Cache-Status`, `Proxy-Status` and `CDN-Loop` where there is no `Via`.
+    static let programName = "coalesced"
 
     public init() {}
 }

@@ -82,7 +82,8 @@ extension Runtime {
     /// What the request says to the origin, up to what its fetch has to add. Here, where what it goes by is at hand.
     fileprivate func write(_ request: ClientRequest, _ changes: RequestForwarding.Changes, to head: ByteBuffer) {
         let (fields, address, key) = (request.fields, request.client, request.sentKey)
-        requestForwarding.write(request.head, fields.view, changes, host: key.authority, clientAddress: address.span, scheme: "http", to: head)
+        requestForwarding.write(
+            request.head, fields.view, changes, host: key.authority, clientAddress: address.span, scheme: request.scheme.name, to: head)
     }
 }
 

@@ -38,7 +38,7 @@ final class Runtime: Sendable {
         }
         self.origins = origins
         hosts = settings.hosts.map { ByteSlice($0) }
-        let name = ByteSlice(settings.forwarding.viaName ?? "coalesced")
+        let name = ByteSlice(settings.forwarding.viaName ?? ForwardingSettings.programName)
         loopDetection = LoopDetection(name: name)
         let via = ByteBuffer(capacity: 64)
         if settings.forwarding.viaName != nil { loopDetection.writeVia(received: .http11, to: via) }

@@ -26,7 +26,7 @@ extension Worker {
         invalidateWhatElse(isUnder: request.sentKey)
         let base = request.targetURI
         for related in Invalidation.relatedTargets(of: response, base: base) {
-            guard let url = ParsedURL("http://\(String(base.authority))\(String(related))") else { continue }
+            guard let url = ParsedURL("\(request.scheme.name)://\(String(base.authority))\(String(related))") else { continue }
             let (fields, urlFields) = (request.fields, url.fields)
             let route = runtime.route(url.head, urlFields.view)
             url.write(to: keys, route.key, as: fields.view)

@@ -40,6 +40,7 @@ final class ClientRequest: Sendable {
     var variation: SearchVariation? { admitted.variation }
     var isUnderVariation: Bool { admitted.isUnderVariation }
 
+    var scheme: ClientScheme { .http }
     var method: Method { head.method }
     var hasContent: Bool {
         switch head.framing {
@@ -57,7 +58,7 @@ final class ClientRequest: Sendable {
     var authority: String {
         let fields = fields
         let buffer = ByteBuffer(capacity: 64)
-        buffer.appendKeyHost(fields.bytes.span.extracting(head.authority.range), defaultPort: 80)
+        buffer.appendKeyHost(fields.bytes.span.extracting(head.authority.range), defaultPort: scheme.defaultPort)
         return String(buffer.span)
     }
 
@@ -97,6 +98,6 @@ extension ClientRequest {
             pathAndQuery.append(fields.bytes.span.extracting(target.query.range))
         }
         let authority = ByteSlice(copying: fields.bytes.span.extracting(head.authority.range))
-        return TargetURI(isSecure: false, authority: authority, pathAndQuery: pathAndQuery.copied())
+        return TargetURI(isSecure: scheme.isSecure, authority: authority, pathAndQuery: pathAndQuery.copied())
     }
 }

@@ -21,7 +21,7 @@ final class KeyWriter {
     /// What `key` gave last.
     private var latest: CacheKey?
 
-    fileprivate static let scheme: StaticString = "http "
+    fileprivate static let scheme = ClientScheme.http
 
     init(hash: KeyedHash) { self.hash = hash }
 
@@ -50,8 +50,9 @@ final class KeyWriter {
             buffer.truncate(to: startLength)
         } else {
             buffer.removeAll()
-            buffer.append(Self.scheme)
-            buffer.appendKeyHost(authority, head.host, defaultPort: 80)
+            buffer.append(Self.scheme.name)
+            buffer.append(UInt8(ascii: " "))
+            buffer.appendKeyHost(authority, head.host, defaultPort: Self.scheme.defaultPort)
             buffer.append(UInt8(ascii: " "))
             startLength = buffer.count
             lastAuthority.removeAll()
@@ -124,7 +125,7 @@ extension CacheKey {
     var authority: Span<UInt8> {
         @_lifetime(borrow self)
         get {
-            let start = KeyWriter.scheme.utf8CodeUnitCount
+            let start = KeyWriter.scheme.name.utf8CodeUnitCount + 1
             let bytes = bytes.span
             return bytes.extracting(start..<(bytes.firstIndex(of: UInt8(ascii: " "), from: start) ?? start))
         }
