@@ -5,6 +5,5 @@ struct CacheKey: Hashable, Sendable {
     let hash: UInt64
     let bytes: ByteSlice
 
-    static func == (left: CacheKey, right: CacheKey) -> Bool { left.hash == right.hash && left.bytes == right.bytes }
     func hash(into hasher: inout Hasher) { hasher.combine(hash) }
 }

@@ -21,10 +21,6 @@ struct FetchKey: Hashable, Sendable {
     /// The requested variant, once the resource's `Vary` is known (RFC 9111 §4.1); before that `nil`.
     var variant: VariantKey?
 
-    static func == (left: FetchKey, right: FetchKey) -> Bool {
-        left.kind == right.kind && left.primary == right.primary && left.variant == right.variant
-    }
-
     func hash(into hasher: inout Hasher) {
         // The primary key's hash is keyed and good; the variant only sets apart a few.
         hasher.combine(primary.hash)

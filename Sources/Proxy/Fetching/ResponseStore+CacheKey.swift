@@ -40,39 +40,6 @@ extension ResponseStore {
     func learn(_ rule: VaryRule, for key: CacheKey) { _ = learnVary(rule, hash: key.hash, key: key.bytes.span) }
 }
 
-extension StoredResponse {
-    /// The same body under another head.
-    func with(head: HeadBlock, facts: ResponseFacts, groups: CacheGroups?) -> StoredResponse {
-        StoredResponse(
-            head: head, facts: facts, body: body, parts: parts, varyRule: varyRule, variantKey: variantKey, groups: groups)
-    }
-
-    /// The same, to be validated before it is used again.
-    var invalidated: StoredResponse {
-        var facts = facts
-        facts.invalidate()
-        return with(head: head, facts: facts, groups: groups)
-    }
-
-    /// The same as the variant for a request with `fields`.
-    func answering(_ fields: FieldView) -> StoredResponse {
-        answers(fields) ? self : varying(by: varyRule, for: fields)
-    }
-
-    /// The same as the variant for a request with `fields` where `Vary` is `rule`.
-    func varying(by rule: VaryRule, for fields: FieldView) -> StoredResponse {
-        StoredResponse(
-            head: head, facts: facts, body: body, parts: parts, varyRule: rule, variantKey: VariantKey(fields, under: rule), groups: groups)
-    }
-
-    func withHead(_ head: HeadBlock) -> StoredResponse { with(head: head, facts: facts, groups: groups) }
-
-    /// Whether the request with `fields` gets this variant (RFC 9111 §4.1).
-    func answers(_ fields: FieldView) -> Bool {
-        varyRule.isEmpty || variantKey.matches(fields, under: varyRule)
-    }
-}
-
 extension CachedResource {
     /// Why responses are not shared, as far as that is known and concerns a request with or without `Authorization`.
     func unshareable(at now: Moment, hasAuthorization: Bool) -> NotSharedReason? {

@@ -7,6 +7,7 @@ import Upstream
 
 /// Waiting for a fetch, until it has a result or the time is up.
 extension Transaction {
+    /// - Parameter operation: of the seat, which would be retained if it were reached through that.
     func wait(at seat: consuming FetchSeat, of operation: FetchOperation) {
         state = .waiting
         self.seat = seat
