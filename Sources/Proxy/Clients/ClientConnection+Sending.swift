@@ -13,17 +13,17 @@ extension ClientConnection: TransactionClient {
         return keepsAlive
     }
 
-    func send(_ head: ByteBuffer, _ source: consuming Delivery.Source, _ framing: Delivery.Framing, passesTrailers: Bool) {
+    func send(_ head: ByteBuffer, _ sources: consuming Delivery.Sources, _ framing: Delivery.Framing, passesTrailers: Bool) {
         if framing == .untilClose { keepsAlive = false }
         let ofHead = head.count
-        if interims == nil, framing != .chunked, source.appendWhole(to: head) {
-            return sendAtOnce(head, ofHead, source, framing)
+        if interims == nil, framing != .chunked, sources.appendWhole(to: head) {
+            return sendAtOnce(head, ofHead, sources, framing)
         }
         // Interim responses come first.
         let pending = interims
         pending?.append(head.span)
         interims = nil
-        let response = Delivery(head: pending ?? head, source: source, framing: framing, passesTrailers: passesTrailers)
+        let response = Delivery(head: pending ?? head, sources, framing: framing, passesTrailers: passesTrailers)
         delivery = response
         pump(response)
         if delivery === response, pending == nil { response.keepHead() }
@@ -31,7 +31,7 @@ extension ClientConnection: TransactionClient {
 
     /// A response that is all there. Mostly the kernel takes it whole, and nothing is left that an object would have to keep.
     /// - Parameter ofHead: bytes of the head in front of the body.
-    private func sendAtOnce(_ out: ByteBuffer, _ ofHead: Int, _ source: consuming Delivery.Source, _ framing: Delivery.Framing) {
+    private func sendAtOnce(_ out: ByteBuffer, _ ofHead: Int, _ sources: consuming Delivery.Sources, _ framing: Delivery.Framing) {
         let whole = out.count
         let sent: Int
         switch write(out.span) {
@@ -42,7 +42,7 @@ extension ClientConnection: TransactionClient {
         noteSent(sent)
         if sent == whole { return responseSent(bodyBytes: UInt64(whole - ofHead)) }
         out.truncate(to: ofHead)
-        let rest = Delivery(head: out, source: source, framing: framing)
+        let rest = Delivery(head: out, sources, framing: framing)
         rest.account(sent)
         rest.keepHead()
         delivery = rest
@@ -72,7 +72,7 @@ extension ClientConnection: TransactionClient {
     func sendRest(_ head: ByteBuffer, _ body: CompleteBodyReader, after sent: Int) {
         phase = .serving
         firstByteSent = 0
-        let rest = Delivery(head: head, source: .complete(body), framing: .sized)
+        let rest = Delivery(head: head, .one(.complete(body)), framing: .sized)
         rest.account(sent)
         rest.keepHead()
         delivery = rest

@@ -6,6 +6,21 @@ extension Delivery {
     /// How the client learns where the body ends (RFC 9112 §6).
     enum Framing { case sized, chunked, untilClose }
 
+    /// Where a body comes from.
+    enum Sources {
+        case one(Source)
+        /// One after the other.
+        case row([Source])
+
+        /// As `Source.appendWhole`.
+        func appendWhole(to head: ByteBuffer) -> Bool {
+            switch self {
+            case .one(let source): source.appendWhole(to: head)
+            case .row: false
+            }
+        }
+    }
+
     enum Source {
         case none
         case complete(CompleteBodyReader)
@@ -13,8 +28,6 @@ extension Delivery {
         case packed(StoredResponse)
         /// `part`: only this part of the body, which then has a known length.
         case arriving(GrowingBody, GrowingBody.Cursor, part: Range<Int>?)
-        /// One after the other; none of them is a row itself.
-        indirect case row([Source])
         /// The body cannot be had any more: the response ends short.
         case lost
 
@@ -31,7 +44,7 @@ extension Delivery {
                 guard reader.remaining <= Delivery.copiedBody, head.count + reader.remaining <= head.capacity else { return false }
                 reader.copy(to: head)
                 return true
-            case .arriving, .row, .lost:
+            case .arriving, .lost:
                 return false
             }
         }

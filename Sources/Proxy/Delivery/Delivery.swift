@@ -44,18 +44,17 @@ final class Delivery {
     private var lastControlIsOut = false
 
     /// - Parameter head: status line, fields and the empty line.
-    init(head: ByteBuffer, source: consuming Source, framing: Framing, passesTrailers: Bool = false) {
+    init(head: ByteBuffer, _ sources: consuming Sources, framing: Framing, passesTrailers: Bool = false) {
         control = head
-        switch consume source {
+        switch consume sources {
+        case .one(let only):
+            source = only
+            later = []
         case .row(let row):
             source = row.first ?? .none
             later = row.dropFirst().reversed()
-        case let single:
-            source = single
-            later = []
         }
         beganLarge = if case .complete(let reader) = source { reader.remaining >= Self.largeBody } else { false }
-        self.source = consume source
         self.framing = framing
         self.passesTrailers = passesTrailers
     }
@@ -159,7 +158,7 @@ final class Delivery {
     /// Puts what comes next into `control` and `list`, and tells how the body stands after that.
     private func prepare(_ list: GatherList) -> End {
         switch source {
-        case .none, .row:
+        case .none:
             return .complete
         case .lost:
             return .failed
@@ -262,7 +261,7 @@ final class Delivery {
         guard ofBody > 0 else { return }
         bodyBytesSent += UInt64(ofBody)
         switch source {
-        case .none, .row, .lost:
+        case .none, .lost:
             break
         case .packed(let response):
             var reader = CompleteBodyReader(packed: response)

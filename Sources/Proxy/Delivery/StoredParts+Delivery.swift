@@ -4,7 +4,7 @@ import Storage
 /// Sending parts of a representation, some of which may still be arriving.
 extension StoredParts {
     /// The bytes of `wanted`, run by run; all of them must be there or on their way.
-    func source(of wanted: Range<Int>) -> Delivery.Source {
+    func sources(of wanted: Range<Int>) -> Delivery.Sources {
         var row: [Delivery.Source] = []
         var end = wanted.lowerBound
         for run in runs {
@@ -16,7 +16,7 @@ extension StoredParts {
             row.append(run.source(of: part))
         }
         if end < wanted.upperBound { row.append(.lost) }
-        return row.count == 1 ? row[0] : .row(row)
+        return row.count == 1 ? .one(row[0]) : .row(row)
     }
 
     /// The bytes of `wanted` as they lie in memory, all of them there.

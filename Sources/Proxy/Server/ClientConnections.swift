@@ -62,7 +62,7 @@ final class ClientConnections {
             .serviceUnavailable, "There are too many connections.", provenance: nil, persists: false,
             date: loop.wallClockSeconds, to: buffer)
         var sent = 0
-        _ = Delivery(head: buffer, source: content, framing: .sized).pump(on: socket, worker.gatherList, sent: &sent)
+        _ = Delivery(head: buffer, content, framing: .sized).pump(on: socket, worker.gatherList, sent: &sent)
         socket.close()
     }
 

@@ -91,8 +91,12 @@ struct Answer: Sendable {
     // MARK: - The body
 
     /// What a delivery reads from.
-    func source() -> Delivery.Source {
-        if let parts = response.parts { return source(from: parts) }
+    func sources() -> Delivery.Sources {
+        if let parts = response.parts { return sources(from: parts) }
+        return .one(source())
+    }
+
+    private func source() -> Delivery.Source {
         if case .whole = content, response.looseBody == nil, length != nil { return .packed(response) }
         guard let pieces = response.pieces, let bodyLength = response.bodyLength, length != nil else {
             let part: Range<Int>?
@@ -115,12 +119,12 @@ struct Answer: Sendable {
     }
 
     /// From what is there of the representation and what still arrives.
-    private func source(from parts: StoredParts) -> Delivery.Source {
+    private func sources(from parts: StoredParts) -> Delivery.Sources {
         switch content {
-        case .none: return .none
-        case .whole: return wholeLength.map { parts.source(of: 0..<$0) } ?? .lost
-        case .part(let part): return parts.source(of: part)
-        case .parts(let multipart): return .complete(Self.reader(of: multipart) { parts.completePieces(of: $0) })
+        case .none: return .one(.none)
+        case .whole: return wholeLength.map { parts.sources(of: 0..<$0) } ?? .one(.lost)
+        case .part(let part): return parts.sources(of: part)
+        case .parts(let multipart): return .one(.complete(Self.reader(of: multipart) { parts.completePieces(of: $0) }))
         }
     }
 

@@ -23,7 +23,7 @@ struct ErrorResponses: Sendable {
     func write(
         _ status: Status, _ explanation: StaticString, provenance: Provenance?, upstream: UpstreamError? = nil,
         persists: Bool, version: HTTPVersion = .http11, date: Int64, isHead: Bool = false, extra: StaticString = "", to buffer: ByteBuffer
-    ) -> Delivery.Source {
+    ) -> Delivery.Sources {
         let content = ByteBuffer(capacity: 160)
         content.append(decimal: UInt64(status.code))
         content.append(" ")
@@ -47,7 +47,7 @@ struct ErrorResponses: Sendable {
             forwarding.appendConnection(to: buffer, persists: persists, version: version)
         }
         buffer.appendLineEnd()
-        return isHead ? .none : .complete(CompleteBodyReader(ShortList(one: content.copied()), part: 0..<content.count))
+        return .one(isHead ? .none : .complete(CompleteBodyReader(ShortList(one: content.copied()), part: 0..<content.count)))
     }
 }
 

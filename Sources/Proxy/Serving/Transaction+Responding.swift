@@ -49,7 +49,7 @@ extension Transaction {
         let head = worker.scratch
         head.removeAll()
         head.append(shared.head)
-        client.send(head, shared.answer.source(), shared.answer.framing(for: request.head.version), passesTrailers: false)
+        client.send(head, shared.answer.sources(), shared.answer.framing(for: request.head.version), passesTrailers: false)
     }
 
     /// - Parameter made: what is done with the head before it is sent.
@@ -66,7 +66,7 @@ extension Transaction {
             to: head, provenance: provenance, at: worker.moment, persists: client.settlePersistence(), version: request.head.version,
             forwarding: runtime.responseForwarding)
         made(answer, head)
-        client.send(head, answer.source(), answer.framing(for: request.head.version), passesTrailers: request.acceptsTrailers)
+        client.send(head, answer.sources(), answer.framing(for: request.head.version), passesTrailers: request.acceptsTrailers)
     }
 
     /// Answers by ourselves, in plain text that says what was wrong.

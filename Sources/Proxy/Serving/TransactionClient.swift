@@ -5,7 +5,7 @@ import Upstream
 protocol TransactionClient: AnyObject {
     /// Sends a response; the transaction is told by `responseSent`.
     /// - Parameter head: lent for the call: what does not go out at once is copied.
-    func send(_ head: ByteBuffer, _ source: consuming Delivery.Source, _ framing: Delivery.Framing, passesTrailers: Bool)
+    func send(_ head: ByteBuffer, _ sources: consuming Delivery.Sources, _ framing: Delivery.Framing, passesTrailers: Bool)
     /// Sends a 1xx head as it is.
     func send(interim: ByteSlice)
     /// Content may be read again.
