@@ -91,7 +91,7 @@ extension ClientConnection {
             switch worker.hitPath.answer(parser.head, parser.view(in: buffer.span), to: self) {
             case .answered: return .answered(headLength: length)
             case .nothingFresh(let route): known = route
-            case .notPlain: known = nil
+            case .undecided: known = nil
             }
             return .unanswered(parser.head, HeadBlock(copying: parser.view(in: buffer.span.extracting(0..<length))), on: known)
         }

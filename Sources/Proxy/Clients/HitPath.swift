@@ -14,7 +14,7 @@ final class HitPath {
     enum Outcome {
         case answered
         /// What there is to know about the request is still to be found out; `Worker.keys` may hold another key.
-        case notPlain
+        case undecided
         /// Nothing under its key may answer it just so. `Worker.keys` still holds that key, and this is its route.
         case nothingFresh(Route)
     }
@@ -52,19 +52,19 @@ final class HitPath {
     /// Answers the request at the front of `client`'s buffer if it is a plain hit.
     func answer(_ head: RequestHead, _ fields: FieldView, to client: ClientConnection) -> Outcome {
         guard head.method == .get, head.framing == .none, head.version == .http11, head.target.form == .origin,
-              fields.present.isDisjoint(with: Self.unplain) else { return .notPlain }
+              fields.present.isDisjoint(with: Self.unplain) else { return .undecided }
         if let onlyRoute { return answer(head, fields, on: onlyRoute, to: client) }
-        guard runtime.serves(fields.bytes.extracting(head.authority.range)) else { return .notPlain }
+        guard runtime.serves(fields.bytes.extracting(head.authority.range)) else { return .undecided }
         return answer(head, fields, on: runtime.route(head, fields), to: client)
     }
 
     @inline(__always)
     private func answer(_ head: RequestHead, _ fields: FieldView, on route: Route, to client: ClientConnection) -> Outcome {
-        guard route.isCached else { return .notPlain }
+        guard route.isCached else { return .undecided }
         keys.write(head, fields, route)
         if answerWritten(head, fields, to: client) { return .answered }
         guard !variations.isEmpty else { return .nothingFresh(route) }
-        return answerEquivalent(head, fields, to: client) ? .answered : .notPlain
+        return answerEquivalent(head, fields, to: client) ? .answered : .undecided
     }
 
     /// Nothing is there for the URL itself: perhaps for one that differs in what does not matter (No-Vary-Search).
