@@ -19,26 +19,40 @@ final class Program: Peer, Sendable {
     var isExpectedToEnd: Bool { state.withLock { $0.isExpectedToEnd } }
 
     /// Starts the program and waits for nothing.
-    init(folder: String, _ arguments: [String]) throws {
+    /// - Parameter variables: `NAME=value`, beside the environment of the tests.
+    init(folder: String, _ arguments: [String], variables: [String] = []) throws {
         _ = System.descriptorLimit
         self.folder = folder
-        child = try Spawn.start(Self.path(), arguments, output: "\(folder)/stdout", errors: "\(folder)/stderr")
+        // env(1) becomes the program: it is the same process.
+        let words = variables.isEmpty ? [try Self.path()] : try ["/usr/bin/env"] + variables + [Self.path()]
+        child = try Spawn.start(words[0], words.dropFirst() + arguments, output: "\(folder)/stdout", errors: "\(folder)/stderr")
     }
 
     deinit { stop() }
 
-    /// `coalesced serve` in front of `upstream`, accepting. The admin listener is on a Unix socket in the folder, which
-    /// tells it apart from the public one; say otherwise in `arguments`. `@` in a setting stands for the folder.
+    /// As below, in front of one server.
     static func serve(
         upstream: String, _ settings: [Setting] = [], arguments: [String] = [], listeners: Int = 1
     ) throws -> Program {
+        try serve(servers: [upstream], settings, arguments: arguments, listeners: listeners)
+    }
+
+    /// `coalesced serve` in front of an upstream of `servers`, accepting. The admin listener is on a Unix socket in the folder, which
+    /// tells it apart from the public one; say otherwise in `arguments`. `@` in a setting stands for the folder.
+    static func serve(
+        servers: [String], _ settings: [Setting] = [], arguments: [String] = [], variables: [String] = [], listeners: Int = 1
+    ) throws -> Program {
+        try serve(file: Setting.file(settings, servers: servers), arguments: arguments, variables: variables, listeners: listeners)
+    }
+
+    /// The same with a file as it stands.
+    static func serve(file: String, arguments: [String] = [], variables: [String] = [], listeners: Int = 1) throws -> Program {
         let folder = try System.makeTemporaryFolder()
-        let file = Setting.file(settings, upstream: upstream).replacing("@", with: folder)
-        try System.write(file, to: "\(folder)/coalesced.yaml")
+        try System.write(file.replacing("@", with: folder), to: "\(folder)/coalesced.yaml")
         var words = ["serve", "--config", "\(folder)/coalesced.yaml"]
         if !arguments.contains("--listen") { words += ["--listen", "127.0.0.1:0"] }
         if !arguments.contains("--admin") { words += ["--admin", "unix:\(folder)/admin.sock"] }
-        let program = try Program(folder: folder, words + arguments)
+        let program = try Program(folder: folder, words + arguments, variables: variables)
         try program.waitUntilListening(listeners)
         return program
     }

@@ -10,6 +10,8 @@ enum Setting: Sendable {
     case maxBodySize(Int)
     case headTimeout(Duration)
     case idleTimeout(Duration)
+    case bodyTimeout(Duration)
+    case sendTimeout(Duration)
     case tunnelTimeout(Duration)
 
     case maxWaiters(Int)
@@ -31,6 +33,9 @@ enum Setting: Sendable {
     case firstByteTimeout(Duration)
     case noProgressTimeout(Duration)
     case maxConcurrentFetches(Int)
+    case maxQueuedFetches(Int)
+    case maxFailures(Int)
+    case failureCooldown(Duration)
 
     /// Any other key, as it stands in the file.
     case other(section: String, key: String, value: String)
@@ -51,6 +56,8 @@ enum Setting: Sendable {
         case .maxBodySize(let bytes): ("clients", "max-body-size", "\(bytes)")
         case .headTimeout(let time): ("clients", "head-timeout", time.inFile)
         case .idleTimeout(let time): ("clients", "idle-timeout", time.inFile)
+        case .bodyTimeout(let time): ("clients", "body-timeout", time.inFile)
+        case .sendTimeout(let time): ("clients", "send-timeout", time.inFile)
         case .tunnelTimeout(let time): ("clients", "tunnel-timeout", time.inFile)
         case .maxWaiters(let count): ("coalescing", "max-waiters", "\(count)")
         case .waitTimeout(let time): ("coalescing", "wait-timeout", time.inFile)
@@ -66,26 +73,36 @@ enum Setting: Sendable {
         case .firstByteTimeout(let time): ("upstream", "first-byte-timeout", time.inFile)
         case .noProgressTimeout(let time): ("upstream", "no-progress-timeout", time.inFile)
         case .maxConcurrentFetches(let count): ("upstream", "max-concurrent-fetches", "\(count)")
+        case .maxQueuedFetches(let count): ("upstream", "max-queued-fetches", "\(count)")
+        case .maxFailures(let count): ("upstream", "max-failures", "\(count)")
+        case .failureCooldown(let time): ("upstream", "failure-cooldown", time.inFile)
         case .other(let section, let key, let value): (section, key, value)
         case .storesPostAnswers: ("route", "store-post-answers", "true")
         case .accessLog: ("access-log", "target", "@/access.log")
         }
     }
 
-    /// The file for `settings`, with one upstream.
-    static func file(_ settings: [Setting], upstream url: String) -> String {
+    /// The file for `settings`, with one upstream of one server.
+    static func file(_ settings: [Setting], upstream url: String) -> String { file(settings, servers: [url]) }
+
+    /// The file for `settings`, with one upstream of these servers.
+    static func file(_ settings: [Setting], servers: [String]) -> String {
         let entries = settings.map(\.entry)
         func lines(_ section: String, _ indent: String) -> [String] {
             entries.filter { $0.section == section }.map { "\(indent)\($0.key): \($0.value)" }
         }
         var text = lines("", "")
-        for section in ["clients", "coalescing", "storage", "caching", "forwarding"] {
+        for section in ["clients", "coalescing", "storage", "caching", "forwarding", "admin"] {
             let inner = lines(section, "  ")
             if !inner.isEmpty { text += ["\(section):"] + inner }
         }
         let log = lines("access-log", "  ")
-        if !log.isEmpty { text += ["access-log:", "  format: json", "  flush-wait: 20ms"] + log }
-        text += ["upstreams:", "  - name: origin", "    servers: [\"\(url)\"]"] + lines("upstream", "    ")
+        if !log.isEmpty {
+            let usual = ["format: json", "flush-wait: 20ms"].filter { line in !log.contains { $0.hasPrefix("  \(line.prefix { $0 != ":" })") } }
+            text += ["access-log:"] + usual.map { "  " + $0 } + log
+        }
+        let quoted = servers.map { "\"\($0)\"" }.joined(separator: ", ")
+        text += ["upstreams:", "  - name: origin", "    servers: [\(quoted)]"] + lines("upstream", "    ")
         let route = lines("route", "    ")
         if !route.isEmpty { text += ["routes:", "  - upstream: origin"] + route }
         return (text + [""]).joined(separator: "\n")
@@ -126,6 +143,7 @@ enum Metric: String {
     case fetches = "coalesced_upstream_fetches_total"
     case inFlight = #"coalesced_fetches_in_flight{upstream="origin"}"#
     case retries = "coalesced_upstream_retries_total"
+    case connectFailures = #"coalesced_upstream_failures_total{kind="connect"}"#
     case openClients = "coalesced_client_connections"
     case openUpstreams = "coalesced_upstream_connections"
     case clientSentBytes = "coalesced_client_sent_bytes_total"

@@ -1,0 +1,69 @@
+import Testing
+
+@testable import Upstream
+
+/// Which server is asked, as a transcript: events and picks one after another, at times that the table names.
+@Suite struct ServerBalanceTests {
+    enum Event: Sendable {
+        /// `pick` at this time gives that server.
+        case pick(at: Int64, Int)
+        case failed(Int, at: Int64)
+        case succeeded(Int)
+    }
+
+    struct Transcript: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        var servers = 3
+        var maxFailures = 2
+        let events: [Event]
+
+        init(_ what: String, servers: Int = 3, maxFailures: Int = 2, _ events: Event...) {
+            testDescription = what
+            self.servers = servers
+            self.maxFailures = maxFailures
+            self.events = events
+        }
+    }
+
+    static let cooldown: Int64 = 100
+
+    @Test(arguments: [
+        Transcript("one server is always asked", servers: 1, .pick(at: 0, 0), .pick(at: 0, 0)),
+        Transcript("servers are asked in turn", .pick(at: 0, 0), .pick(at: 0, 1), .pick(at: 0, 2), .pick(at: 0, 0)),
+        Transcript("fewer failures than leave one alone change nothing",
+            .failed(1, at: 0), .pick(at: 0, 0), .pick(at: 0, 1), .pick(at: 0, 2)),
+        Transcript("so many failures in a row leave one alone, and the others go on in turn",
+            .failed(1, at: 0), .failed(1, at: 5),
+            .pick(at: 5, 0), .pick(at: 6, 2), .pick(at: 7, 0), .pick(at: 8, 2)),
+        Transcript("a success between them begins the count anew",
+            .failed(1, at: 0), .succeeded(1), .failed(1, at: 5), .pick(at: 5, 0), .pick(at: 5, 1), .pick(at: 5, 2)),
+        Transcript("failures of two servers are not those of one",
+            .failed(0, at: 0), .failed(1, at: 0), .pick(at: 0, 0), .pick(at: 0, 1), .pick(at: 0, 2)),
+        Transcript("it is left alone from its latest failure, to the cool-down's very end", servers: 2,
+            .failed(0, at: 0), .failed(0, at: 10),
+            .pick(at: 100, 1), .pick(at: 109, 1), .pick(at: 110, 0), .pick(at: 110, 1)),
+        Transcript("after the cool-down one more failure leaves it alone again", servers: 2,
+            .failed(0, at: 0), .failed(0, at: 0), .pick(at: 100, 0), .failed(0, at: 101),
+            .pick(at: 102, 1), .pick(at: 200, 1), .pick(at: 201, 0)),
+        Transcript("after the cool-down a success makes it as good as new", servers: 2,
+            .failed(0, at: 0), .failed(0, at: 0), .pick(at: 100, 0), .succeeded(0), .failed(0, at: 101),
+            .pick(at: 102, 1), .pick(at: 102, 0)),
+        Transcript("an answer that was on its way ends the cool-down", servers: 2,
+            .failed(0, at: 0), .failed(0, at: 0), .succeeded(0), .pick(at: 1, 0), .pick(at: 1, 1)),
+        Transcript("all left alone: the one whose time is over soonest", servers: 3, maxFailures: 1,
+            .failed(0, at: 3), .failed(1, at: 1), .failed(2, at: 2), .pick(at: 4, 1), .pick(at: 4, 1),
+            .failed(1, at: 4), .pick(at: 4, 2), .pick(at: 101, 2)),
+    ])
+    func `the server asked next`(_ transcript: Transcript) {
+        var balance = ServerBalance(servers: transcript.servers, maxFailures: transcript.maxFailures, cooldown: Self.cooldown)
+        for (step, event) in transcript.events.enumerated() {
+            switch event {
+            case .failed(let server, let now): balance.failed(server, at: now)
+            case .succeeded(let server): balance.succeeded(server)
+            case .pick(let now, let expected):
+                let picked = balance.pick(at: now)
+                #expect(picked == expected, "step \(step + 1), at \(now)")
+            }
+        }
+    }
+}
