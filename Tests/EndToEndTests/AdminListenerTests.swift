@@ -23,6 +23,14 @@ import Testing
         }
     }
 
+    @Test(arguments: [("0600", 0o600), ("0666", 0o666)] as [(String, UInt32)])
+    func `who may connect to its socket is for the operator to say`(mode: String, permissions: UInt32) throws {
+        try scenario(.other(section: "admin", key: "socket-mode", value: mode)) { _, proxy in
+            let actual = System.permissions(of: "\(proxy.folder)/admin.sock")
+            #expect(actual == permissions)
+        }
+    }
+
     @Test func `the counters tell led, joined and joined late`() throws {
         try scenario { origin, proxy in
             let head = Gate(), rest = Gate()

@@ -99,6 +99,19 @@ import Testing
         }
     }
 
+    @Test func `after so many requests a connection is closed, and its last answer says so`() throws {
+        try scenario(.other(section: "clients", key: "max-requests-per-connection", value: "3")) { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
+            let client = try proxy.connect()
+            for number in 1...3 {
+                try client.send(proxy.request("GET", "/x"))
+                let answer = try client.answer()
+                #expect(answer.text == "x" && (answer["connection"]?.lowercased() == "close") == (number == 3), "answer \(number)")
+            }
+            #expect(client.isClosed())
+        }
+    }
+
     @Test func `a client of HTTP 1 point 0 gets no chunks, and the end of the connection`() throws {
         try scenario { origin, proxy in
             origin.on("/chunks") { _ in

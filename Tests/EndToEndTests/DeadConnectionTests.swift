@@ -29,6 +29,16 @@ import Testing
         }
     }
 
+    @Test func `a GET is not either, where the operator does not want that`() throws {
+        try scenario(.workers(1), .other(section: "upstream", key: "retry-dead-connection", value: "false")) { origin, proxy in
+            origin.on("*") { Self.dead($0, .close) }
+            try proxy.get("/warm")
+            #expect(try proxy.get("/x").status == 502)
+            #expect(origin.count("/x") == 1)
+            #expect(try proxy.metric(.retries) == 0)
+        }
+    }
+
     @Test func `once more is once, and a fresh connection is not tried again`() throws {
         try scenario(.workers(1)) { origin, proxy in
             origin.on("/warm") { Self.dead($0, .close) }

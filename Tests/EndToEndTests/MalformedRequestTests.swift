@@ -112,6 +112,23 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        (.other(section: "clients", key: "max-target-length", value: "200"), "GET /\(String(repeating: "a", count: 200)) HTTP/1.1\r\nHost: a\r\n\r\n", 414),
+        (.other(section: "clients", key: "max-field-lines", value: "5"), "GET /x HTTP/1.1\r\nHost: a\r\n\(String(repeating: "X: 1\r\n", count: 5))\r\n", 431),
+        (.maxHeadSize(1024), "GET /x HTTP/1.1\r\nHost: a\r\nX: \(String(repeating: "a", count: 1024))\r\n\r\n", 431),
+    ] as [(Setting, String, Int)])
+    func `what is too much is for the operator to say`(limit: Setting, request: String, status: Int) throws {
+        for (setting, expected) in [(.workers(1), 200), (limit, status)] as [(Setting, Int)] {
+            try scenario(setting) { origin, proxy in
+                origin.on("*") { _ in [.answer(200)] }
+                let client = try proxy.connect()
+                try client.send(request)
+                let answer = try client.answer()
+                #expect(answer.status == expected)
+            }
+        }
+    }
+
     @Test func `a request that comes byte by byte is a request like any other`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.requestBody, .answer(200, body: "x")] }

@@ -37,6 +37,29 @@ import Testing
         }
     }
 
+    @Test(arguments: ["503", "stale", "pass"])
+    func `over the limit of fetches that wait for their origin, 503, or what is stale`(_ whenExceeded: String) throws {
+        try scenario(.maxConcurrentFetches(1), .maxQueuedFetches(1), .whenExceeded(whenExceeded)) { origin, proxy in
+            let gate = Gate()
+            origin.on("/stale") { _ in [.answer(200, "Cache-Control: max-age=10", "Age: 20", "ETag: \"1\"", body: "stale")] }
+            origin.on("*") { _ in [.gate(gate), .answer(200, body: "in turn")] }
+            try proxy.get("/stale")
+            let first = proxy.crowd(1, get: "/first")
+            try eventually("it is asked") { origin.count("/first") == 1 }
+            let second = proxy.crowd(1, get: "/second")
+            try proxy.joined(3)
+            let refused = try proxy.get("/third")
+            #expect(refused.status == 503 && refused["retry-after"] != nil && refused.cacheStatus.contains("detail=queue-full"))
+            let other = try proxy.get("/stale")
+            #expect(whenExceeded == "503" ? other.status == 503 : other.text == "stale", "\(other.status) \(other.cacheStatus)")
+            #expect(other.cacheStatus.contains("detail=queue-full"))
+            gate.open()
+            let answers = first.finished() + second.finished()
+            #expect(answers.allSatisfy { $0.text == "in turn" })
+            #expect(origin.count("/third") == 0 && origin.count("/stale") == 1)
+        }
+    }
+
     struct Bound: Sendable {
         let whenExceeded: String
         let isStored: Bool

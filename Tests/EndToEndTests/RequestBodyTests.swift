@@ -124,4 +124,33 @@ import Testing
             #expect(try client.answer().text == "all of it")
         }
     }
+
+    @Test(arguments: ["Content-Length: 10\r\n\r\nhello", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", "Content-Length: 10\r\n\r\n"])
+    func `a client that does not go on with its body gets 408 after the time set`(_ beginning: String) throws {
+        try scenario(.bodyTimeout(.milliseconds(400))) { origin, proxy in
+            origin.on("/up") { _ in [.requestBody, .answer(200)] }
+            let client = try proxy.connect()
+            try client.send("POST /up HTTP/1.1\r\nHost: a\r\n" + beginning)
+            let answer = try client.answer()
+            #expect(answer.status == 408 && answer["connection"] == "close" && !answer.text.isEmpty)
+            #expect(answer.took > .milliseconds(350) && answer.took < .milliseconds(400) + aStall)
+            #expect(client.isClosed())
+            try eventually("the origin learns of it") { origin.requests("/up").allSatisfy { $0.wasAbandoned && !$0.isWhole } }
+        }
+    }
+
+    @Test func `a client that sends its body bit by bit has the time it needs`() throws {
+        try scenario(.bodyTimeout(.seconds(1))) { origin, proxy in
+            origin.on("/up") { _ in [.requestBody, .answer(200, body: "all of it")] }
+            let client = try proxy.connect()
+            try client.send("POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\n")
+            for count in 1...8 {
+                try client.send("a")
+                try eventually("the origin has it") { origin.requests("/up").first?.body.length == count }
+                // Longer altogether than the time set.
+                System.nap(.milliseconds(150))
+            }
+            #expect(try client.answer().text == "all of it")
+        }
+    }
 }

@@ -73,6 +73,63 @@ import Testing
         }
     }
 
+    @Test(arguments: ["max-age=60", "no-store"])
+    func `a client that takes nothing for the time set is cut off, and what it held is free`(_ policy: String) throws {
+        try scenario(.sendTimeout(.milliseconds(400))) { origin, proxy in
+            let length = 50_000_000
+            origin.on("/big") { _ in [.answer(200, "Cache-Control: \(policy)", pattern: length)] }
+            let client = try proxy.connect()
+            try client.send(proxy.request("GET", "/big"))
+            try eventually("it is cut") { try proxy.metric(.openClients) == 0 && proxy.metric(.clientSentBytes) > 0 }
+            let answer = try client.answer()
+            #expect(answer.head?.status == 200 && !answer.isClean && answer.body.isIntact && answer.body.length < length)
+            try eventually("its fetch is over") { try proxy.metric(.inFlight) == 0 }
+        }
+    }
+
+    /// With a small buffer: a large one opens its window in steps that take this client longer than the time set.
+    @Test func `a client that takes a little now and then is not`() throws {
+        try scenario(.sendTimeout(.seconds(1))) { origin, proxy in
+            origin.on("/big") { _ in [.answer(200, "Cache-Control: max-age=60", pattern: 30_000_000)] }
+            let client = try Socket.connect(to: proxy.endpoint, receiveBuffer: 65_536)
+            defer { Socket.close(client) }
+            let request = Array(proxy.request("GET", "/big").utf8)
+            try eventually("it has asked") { Socket.write(client, request, from: 0) == .bytes(request.count) }
+            var piece = [UInt8](repeating: 0, count: 65_536)
+            var taken = 0
+            try stays("it is served", for: .milliseconds(2500)) {
+                // The pace of this client.
+                System.nap(.milliseconds(100))
+                switch Socket.read(client, into: &piece) {
+                case .bytes(let count): taken += count
+                case .notNow: break
+                case .ended, .failed: return false
+                }
+                return true
+            }
+            #expect(taken > 300_000 && taken < 30_000_000)
+            #expect(try proxy.metric(.openClients) == 1)
+        }
+    }
+
+    /// What the kernel holds of it, on both sides, is less than the difference.
+    @Test(arguments: [(window: "128KiB", isWide: false), ("48MiB", true)])
+    func `how far an origin may be ahead of the reader of what is not stored is for the operator to say`(_ setting: (window: String, isWide: Bool)) throws {
+        try scenario(.other(section: "storage", key: "streaming-window", value: setting.window)) { origin, proxy in
+            origin.on("/own") { _ in [.answer(200, "Cache-Control: no-store", pattern: 64_000_000)] }
+            let stuck = proxy.crowd(1, get: "/own", pace: .stuck)
+            try stuck.gathered()
+            try eventually("it is fetched") { (origin.requests("/own").first?.sent ?? 0) > 0 }
+            let isFarAhead = { origin.requests("/own")[0].sent > 40_000_000 }
+            if setting.isWide {
+                try eventually("the origin is far ahead", isFarAhead)
+            } else {
+                try stays("the origin is held back", for: .milliseconds(500)) { !isFarAhead() }
+            }
+            stuck.close()
+        }
+    }
+
     /// Of so many lengths, some end with the very piece that fills the window.
     @Test func `a response whose end arrives while its reader holds it back ends when the reader goes on`() throws {
         try scenario { origin, proxy in

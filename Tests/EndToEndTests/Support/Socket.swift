@@ -23,9 +23,10 @@ enum Socket {
     }
 
     /// A listener on 127.0.0.1, port chosen by the kernel unless given.
-    static func listen(port: UInt16 = 0) throws -> (descriptor: Int32, port: UInt16) {
+    /// - Parameter backlog: how many connections it holds that nobody has accepted yet; those that come then hear nothing.
+    static func listen(port: UInt16 = 0, backlog: Int32 = 4096) throws -> (descriptor: Int32, port: UInt16) {
         let bound = try bind(port: port)
-        guard Glibc.listen(bound.descriptor, 4096) == 0 else { throw System.Failure(call: "listen", code: errno) }
+        guard Glibc.listen(bound.descriptor, backlog) == 0 else { throw System.Failure(call: "listen", code: errno) }
         return bound
     }
 

@@ -102,6 +102,12 @@ enum System {
         return unsafe stat(path, &about) == 0 && about.st_mode & S_IFMT == S_IFDIR
     }
 
+    /// Who may do what with it: the lowest nine bits of its mode.
+    static func permissions(of path: String) -> UInt32 {
+        var about = stat()
+        return unsafe stat(path, &about) == 0 ? about.st_mode & 0o777 : 0
+    }
+
     static func makeTemporaryFolder() throws -> String {
         var template = Array("/tmp/coalesced-test-XXXXXX".utf8CString)
         guard unsafe mkdtemp(&template) != nil else { throw Failure(call: "mkdtemp", code: errno) }

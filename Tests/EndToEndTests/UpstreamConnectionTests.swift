@@ -1,0 +1,58 @@
+import Testing
+
+/// How connections to an origin are made and kept.
+@Suite(.scenario) struct UpstreamConnectionTests {
+    @Test(arguments: [0, 1, 3])
+    func `no more unused connections are kept than the operator wants`(_ most: Int) throws {
+        try scenario(.workers(1), .other(section: "upstream", key: "max-idle-connections", value: "\(most)")) { origin, proxy in
+            let gate = Gate()
+            origin.on("*") { _ in [.gate(gate), .answer(200, "Cache-Control: no-store", body: "x")] }
+            let crowds = (0..<4).map { proxy.crowd(1, get: "/\($0)") }
+            try eventually("all four are asked") { origin.total == 4 }
+            #expect(origin.openConnections == 4)
+            gate.open()
+            for crowd in crowds { #expect(crowd.finished()[0].text == "x") }
+            try eventually("the others are closed") { try proxy.metric(.inFlight) == 0 && proxy.metric(.openUpstreams) == most }
+            try proxy.get("/later")
+            #expect(origin.acceptedConnections == (most == 0 ? 5 : 4))
+        }
+    }
+
+    @Test func `an unused connection is closed after its time`() throws {
+        try scenario(.workers(1), .other(section: "upstream", key: "idle-timeout", value: "300ms")) { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: no-store", body: "x")] }
+            try proxy.get("/x")
+            let used = Instant.now
+            try eventually("it is closed") { try proxy.metric(.openUpstreams) == 0 }
+            #expect(.now - used > .milliseconds(200))
+            try eventually("the origin knows") { origin.openConnections == 0 }
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `a server that does not take the connection is given up after the time set, for the next one if there is one`(_ hasNext: Bool) throws {
+        // Two connections that nobody accepts fill it; the kernel drops what comes then.
+        let (listener, port) = try Socket.listen(backlog: 0)
+        defer { Socket.close(listener) }
+        let fillers = try (0..<4).map { _ in try Socket.connect(to: .tcp(port)) }
+        defer { for filler in fillers { Socket.close(filler) } }
+        let origin = try ScriptedOrigin()
+        defer { origin.stop() }
+        origin.on("/x") { _ in [.answer(200, body: "next")] }
+        let servers = ["http://127.0.0.1:\(port)"] + (hasNext ? [origin.url] : [])
+        let proxy = try Program.serve(servers: servers, [.workers(1), .connectTimeout(.milliseconds(400))])
+        defer { proxy.stop() }
+        let answer = try proxy.get("/x")
+        if hasNext { #expect(answer.text == "next") } else { #expect(answer.status == 504 && answer["proxy-status"] != nil) }
+        #expect(answer.took > .milliseconds(350) && answer.took < .milliseconds(400) + aStall)
+    }
+
+    @Test(arguments: [(limit: "2KiB", status: 502), ("64KiB", 200)])
+    func `a response head larger than the operator allows is 502`(_ setting: (limit: String, status: Int)) throws {
+        try scenario(.other(section: "upstream", key: "max-head-size", value: setting.limit)) { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "X: \(String(repeating: "a", count: 4_000))", body: "x")] }
+            let answer = try proxy.get("/x")
+            #expect(answer.status == setting.status)
+        }
+    }
+}
