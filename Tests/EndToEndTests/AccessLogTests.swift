@@ -25,6 +25,21 @@ import Testing
         }
     }
 
+    @Test func `lines are in the format and as late as the operator says`() throws {
+        try scenario(
+            .accessLog, .other(section: "access-log", key: "format", value: "combined"), .other(section: "access-log", key: "flush-wait", value: "60s")
+        ) { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, body: "hello")] }
+            try proxy.get("/x", "User-Agent: me", "Referer: http://a.example/")
+            try eventually("it is counted") { try proxy.metric(.requests) == 1 }
+            try stays("nothing is written yet", for: .milliseconds(1500)) { System.contents(of: "\(proxy.folder)/access.log").isEmpty }
+            proxy.terminate()
+            #expect(try proxy.exited() == .code(0))
+            let line = System.contents(of: "\(proxy.folder)/access.log")
+            #expect(line.contains(#/^127\.0\.0\.1 - - \[[^\]]+\] "GET \/x HTTP\/1\.1" 200 5 "http:\/\/a\.example\/" "me"/#), "\(line)")
+        }
+    }
+
     @Test func `a hit that its client does not take is logged as aborted, with what went out`() throws {
         try scenario(.accessLog, .memory(mebibytes: 128), .maxObjectSize(64 << 20)) { origin, proxy in
             let size = 32 << 20

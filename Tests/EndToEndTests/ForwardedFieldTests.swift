@@ -45,6 +45,33 @@ import Testing
         }
     }
 
+    @Test func `what the operator does not want to be said is not said`() throws {
+        let silent: [Setting] = [
+            .other(section: "forwarding", key: "via", value: "off"), .other(section: "forwarding", key: "cache-status", value: "false"),
+            .other(section: "forwarding", key: "proxy-status", value: "false"),
+        ]
+        try scenario(silent[0], silent[1], silent[2]) { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
+            origin.on("/gone") { _ in [.close] }
+            for answer in try [proxy.get("/x"), proxy.get("/x"), proxy.get("/gone")] {
+                for name in ["via", "cache-status", "proxy-status"] { #expect(answer[name] == nil, "\(name) of \(answer.status)") }
+            }
+            #expect(origin.requests("/x").map { $0["via"] } == [nil])
+            #expect(try proxy.get("/gone").status == 502)
+        }
+    }
+
+    @Test func `its name is the one that the operator gives it`() throws {
+        try scenario(.other(section: "forwarding", key: "via", value: "edge-1")) { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, body: "x")] }
+            origin.on("/gone") { _ in [.close] }
+            let answer = try proxy.get("/x"), failure = try proxy.get("/gone")
+            #expect(answer["via"] == "1.1 edge-1" && answer.cacheStatus.hasPrefix("edge-1; "))
+            #expect(failure["proxy-status"]?.hasPrefix("edge-1; ") ?? false)
+            #expect(origin.requests("/x").map { $0["via"] } == ["1.1 edge-1"])
+        }
+    }
+
     @Test func `the origin learns who asks, how and for what host`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, body: "x")] }

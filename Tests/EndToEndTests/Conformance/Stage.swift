@@ -17,12 +17,7 @@ final class Stage: Sendable {
     init() throws {
         board = Board()
         origin = try board.openOrigin()
-        let folder = try System.makeTemporaryFolder()
-        try System.write(Self.configuration(upstream: origin.url), to: "\(folder)/coalesced.yaml")
-        let program = try Program(folder: folder, [
-            "serve", "--config", "\(folder)/coalesced.yaml", "--listen", "127.0.0.1:0", "--admin", "unix:\(folder)/admin.sock",
-        ])
-        try program.waitUntilListening(1)
+        let program = try Program.serve(file: Self.configuration(upstream: origin.url))
         (proxy, self.program, isOurs) = (program, program, true)
     }
 

@@ -1,0 +1,246 @@
+import Admin
+import Bytes
+import HTTPSemantics
+import Libevent
+import Proxy
+import Storage
+import Telemetry
+import Testing
+import Upstream
+
+@testable import Configuration
+
+/// A key that is read into another's place, or into none, is a setting that does not work; most are numbers and durations that look alike.
+@Suite struct `Every key` {
+    private static let file = """
+        log-level: debug
+        listen: [127.0.0.1:1]
+        backlog: 2
+        workers: 3
+        hosts: [a.example]
+        drain-timeout: 4s
+        clients:
+          max-connections: 5
+          max-head-size: 6KiB
+          max-field-lines: 7
+          max-target-length: 80B
+          max-body-size: 9B
+          max-requests-per-connection: 10
+          head-timeout: 11s
+          idle-timeout: 12s
+          body-timeout: 13s
+          send-timeout: 14s
+          tunnel-timeout: 15s
+        forwarding:
+          via: me
+          x-forwarded: false
+          cache-status: false
+          proxy-status: false
+        coalescing:
+          enabled: false
+          max-waiters: 16
+          wait-timeout: 17s
+          overtake-after: 18s
+          when-exceeded: stale
+          when-last-leaves: cancel
+          unshareable-ttl: 19s
+          share-errors: false
+        caching:
+          enabled: false
+          heuristic-share: 20%
+          heuristic-limit: 21s
+          set-cookie: never
+          targeted-fields: [edge-cache-control]
+          stale-while-revalidate: 22s
+          stale-if-error: 23s
+          stale-if-unreachable: 24s
+          s-maxage-forbids-stale: false
+          trust-date: false
+          normalise-accept-encoding: true
+          max-ranges: 25
+          range-misses: part
+          request-directives: ignore
+        storage:
+          memory: 26MiB
+          in-flight-share: 27%
+          max-object-size: 28B
+          streaming-window: 290KiB
+          shards: 32
+          small-queue-share: 31%
+        upstreams:
+          - name: shop
+            servers: [http://a.example:80]
+            connect-timeout: 33s
+            first-byte-timeout: 34s
+            no-progress-timeout: 35s
+            idle-timeout: 36s
+            max-idle-connections: 37
+            max-concurrent-fetches: 38
+            max-queued-fetches: 39
+            retry-dead-connection: false
+            resolve-ttl: 40s
+            max-failures: 41
+            failure-cooldown: 42s
+            max-head-size: 43KiB
+        routes:
+          - host: b.example
+            path: /c
+            upstream: shop
+            cache: true
+            range-misses: whole
+            request-directives: honour
+            store-post-answers: true
+            key:
+              query: none
+              sort-query: true
+              headers: [accept-language]
+              cookies: [theme]
+        admin:
+          address: 127.0.0.1:44
+          socket-mode: 0640
+        access-log:
+          target: /d
+          format: json
+          flush-wait: 45s
+          buffer: 46KiB
+
+        """
+
+    private static func expected() -> Settings {
+        var all = Settings()
+        all.logLevel = .debug
+        all.proxy.listeners = [.ipv4(.loopback, port: 1)]
+        all.proxy.backlog = 2
+        all.proxy.workers = 3
+        all.proxy.hosts = ["a.example"]
+        all.proxy.drainTimeout = .seconds(4)
+        all.proxy.clients.maxConnections = 5
+        all.proxy.clients.maxHeadSize = 6 << 10
+        all.proxy.clients.maxFieldLines = 7
+        all.proxy.clients.maxTargetLength = 80
+        all.proxy.clients.maxBodySize = 9
+        all.proxy.clients.maxRequestsPerConnection = 10
+        all.proxy.clients.headTimeout = .seconds(11)
+        all.proxy.clients.idleTimeout = .seconds(12)
+        all.proxy.clients.bodyTimeout = .seconds(13)
+        all.proxy.clients.sendTimeout = .seconds(14)
+        all.proxy.clients.tunnelTimeout = .seconds(15)
+        all.proxy.forwarding.viaName = "me"
+        all.proxy.forwarding.sendsXForwarded = false
+        all.proxy.forwarding.sendsCacheStatus = false
+        all.proxy.forwarding.sendsProxyStatus = false
+        all.proxy.coalescing.isEnabled = false
+        all.proxy.coalescing.maxWaiters = 16
+        all.proxy.coalescing.waitTimeout = .seconds(17)
+        all.proxy.coalescing.overtakeAfter = .seconds(18)
+        all.proxy.coalescing.whenExceeded = .stale
+        all.proxy.coalescing.whenLastLeaves = .cancel
+        all.proxy.coalescing.unshareableTTL = .seconds(19)
+        all.proxy.caching.policy.sharesErrors = false
+        all.proxy.caching.isEnabled = false
+        all.proxy.caching.policy.heuristicPercent = 20
+        all.proxy.caching.policy.heuristicLimit = 21
+        all.proxy.caching.policy.setCookie = .never
+        all.proxy.caching.policy.targetedFields = [ByteSlice("edge-cache-control")]
+        all.proxy.caching.policy.staleWhileRevalidate = 22
+        all.proxy.caching.policy.staleIfError = 23
+        all.proxy.caching.policy.staleIfUnreachable = 24
+        all.proxy.caching.policy.sharedMaxAgeForbidsStale = false
+        all.proxy.caching.policy.trustsDate = false
+        all.proxy.caching.policy.normalisesAcceptEncoding = true
+        all.proxy.caching.maxRanges = 25
+        all.proxy.caching.rangeMisses = .part
+        all.proxy.caching.policy.ignoredRequestDirectives = .protectsOrigin
+        all.storage.memory = 26 << 20
+        all.storage.inFlightPercent = 27
+        all.storage.maxObjectSize = 28
+        all.storage.streamingWindow = 290 << 10
+        all.storage.shards = 32
+        all.storage.smallQueuePercent = 31
+        all.upstreams = [shop]
+        all.proxy.routes = [route]
+        all.admin.address = .ipv4(.loopback, port: 44)
+        all.admin.socketMode = 0o640
+        all.accessLog.target = .file(path: "/d")
+        all.accessLog.format = .json
+        all.accessLog.flushWait = .seconds(45)
+        all.accessLog.ringCapacity = 46 << 10
+        return all
+    }
+
+    private static var shop: UpstreamSettings {
+        var shop = UpstreamSettings(name: "shop", servers: [UpstreamServer(host: "a.example")])
+        shop.connectTimeout = .seconds(33)
+        shop.firstByteTimeout = .seconds(34)
+        shop.noProgressTimeout = .seconds(35)
+        shop.idleTimeout = .seconds(36)
+        shop.maxIdleConnections = 37
+        shop.maxConcurrentFetches = 38
+        shop.maxQueuedFetches = 39
+        shop.retriesDeadConnection = false
+        shop.resolveTTL = .seconds(40)
+        shop.maxFailures = 41
+        shop.failureCooldown = .seconds(42)
+        shop.maxHeadSize = 43 << 10
+        return shop
+    }
+
+    private static var route: RouteSettings {
+        var route = RouteSettings(upstream: "shop")
+        route.host = "b.example"
+        route.path = "/c"
+        route.isCached = true
+        route.rangeMisses = .whole
+        route.ignoredRequestDirectives = .honoursAll
+        route.storesPostAnswers = true
+        route.key.query = .dropped
+        route.key.sortsQuery = true
+        route.key.fields = [ByteSlice("accept-language")]
+        route.key.cookies = [ByteSlice("theme")]
+        return route
+    }
+
+    @Test func `every key of the table is in the file above, with a value other than its default`() {
+        // A route is not among the defaults.
+        var defaults = Settings()
+        defaults.proxy.routes = [RouteSettings(upstream: "origin")]
+        let ordinary = Self.values(in: DefaultFile.lines(of: KeyTable.all, in: defaults))
+        let changed = Self.values(in: Self.file.split(separator: "\n").map(String.init))
+        #expect(ordinary.count > 70)
+        #expect(Set(ordinary.keys) == Set(changed.keys))
+        for (key, value) in changed { #expect(value != ordinary[key], "\(key)") }
+    }
+
+    @Test func `every key is read into the place that is its own`() throws {
+        let settings = try Configuration.load(text: Self.file, path: "f").get()
+        let expected = Self.expected()
+        #expect(settings.upstreams == expected.upstreams)
+        #expect(settings.proxy == expected.proxy)
+        #expect(settings == expected)
+    }
+
+    @Test func `every key is written from the place that it is read into`() throws {
+        let written = DefaultFile.lines(of: KeyTable.all, in: Self.expected())
+        #expect(Self.values(in: written) == Self.values(in: Self.file.split(separator: "\n").map(String.init)))
+    }
+
+    /// What stands behind each key, by the keys that it stands below: `clients max-head-size` is `32KiB`.
+    private static func values(in lines: [String]) -> [String: String] {
+        var values: [String: String] = [:]
+        var groups: [(indent: Int, name: Substring)] = []
+        for line in lines {
+            // The dash of a list's item stands where its keys' indentation is.
+            let indent = line.prefix { " -".contains($0) }.count
+            let rest = line.dropFirst(indent)
+            guard !rest.isEmpty, !rest.hasPrefix("#"), let colon = rest.firstIndex(of: ":") else { continue }
+            groups.removeAll { $0.indent >= indent }
+            let name = rest[..<colon], value = rest[rest.index(after: colon)...].drop { $0 == " " }
+            if value.isEmpty {
+                groups.append((indent, name))
+            } else {
+                values[(groups.map(\.name) + [name]).joined(separator: " ")] = String(value)
+            }
+        }
+        return values
+    }
+}

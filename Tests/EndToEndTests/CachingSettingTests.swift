@@ -1,0 +1,118 @@
+import Testing
+
+/// What the operator says about freshness and room, where the response does not.
+@Suite(.scenario) struct CachingSettingTests {
+    @Test func `where nothing is stored, those who come at the same time share a fetch all the same`() throws {
+        try scenario(.other(section: "caching", key: "enabled", value: "false")) { origin, proxy in
+            let gate = Gate()
+            origin.on("/x") { _ in [.gate(gate), .answer(200, "Cache-Control: max-age=60", body: "x")] }
+            let crowd = proxy.crowd(5, get: "/x")
+            try proxy.joined(5)
+            gate.open()
+            #expect(crowd.finished().allSatisfy { $0.text == "x" && !$0.cacheStatus.contains("stored") })
+            #expect(origin.count("/x") == 1)
+            let later = try proxy.get("/x")
+            #expect(later.text == "x" && origin.count("/x") == 2)
+        }
+    }
+
+    @Test func `where nobody shares a fetch, what one of them brings is stored for those who come later`() throws {
+        try scenario(.other(section: "coalescing", key: "enabled", value: "false")) { origin, proxy in
+            let gate = Gate()
+            origin.on("/x") { _ in [.gate(gate), .answer(200, "Cache-Control: max-age=60", body: "x")] }
+            let crowd = proxy.crowd(5, get: "/x")
+            try eventually("each is at the origin") { origin.count("/x") == 5 }
+            gate.open()
+            #expect(crowd.finished().allSatisfy { $0.text == "x" && !$0.cacheStatus.contains("collapsed") })
+            try eventually("it is stored") { try proxy.get("/x").cacheStatus.contains("; hit") }
+            #expect(try proxy.metric(.joined) == 0)
+        }
+    }
+
+    @Test(arguments: [("honour", 2), ("ignore", 1)])
+    func `whether a client can have another response than the stored one is for the operator to say`(rule: String, fetches: Int) throws {
+        try scenario(.other(section: "caching", key: "request-directives", value: rule)) { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
+            try proxy.get("/x")
+            try proxy.get("/x", "Cache-Control: no-cache")
+            #expect(origin.count("/x") == fetches)
+        }
+    }
+
+    struct Lifetime: Sendable {
+        let setting: Setting
+        let seconds: Int
+
+        static func share(_ share: String, _ seconds: Int) -> Self {
+            Self(setting: .other(section: "caching", key: "heuristic-share", value: share), seconds: seconds)
+        }
+        static func limit(_ limit: String, _ seconds: Int) -> Self {
+            Self(setting: .other(section: "caching", key: "heuristic-limit", value: limit), seconds: seconds)
+        }
+    }
+
+    @Test(arguments: [
+        Lifetime.share("10%", 1_000), .share("50%", 5_000), .share("1%", 100), .limit("60s", 60), .limit("1d", 1_000),
+    ])
+    func `a response that names no lifetime has that share of the time since its last change, up to the limit`(_ lifetime: Lifetime) throws {
+        try scenario(lifetime.setting) { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Last-Modified: \(System.httpDate(-10_000))", body: "x")] }
+            let told = try proxy.get("/x").cacheStatus.firstMatch(of: /ttl=(-?[0-9]+)/).flatMap { Int($0.1) }
+            let timeToLive = try #require(told)
+            #expect((lifetime.seconds - 5...lifetime.seconds + 5).contains(timeToLive), "\(timeToLive)")
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `the fields that stand in for Cache-Control are those the operator names, in their order`(areNamed: Bool) throws {
+        let named = Setting.other(section: "caching", key: "targeted-fields", value: "[edge-cache-control, cdn-cache-control]")
+        try scenario(areNamed ? named : .workers(1)) { origin, proxy in
+            origin.on("/both") { _ in
+                [.answer(200, "Cache-Control: max-age=10", "CDN-Cache-Control: max-age=2000", "Edge-Cache-Control: max-age=3000", body: "x")]
+            }
+            origin.on("/none") { _ in [.answer(200, "Cache-Control: max-age=1000", "Edge-Cache-Control: no-store", body: "x")] }
+            let both = try proxy.get("/both").cacheStatus, none = try proxy.get("/none").cacheStatus
+            #expect(both.contains(areNamed ? "ttl=3000" : "ttl=2000"), "\(both)")
+            #expect(none.contains("; stored") == !areNamed, "\(none)")
+        }
+    }
+
+    @Test(arguments: [
+        ("public-only", "public, max-age=60", true), ("public-only", "max-age=60", false), ("never", "public, max-age=60", false),
+        ("always", "max-age=60", true),
+    ])
+    func `a response with a cookie is for others where the operator and it say so`(rule: String, control: String, isShared: Bool) throws {
+        try scenario(.other(section: "caching", key: "set-cookie", value: rule)) { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: \(control)", "Set-Cookie: a=b", body: "x")] }
+            try proxy.get("/x")
+            let second = try proxy.get("/x")
+            #expect(second.text == "x" && origin.count("/x") == (isShared ? 1 : 2))
+        }
+    }
+
+    @Test(arguments: [("60s", true), ("5s", false)])
+    func `what is stale is served while it is refreshed for so long`(time: String, isServed: Bool) throws {
+        try scenario(.other(section: "caching", key: "stale-while-revalidate", value: time)) { origin, proxy in
+            // Ten seconds overdue when it comes.
+            origin.on("/x") { request in
+                [.answer(200, "Cache-Control: max-age=10", request.number == 1 ? "Age: 20" : "Age: 0", body: "\(request.number)")]
+            }
+            try proxy.get("/x")
+            let second = try proxy.get("/x")
+            #expect(second.text == (isServed ? "1" : "2"), "\(second.cacheStatus)")
+            try eventually("it is fetched anew") { try proxy.get("/x").text == "2" }
+            #expect(origin.count("/x") == 2)
+        }
+    }
+
+    /// Of eight mebibytes a quarter, or all.
+    @Test(arguments: [(share: "25%", isStored: false), ("100%", true)])
+    func `what is larger than bodies on their way may take is not stored`(_ setting: (share: String, isStored: Bool)) throws {
+        try scenario(.memory(mebibytes: 8), .other(section: "storage", key: "in-flight-share", value: setting.share)) { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", pattern: 3 << 20)] }
+            let first = try proxy.get("/x"), second = try proxy.get("/x")
+            #expect(first.isWhole(3 << 20) && second.isWhole(3 << 20))
+            #expect(origin.count("/x") == (setting.isStored ? 1 : 2))
+        }
+    }
+}
