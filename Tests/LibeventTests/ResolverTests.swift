@@ -75,6 +75,29 @@ import Testing
         #expect(answers == [7, 8].map { .success([.ipv4(IPv4Address(192, 0, 2, $0), port: 80)]) })
     }
 
+    @Test func `resolv.conf is read again when told, and who asked before is answered by whom it asked`() throws {
+        let (old, new) = (try NameServer(), try NameServer(answering: 2))
+        var settings = Resolver.Settings()
+        settings.hosts = "/nowhere/hosts"
+        settings.resolvConf = file("resolv-again", "nameserver 127.0.0.1:\(old.port)\n")
+        var answers: [Resolver.Answer] = []
+        try onLoop { loop in
+            let resolver = try Resolver(on: loop, settings: settings)
+            resolver.resolve("origin.test", port: 80, family: .ipv4) { before in
+                answers.append(before)
+                resolver.resolve("origin.test", port: 80, family: .ipv4) { after in
+                    answers.append(after)
+                    loop.stop()
+                }
+            }
+            _ = file("resolv-again", "nameserver 127.0.0.1:\(new.port)\n")
+            try resolver.readFilesAgain()
+        }
+        #expect(answers == [1, 2].map { .success([.ipv4(IPv4Address(192, 0, 2, $0), port: 80)]) })
+        old.stop()
+        new.stop()
+    }
+
     @Test func `without resolv.conf and without a server the question still ends`() throws {
         var settings = Resolver.Settings()
         settings.resolvConf = "/nowhere/resolv.conf"
@@ -144,13 +167,14 @@ import Testing
     }
 }
 
-/// A name server with three names: `origin.test` is 192.0.2.1, `silent.test` gets no answer, the rest does not exist.
+/// A name server with three names: `origin.test` is 192.0.2.1 unless told otherwise, `silent.test` gets no answer, the rest does not exist.
 final class NameServer: Sendable {
     let port: UInt16
     private let number: Int32
     private let thread: LoopThread
 
-    init() throws {
+    /// - Parameter last: the last byte of the address of `origin.test`.
+    init(answering last: UInt8 = 1) throws {
         let number = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
         var memory = sockaddr_in()
         memory.sin_family = sa_family_t(AF_INET)
@@ -164,7 +188,7 @@ final class NameServer: Sendable {
         self.number = number
         port = UInt16(bigEndian: memory.sin_port)
         thread = try LoopThread(name: "nameserver") { _ in
-            while Self.answerOne(number) {}
+            while Self.answerOne(number, last) {}
         }
     }
 
@@ -181,7 +205,7 @@ final class NameServer: Sendable {
         close(number)
     }
 
-    private static func answerOne(_ number: Int32) -> Bool {
+    private static func answerOne(_ number: Int32, _ last: UInt8) -> Bool {
         var packet = [UInt8](repeating: 0, count: 512)
         var memory = sockaddr_in()
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
@@ -201,7 +225,7 @@ final class NameServer: Sendable {
             if name.contains(Array("origin".utf8)) {
                 if isAddressQuery {
                     reply[7] = 1
-                    reply += [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, 1]
+                    reply += [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, last]
                 }
             } else {
                 reply[3] |= 3

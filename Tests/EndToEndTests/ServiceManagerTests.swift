@@ -1,0 +1,77 @@
+import Glibc
+import Testing
+
+/// systemd, or what stands for it, is told; it is never waited for.
+@Suite(.scenario) struct ServiceManagerTests {
+    private func underManager(_ conversation: (ManagerSocket, ScriptedOrigin, () throws -> Program) throws -> Void) throws {
+        let manager = try ManagerSocket()
+        let origin = try ScriptedOrigin()
+        defer { origin.stop() }
+        origin.on("/x") { _ in [.answer(200, body: "x")] }
+        try conversation(manager, origin) {
+            try Program.serve(servers: [origin.url], variables: ["NOTIFY_SOCKET=\(manager.path)"])
+        }
+    }
+
+    @Test func `it hears of the start, of a reload and of the end`() throws {
+        try underManager { manager, _, start in
+            let proxy = try start()
+            defer { proxy.stop() }
+            var told: [String] = []
+            try eventually("it is ready") {
+                told += manager.read()
+                return told == ["READY=1"]
+            }
+            proxy.signal(SIGHUP)
+            try eventually("it has been told of both ends of the reload; \(told)") {
+                told += manager.read()
+                return told.count == 3
+            }
+            #expect(told[1].contains(#/^RELOADING=1\nMONOTONIC_USEC=[0-9]+$/#) && told[2] == "READY=1")
+            proxy.terminate()
+            #expect(try proxy.exited() == .code(0))
+            #expect(manager.read() == ["STOPPING=1"])
+        }
+    }
+
+    @Test func `one that reads nothing holds up neither start nor reload nor end`() throws {
+        try underManager { manager, _, start in
+            manager.fill()
+            let proxy = try start()
+            defer { proxy.stop() }
+            #expect(try proxy.get("/x").text == "x")
+            proxy.signal(SIGHUP)
+            try eventually("it is reloaded") { proxy.diagnostics.contains("reloaded") }
+            #expect(try proxy.get("/x").text == "x")
+            proxy.terminate()
+            #expect(try proxy.exited() == .code(0))
+            #expect(proxy.diagnostics.contains("the service manager was not told"))
+        }
+    }
+
+    /// Where somebody may mount something of his own: as root, or where users may be root of a namespace.
+    private static let hidingProc = [
+        "--user", "--map-root-user", "--mount", "sh", "-c", #"mount -t tmpfs none /proc && exec "$0" "$@""#,
+    ]
+
+    private static func run(_ words: String..., errors: String = "/dev/null") throws -> Spawn.Exit {
+        let child = try Spawn.start("/usr/bin/unshare", hidingProc + words, output: "/dev/null", errors: errors)
+        var exit: Spawn.Exit?
+        try eventually("\(words) ends") {
+            exit = Spawn.poll(child)
+            return exit != nil
+        }
+        return exit!
+    }
+
+    private static let canHideProc = (try? run("true")) == .code(0)
+
+    @Test(.enabled(if: ServiceManagerTests.canHideProc, "nothing may be mounted here"))
+    func `without proc it says so, since nobody can tell it what to do`() throws {
+        let folder = try System.makeTemporaryFolder()
+        defer { System.removeFolder(folder) }
+        let exit = try Self.run(Program.path(), "--version", errors: "\(folder)/errors")
+        #expect(exit == .code(69))
+        #expect(System.contents(of: "\(folder)/errors").contains("/proc is not mounted"))
+    }
+}
