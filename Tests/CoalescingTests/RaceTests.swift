@@ -18,9 +18,8 @@ struct RaceTests {
         ?? (isSanitized ? 100_000 : 1_000_000)
     private static var isSanitized: Bool { unsafe dlsym(nil, "__tsan_init") != nil }
 
-    @Test(arguments: [UInt64(1)])
-    func `whatever races, everyone is called once, at home, and no work is done twice at a time`(seed: UInt64) {
-        let race = Race(isAlwaysShared: true, events: Self.events, seed: seed)
+    @Test func `whatever races, everyone is called once, at home, and no work is done twice at a time`() {
+        let race = Race(isAlwaysShared: true, events: Self.events, seed: 1)
         race.run()
         #expect(race.faults.entries == [])
         #expect(race.events >= Self.events)

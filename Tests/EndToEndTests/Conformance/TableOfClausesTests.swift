@@ -38,6 +38,18 @@ import Testing
         }
     }
 
+    /// A name in the table, or in `--filter`, means one suite.
+    @Test func `no two suites have the same name, whatever its case`() {
+        var files: [String: String] = [:]
+        for file in System.sources(in: "\(Self.folder)/Tests") {
+            for suite in System.contents(of: file).matches(of: /struct (\w+Tests)\b/) {
+                let former = files.updateValue(file, forKey: suite.1.lowercased())
+                #expect(former == nil, "\(suite.1) is in \(former ?? "") and in \(file)")
+            }
+        }
+        #expect(files.count > 100)
+    }
+
     @Test func `every clause of RFC 9111 that asks something of a shared cache has a row`() {
         let table = TableOfClauses(System.contents(of: "\(Self.folder)/docs/conformance.md"))
         let clauses = [

@@ -1,7 +1,7 @@
 import Testing
 
 /// Queries that differ in what does not matter, as the origin says (No-Vary-Search draft), in the key, in flight, and when invalidated.
-@Suite(.scenario) struct SearchVariationTests {
+@Suite(.scenario) struct SearchConversationTests {
     private static let fresh = "Cache-Control: max-age=600"
 
     private func clients(_ proxy: Program, _ targets: [String]) -> [Crowd] { targets.map { proxy.crowd(1, get: $0) } }

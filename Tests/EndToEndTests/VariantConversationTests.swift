@@ -1,7 +1,7 @@
 import Testing
 
 /// `Vary`: one URL, several responses.
-@Suite(.scenario) struct VariantTests {
+@Suite(.scenario) struct VariantConversationTests {
     private let languages = ["en", "de", "fr"]
 
     private func crowd(_ proxy: Program, _ target: String, each count: Int) -> Crowd {

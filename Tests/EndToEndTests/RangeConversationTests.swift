@@ -1,7 +1,7 @@
 import Testing
 
 /// Ranges from a whole stored response (RFC 9110 §14).
-@Suite(.scenario) struct RangeTests {
+@Suite(.scenario) struct RangeConversationTests {
     private let letters = "abcdefghijklmnopqrstuvwxyz"
 
     @Test(arguments: [

@@ -1,7 +1,7 @@
 import Testing
 
 /// Never shared by mistake.
-@Suite(.scenario) struct SharingTests {
+@Suite(.scenario) struct SharingConversationTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let fields: [String]
         let isShared: Bool

@@ -1,0 +1,57 @@
+import Bytes
+import HTTPSemantics
+import Storage
+import Testing
+
+@Suite struct FresheningTests {
+    let cache = Cache()
+
+    private func freshen(_ former: StoredResponse, _ new: StoredResponse, generation: Generation? = nil) -> StoreOutcome {
+        cache.store.freshen(
+            former, with: new, hash: cache.hash("a"), key: Array("a".utf8).span, generation: generation ?? cache.generation("a")
+        )
+    }
+
+    @Test func `a freshened response has the same body, and its bytes count once`() throws {
+        let former = try #require(cache.response(5000, tag: "former"))
+        cache.store(former, "a")
+        former.noteUse()
+        let used = cache.budget.used
+        let new = Sample.response(body: former.body, tag: "newer!")
+        #expect(freshen(former, new) == .stored)
+        let stored = try #require(cache.resource("a")?.response(at: 0))
+        #expect(stored.tag == "newer!" && stored.body === former.body)
+        #expect(stored.frequency == 1)
+        #expect(cache.budget.used == used)
+    }
+
+    @Test func `what was replaced or removed meanwhile is not brought back`() throws {
+        cache.put("a")
+        let former = try #require(cache.resource("a")?.response(at: 0))
+        cache.store(try #require(cache.response(tag: "other")), "a")
+        #expect(freshen(former, Sample.response(body: former.body)) == .gone)
+        #expect(cache.resource("a")?.responses.map(\.tag) == ["other"])
+        let generation = cache.generation("a")
+        cache.store.removeAll()
+        #expect(freshen(former, Sample.response(body: former.body), generation: generation) == .outdated)
+        #expect(freshen(former, Sample.response(body: former.body)) == .gone)
+    }
+
+    @Test func `a response that after its freshening answers what another answers takes its place`() throws {
+        cache.store(try #require(cache.response(vary: "Accept", request: [("Accept", "x")], tag: "one")), "a")
+        cache.store(try #require(cache.response(tag: "two")), "a")
+        let german = try #require(cache.resource("a")?.responses.first { $0.tag == "one" })
+        #expect(freshen(german, Sample.response(body: german.body, tag: "three")) == .stored)
+        #expect(cache.resource("a")?.responses.map(\.tag) == ["three"])
+    }
+
+    @Test func `one that is dropped takes neither others nor what is on its way with it`() throws {
+        for value in ["x", "y"] { cache.store(try #require(cache.response(vary: "Accept", request: [("Accept", value)], tag: value)), "a") }
+        let generation = cache.generation("a")
+        let former = try #require(cache.resource("a")?.responses.first { $0.tag == "x" })
+        for _ in 1...2 { cache.store.drop(former, hash: cache.hash("a"), key: Array("a".utf8).span) }
+        #expect(cache.resource("a")?.responses.map(\.tag) == ["y"])
+        let outcome = try cache.store(#require(cache.response(vary: "Accept", request: [("Accept", "x")], tag: "x")), "a", generation: generation)
+        #expect(outcome == .stored)
+    }
+}

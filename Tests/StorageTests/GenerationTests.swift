@@ -1,0 +1,84 @@
+import Bytes
+import HTTPSemantics
+import Storage
+import Testing
+
+@Suite struct GenerationTests {
+    let cache = Cache()
+
+    @Test func `what was on its way when its key was invalidated is not stored`() throws {
+        let generation = cache.generation("a")
+        #expect(cache.invalidate("a") == 0)
+        #expect(cache.store(try #require(cache.response()), "a", generation: generation) == .outdated)
+        #expect(cache.resource("a") == nil)
+        #expect(cache.put("a") == .stored)
+    }
+
+    @Test func `neither is what was on its way when its key or everything was purged`() throws {
+        let before = cache.generation("a")
+        _ = cache.remove("a")
+        #expect(cache.store(try #require(cache.response()), "a", generation: before) == .outdated)
+        let between = cache.generation("a")
+        cache.store.removeAll()
+        #expect(cache.store(try #require(cache.response()), "a", generation: between) == .outdated)
+        #expect(cache.budget.used == 0)
+    }
+
+    @Test func `what invalidates a key itself is stored afterwards, what was on its way before is not`() throws {
+        let post = cache.generation("a"), get = cache.generation("a")
+        cache.put("a")
+        let next = try #require(cache.invalidate("a", after: post))
+        #expect(cache.resource("a")?.count ?? 0 == 0)
+        #expect(cache.store(try #require(cache.response()), "a", generation: get) == .outdated)
+        #expect(cache.store(try #require(cache.response()), "a", generation: next) == .stored)
+    }
+
+    @Test func `it is not where something else went over the key meanwhile`() {
+        let post = cache.generation("a")
+        _ = cache.invalidate("a")
+        #expect(cache.invalidate("a", after: post) == nil)
+        let second = cache.generation("a")
+        cache.store.removeAll()
+        #expect(cache.invalidate("a", after: second) == nil)
+    }
+
+    @Test func `an invalidation of one key leaves the fetches of all others alone`() throws {
+        let keys = (0..<1000).map { "k\($0)" }
+        let generations = keys.map { cache.generation($0) }
+        for other in 0..<100 { _ = cache.invalidate("x\(other)") }
+        _ = cache.remove("k7")
+        let refused = zip(keys, generations).filter { cache.store.wasInvalidated(hash: cache.hash($0), since: $1) }
+        #expect(refused.map(\.0) == ["k7"])
+    }
+
+    @Test func `where more were invalidated than are remembered one by one, only keys that share a count are taken to be concerned`() throws {
+        let key = "a"
+        let before = cache.generation(key)
+        // All in its shard, which the upper bits choose, and only the last one under its count, which bits in the middle do.
+        let others: [UInt64] = (1...200).map { cache.hash(key) ^ ($0 << 32) } + [cache.hash(key) ^ 1]
+        func invalidate(_ hashes: ArraySlice<UInt64>) {
+            for hash in hashes { cache.store.invalidate(hash: hash, key: Array("x".utf8).span) }
+        }
+        func isConcerned(since generation: Generation) -> Bool { cache.store.wasInvalidated(hash: cache.hash(key), since: generation) }
+        invalidate(others.dropLast())
+        #expect(!isConcerned(since: before))
+        let between = cache.generation(key)
+        invalidate(others.suffix(1))
+        #expect(isConcerned(since: before), "how many came since is more than is remembered")
+        #expect(!isConcerned(since: between))
+        #expect(!isConcerned(since: cache.generation(key)))
+    }
+
+    @Test func `an invalidated resource keeps what is known about sharing it, a purged one nothing`() throws {
+        for key in ["invalidated", "purged"] {
+            cache.store(try #require(cache.response(vary: "Accept", tag: key)), key)
+            cache.mark(key)
+        }
+        #expect(cache.invalidate("invalidated") == 1)
+        #expect(cache.remove("purged") == 1)
+        #expect(cache.resource("invalidated")?.count == 0)
+        #expect(cache.resource("invalidated")?.knownVary == [Sample.rule("Accept")])
+        #expect(cache.resource("invalidated")?.marker != nil)
+        #expect(cache.resource("purged") == nil)
+    }
+}
