@@ -1,12 +1,15 @@
 /// Names one stay in a `SlotList`.
 @usableFromInline
 package struct SlotToken: Hashable, Sendable {
+    /// Which slot.
     @usableFromInline package let index: UInt32
+    /// Which of those who took that slot, one after another.
     @usableFromInline package let stay: UInt32
 
     /// Finds nothing in any list.
     @inlinable package static var none: SlotToken { SlotToken(index: .max, stay: 0) }
 
+    /// Of a list's own making.
     @inlinable
     package init(index: UInt32, stay: UInt32) {
         self.index = index
@@ -19,6 +22,7 @@ package struct SlotToken: Hashable, Sendable {
 /// A token names one stay. Once its element has left, the token finds nothing, even when the slot has been taken again.
 @usableFromInline
 package struct SlotList<Element> {
+    /// What names one stay.
     @usableFromInline package typealias Token = SlotToken
 
     @usableFromInline
@@ -46,11 +50,13 @@ package struct SlotList<Element> {
     @usableFromInline var firstFree: Int32 = -1
     @usableFromInline var count = 0
 
+    /// With nobody in it.
     @inlinable
     package init() {}
 
     @inlinable var isEmpty: Bool { count == 0 }
 
+    /// Puts `element` behind all others; the token finds it until it leaves.
     @inlinable
     package mutating func append(_ element: consuming Element) -> Token {
         let index: Int32

@@ -164,7 +164,7 @@ import Upstream
         all.accessLog.target = .file(path: "/d")
         all.accessLog.format = .json
         all.accessLog.flushWait = .seconds(45)
-        all.accessLog.ringCapacity = 46 << 10
+        all.accessLog.batchCapacity = 46 << 10
         return all
     }
 

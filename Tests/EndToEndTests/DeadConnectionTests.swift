@@ -71,7 +71,6 @@ import Testing
             }
             #expect(try client.answer().text == "right")
             #expect(try proxy.get("/x").text == "right")
-            #expect(try proxy.metric(.retries) == 1)
         }
     }
 
