@@ -85,6 +85,25 @@ import Testing
         }
     }
 
+    /// It is perhaps what that very fetch asked for: an upstream that leads back here.
+    @Test func `a request that has been here does not wait for a fetch of one that has not`() throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/x") { request in [.gate(gate), .answer(200, "Cache-Control: max-age=60", body: request["via"] ?? "none")] }
+            let first = proxy.crowd(1, get: "/x")
+            try eventually("it leads") { origin.count("/x") == 1 }
+            let again = try proxy.connect()
+            try again.send(proxy.request("GET", "/x", ["Via: 1.1 coalesced"]))
+            try eventually("it leads another") { origin.count("/x") == 2 }
+            let others = proxy.crowd(3, get: "/x")
+            try proxy.joined(5)
+            gate.open()
+            #expect(try again.answer().text == "1.1 coalesced, 1.1 coalesced")
+            #expect((first.finished() + others.finished()).allSatisfy { $0.text == "1.1 coalesced" })
+            #expect(origin.count("/x") == 2)
+        }
+    }
+
     @Test func `an overtaken fetch does not replace what came after it`() throws {
         try scenario(.overtakeAfter(.milliseconds(300)), .noProgressTimeout(.seconds(20))) { origin, proxy in
             let rest = Gate()

@@ -20,6 +20,9 @@ struct FetchKey: Hashable, Sendable {
     let primary: CacheKey
     /// The requested variant, once the resource's `Vary` is known (RFC 9111 §4.1); before that `nil`.
     var variant: VariantKey?
+    /// How often the request has been through here. An upstream that leads back to this proxy sends the request for which a fetch waits: it must not wait
+    /// for that fetch itself. It makes one of its own, until it has come often enough to be refused (`Worker.passesThatAreALoop`).
+    let passes: UInt8
 
     func hash(into hasher: inout Hasher) {
         // The primary key's hash is keyed and good; the variant only sets apart a few.

@@ -40,7 +40,8 @@ extension Worker {
         if head.expectation == .unknown {
             throw Refusal(.expectationFailed, "The only expectation that is met here is 100-continue.")
         }
-        if runtime.loopDetection.passes(view) >= Self.passesThatAreALoop {
+        let passes = runtime.loopDetection.passes(view)
+        if passes >= Self.passesThatAreALoop {
             throw Refusal(Status(508), "The request has come through here before: the upstream leads back to this proxy.")
         }
         let route = if let known { known } else { try findRoute(head, view) }
@@ -48,7 +49,7 @@ extension Worker {
             throw Refusal(.contentTooLarge, "The request's content is larger than is taken here.")
         }
         if known == nil { keys.write(head, view, route) }
-        let request = ClientRequest(AdmittedHead(head, fields, route: route, key: keys.key()), arrived: moment, client: client)
+        let request = ClientRequest(AdmittedHead(head, fields, route: route, key: keys.key(), passes: passes), arrived: moment, client: client)
         return variations.isEmpty ? request : keyed(request)
     }
 

@@ -30,7 +30,7 @@ extension Worker {
         let fields = request.fields
         let variant = resource?.knownVary.first.map { VariantKey(fields.view, under: $0) }
         let plan = FetchPlan(
-            key: FetchKey(kind: request.hasAuthorization ? .authorizedGet : .get, primary: request.key, variant: variant),
+            key: FetchKey(kind: request.hasAuthorization ? .authorizedGet : .get, primary: request.key, variant: variant, passes: request.passes),
             reason: .stale, resource: resource, .refresh(of: stored), fallback: stored)
         let store = shared.store
         _ = fetches(of: request).enqueue(

@@ -9,6 +9,8 @@ final class AdmittedHead: Sendable {
     let fields: HeadBlock
     let directives: RequestDirectives
     let route: Route
+    /// How often the request has been through here already (`LoopDetection`).
+    let passes: UInt8
     /// By which it is looked up and its fetch is found: that of its URL, or what that is under a variation (No-Vary-Search).
     let key: CacheKey
     /// That of its URL as sent, where it is another.
@@ -21,8 +23,9 @@ final class AdmittedHead: Sendable {
     /// Whether requests for other URLs have the same key.
     var isUnderVariation: Bool { otherSentKey != nil }
 
-    init(_ head: RequestHead, _ fields: consuming HeadBlock, route: Route, key: consuming CacheKey) {
+    init(_ head: RequestHead, _ fields: consuming HeadBlock, route: Route, key: consuming CacheKey, passes: Int) {
         self.head = head
+        self.passes = UInt8(clamping: passes)
         directives = RequestDirectives(fields.view, ignoring: route.policy.ignoredRequestDirectives)
         self.fields = fields
         self.route = route
@@ -37,6 +40,7 @@ final class AdmittedHead: Sendable {
         fields = other.fields
         directives = other.directives
         route = other.route
+        passes = other.passes
         self.key = key
         otherSentKey = key == other.sentKey ? nil : other.sentKey
         self.variation = variation
@@ -48,6 +52,7 @@ final class AdmittedHead: Sendable {
         fields = other.fields.without(left)
         directives = other.directives
         route = other.route
+        passes = other.passes
         key = other.key
         otherSentKey = other.otherSentKey
         variation = other.variation

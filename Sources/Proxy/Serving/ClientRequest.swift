@@ -35,6 +35,7 @@ final class ClientRequest: Sendable {
     var fields: HeadBlock { admitted.fields }
     var directives: RequestDirectives { admitted.directives }
     var route: Route { admitted.route }
+    var passes: UInt8 { admitted.passes }
     var key: CacheKey { admitted.key }
     var sentKey: CacheKey { admitted.sentKey }
     var variation: SearchVariation? { admitted.variation }

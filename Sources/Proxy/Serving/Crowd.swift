@@ -72,7 +72,9 @@ final class Crowd: FetchWaiter {
     /// Whether somebody joined in this iteration.
     var isGrowing: Bool { isGathering && lastJoined == worker.now }
 
-    func isFor(_ request: ClientRequest) -> Bool { request.route === route && request.key == operation.key.primary }
+    func isFor(_ request: ClientRequest) -> Bool {
+        request.route === route && request.key == operation.key.primary && request.passes == operation.key.passes
+    }
 
     // MARK: Joining and leaving
 

@@ -76,7 +76,7 @@ private struct LookupContext {
     /// - Parameter fallback: what is stored and may stand in should the origin fail.
     private func pass(_ reason: ForwardReason, fallback: StoredResponse? = nil) -> FetchPlan {
         FetchPlan(
-            key: FetchKey(kind: unshared, primary: request.key, variant: nil), reason: reason, resource: nil, .pass, fallback: fallback)
+            key: FetchKey(kind: unshared, primary: request.key, variant: nil, passes: request.passes), reason: reason, resource: nil, .pass, fallback: fallback)
     }
 
     // MARK: - What is fetched
@@ -113,7 +113,8 @@ private struct LookupContext {
 
     private func key(_ kind: FetchKey.Kind) -> FetchKey {
         let fields = request.fields
-        return FetchKey(kind: kind, primary: request.key, variant: resource?.knownVary.first.map { VariantKey(fields.view, under: $0) })
+        let variant = resource?.knownVary.first.map { VariantKey(fields.view, under: $0) }
+        return FetchKey(kind: kind, primary: request.key, variant: variant, passes: request.passes)
     }
 
     /// The kind of a fetch that is for this request alone.

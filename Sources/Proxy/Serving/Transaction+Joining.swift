@@ -56,7 +56,7 @@ extension Transaction {
     /// Nobody asks for a part of what is just arriving as a whole.
     func joinWhole(_ plan: FetchPlan, _ waiter: Waiter<FetchedResponse>, _ bound: LoopBound<FetchWaiter>) -> Bool {
         let kind: FetchKey.Kind = request.hasAuthorization ? .authorizedGet : .get
-        let key = FetchKey(kind: kind, primary: plan.key.primary, variant: plan.key.variant)
+        let key = FetchKey(kind: kind, primary: plan.key.primary, variant: plan.key.variant, passes: plan.key.passes)
         guard plan.isShared, let operation = worker.fetches(of: request).operation(for: key, as: FetchOperation.self),
               case .joined(let token, let late) = operation.join(waiter) else { return false }
         joined(operation, token, late: late, bound)
