@@ -127,6 +127,17 @@ enum System {
         return names
     }
 
+    /// Whether the kernel holds bytes for a TCP socket, of whatever program, whose own end or whose peer has this port.
+    static func hasUnreadBytes(ownPort: UInt16? = nil, peerPort: UInt16? = nil) -> Bool {
+        contents(of: "/proc/net/tcp").split(separator: "\n").dropFirst().contains { line in
+            let columns = line.split(separator: " ")
+            guard columns.count > 4, let unread = columns[4].split(separator: ":").last, Int(unread, radix: 16) != 0 else { return false }
+            let ports = columns[1...2].map { $0.split(separator: ":").last.flatMap { UInt16($0, radix: 16) } }
+            // A listener's number counts connections.
+            return columns[3] != "0A" && (ownPort == nil || ports[0] == ownPort) && (peerPort == nil || ports[1] == peerPort)
+        }
+    }
+
     /// The paths of all Swift files in `folder` and the folders in it.
     static func sources(in folder: String) -> [String] {
         list(folder).filter { !$0.hasPrefix(".") }.flatMap { entry in
