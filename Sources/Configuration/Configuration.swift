@@ -1,9 +1,16 @@
 /// From the text of a configuration file to settings.
 public enum Configuration {
     /// Reads all of `text`, a YAML document; what it does not mention keeps its default. No I/O.
-    /// - Parameter path: the file's name, for the mistakes.
+    /// - Parameters:
+    ///   - path: the file's name, for the mistakes.
+    ///   - flags: what stands above the file.
     /// - Returns: the settings, or every mistake in the order of the file.
-    public static func load(text: String, path: String) -> Result<Settings, Mistakes> {
+    public static func load(text: String, path: String, overriddenBy flags: Overrides = Overrides()) -> Result<Settings, Mistakes> {
+        // What should have been written into it was not, as where `<(envsubst <template)` finds no template.
+        guard text.contains(where: { !$0.isWhitespace }) else {
+            let message = "the file is empty; where all defaults are meant, write a comment into it"
+            return .failure(Mistakes(all: [Mistake(path: path, position: Position(line: 1, column: 1), message: message)]))
+        }
         let document: Document
         switch Document.parse(text) {
         case .success(let parsed): document = parsed
@@ -15,6 +22,8 @@ public enum Configuration {
         if let root = document.root { reader.read(root, as: KeyTable.all, into: &settings, called: "the file") }
         reader.checkUpstreams(of: settings)
         reader.checkKeyFields(of: settings)
+        settings = settings.overridden(by: flags)
+        reader.checkListeners(of: settings, in: document.root)
         guard !reader.notes.isEmpty else { return .success(settings) }
         let notes = reader.notes.sorted { $0.position < $1.position }
         return .failure(Mistakes(all: notes.map { Mistake(path: path, position: $0.position, message: $0.message) }))

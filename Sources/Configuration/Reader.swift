@@ -88,6 +88,14 @@ struct Reader {
         }
     }
 
+    /// The admin listener has an address of its own.
+    mutating func checkListeners(of settings: Settings, in root: Node?) {
+        guard let mistake = settings.listenerMistake else { return }
+        // Where neither is in the file, both are flags or defaults.
+        let node = root?["admin"]?["address"] ?? root?["listen"]
+        note(node?.position ?? Position(line: 1, column: 1), mistake)
+    }
+
     /// Names of upstreams differ, and routes name one of them.
     mutating func checkUpstreams(of settings: Settings) {
         // Each once, though a mistake may have given it to two.

@@ -1,4 +1,5 @@
 public import Admin
+internal import Libevent
 public import Proxy
 public import Storage
 public import Telemetry
@@ -24,6 +25,12 @@ public enum LogLevel: String, Sendable, CaseIterable {
 }
 
 extension Settings {
+    /// What is wrong where clients and the admin listener are given the same address, which only one of them can listen on.
+    public var listenerMistake: String? {
+        guard let address = admin.address, let taken = proxy.listeners.first(where: { $0.covers(address) || address.covers($0) }) else { return nil }
+        return "clients connect at \(taken), which takes the admin listener's \(address); choose another for `listen` or for `admin.address`"
+    }
+
     /// The keys whose values differ in `new` and cannot change while the proxy runs: sockets, threads and memory are laid
     /// out at the start.
     public func keysAtStart(changedBy new: Settings) -> [String] {

@@ -30,6 +30,16 @@ public enum SocketAddress: Hashable, Sendable {
         }
     }
 
+    /// Whether whoever listens here leaves nobody room to listen at `other`: it is the same, or one of this machine's addresses with the same port where
+    /// this stands for all of the kind. Port 0 is any that is free.
+    public func covers(_ other: SocketAddress) -> Bool {
+        if port == 0 { return false }
+        switch (self, other) {
+        case (.ipv4(.any, let port), .ipv4(_, let otherPort)), (.ipv6(.any, let port, _), .ipv6(_, let otherPort, _)): return port == otherPort
+        case (.ipv4, _), (.ipv6, _), (.unix, _): return self == other
+        }
+    }
+
     /// The same address with another port; a path stays as it is.
     public func withPort(_ port: UInt16) -> SocketAddress {
         switch self {

@@ -9,12 +9,15 @@ struct ConfigurationSource {
     enum Failure: Error {
         case unreadable(path: String, System.Failure)
         case mistakes(Mistakes)
+        /// In the flags alone.
+        case usage(String)
 
         /// Each a line of its own.
         var lines: [String] {
             switch self {
             case .unreadable(let path, let failure): ["\(path): \(failure)"]
             case .mistakes(let mistakes): mistakes.all.map(\.description)
+            case .usage(let mistake): [mistake]
             }
         }
 
@@ -22,6 +25,7 @@ struct ConfigurationSource {
             switch self {
             case .unreadable(_, let failure): failure.isForbidden ? ExitStatus.noPermission : ExitStatus.configuration
             case .mistakes: ExitStatus.configuration
+            case .usage: ExitCode.validationFailure
             }
         }
 
@@ -37,10 +41,17 @@ struct ConfigurationSource {
     var flags = Overrides()
 
     /// - Parameter mayWait: for who writes into a pipe (`<(envsubst …)`, `/dev/stdin`). A reload may not: all signals would wait with it.
-    func load(mayWait: Bool = true) throws(Failure) -> Settings {
-        guard let text = try text(mayWait: mayWait) else { return Settings.withoutFile.overridden(by: flags) }
-        switch Configuration.load(text: text, path: readPath) {
-        case .success(let settings): return settings.overridden(by: flags)
+    func load(mayWait: Bool = true) throws(Failure) -> Settings { try read(mayWait: mayWait).settings }
+
+    /// The same, with the path of the file; `nil` where there is none, and none was named.
+    func read(mayWait: Bool) throws(Failure) -> (settings: Settings, path: String?) {
+        guard let text = try text(mayWait: mayWait) else {
+            let settings = Settings.withoutFile.overridden(by: flags)
+            if let mistake = settings.listenerMistake { throw .usage(mistake) }
+            return (settings, nil)
+        }
+        switch Configuration.load(text: text, path: readPath, overriddenBy: flags) {
+        case .success(let settings): return (settings, readPath)
         case .failure(let mistakes): throw .mistakes(mistakes)
         }
     }

@@ -138,10 +138,10 @@ final class Daemon {
         serviceManager.reloading()
         defer { serviceManager.ready() }
         do throws(ConfigurationSource.Failure) {
-            let new = try source.load(mayWait: false)
+            let (new, path) = try source.read(mayWait: false)
             log.logLevel = Logger.Level(new.logLevel)
             server.reload(new.proxy, upstreams: new.upstreams)
-            log.info("reloaded \(source.readPath)")
+            log.info(path.map { "reloaded \($0)" } ?? "no settings to reload: no file was named, and there is no \(source.readPath)")
             let waiting = settings.keysAtStart(changedBy: new)
             if !waiting.isEmpty { log.notice("takes effect at the next start: \(waiting.joined(separator: ", "))") }
         } catch {

@@ -212,6 +212,32 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         #expect(faulty.found == faulty.mistakes)
     }
 
+    @Test(arguments: ["", "\n", " \n\n"])
+    func `a mistake made before, of which nothing came into the file, is told of`(text: String) {
+        #expect(Faulty(text).found == ["f:1:1: the file is empty; where all defaults are meant, write a comment into it"])
+    }
+
+    @Test(arguments: [
+        Faulty(
+            "listen: [127.0.0.1:80, 127.0.0.1:8081]\n",
+            "f:1:9: clients connect at 127.0.0.1:8081, which takes the admin listener's 127.0.0.1:8081; "
+                + "choose another for `listen` or for `admin.address`"),
+        Faulty(
+            "admin:\n  address: '[::1]:80'\nlisten: '[::]:80'\n",
+            "f:2:12: clients connect at [::]:80, which takes the admin listener's [::1]:80; choose another for `listen` or for `admin.address`"),
+        Faulty(
+            "listen: unix:/run/a\nadmin: {address: unix:/run/a}\n",
+            "f:2:18: clients connect at unix:/run/a, which takes the admin listener's unix:/run/a; choose another for `listen` or for `admin.address`"),
+        Faulty("listen: 127.0.0.1:80\nadmin: {address: 0.0.0.0:80}\n",
+            "f:2:18: clients connect at 127.0.0.1:80, which takes the admin listener's 0.0.0.0:80; choose another for `listen` or for `admin.address`"),
+        Faulty("listen: 127.0.0.1:0\nadmin: {address: 127.0.0.1:0}\n"),
+        Faulty("listen: 127.0.0.1:80\nadmin: {address: '[::]:80'}\n"),
+        Faulty("listen: 0.0.0.0:8081\nadmin: {address: off}\n"),
+    ])
+    func `a mistake in the addresses that clients and the admin listener have is found before they are`(faulty: Faulty) {
+        #expect(faulty.found == faulty.mistakes)
+    }
+
     @Test func `a mistake does not keep the others from being found, and all come in the order of the file`() {
         let faulty = Faulty(
             """

@@ -42,6 +42,19 @@ import Testing
         return try body("/proc/\(getpid())/fd/\(ends[0])")
     }
 
+    @Test func `a pipe into which nothing was written is no file of settings`() throws {
+        let empty = try withPipe(of: "") { try Program.run("check", "--config", $0) }
+        #expect(empty.exit == .code(78) && empty.errors.contains(":1:1: the file is empty"), "\(empty.everything)")
+    }
+
+    @Test func `an address for clients and for the admin listener is found by check, and by serve before it listens`() throws {
+        let file = ["c.yaml": "listen: [127.0.0.1:8081]\n"]
+        let check = try Program.run("check", "@/c.yaml", files: file)
+        #expect(check.exit == .code(78) && check.errors.contains("c.yaml:1:9: clients connect at 127.0.0.1:8081"), "\(check.everything)")
+        let serve = try Program.run("--config", "@/c.yaml", "--listen", "unix:@/s", "--admin", "unix:@/s", files: file)
+        #expect(serve.exit == .code(78) && serve.errors.contains("c.yaml:1:9: clients connect at unix:"), "\(serve.everything)")
+    }
+
     @Test func `a pipe is read as a file is`() throws {
         let file = Setting.file([.workers(2)], upstream: "http://127.0.0.1:9000")
         let good = try withPipe(of: file) { try Program.run("check", "--config", $0) }

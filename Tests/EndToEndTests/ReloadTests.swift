@@ -99,6 +99,25 @@ import Testing
         }
     }
 
+    @Test func `an empty file is told of, and changes nothing`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: no-store", body: "x")] }
+            try System.write("", to: proxy.configurationPath)
+            proxy.signal(SIGHUP)
+            try eventually("it says so") { proxy.diagnostics.contains("coalesced.yaml:1:1: the file is empty") }
+            #expect(try proxy.get("/x").text == "x")
+        }
+    }
+
+    @Test func `where there is no file nothing is said to be loaded from it`() throws {
+        let folder = try System.makeTemporaryFolder()
+        let program = try Program(folder: folder, ["--listen", "127.0.0.1:0", "--upstream", "http://127.0.0.1:9"])
+        defer { program.stop() }
+        try program.waitUntilListening(1)
+        program.signal(SIGHUP)
+        try eventually("it says so") { program.diagnostics.contains("no settings to reload") }
+    }
+
     @Test func `the access log is opened again`() throws {
         try scenario(.accessLog) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, body: "x")] }
