@@ -59,6 +59,27 @@ import Testing
         }
     }
 
+    @Test func `a client that leaves before its response is no answer of the proxy's own`() throws {
+        try scenario(.accessLog) { origin, proxy in
+            let gate = Gate()
+            origin.on("*") { _ in [.gate(gate), .answer(200, "Cache-Control: no-store", body: "x")] }
+            let (leader, other, poster) = (try proxy.connect(), try proxy.connect(), try proxy.connect())
+            try leader.send(proxy.request("GET", "/x"))
+            try eventually("it leads") { origin.count("/x") == 1 }
+            try other.send(proxy.request("GET", "/x"))
+            try proxy.joined(2)
+            try poster.send(proxy.request("POST", "/y", [], body: "y"))
+            try eventually("it is asked") { origin.count("/y") == 1 }
+            for client in [leader, other, poster] { client.reset() }
+            try eventually("three lines") { try proxy.accessLog.count == 3 }
+            gate.open()
+            let lines = try proxy.accessLog
+            #expect(lines.allSatisfy { $0["aborted"] == .bool(true) && $0["status"]?.number ?? 0 == 0 })
+            #expect(lines.count { $0["verdict"]?.string == "miss" && $0["target"]?.string == "/x" } == 2)
+            #expect(lines.count { $0["verdict"]?.string == "pass" && $0["target"]?.string == "/y" } == 1)
+        }
+    }
+
     @Test func `a hit taken bit by bit is logged once, when it is out`() throws {
         try scenario(.accessLog, .memory(mebibytes: 128), .maxObjectSize(64 << 20)) { origin, proxy in
             let size = 32 << 20

@@ -25,6 +25,12 @@ struct Provenance: Sendable {
 
     init(_ verdict: Verdict) { self.verdict = verdict }
 
+    /// The origin is asked, or will be. So far it is a miss, or was passed: should the client leave, that is what is told of its request.
+    mutating func noteAsking(for reason: ForwardReason) {
+        forwarded = reason
+        verdict = wasPassed ? .pass : .miss
+    }
+
     /// What is answered from the store.
     mutating func note(_ stored: StoredResponse, _ reuse: Reuse, detail: StaticString?, at now: Moment) {
         forwarded = nil

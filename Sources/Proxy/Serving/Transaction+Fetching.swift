@@ -12,7 +12,7 @@ extension Transaction {
     /// - Parameter resource: what the plan was made by.
     func fetch(_ plan: FetchPlan, for request: ClientRequest, seen resource: CachedResource?) {
         fallback = plan.fallback
-        provenance.forwarded = plan.reason
+        provenance.noteAsking(for: plan.reason)
         let fetches = worker.fetches(of: request)
         // To join costs a cursor; only a new fetch needs memory.
         if worker.isOverloaded, fetches.operation(for: plan.key, as: FetchOperation.self) == nil {

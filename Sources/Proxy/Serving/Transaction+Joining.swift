@@ -17,7 +17,7 @@ extension Transaction {
         guard looks == 1, !mustGoAlone, let crowd = worker.crowd, crowd.latestHead === request.admitted || (crowd.isFor(request) && isOrdinary)
         else { return false }
         if let seat = crowd.join(self) {
-            provenance.forwarded = .uriMiss
+            provenance.noteAsking(for: .uriMiss)
             noteJoined(late: false)
             // Without `boundWait`: the crowd keeps the time of all its members.
             wait(at: seat, of: crowd.operation)
@@ -28,7 +28,7 @@ extension Transaction {
         let bound = LoopBound<FetchWaiter>(self, on: worker.loop)
         switch crowd.operation.join(waiter(bound)) {
         case .joined(let token, let late):
-            provenance.forwarded = .uriMiss
+            provenance.noteAsking(for: .uriMiss)
             joined(crowd.operation, token, late: late, bound)
             return true
         case .refused(.full):
