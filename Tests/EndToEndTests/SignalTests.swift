@@ -71,6 +71,34 @@ import Testing
         }
     }
 
+    @Test func `a head that has begun to come before it ends gets an answer`() throws {
+        try scenario(.workers(1)) { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, body: "x")] }
+            let (client, idle) = (try proxy.connect(), try proxy.connect())
+            let request = proxy.request("GET", "/x")
+            try client.send(String(request.prefix(10)))
+            // Read before it is told to end.
+            try proxy.get("/x")
+            proxy.terminate()
+            #expect(idle.isClosed())
+            try client.send(String(request.dropFirst(10)))
+            let answer = try client.answer()
+            #expect(answer.text == "x")
+            #expect(try proxy.exited(within: .seconds(3)) == .code(0))
+        }
+    }
+
+    @Test func `a head that does not come whole does not hold up the end beyond its time`() throws {
+        try scenario(.workers(1), .headTimeout(.milliseconds(200))) { origin, proxy in
+            let client = try proxy.connect()
+            try client.send("GET /x HT")
+            origin.on("/x") { _ in [.answer(200, body: "x")] }
+            try proxy.get("/x")
+            proxy.terminate()
+            #expect(try proxy.exited(within: .seconds(5)) == .code(0))
+        }
+    }
+
     @Test func `with nothing to do it ends at once`() throws {
         try scenario { _, proxy in
             proxy.terminate()

@@ -85,6 +85,7 @@ extension ClientConnection {
         keepsAlive = false
         // What has come already is answered: closed on it, the kernel would reset the connection.
         if phase == .reading { receive() }
-        if phase == .reading { end() }
+        // A head of which something is here has its time to come whole (`head-timeout`).
+        if phase == .reading, context?.buffer.isEmpty ?? true { end() }
     }
 }
