@@ -109,7 +109,7 @@ final class AdminConnection: Socket {
         output.append("\r\n")
         output.appendField("Content-Length", UInt64(page.content.count))
         output.append("Cache-Control: no-store\r\nConnection: close\r\n")
-        if page.status == .methodNotAllowed { output.append("Allow: GET, HEAD, POST\r\n") }
+        if let allowed = page.allowed { output.append(string: "Allow: \(allowed)\r\n") }
         output.appendLineEnd()
         if parser.head.method != .head { output.append(page.content.span) }
         writable()

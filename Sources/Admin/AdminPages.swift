@@ -11,6 +11,8 @@ struct AdminPage {
     var status: Status
     var contentType = "text/plain; charset=utf-8"
     var content: [UInt8]
+    /// The methods that the page takes, where it was asked with another (RFC 9110 §10.2.1).
+    var allowed: String?
 
     init(status: Status, text: String) {
         self.status = status
@@ -46,7 +48,9 @@ final class AdminPages {
         case "/purge" where method == .post:
             completion(purge(content))
         case "/healthz", "/readyz", "/metrics", "/status", "/purge":
-            completion(AdminPage(status: .methodNotAllowed, text: "This page takes \(path == "/purge" ? "POST" : "GET").\n"))
+            var page = AdminPage(status: .methodNotAllowed, text: "This page takes \(path == "/purge" ? "POST" : "GET").\n")
+            page.allowed = path == "/purge" ? "POST" : "GET, HEAD"
+            completion(page)
         default:
             completion(AdminPage(
                 status: .notFound, text: "There are /healthz, /readyz, /metrics, /status, and POST /purge with URLs, a line each, or 'all'.\n"))
@@ -61,14 +65,18 @@ final class AdminPages {
         func refused(_ reason: String) -> AdminPage {
             AdminPage(status: .badRequest, text: "Send URLs such as http://www.example.com/page, a line each, or 'all'; \(reason).\n")
         }
-        let lines = content.split(whereSeparator: \.isNewline).map(String.init)
+        // Numbered as an editor does.
+        let all = content.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).map(String.init)
+        let numbered = all.enumerated().filter { !$0.element.isEmpty }
+        let lines = numbered.map(\.element)
         if lines == ["all"] { return AdminPage(status: .ok, text: Self.purged(server.purgeAll())) }
         if lines.isEmpty { return refused("this is empty") }
         if lines.count > Self.maxPurges { return refused("at most \(Self.maxPurges) at a time") }
         var urls: [ParsedURL] = []
-        for line in lines {
+        for (index, line) in numbered {
+            if line == "all" { return refused("'all' stands alone, and nothing was purged") }
             guard let url = ParsedURL(line) else {
-                return refused(lines.count == 1 ? "this is neither" : "line \(urls.count + 1) is neither, and nothing was purged")
+                return refused(lines.count == 1 ? "this is neither" : "line \(index + 1) is neither, and nothing was purged")
             }
             urls.append(url)
         }

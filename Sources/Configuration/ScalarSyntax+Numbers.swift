@@ -19,7 +19,7 @@ extension ScalarSyntax where Value == Int {
     /// Bytes: `64KiB`, `1GB`, `512`.
     static func size(_ range: ClosedRange<Int>) -> Self {
         ScalarSyntax(
-            "a size such as `64KiB` or `256MiB`", range: "\(sizeText(range.lowerBound)) to \(sizeText(range.upperBound))",
+            "a size such as \(examples([64 << 10, 256 << 20], in: range, as: sizeText))", range: "\(sizeText(range.lowerBound)) to \(sizeText(range.upperBound))",
             write: sizeText
         ) { text in
             guard let (number, unit) = split(text) else { return .malformed }
@@ -48,7 +48,7 @@ extension ScalarSyntax where Value == Duration {
     /// `500ms`, `30s`, `5m`, `1h`.
     static func duration(_ range: ClosedRange<Duration>) -> Self {
         ScalarSyntax(
-            "a duration such as `500ms`, `30s` or `5m`", range: "\(durationText(range.lowerBound)) to \(durationText(range.upperBound))",
+            "a duration such as \(examples([.milliseconds(500), .seconds(30), .seconds(300)], in: range, as: durationText))", range: "\(durationText(range.lowerBound)) to \(durationText(range.upperBound))",
             write: durationText
         ) { text in
             guard let (number, unit) = split(text), let factor = durationUnits.first(where: { $0.name == unit })?.milliseconds
@@ -103,6 +103,12 @@ extension ScalarSyntax where Value: RawRepresentable & CaseIterable, Value.RawVa
             "one of these words", range: words.joined(separator: ", "), words: words, write: { $0.rawValue }
         ) { text in Value(rawValue: text).map { .value($0) } ?? .malformed }
     }
+}
+
+/// Those of `values` that may be given: `a`, `b` or `c`.
+private func examples<Value: Comparable>(_ values: [Value], in range: ClosedRange<Value>, as text: (Value) -> String) -> String {
+    let words = values.filter(range.contains).map { "`\(text($0))`" }
+    return words.count < 2 ? words.joined() : words.dropLast().joined(separator: ", ") + " or " + words[words.count - 1]
 }
 
 private func ranged(_ number: Int, in range: ClosedRange<Int>) -> ScalarSyntax<Int>.Parsed {

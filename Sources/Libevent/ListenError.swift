@@ -31,11 +31,14 @@ public struct ListenError: Error, Hashable, Sendable, CustomStringConvertible {
 
     public var description: String { "cannot listen on \(address): \(cause.message)\(advice)" }
 
+    private var isPath: Bool { if case .unix = address { true } else { false } }
+
     /// What to do about it.
     private var advice: String {
         switch reason {
         case .addressInUse: "; end the program that listens there, or choose another address"
         case .noPermission: "; ports below 1024 need CAP_NET_BIND_SERVICE, a socket's folder must be writable"
+        case .addressUnavailable where isPath: cause.code == ENAMETOOLONG ? "; choose a shorter path" : "; make the folder it is to stand in, or choose another path"
         case .addressUnavailable: "; choose an address that this machine has"
         case .notASocket: ", and it is no socket; choose another path, or move it away"
         case .other: ""

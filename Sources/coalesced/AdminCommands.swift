@@ -51,7 +51,8 @@ struct Purge: ParsableCommand {
     func validate() throws {
         guard all == (url == nil) else { throw ValidationError("Give either a URL or --all.") }
         guard let url else { return }
-        guard url.lowercased().hasPrefix("http://"), !url.contains(where: \.isWhitespace) else {
+        let afterScheme = url.dropFirst("http://".count)
+        guard url.lowercased().hasPrefix("http://"), let first = afterScheme.first, !"/?#:".contains(first), !url.contains(where: \.isWhitespace) else {
             throw ValidationError("'\(url)' is not a URL such as http://www.example.com/page. What is stored is stored under http.")
         }
     }

@@ -31,6 +31,17 @@ import Testing
         }
     }
 
+    @Test(arguments: [("DELETE", "/healthz", "GET, HEAD"), ("POST", "/metrics", "GET, HEAD"), ("GET", "/purge", "POST")])
+    func `a page asked by another method says which it takes`(_ method: String, _ path: String, _ allowed: String) throws {
+        try scenario { _, proxy in
+            let admin = proxy.admin
+            let client = try admin.connect()
+            try client.send(admin.request(method, path))
+            let answer = try client.answer()
+            #expect(answer.status == 405 && answer["allow"] == allowed)
+        }
+    }
+
     @Test func `the counters tell led, joined and joined late`() throws {
         try scenario { origin, proxy in
             let head = Gate(), rest = Gate()

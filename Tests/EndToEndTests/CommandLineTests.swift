@@ -19,6 +19,11 @@ import Testing
         }
     }
 
+    @Test func `a unix socket in a folder that is not there is 69, and says what to do`() throws {
+        let run = try Program.run("--listen", "unix:@/nowhere/s", "--upstream", "http://127.0.0.1:9")
+        #expect(run.exit == .code(69) && run.errors.contains("make the folder"), "\(run.errors)")
+    }
+
     @Test(arguments: [
         ["--listen", "unix:@/precious"], ["--listen", "127.0.0.1:0", "--admin", "unix:@/precious"],
     ])
@@ -54,7 +59,7 @@ import Testing
         #expect(!System.exists("\(folder)/s"))
     }
 
-    @Test(arguments: [["--nonsense"], ["--listen", "127.0.0.1:1", "--listen", "127.0.0.1:1"], ["serve", "--workers", "many"], ["serve", "--listen", "nowhere"], ["nonsense"], ["purge"]])
+    @Test(arguments: [["--nonsense"], ["--listen", "127.0.0.1:1", "--listen", "127.0.0.1:1"], ["serve", "--workers", "many"], ["serve", "--listen", "nowhere"], ["nonsense"], ["purge"], ["purge", "http://"], ["--listen", "127.0.0.1:1", "--admin", "0.0.0.0:1"]])
     func `wrong usage is 64 and says what is wrong`(_ arguments: [String]) throws {
         let folder = try System.makeTemporaryFolder()
         let program = try Program(folder: folder, arguments)

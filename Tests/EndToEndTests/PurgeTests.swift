@@ -90,8 +90,10 @@ import Testing
         try scenario { origin, proxy in
             origin.on("*") { [.answer(200, "Cache-Control: max-age=60", body: "\($0.number)")] }
             for path in ["/a", "/b", "/c"] { try proxy.get(path) }
-            let wrong = try proxy.purge("http://\(proxy.host)/a\nall")
-            #expect(wrong.status == 400 && wrong.text.contains("line 2"), "\(wrong.text)")
+            let both = try proxy.purge("http://\(proxy.host)/a\nall")
+            #expect(both.status == 400 && both.text.contains("'all' stands alone"), "\(both.text)")
+            let wrong = try proxy.purge("\nhttp://\(proxy.host)/a\nnone")
+            #expect(wrong.status == 400 && wrong.text.contains("line 3"), "\(wrong.text)")
             #expect(try proxy.get("/a").text == "1", "nothing was purged")
             let purge = try proxy.purge("http://\(proxy.host)/a\r\n\nhttp://\(proxy.host)/b\n")
             #expect(purge.status == 200 && purge.text.contains("purged 2 "), "\(purge.text)")
