@@ -14,6 +14,9 @@ enum KeyTable {
         Key(
             "listen", \.proxy.listeners, .list(of: .address, atLeast: 1),
             "Where clients connect: addresses with ports, or unix:/path. Port 0 picks a free one."),
+        Key(
+            "socket-mode", \.proxy.socketMode, .optional(.permissions, "umask"),
+            "Permissions of the unix sockets of `listen`; to connect takes the right to write. umask: what the umask leaves of 0777."),
         Key("backlog", \.proxy.backlog, .integer(1...65_535), "Connections the kernel holds per listener until they are accepted."),
         Key("workers", \.proxy.workers, .workers, "Worker loops, a thread each; 0 is one per core."),
         Key("hosts", \.proxy.hosts, .list(of: .host), "Hosts that are served; others get 421. An empty list serves all."),

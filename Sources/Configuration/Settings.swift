@@ -35,7 +35,8 @@ extension Settings {
     /// out at the start.
     public func keysAtStart(changedBy new: Settings) -> [String] {
         [
-            ("listen", proxy.listeners == new.proxy.listeners), ("backlog", proxy.backlog == new.proxy.backlog),
+            ("listen", proxy.listeners == new.proxy.listeners), ("socket-mode", proxy.socketMode == new.proxy.socketMode),
+            ("backlog", proxy.backlog == new.proxy.backlog),
             ("workers", proxy.workers == new.proxy.workers), ("storage", storage == new.storage),
             ("admin", admin == new.admin), ("access-log", accessLog == new.accessLog),
         ].filter { !$0.1 }.map(\.0)

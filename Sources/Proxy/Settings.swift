@@ -8,6 +8,8 @@ public import Libevent
 public struct ProxySettings: Sendable, Equatable {
     /// Where clients connect. Port 0: any free one.
     public var listeners: [SocketAddress] = [.ipv4(.loopback, port: 8080)]
+    /// Permissions of the unix sockets among them; `nil`: what the umask leaves.
+    public var socketMode: UInt32?
     /// Connections the kernel holds per listener until a loop accepts them: enough for a burst of thousands, and what
     /// Linux allows by default (`net.core.somaxconn`).
     public var backlog = 4096

@@ -15,6 +15,7 @@ import Upstream
     private static let file = """
         log-level: debug
         listen: [127.0.0.1:1]
+        socket-mode: 0666
         backlog: 2
         workers: 3
         hosts: [a.example]
@@ -110,6 +111,7 @@ import Upstream
         var all = Settings()
         all.logLevel = .debug
         all.proxy.listeners = [.ipv4(.loopback, port: 1)]
+        all.proxy.socketMode = 0o666
         all.proxy.backlog = 2
         all.proxy.workers = 3
         all.proxy.hosts = ["a.example"]

@@ -158,7 +158,7 @@ import Upstream
 
 @Suite struct `A reload` {
     @Test(arguments: [
-        ("listen: 127.0.0.1:1\nbacklog: 9\nworkers: 3", ["listen", "backlog", "workers"]),
+        ("listen: 127.0.0.1:1\nsocket-mode: 0666\nbacklog: 9\nworkers: 3", ["listen", "socket-mode", "backlog", "workers"]),
         ("storage: {shards: 8}\nadmin: {address: off}\naccess-log: {format: json}", ["storage", "admin", "access-log"]),
         ("log-level: debug\nclients: {head-timeout: 1s}\nupstreams: [{name: a, servers: 'http://a'}]", []),
     ])

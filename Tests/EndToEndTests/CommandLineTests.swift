@@ -24,6 +24,19 @@ import Testing
         #expect(run.exit == .code(69) && run.errors.contains("make the folder"), "\(run.errors)")
     }
 
+    @Test(arguments: [("0666", 0o666), ("0600", 0o600)])
+    func `a unix socket that clients connect to has the permissions of the file`(_ text: String, _ mode: mode_t) throws {
+        let folder = try System.makeTemporaryFolder()
+        let file = Setting.file([.other(section: "", key: "socket-mode", value: text)], upstream: "http://127.0.0.1:9")
+        try System.write(file, to: "\(folder)/coalesced.yaml")
+        let program = try Program(
+            folder: folder, ["--config", "\(folder)/coalesced.yaml", "--listen", "unix:\(folder)/s", "--admin", "unix:\(folder)/admin"])
+        defer { program.stop() }
+        try eventually("it listens") { program.diagnostics.contains("listening on unix:\(folder)/s") }
+        var status = stat()
+        #expect(unsafe stat("\(folder)/s", &status) == 0 && status.st_mode & 0o777 == mode)
+    }
+
     @Test(arguments: [
         ["--listen", "unix:@/precious"], ["--listen", "127.0.0.1:0", "--admin", "unix:@/precious"],
     ])

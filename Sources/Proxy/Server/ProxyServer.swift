@@ -101,6 +101,7 @@ public final class ProxyServer {
     private func openTargets() throws(StartError) -> [ListenTarget] {
         var listening = Listener.Settings()
         listening.backlog = Int32(clamping: settings.backlog)
+        listening.pathMode = settings.socketMode
         do throws(ListenError) {
             return try settings.listeners.map { address throws(ListenError) in try ListenTarget(address, listening) }
         } catch {
