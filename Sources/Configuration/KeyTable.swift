@@ -37,7 +37,8 @@ enum KeyTable {
         Key(
             "routes", \.proxy.routes, .groups("a route", from: RouteSettings(upstream: ""), RouteKeys.all), example: RouteKeys.example,
             """
-            Which requests go to which upstream, and what is different for them. The first route that matches decides. Paths are \
+            Which requests go to which upstream, and what is different for them. The first route that matches decides. A path matches \
+            itself and all paths below it: /static matches /static/a, not /statics. Paths are \
             compared as they were sent: /x/../a and /%61 are not /a. Upstreams should mark what must never be stored with \
             `Cache-Control: no-store`; if they do not, make routes for what may be stored and set `cache: false` for all else.
             """),

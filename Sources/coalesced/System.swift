@@ -43,7 +43,8 @@ enum System {
     /// - Parameter mayWait: for a pipe's writer, perhaps for ever. Otherwise a pipe is refused.
     static func contents(of path: String, mayWait: Bool) throws(Failure) -> String {
         let file = unsafe open(path, O_RDONLY | (mayWait ? 0 : O_NONBLOCK) | O_NOCTTY | O_CLOEXEC)
-        guard file >= 0 else { throw .last }
+        // ENXIO: a socket, as standard input of a service may be.
+        guard file >= 0 else { throw errno == ENXIO ? .notAFile : .last }
         defer { close(file) }
         var status = stat()
         guard unsafe fstat(file, &status) == 0 else { throw .last }
