@@ -13,8 +13,10 @@ public struct AccessLogWriter<Sink: LogSink & ~Copyable>: ~Copyable {
         public internal(set) var dropped: UInt64 = 0
         /// Lines the sink did not take.
         public internal(set) var lost = 0
-        /// The last `errno` of the sink, from writing or reopening.
+        /// The last `errno` of the sink, from writing.
         public internal(set) var failure: Int32?
+        /// Why it could not be opened again (`errno`).
+        public internal(set) var reopenFailure: Int32?
     }
 
     /// How many lines were written and lost. Any thread.
@@ -63,7 +65,7 @@ public struct AccessLogWriter<Sink: LogSink & ~Copyable>: ~Copyable {
     private mutating func reopen(_ report: inout Report) {
         // A torn line stays torn: without a rotation the same file comes back.
         guard let code = sink.reopen() else { return }
-        report.failure = code
+        report.reopenFailure = code
         status.countFailure()
     }
 

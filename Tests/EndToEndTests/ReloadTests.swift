@@ -131,6 +131,22 @@ import Testing
         }
     }
 
+    @Test func `an access log that cannot be opened again is told of, and goes on as it was`() throws {
+        try scenario(.accessLog) { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, body: "x")] }
+            let path = "\(proxy.folder)/access.log"
+            System.rename(path, to: path + ".1")
+            #expect(unsafe mkdir(path, 0o700) == 0)
+            proxy.signal(SIGHUP)
+            try eventually("it says so") {
+                proxy.diagnostics.contains("access log: \(path) cannot be opened again: Is a directory; lines go on into the file that was open before\n")
+            }
+            try proxy.get("/x")
+            try eventually("a line in the old file") { System.contents(of: path + ".1").split(separator: "\n").count == 1 }
+            #expect(!proxy.diagnostics.contains("lines lost"))
+        }
+    }
+
     @Test(arguments: ["a bad file", "while ending"])
     func `the access log is opened again whatever else is the matter`(_ matter: String) throws {
         try scenario(.accessLog) { origin, proxy in

@@ -147,7 +147,7 @@ private final class Tally: Sendable {
         Example().append(to: buffer)
         _ = buffer.handOver()
         let report = writer.drain()
-        #expect(report.failure == 13)
+        #expect(report.reopenFailure == 13 && report.failure == nil)
         #expect(report.written == 1)
         #expect(sink.lines.count == 1)
     }

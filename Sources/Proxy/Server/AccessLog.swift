@@ -26,7 +26,7 @@ final class AccessLog: Sendable {
         if !file.isOpen { log.warning("access log: nobody reads the pipe \(settings.path); lines are lost until somebody does") }
         let taker: StaticString = file.hasReader ? "its reader" : "the disk"
         let output = LogOutput(
-            AccessLogWriter(queues: queues, format: settings.format, sink: file, status: status), taker: taker, log: log)
+            AccessLogWriter(queues: queues, format: settings.format, sink: file, status: status), path: settings.path, taker: taker, log: log)
         self.output = output
         thread = try LoopThread(name: "access-log") { loop in
             loop.run()
@@ -61,18 +61,23 @@ final class AccessLog: Sendable {
 private final class LogOutput: Sendable {
     private let writer: Mutex<AccessLogWriter<LogFile>>
     private let losses = Mutex(LogLosses())
+    private let path: String
     /// Who takes the lines, in the words of a notice.
     private let taker: StaticString
     private let log: Logger
 
-    init(_ writer: consuming sending AccessLogWriter<LogFile>, taker: StaticString, log: Logger) {
+    init(_ writer: consuming sending AccessLogWriter<LogFile>, path: String, taker: StaticString, log: Logger) {
         self.writer = Mutex(writer)
+        self.path = path
         self.taker = taker
         self.log = log
     }
 
     func drain(isLast: Bool = false) {
         let report = writer.withLock { $0.drain() }
+        if let code = report.reopenFailure {
+            log.error("access log: \(path) cannot be opened again: \(SystemError(.open, code: code).message); lines go on into the file that was open before")
+        }
         let due = losses.withLock { losses in
             losses.add(report)
             return losses.take(at: .now, isLast: isLast)
