@@ -11,14 +11,14 @@ internal import Glibc
     fileprivate init(_ number: Int32, on loop: EventLoop, action: @escaping () -> Void) throws(SystemError) {
         self.loop = loop
         self.action = action
-        // Whoever started the program may have left it blocked.
+        watch = try unsafe Watch(loop.base, number, EV_SIGNAL | EV_PERSIST, context: context(self)) { _, _, context in
+            unsafe watcher(context, as: SignalWatch.self)?.action()
+        }
+        // Whoever started the program may have left it blocked, or the program itself until now: then one may have come already.
         var set = sigset_t()
         unsafe sigemptyset(&set)
         unsafe sigaddset(&set, number)
         unsafe pthread_sigmask(SIG_UNBLOCK, &set, nil)
-        watch = try unsafe Watch(loop.base, number, EV_SIGNAL | EV_PERSIST, context: context(self)) { _, _, context in
-            unsafe watcher(context, as: SignalWatch.self)?.action()
-        }
         loop.signals[ObjectIdentifier(self)] = self
     }
 

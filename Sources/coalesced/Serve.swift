@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Configuration
+internal import Glibc
 internal import Libevent
 internal import Telemetry
 internal import Upstream
@@ -70,6 +71,8 @@ struct Serve: ParsableCommand {
     }
 
     func run() throws {
+        // By itself it would end a program that is not yet there to reload, while the file may be waited for.
+        System.holdBack(SIGHUP)
         let source = ConfigurationSource(path: file.config, flags: flags)
         let settings: Settings
         do throws(ConfigurationSource.Failure) { settings = try source.load() } catch { throw error.report() }

@@ -89,6 +89,14 @@ enum System {
     /// To write to a pipe whose reader has gone is an error from now on, like any other, and no longer the end.
     static func ignoreBrokenPipes() { _ = signal(SIGPIPE, SIG_IGN) }
 
+    /// From now on such a signal waits until a loop watches for it. To be called while there is one thread.
+    static func holdBack(_ signal: Int32) {
+        var set = sigset_t()
+        unsafe sigemptyset(&set)
+        unsafe sigaddset(&set, signal)
+        unsafe sigprocmask(SIG_BLOCK, &set, nil)
+    }
+
     /// What was printed goes out now, also where standard output is a pipe.
     static func flushOutput() { _ = fflush(nil) }
 

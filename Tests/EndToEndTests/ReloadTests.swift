@@ -99,6 +99,26 @@ import Testing
         }
     }
 
+    @Test func `to be told to reload while it waits for its file is not the end`() throws {
+        let folder = try System.makeTemporaryFolder()
+        let path = "\(folder)/fifo"
+        #expect(unsafe mkfifo(path, 0o600) == 0)
+        let program = try Program(folder: folder, ["--config", path, "--listen", "127.0.0.1:0", "--admin", "unix:\(folder)/admin"])
+        defer { program.stop() }
+        // Opened by its reader first.
+        var writer: Int32 = -1
+        try eventually("it reads") {
+            writer = unsafe open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)
+            return writer >= 0
+        }
+        program.signal(SIGHUP)
+        let file = Array(Setting.file([], upstream: "http://127.0.0.1:9").utf8)
+        let written = unsafe write(writer, file, file.count)
+        #expect(written == file.count)
+        Socket.close(writer)
+        try program.waitUntilListening(1)
+    }
+
     @Test func `an empty file is told of, and changes nothing`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: no-store", body: "x")] }
