@@ -15,6 +15,11 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+// What evdns answers with. netdb.h tells of these two only under _GNU_SOURCE, with which libevent is built; where it does not, event2/util.h
+// puts numbers of its own in their place.
+static const int coalesced_eai_no_data = -5;
+static const int coalesced_eai_address_family = -9;
+
 // Swift does not import variadic functions, nor those that glibc declares only under _GNU_SOURCE.
 static inline void coalesced_name_thread(const char *_Nonnull name) {
     prctl(PR_SET_NAME, name, 0, 0, 0);

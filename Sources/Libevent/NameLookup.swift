@@ -3,15 +3,21 @@ internal import Glibc
 
 /// One question to a `Resolver`, until it is answered or cancelled.
 ///
-/// asking ─callback, timeout→ answering ─end of iteration→ over; ─cancel→ over from both
+/// asking ─addresses, a name that does not exist, timeout→ answering ─end of iteration→ over;   any ─cancel→ over
+///    └─no address→ asking why, family by family ─result, timeout→ answering
 @safe public final class NameLookup {
     private let servers: NameServers
     private let port: UInt16
     private let family: Resolver.Family
     /// `nil` once over.
     private var completion: ((Resolver.Answer) -> Void)?
-    /// evdns's side. Set as long as its callback is still to come.
+    /// evdns's side while it asks. Set as long as its callback is still to come.
     private var request: OpaquePointer?
+    /// The same while it asks why.
+    private var question: OpaquePointer?
+    private var host = ""
+    /// Families that are still to be asked why.
+    private var left: ArraySlice<Resolver.Family> = []
     private var timer: Timer?
 
     init(
@@ -39,11 +45,14 @@ internal import Glibc
     }
 
     func start(_ host: String, timeout: Int64) {
+        self.host = host
+        timer = servers.loop.schedule(after: timeout) { [weak self] in self?.timeOut() }
         var hints = unsafe addrinfo()
         unsafe hints.ai_family = family.code
         unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-        // Do not ask for addresses of a family this machine cannot reach.
-        unsafe hints.ai_flags = EVUTIL_AI_ADDRCONFIG
+        // No AI_ADDRCONFIG: evdns looks once which families this machine has, when it is first asked, and an interface may come later. Nor would the hosts
+        // file's `::1` be found where there is no other IPv6 address.
+        unsafe hints.ai_flags = 0
         // evdns calls back exactly once, perhaps before it returns: that call releases what is retained here.
         servers.loop.pendingLookups += 1
         let parcel = unsafe Unmanaged.passRetained(self).toOpaque()
@@ -52,21 +61,61 @@ internal import Glibc
             guard let parcel = unsafe parcel else { return }
             unsafe Unmanaged<NameLookup>.fromOpaque(parcel).takeRetainedValue().receive(code, found)
         }, parcel)
-        guard let request = unsafe request else { return }
-        unsafe self.request = request
-        timer = servers.loop.schedule(after: timeout) { [weak self] in self?.timeOut() }
+        if let request = unsafe request { unsafe self.request = request }
     }
 
     private func receive(_ code: Int32, _ found: UnsafeMutablePointer<addrinfo>?) {
+        called()
+        guard completion != nil else { return }
+        // Of a name that has no address it says the same as of a server that fails.
+        if code == EAI_FAIL { return askWhy(family.each) }
+        let addresses = unsafe read(found)
+        conclude(code == 0 && !addresses.isEmpty ? .success(addresses) : .failure(code == 0 ? .notFound : ResolveError(code: code)))
+    }
+
+    /// Each of `families` once more, by a question that tells the reason.
+    private func askWhy(_ families: ArraySlice<Resolver.Family>) {
+        guard let next = families.first else { return conclude(.failure(.notFound)) }
+        let callback: evdns_callback_type = { result, _, _, _, _, parcel in
+            guard let parcel = unsafe parcel else { return }
+            unsafe Unmanaged<NameLookup>.fromOpaque(parcel).takeRetainedValue().receive(reason: result)
+        }
+        left = families.dropFirst()
+        servers.loop.pendingLookups += 1
+        let parcel = unsafe Unmanaged.passRetained(self)
+        unsafe question = next == .ipv6
+            ? evdns_base_resolve_ipv6(servers.base, host, 0, callback, parcel.toOpaque())
+            : evdns_base_resolve_ipv4(servers.base, host, 0, callback, parcel.toOpaque())
+        guard unsafe question == nil else { return }
+        unsafe parcel.release()
         servers.loop.pendingLookups -= 1
-        // evdns is still at work behind this callback, and its base may be ours to free last.
+        conclude(.failure(.localFailure))
+    }
+
+    private func receive(reason: Int32) {
+        called()
+        guard completion != nil else { return }
+        switch reason {
+        case DNS_ERR_NODATA, DNS_ERR_NOTEXIST: askWhy(left)
+        case DNS_ERR_TIMEOUT: conclude(.failure(.timedOut))
+        // Perhaps it has an address by now; then the next look-up finds it.
+        default: conclude(.failure(.serverFailed))
+        }
+    }
+
+    /// evdns calls.
+    private func called() {
+        servers.loop.pendingLookups -= 1
+        // It is still at work behind this callback, and its base may be ours to free last.
         servers.loop.afterBatch { [servers] in withExtendedLifetime(servers) {} }
         unsafe request = nil
+        unsafe question = nil
+    }
+
+    private func conclude(_ answer: Resolver.Answer) {
         timer?.cancel()
         timer = nil
-        guard completion != nil else { return }
-        let addresses = unsafe read(found)
-        answerLater(code == 0 && !addresses.isEmpty ? .success(addresses) : .failure(code == 0 ? .notFound : ResolveError(code: code)))
+        answerLater(answer)
     }
 
     private func timeOut() {
@@ -80,6 +129,8 @@ internal import Glibc
         // Its callback still comes, in a later iteration, and finds no completion.
         if let asked = unsafe request { unsafe evdns_getaddrinfo_cancel(asked) }
         unsafe request = nil
+        if let question = unsafe question { unsafe evdns_cancel_request(servers.base, question) }
+        unsafe question = nil
     }
 
     /// IPv4 first, otherwise in the order of the answer, each address once.

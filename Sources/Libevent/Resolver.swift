@@ -83,6 +83,14 @@ extension Resolver.Family {
         }
     }
 
+    /// Those that one question is about.
+    var each: ArraySlice<Resolver.Family> {
+        switch self {
+        case .ipv4, .ipv6: [self]
+        case .any: [.ipv4, .ipv6]
+        }
+    }
+
     var code: Int32 {
         switch self {
         case .ipv4: AF_INET

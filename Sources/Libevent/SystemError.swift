@@ -40,6 +40,9 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
         }
     }
 
+    /// This machine has no way to such addresses, as to IPv6 ones where it has IPv4 only.
+    public var isUnreachableNetwork: Bool { code == ENETUNREACH || code == EAFNOSUPPORT }
+
     /// The reader of a pipe leaves no room.
     public var isForNow: Bool { code == EAGAIN }
 

@@ -124,8 +124,8 @@ public final class Exchange {
         }
     }
 
-    private func connectToNext(after error: UpstreamError) {
-        guard let next = addresses.popFirst() else { return serverFailed(error) }
+    private func connectToNext(after before: UpstreamError) {
+        guard let next = addresses.popFirst() else { return serverFailed(before) }
         state = .connecting
         do throws(SystemError) {
             let connection = try UpstreamConnection(connectingTo: next, server: serverIndex, pool: pool, for: self)
@@ -134,7 +134,9 @@ public final class Exchange {
             lastAddress = ByteSlice(next.description)
             // That is not the server's fault, nor would another one fare better.
             if error.isShortageHere { return cannotConnect(UpstreamError(.unavailable, detail: "\(next): \(error)")) }
-            connectToNext(after: UpstreamError(.connect, detail: "\(next): \(error)"))
+            // What another address said tells more than that this machine has no IPv6, say.
+            let isNews = !error.isUnreachableNetwork || before.failure == .resolve
+            connectToNext(after: isNews ? UpstreamError(.connect, detail: "\(next): \(error)") : before)
         }
     }
 

@@ -118,6 +118,15 @@ import Testing
         server.stop()
     }
 
+    @Test func `a name that is there without an address of the wanted family is not found either`() throws {
+        let server = try NameServer()
+        var settings = Resolver.Settings()
+        settings.resolvConf = file("nodata-\(server.port)", "nameserver 127.0.0.1:\(server.port)\n")
+        #expect(try answer("origin.test", family: .ipv6, settings) == .failure(.notFound))
+        #expect(try answer("empty.test", settings) == .failure(.notFound))
+        server.stop()
+    }
+
     @Test func `a silent server is given up after the settings' time`() throws {
         let server = try NameServer()
         var settings = Resolver.Settings()
@@ -167,7 +176,8 @@ import Testing
     }
 }
 
-/// A name server with three names: `origin.test` is 192.0.2.1 unless told otherwise, `silent.test` gets no answer, the rest does not exist.
+/// A name server with some names: `origin.test` is 192.0.2.1 unless told otherwise, `empty.test` has no address, `silent.test` gets no answer, `refused.test` is
+/// refused, the rest does not exist.
 final class NameServer: Sendable {
     let port: UInt16
     private let number: Int32
@@ -227,7 +237,9 @@ final class NameServer: Sendable {
                     reply[7] = 1
                     reply += [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, last]
                 }
-            } else {
+            } else if name.contains(Array("refused".utf8)) {
+                reply[3] |= 5
+            } else if !name.contains(Array("empty".utf8)) {
                 reply[3] |= 3
             }
             _ = unsafe sendto(number, reply, reply.count, 0, pointer, length)

@@ -19,13 +19,16 @@ final class Program: Peer, Sendable {
     var isExpectedToEnd: Bool { state.withLock { $0.isExpectedToEnd } }
 
     /// Starts the program and waits for nothing.
-    /// - Parameter variables: `NAME=value`, beside the environment of the tests.
-    init(folder: String, _ arguments: [String], variables: [String] = []) throws {
+    /// - Parameters:
+    ///   - network: its own; `nil`: this machine's.
+    ///   - variables: `NAME=value`, beside the environment of the tests.
+    init(folder: String, in network: OwnNetwork? = nil, _ arguments: [String], variables: [String] = []) throws {
         _ = System.descriptorLimit
         self.folder = folder
-        // env(1) becomes the program: it is the same process.
-        let words = variables.isEmpty ? [try Self.path()] : try ["/usr/bin/env"] + variables + [Self.path()]
-        child = try Spawn.start(words[0], words.dropFirst() + arguments, output: "\(folder)/stdout", errors: "\(folder)/stderr")
+        // env(1) becomes the program: it is the same process. So does what makes a network.
+        var words = (variables.isEmpty ? [] : ["/usr/bin/env"] + variables) + [try Self.path()] + arguments
+        if let network { words = try network.command(words, in: folder) }
+        child = try Spawn.start(words[0], Array(words.dropFirst()), output: "\(folder)/stdout", errors: "\(folder)/stderr")
     }
 
     deinit { stop() }
