@@ -7,12 +7,12 @@ public enum FatalErrors {
     private static let status = Atomic<Int32>(1)
 
     /// Where libevent cannot go on, which it does not report to its caller (no descriptors for a new loop, say), the process ends with `status`, after it has
-    /// said why on standard error. To be called before there are loops.
+    /// said why (`LibeventMessages`). To be called before there are loops.
     public static func exitsWhenItCannotGoOn(with status: Int32) {
         Self.status.store(status, ordering: .relaxed)
         event_set_fatal_callback { _ in
-            let advice = "libevent cannot go on; if there are too many open files, raise their limit (ulimit -n, or LimitNOFILE under systemd)\n"
-            _ = unsafe advice.withCString { unsafe write(STDERR_FILENO, $0, strlen($0)) }
+            LibeventMessages.tell(
+                .fatal, "libevent cannot go on; if there are too many open files, raise their limit (ulimit -n, or LimitNOFILE under systemd)")
             // Not `exit`, which waits for what other threads may hold.
             _exit(FatalErrors.status.load(ordering: .relaxed))
         }

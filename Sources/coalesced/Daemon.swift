@@ -38,6 +38,7 @@ final class Daemon {
         _ settings: Settings, reloadingFrom source: ConfigurationSource?, isReady: @escaping (Addresses) -> Void = { _ in }
     ) throws {
         let log = Logger(label: "coalesced") { _ in DiagnosticsLog(level: Logger.Level(settings.logLevel)) }
+        LibeventMessages.go(to: LibeventLog(log).write)
         do throws(ProxyServer.StartError) {
             try Daemon(settings, source: source, log: log).serve(isReady)
         } catch {

@@ -13,6 +13,27 @@ import Testing
         return (program, place)
     }
 
+    @Test func `a name server that does not answer is told of like anything else`() throws {
+        let folder = try System.makeTemporaryFolder()
+        let (program, place) = try serve(in: folder, Self.silent, upstream: "http://app.test:9000")
+        defer { program.stop() }
+        #expect(try place.get("/x", "Host: a").status == 502)
+        let told = program.diagnostics.split(separator: "\n").first { $0.contains("Nameserver") }
+        #expect(told?.contains(#/^\S+Z warning: libevent: Nameserver 192\.0\.2\.53:53 has failed/#) == true)
+        #expect(program.diagnostics.contains("resolve: app.test: no name server answered in time"))
+    }
+
+    @Test func `nor does it hold up a worker when nobody reads the messages`() throws {
+        let folder = try System.makeTemporaryFolder()
+        let messages = try Pipe(at: "\(folder)/stderr")
+        let (program, place) = try serve(in: folder, Self.silent, upstream: "http://app.test:9000")
+        defer { program.stop() }
+        try messages.fill()
+        for number in 1...3 { #expect(try place.get("/\(number)", "Host: a").status == 502) }
+        program.terminate()
+        #expect(try program.exited(within: .seconds(3)) == .code(0))
+    }
+
     @Test func `an address of a family that this machine has on the loopback only is used all the same`() throws {
         let folder = try System.makeTemporaryFolder()
         let network = OwnNetwork(hosts: "::1 six.test\n", nameServers: Self.silent.nameServers)

@@ -1,3 +1,4 @@
+import Bytes
 import Glibc
 import Libevent
 import Synchronization
@@ -124,6 +125,24 @@ import Testing
         settings.resolvConf = file("nodata-\(server.port)", "nameserver 127.0.0.1:\(server.port)\n")
         #expect(try answer("origin.test", family: .ipv6, settings) == .failure(.notFound))
         #expect(try answer("empty.test", settings) == .failure(.notFound))
+        server.stop()
+    }
+
+    @Test func `what libevent says of a server goes where messages go`() throws {
+        let server = try NameServer()
+        let said = Guarded<[String]>([])
+        LibeventMessages.go { severity, text in
+            if severity == .warning { said.withLock { $0.append(text) } }
+        }
+        var settings = Resolver.Settings()
+        settings.resolvConf = file("refuses-\(server.port)", "nameserver 127.0.0.1:\(server.port)\n")
+        settings.timeout = 50 * millisecond
+        guard case .failure = try answer("refused.test", settings) else {
+            Issue.record("nobody can have answered")
+            return
+        }
+        let (texts, place) = (said.withLock { $0 }, "127.0.0.1:\(server.port)")
+        #expect(texts.contains { $0.contains(place) && $0.contains("failed") })
         server.stop()
     }
 

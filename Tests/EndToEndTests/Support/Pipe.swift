@@ -27,6 +27,15 @@ final class Pipe: Sendable {
         return String(decoding: all, as: UTF8.self)
     }
 
+    /// Leaves no room in it for a byte.
+    func fill() throws {
+        let writer = unsafe open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)
+        guard writer >= 0 else { throw System.Failure(call: "open \(path)", code: errno) }
+        defer { Socket.close(writer) }
+        var byte: UInt8 = 0x2E
+        while unsafe write(writer, &byte, 1) == 1 {}
+    }
+
     /// From now on it is a broken pipe.
     func stopReading() { isOpen.run { Socket.close(reader) } }
 }
