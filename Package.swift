@@ -94,6 +94,14 @@ let package = Package(
         .testTarget(name: "TelemetryTests", dependencies: ["Telemetry", "Bytes"], swiftSettings: strict),
         .testTarget(name: "ConfigurationTests", dependencies: ["Configuration", "Bytes", "HTTPSemantics", "Libevent", "Proxy", "Admin", "Storage", "Upstream", "Telemetry"], swiftSettings: strict),
         .testTarget(name: "UpstreamTests", dependencies: ["Upstream", "Bytes", "HTTPSemantics", "Libevent"], swiftSettings: strict),
+        .testTarget(
+            name: "ProxyTests",
+            dependencies: [
+                "Proxy", "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Storage", "Telemetry", "Upstream",
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: strict
+        ),
         .testTarget(name: "EndToEndTests", dependencies: ["coalesced"], swiftSettings: strict),
     ]
 )

@@ -1,0 +1,318 @@
+import Bytes
+import HTTPSemantics
+import Logging
+import Storage
+import Testing
+import Upstream
+
+@testable import Proxy
+
+/// What is stored, times what a request says, gives what is done for it: the rules of RFC 9111 §4 in one place. Each row is one promise; the
+/// words of a verdict are those of `verdict(of:)` below.
+@Suite struct LookupTests {
+    /// What is known under the request's key, since `arrival`.
+    enum Known: Sendable {
+        /// A response with these fields.
+        case response(String)
+        /// The same, brought by a request with those fields.
+        case variant(String, by: String)
+        /// Bytes of a representation of so many, with these fields.
+        case part(Range<Int>, of: Int, String)
+        /// That responses are not to be shared, for a minute.
+        case marker(NotSharedReason)
+        /// By what responses vary.
+        case vary(String)
+        /// A cache group that was invalidated.
+        case invalidated(group: String)
+    }
+
+    enum Change: Sendable {
+        case notCached, ignoresDirectives, asksForParts, noRanges
+        /// Nobody shares a fetch; or this request no more, since one was in vain.
+        case coalescingOff, alone
+    }
+
+    struct Row: Sendable, CustomTestStringConvertible {
+        let request: String
+        let verdict: String
+        let known: [Known]
+        let age: Int64
+        let changes: [Change]
+
+        init(_ request: String, _ verdict: String, _ known: Known..., age: Int64 = 10, where changes: [Change] = []) {
+            (self.request, self.verdict, self.known, self.age, self.changes) = (request, verdict, known, age, changes)
+        }
+
+        var testDescription: String { "\(request) → \(verdict)" }
+    }
+
+    private static let fresh = Known.response("Cache-Control: max-age=60")
+    private static let german = Known.variant("Cache-Control: max-age=60\nVary: accept-language", by: "Accept-Language: de")
+    private static let beginning = Known.part(0..<100, of: 1_000, "Cache-Control: max-age=60\nETag: \"a\"")
+
+    static let nothingStored: [Row] = [
+        Row("GET /x", "get uri-miss"),
+        Row("GET /x\nAuthorization: Basic eA==", "authorized get uri-miss"),
+        Row("HEAD /x", "head uri-miss"),
+        Row("GET /x\nRange: bytes=0-9", "get uri-miss"),
+        Row("GET /x\nIf-None-Match: \"a\"", "get uri-miss"),
+        Row("GET /x\nCache-Control: no-cache", "get uri-miss"),
+        Row("GET /x\nCache-Control: max-age=0", "get uri-miss"),
+        Row("GET /x\nCache-Control: only-if-cached", "504"),
+        // What nobody else may have, or no other request's answer would do for.
+        Row("GET /x\nCache-Control: no-store", "alone request, as it came"),
+        Row("GET /x\nCache-Control: no-store, only-if-cached", "504"),
+        Row("GET /x\nContent-Length: 5", "alone bypass, as it came"),
+        Row("GET /x\nIf-Match: \"a\"", "alone bypass, as it came"),
+        Row("GET /x\nIf-Unmodified-Since: Sun, 06 Nov 1994 08:49:37 GMT", "alone bypass, as it came"),
+        Row("GET /x\nConnection: upgrade\nUpgrade: websocket", "alone bypass, as it came"),
+        Row("GET /x\nIf-Match: \"a\"\nCache-Control: only-if-cached", "504"),
+        Row("POST /x\nContent-Length: 0", "alone method, as it came"),
+        Row("OPTIONS /x", "alone method, as it came"),
+        Row("POST /x\nCache-Control: only-if-cached", "alone method, as it came"),
+        // What the operator says.
+        Row("GET /x", "alone uri-miss", where: [.coalescingOff]),
+        Row("GET /x", "alone uri-miss", where: [.alone]),
+        Row("GET /x\nCache-Control: only-if-cached", "504", where: [.ignoresDirectives]),
+        Row("GET /x", "get uri-miss", where: [.notCached]),
+        Row("GET /x", "get uri-miss", fresh, where: [.notCached]),
+        Row("GET /x\nCache-Control: max-stale", "get uri-miss", fresh, age: 100, where: [.notCached]),
+    ]
+
+    static let freshStored: [Row] = [
+        Row("GET /x", "serve, fresh", fresh),
+        Row("HEAD /x", "serve, fresh", fresh),
+        Row("GET /x\nAuthorization: Basic eA==", "serve, fresh", fresh),
+        Row("GET /x\nRange: bytes=0-9", "serve, fresh", fresh),
+        Row("GET /x\nCache-Control: only-if-cached", "serve, fresh", fresh),
+        Row("GET /x\nCache-Control: no-store", "serve, fresh", fresh),
+        Row("GET /x\nCache-Control: max-age=10", "serve, fresh", fresh),
+        Row("GET /x\nCache-Control: min-fresh=50", "serve, fresh", fresh),
+        Row("GET /x", "serve, fresh", fresh, age: 59),
+        Row("POST /x\nContent-Length: 0", "alone method, as it came", fresh),
+        Row("GET /x\nIf-Match: \"a\"", "alone bypass, as it came", fresh),
+        Row("GET /x\nCache-Control: no-transform", "serve, fresh", fresh),
+        // §5.2.1: the client wants another one.
+        Row("GET /x\nCache-Control: no-cache", "get request, with what is stored", fresh),
+        Row("GET /x\nPragma: no-cache", "get request, with what is stored", fresh),
+        Row("GET /x\nCache-Control: max-age=9", "get request, with what is stored", fresh),
+        Row("GET /x\nCache-Control: min-fresh=51", "get request, with what is stored", fresh),
+        Row("HEAD /x\nCache-Control: no-cache", "head request, with what is stored", fresh),
+        Row("GET /x\nCache-Control: no-cache, no-store", "alone request, as it came", fresh),
+        Row("GET /x\nCache-Control: no-cache, only-if-cached", "504", fresh),
+        Row("GET /x\nCache-Control: no-cache", "serve, fresh", fresh, where: [.ignoresDirectives]),
+        // §5.2.2.4: by each request.
+        Row("GET /x", "alone stale, with what is stored", .response("Cache-Control: max-age=60, no-cache")),
+        Row("GET /x\nCache-Control: only-if-cached", "504", .response("Cache-Control: max-age=60, no-cache")),
+        // RFC 9875 §3.
+        Row("GET /x", "get stale, with what is stored", .response("Cache-Control: max-age=60\nCache-Groups: \"g\""), .invalidated(group: "g")),
+        Row("GET /x", "serve, fresh", .response("Cache-Control: max-age=60\nCache-Groups: \"g\""), .invalidated(group: "h")),
+    ]
+
+    static let staleStored: [Row] = [
+        Row("GET /x", "get stale, with what is stored", fresh, age: 60),
+        Row("GET /x", "get stale, with what is stored", fresh, age: 100),
+        Row("HEAD /x", "head stale, with what is stored", fresh, age: 100),
+        Row("GET /x\nAuthorization: Basic eA==", "authorized get stale, with what is stored", fresh, age: 100),
+        Row("GET /x\nCache-Control: only-if-cached", "504", fresh, age: 100),
+        Row("GET /x", "alone stale, with what is stored", fresh, age: 100, where: [.coalescingOff]),
+        // RFC 9211 §2.2: `request` is for what is fresh, and not wanted.
+        Row("GET /x\nCache-Control: no-transform", "get stale, with what is stored", fresh, age: 100),
+        Row("GET /x\nCache-Control: max-stale=39", "get stale, with what is stored", fresh, age: 100),
+        // §5.2.1.2
+        Row("GET /x\nCache-Control: max-stale", "serve, stale", fresh, age: 100),
+        Row("GET /x\nCache-Control: max-stale=40", "serve, stale", fresh, age: 100),
+        Row("GET /x\nCache-Control: max-stale, only-if-cached", "serve, stale", fresh, age: 100),
+        Row("GET /x\nCache-Control: max-stale=39, only-if-cached", "504", fresh, age: 100),
+        Row("GET /x\nCache-Control: max-stale", "serve, stale", fresh, age: 100, where: [.ignoresDirectives]),
+        Row("GET /x\nCache-Control: max-stale, only-if-cached", "504", .response("Cache-Control: max-age=60, must-revalidate"), age: 100),
+        Row("GET /x\nCache-Control: max-stale, only-if-cached", "504", .response("Cache-Control: s-maxage=60"), age: 100),
+        // RFC 5861 §3
+        Row("GET /x", "serve, stale, and refresh", .response("Cache-Control: max-age=60, stale-while-revalidate=40"), age: 100),
+        Row("GET /x", "get stale, with what is stored", .response("Cache-Control: max-age=60, stale-while-revalidate=39"), age: 100),
+        Row("GET /x\nCache-Control: max-age=1000, only-if-cached", "504", .response("Cache-Control: max-age=60, stale-while-revalidate=40"), age: 100),
+    ]
+
+    static let variants: [Row] = [
+        Row("GET /x\nAccept-Language: de", "serve, fresh", german),
+        Row("GET /x\nAccept-Language: en", "get vary-miss, a variant", german),
+        Row("GET /x", "get vary-miss, a variant", german),
+        Row("GET /x\nAccept-Language: de", "get stale, a variant, with what is stored", german, age: 100),
+        Row("GET /x\nAccept-Language: de", "get uri-miss, a variant", .vary("accept-language")),
+        Row("GET /x\nAccept-Language: en\nCache-Control: only-if-cached", "504", german),
+    ]
+
+    /// What was found out not to be shareable is not waited for.
+    static let marked: [Row] = [
+        Row("GET /x", "alone bypass, as it came", .marker(.setCookie)),
+        Row("GET /x", "get uri-miss", .marker(.setCookie), age: 61),
+        Row("GET /x\nCache-Control: only-if-cached", "504", .marker(.setCookie)),
+        Row("GET /x\nAuthorization: Basic eA==", "alone bypass, as it came", .marker(.authorization)),
+        Row("GET /x", "get uri-miss", .marker(.authorization)),
+        Row("GET /x", "alone bypass, as it came, with a fallback", .response("Cache-Control: max-age=30"), .marker(.private), age: 40),
+        Row("GET /x", "serve, fresh", fresh, .marker(.private)),
+        Row("GET /x", "alone bypass, as it came", .marker(.noCache)),
+        Row("GET /x", "alone stale, with what is stored", .response("Cache-Control: no-cache"), .marker(.noCache)),
+    ]
+
+    static let parts: [Row] = [
+        // Nothing stored, where the operator or what was found out says that wholes are too large.
+        Row("GET /x\nRange: bytes=0-9", "part 0-9 uri-miss", where: [.asksForParts]),
+        Row("GET /x\nRange: bytes=0-9", "part 0-9 uri-miss", .marker(.range)),
+        Row("GET /x\nRange: bytes=0-9\nAuthorization: Basic eA==", "authorized part 0-9 uri-miss", where: [.asksForParts]),
+        Row("GET /x\nRange: bytes=5-", "part 5- uri-miss", where: [.asksForParts]),
+        Row("GET /x\nRange: bytes=-5", "part -5 uri-miss", where: [.asksForParts]),
+        Row("GET /x", "get uri-miss", where: [.asksForParts]),
+        Row("HEAD /x\nRange: bytes=0-9", "head uri-miss", where: [.asksForParts]),
+        Row("GET /x\nRange: bytes=0-9,20-29", "get uri-miss", where: [.asksForParts]),
+        Row("GET /x\nRange: bytes=0-9\nIf-Range: \"a\"", "get uri-miss", where: [.asksForParts]),
+        Row("GET /x\nRange: bytes=0-9", "alone uri-miss", where: [.asksForParts, .coalescingOff]),
+        Row("GET /x\nRange: bytes=0-9", "alone uri-miss", where: [.asksForParts, .alone]),
+        Row("GET /x\nRange: bytes=0-9", "get uri-miss", where: [.asksForParts, .notCached]),
+        Row("GET /x\nRange: bytes=0-9", "get uri-miss", where: [.asksForParts, .noRanges]),
+        Row("GET /x\nRange: bytes=0-9\nCache-Control: only-if-cached", "504", where: [.asksForParts]),
+        // The first hundred of a thousand bytes stored.
+        Row("GET /x\nRange: bytes=0-9", "serve, fresh", beginning),
+        Row("GET /x\nRange: bytes=0-9,20-29", "serve, fresh", beginning),
+        Row("GET /x\nRange: bytes=2000-", "serve, fresh", beginning),
+        Row("GET /x\nRange: bytes=50-149", "part 100-149 partial, with parts", beginning),
+        Row("GET /x\nRange: bytes=500-", "part 500- partial, with parts", beginning),
+        Row("GET /x", "part 100- partial, with parts", beginning),
+        Row("GET /x\nRange: bytes=0-9,200-209", "get uri-miss", beginning),
+        Row("HEAD /x", "head uri-miss", beginning),
+        Row("GET /x\nRange: bytes=50-149\nCache-Control: only-if-cached", "504", beginning),
+        Row("GET /x\nRange: bytes=0-9\nCache-Control: only-if-cached", "serve, fresh", beginning),
+        Row("GET /x\nRange: bytes=0-9\nCache-Control: no-store", "alone request, as it came", beginning),
+        Row("GET /x\nRange: bytes=0-9\nCache-Control: no-cache", "part 0-9 request, with what is stored, with parts", beginning),
+        Row("GET /x\nRange: bytes=0-9", "part 0-9 stale, with what is stored, with parts", beginning, age: 100),
+        Row("GET /x\nRange: bytes=0-9\nCache-Control: only-if-cached", "504", beginning, age: 100),
+        Row("GET /x\nRange: bytes=0-9,20-29", "get uri-miss", beginning, age: 100),
+        Row("GET /x\nRange: bytes=0-9\nCache-Control: max-stale", "serve, stale", beginning, age: 100),
+        Row("GET /x\nRange: bytes=50-149", "alone partial, with parts", beginning, where: [.coalescingOff]),
+        Row("GET /x\nRange: bytes=50-149", "alone uri-miss", beginning, where: [.alone]),
+        Row("GET /x\nRange: bytes=0-9", "get uri-miss", beginning, where: [.notCached]),
+        Row("GET /x\nRange: bytes=0-9", "alone bypass, as it came", beginning, .marker(.setCookie)),
+    ]
+
+    @Test(arguments: nothingStored) func `nothing stored`(_ row: Row) throws { try look(row) }
+    @Test(arguments: freshStored) func `something fresh stored`(_ row: Row) throws { try look(row) }
+    @Test(arguments: staleStored) func `something stale stored`(_ row: Row) throws { try look(row) }
+    @Test(arguments: variants) func `variants stored`(_ row: Row) throws { try look(row) }
+    @Test(arguments: marked) func `something known not to be shareable`(_ row: Row) throws { try look(row) }
+    @Test(arguments: parts) func `parts asked for, or stored`(_ row: Row) throws { try look(row) }
+
+    private func look(_ row: Row) throws {
+        let world = World(row.changes)
+        let request = try world.request(row.request)
+        for known in row.known { try world.learn(known, of: request) }
+        let company: Lookup.Company = row.changes.contains(.alone) ? .alone : row.changes.contains(.coalescingOff) ? .coalescingOff : .shared
+        let lookup = Lookup(
+            request, resource: world.store.resource(request.key), in: world.shared, at: arrival.after(row.age), for: company)
+        let verdict = Self.verdict(of: lookup)
+        #expect(verdict == row.verdict)
+    }
+
+    private static func verdict(of lookup: Lookup) -> String {
+        switch lookup {
+        case .serve(_, .fresh, refreshes: false): return "serve, fresh"
+        case .serve(_, .staleAccepted, refreshes: false): return "serve, stale"
+        case .serve(_, .staleWhileRevalidate, refreshes: true): return "serve, stale, and refresh"
+        case .serve(_, let reuse, let refreshes): return "serve as \(reuse), refreshes: \(refreshes)"
+        case .notStored: return "504"
+        case .fetch(let plan):
+            let kind = switch plan.key.kind {
+            case .get: "get"
+            case .head: "head"
+            case .authorizedGet: "authorized get"
+            case .part(let range, isAuthorized: let isAuthorized): (isAuthorized ? "authorized " : "") + "part \(text(range))"
+            case .alone: "alone"
+            }
+            return "\(kind) \(plan.reason.token)" + (plan.key.variant == nil ? "" : ", a variant") + (plan.isPass ? ", as it came" : "")
+                + (plan.stored != nil ? ", with what is stored" : plan.fallback != nil ? ", with a fallback" : "") + (plan.parts == nil ? "" : ", with parts")
+        }
+    }
+
+    private static func text(_ range: ByteRangeSpec) -> String {
+        switch range {
+        case .from(let first): "\(first)-"
+        case .between(let first, let last): "\(first)-\(last)"
+        case .last(let count): "-\(count)"
+        }
+    }
+}
+
+/// What all loops share, and a route.
+private struct World {
+    let shared: SharedState
+    private let route: Route
+    private let writer: KeyWriter
+
+    var store: ResponseStore { shared.store }
+    private var budget: MemoryBudget { shared.budget }
+
+    init(_ changes: [LookupTests.Change]) {
+        shared = SharedState(StorageSettings(), log: Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() })
+        writer = KeyWriter(hash: shared.keyHash)
+        var settings = ProxySettings()
+        for change in changes {
+            switch change {
+            case .notCached: settings.caching.isEnabled = false
+            case .ignoresDirectives: settings.caching.policy.ignoredRequestDirectives = .protectsOrigin
+            case .asksForParts: settings.caching.rangeMisses = .part
+            case .noRanges: settings.caching.maxRanges = 0
+            case .coalescingOff, .alone: break
+            }
+        }
+        route = Route(RouteSettings(upstream: "one"), origin: Origin(.named("one")), settings)
+    }
+
+    func request(_ text: String) throws -> ClientRequest {
+        let parsed = try ParsedHead(text)
+        writer.write(parsed.head, parsed.fields.view, route)
+        let admitted = AdmittedHead(parsed.head, parsed.fields, route: route, key: writer.key(), passes: 0)
+        return ClientRequest(admitted, arrived: arrival, client: ByteSlice("192.0.2.1"))
+    }
+
+    func learn(_ known: LookupTests.Known, of request: ClientRequest) throws {
+        let key = request.key
+        switch known {
+        case .response(let fields): try put(fields, by: "", under: key)
+        case .variant(let fields, let asking): try put(fields, by: asking, under: key)
+        case .marker(let reason): store.markUnshareable(key, until: arrival.after(60).monotonic, reason: reason)
+        case .vary(let names):
+            let fields = block("Vary: \(names)")
+            store.learn(VaryRule(fields.view) ?? .none, for: key)
+        case .invalidated(let group): shared.groups.invalidate([group], of: request.authority, at: arrival.after(1).monotonic)
+        case .part(let range, let length, let fields):
+            let body = GrowingBody(budget: budget, expectedLength: range.count)
+            let bytes = [UInt8](repeating: 0x78, count: range.count)
+            let taken = body.append(bytes.span)
+            try #require(taken == .accepted)
+            body.complete()
+            let (head, facts) = head(fields)
+            let response = StoredResponse(
+                head: head, facts: facts, body: GrowingBody(joining: [], budget: budget),
+                parts: StoredParts([StoredParts.Run(range, body)], length: length))
+            let outcome = store.storeParts(response, bringing: range, under: key, generation: store.generation(key), requested: arrival)
+            #expect(outcome == .stored)
+        }
+    }
+
+    private func put(_ fields: String, by asking: String, under key: CacheKey) throws {
+        let (head, facts) = head(fields)
+        let (request, body) = (block(asking), Array("x".utf8))
+        let rule = VaryRule(head.view) ?? .none
+        let bytes = key.bytes
+        let response = StoredResponse(
+            packing: head.bytes.span, body: body.span, under: bytes.span, facts: facts, varyRule: rule,
+            variantKey: VariantKey(request.view, under: rule), groups: CacheGroups.of(head.view, requested: arrival))
+        let outcome = store.store(response, under: key, generation: store.generation(key), requested: arrival, popularity: 0)
+        #expect(outcome == .stored)
+    }
+
+    private func head(_ fields: String) -> (HeadBlock, ResponseFacts) {
+        let head = block(fields)
+        let facts = ResponseFacts(status: .ok, fields: head.view, requested: arrival, received: arrival, policy: route.policy)
+        return (head, facts)
+    }
+}

@@ -1,0 +1,98 @@
+import Bytes
+import HTTPSemantics
+import Testing
+import Upstream
+
+@testable import Proxy
+
+/// Which request goes where, and by which rules.
+@Suite struct RouteTests {
+    /// A route, as the file has it, and the requests that go there; all others go elsewhere.
+    struct Row: Sendable, CustomTestStringConvertible {
+        var host: String?
+        var path = "/"
+        let taken: [String]
+        let others: [String]
+
+        var testDescription: String { "\(host ?? "any host") \(path)" }
+    }
+
+    @Test(arguments: [
+        Row(path: "/static", taken: ["GET /static", "GET /static/", "GET /static/a", "GET /static?a=b", "GET /static/../x", "GET http://b/static/a"],
+            others: ["GET /", "GET /statics", "GET /stati", "GET /Static", "GET /x/../static", "GET /%73tatic", "GET //static", "GET /?/static", "GET http://static"]),
+        Row(path: "/static/", taken: ["GET /static/", "GET /static/a", "GET /static//"], others: ["GET /static", "GET /static?a", "GET /static.html"]),
+        Row(path: "/a/b", taken: ["GET /a/b", "GET /a/b/c"], others: ["GET /a", "GET /a/", "GET /a/bc", "GET /a/c/b"]),
+        Row(host: "a.example", taken: ["GET /", "GET /\nHost: A.Example", "GET /\nHost: a.example:8080", "GET http://a.example\nHost: b.example"],
+            others: ["GET /\nHost: b.example", "GET /\nHost: b.a.example", "GET /\nHost: a.example.b", "GET http://b.example/\nHost: a.example"]),
+        Row(host: "[::1]", taken: ["GET /\nHost: [::1]", "GET /\nHost: [::1]:80"], others: ["GET /\nHost: [::2]", "GET /\nHost: 127.0.0.1"]),
+        Row(host: "b.example", path: "/b", taken: ["GET /b/c\nHost: b.example"], others: ["GET /b/c", "GET /c\nHost: b.example"]),
+    ])
+    func `a route takes the requests that match, and leaves the others to the first upstream`(_ row: Row) throws {
+        var settings = ProxySettings()
+        var route = RouteSettings(upstream: "second")
+        (route.host, route.path) = (row.host, row.path)
+        settings.routes = [route]
+        let runtime = Runtime(settings, upstreams: "first", "second")
+        for request in row.taken { #expect(try Self.upstream(of: request, runtime) == "second", "\(request)") }
+        for request in row.others { #expect(try Self.upstream(of: request, runtime) == "first", "\(request)") }
+    }
+
+    @Test func `the first route that matches decides, and a route without host and path takes all that is left`() throws {
+        var settings = ProxySettings()
+        settings.routes = [("/a/b", "one"), ("/a", "two"), ("/a/b/c", "three"), ("/", "four"), ("/d", "one")].map { path, upstream in
+            var route = RouteSettings(upstream: upstream)
+            route.path = path
+            return route
+        }
+        let runtime = Runtime(settings, upstreams: "zero", "one", "two", "three", "four")
+        let upstreams = try ["/a/b", "/a/b/c", "/a/c", "/d", "/"].map { try Self.upstream(of: "GET \($0)", runtime) }
+        #expect(upstreams == ["one", "one", "two", "four", "four"])
+        #expect(runtime.onlyRoute == nil)
+    }
+
+    @Test func `where hosts and paths make no difference, nobody need look`() throws {
+        #expect(Runtime(upstreams: "one", "two").onlyRoute?.origin.settings.name == "one")
+        var settings = ProxySettings()
+        settings.routes = [RouteSettings(upstream: "two")]
+        #expect(Runtime(settings, upstreams: "one", "two").onlyRoute?.origin.settings.name == "two")
+        settings.hosts = ["a.example"]
+        #expect(Runtime(settings, upstreams: "one", "two").onlyRoute == nil)
+    }
+
+    @Test(arguments: [("a.example", true), ("A.EXAMPLE:81", true), ("b.example", false), ("a.example.b", false), ("[::1]:80", true), ("", false)])
+    func `only hosts of the list are served`(host: String, isServed: Bool) {
+        var settings = ProxySettings()
+        settings.hosts = ["a.example", "[::1]"]
+        let runtime = Runtime(settings, upstreams: "one")
+        let authority = ByteSlice(host)
+        let serves = runtime.serves(authority.span), servesAll = Runtime(upstreams: "one").serves(authority.span)
+        #expect(serves == isServed && servesAll)
+    }
+
+    @Test func `what a route does not say is as for all`() {
+        var settings = ProxySettings()
+        settings.caching.isEnabled = false
+        settings.caching.rangeMisses = .part
+        settings.caching.policy.ignoredRequestDirectives = .protectsOrigin
+        settings.forwarding.viaName = nil
+        let origin = Origin(.named("one"))
+        let silent = Route(RouteSettings(upstream: "one"), origin: origin, settings)
+        #expect(!silent.isCached && silent.asksForParts && silent.policy.ignoredRequestDirectives == .protectsOrigin)
+        #expect(!silent.policy.writesVia && silent.policy.writesForwarded && !silent.policy.storesPostAnswers && silent.hasPlainKey)
+
+        var loud = RouteSettings(upstream: "one")
+        loud.isCached = true
+        loud.rangeMisses = .whole
+        loud.ignoredRequestDirectives = .honoursAll
+        loud.storesPostAnswers = true
+        loud.key.sortsQuery = true
+        let other = Route(loud, origin: origin, settings)
+        #expect(other.isCached && !other.asksForParts && other.policy.ignoredRequestDirectives == .honoursAll)
+        #expect(other.policy.storesPostAnswers && !other.hasPlainKey)
+    }
+
+    private static func upstream(of request: String, _ runtime: Runtime) throws -> String {
+        let parsed = try ParsedHead(request)
+        return runtime.route(parsed.head, parsed.fields.view).origin.settings.name
+    }
+}
