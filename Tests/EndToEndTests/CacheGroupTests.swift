@@ -118,8 +118,10 @@ import Testing
             #expect(old.first == "\(first)")
             // Of those who waited then nobody knows, where there were two, whether they came before the first.
             if !what.hasSuffix("twice") { #expect(old == ["\(first)", "\(first)"]) }
-            #expect(new.allSatisfy { $0 == "\(first + 1)" }, "\(new)")
-            #expect(origin.count("/g") == first + 1)
+            // What HEAD brings is not stored: who looks again when the next fetch is over already makes another.
+            let isShared = method == "GET"
+            #expect(new.allSatisfy { isShared ? $0 == "\(first + 1)" : Int($0) ?? 0 > first }, "\(new)")
+            if isShared { #expect(origin.count("/g") == first + 1) }
         }
     }
 
