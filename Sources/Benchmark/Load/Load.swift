@@ -59,7 +59,7 @@ struct Load {
         return Result(
             requests: requests, perSecond: requests / elapsed * 1e6,
             p50: loop.latencies.percentile(50), p99: loop.latencies.percentile(99), p999: loop.latencies.percentile(99.9),
-            cpu: ProcessTree.CPU(user: spent.user / requests, system: spent.system / requests),
+            cpu: spent / requests,
             errors: Double(loop.failures), wrong: Double(loop.wrong),
             serverBusy: min(100, 100 * spent.total / elapsed), loadBusy: min(100, 100 * Double(used) / 1000 / elapsed))
     }

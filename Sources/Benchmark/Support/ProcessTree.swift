@@ -4,12 +4,24 @@ import Foundation
 struct ProcessTree {
     let root: Int32
 
+    /// Microseconds. The total is exact to the nanosecond; how it is shared out is known to a hundredth of a second, the tick of `/proc/PID/stat`.
     struct CPU {
-        /// Microseconds.
-        var user = 0.0
-        var system = 0.0
-        var total: Double { user + system }
-        static func - (left: CPU, right: CPU) -> CPU { CPU(user: left.user - right.user, system: left.system - right.system) }
+        var total = 0.0
+        fileprivate var userTicks = 0.0
+        fileprivate var systemTicks = 0.0
+
+        /// 0 where no tick fell.
+        var user: Double { userTicks > 0 ? total * userTicks / (userTicks + systemTicks) : 0 }
+        var system: Double { systemTicks > 0 ? total * systemTicks / (userTicks + systemTicks) : 0 }
+
+        static func - (left: CPU, right: CPU) -> CPU {
+            CPU(
+                total: left.total - right.total, userTicks: left.userTicks - right.userTicks,
+                systemTicks: left.systemTicks - right.systemTicks)
+        }
+        static func / (spent: CPU, count: Double) -> CPU {
+            CPU(total: spent.total / count, userTicks: spent.userTicks / count, systemTicks: spent.systemTicks / count)
+        }
     }
 
     private var processes: [Int32] {
@@ -34,13 +46,14 @@ struct ProcessTree {
         return text[text.index(after: end)...].split(separator: " ")
     }
 
-    /// User and system time so far, of living and ended threads; the clock ticks a hundred times a second.
+    /// User and system time so far, of living and ended threads.
     var cpu: CPU {
         var sum = CPU()
         for process in processes {
-            guard let fields = Self.stat(process), fields.count > 12 else { continue }
-            sum.user += (Double(fields[11]) ?? 0) * 10_000
-            sum.system += (Double(fields[12]) ?? 0) * 10_000
+            guard let time = System.processTime(of: process), let fields = Self.stat(process), fields.count > 12 else { continue }
+            sum.total += Double(time) / 1000
+            sum.userTicks += Double(fields[11]) ?? 0
+            sum.systemTicks += Double(fields[12]) ?? 0
         }
         return sum
     }
