@@ -44,16 +44,28 @@ struct Comparison {
         measured(program) { load.run(against: program, origin, seconds: seconds, during: during) }
     }
 
+    /// Of the row that a goal of 15 % hangs on: the runs of one turn lie side by side, so their ratio moves less than the figures do.
+    static let pairedRatio = "CPU ÷ bare, pair by pair"
+
     /// Runs `load` against `contenders`, in an order that turns around with every repeat, and adds the usual lines.
-    func measure(_ row: String, _ load: Load, _ contenders: [Kind: Program], unable: [Kind: String] = [:], latencies: Bool = true) {
+    ///
+    /// - Parameter pairs: so many turns of ours and the bare responder are compared pair by pair. Those that go beyond the plan's repeats count for nothing else.
+    func measure(
+        _ row: String, _ load: Load, _ contenders: [Kind: Program], unable: [Kind: String] = [:], latencies: Bool = true, pairs: Int = 0
+    ) {
         var results: [Kind: [Load.Result]] = [:]
-        for turn in 0..<plan.repeats {
-            let order = Kind.allCases.filter { contenders[$0] != nil && unable[$0] == nil }
+        var ratios: [Kind: [Double]] = [:]
+        for turn in 0..<max(plan.repeats, pairs) {
+            let order = Kind.allCases.filter {
+                contenders[$0] != nil && unable[$0] == nil && (turn < plan.repeats || $0 == .coalesced || $0 == .bare)
+            }
+            var turnResults: [Kind: Load.Result] = [:]
             for kind in turn % 2 == 0 ? order : order.reversed() {
-                guard let program = contenders[kind] else { continue }
-                if let result = run(load, against: program, seconds: plan.seconds) {
-                    results[kind, default: []].append(result)
-                }
+                if let program = contenders[kind] { turnResults[kind] = run(load, against: program, seconds: plan.seconds) }
+            }
+            for (kind, result) in turnResults {
+                if turn < plan.repeats { results[kind, default: []].append(result) }
+                if let bare = turnResults[.bare], kind != .bare { ratios[kind, default: []].append(result.cpu.total / bare.cpu.total) }
             }
         }
         func add(_ figure: String, note: ([Load.Result]) -> String = { _ in "" }, _ value: (Load.Result) -> Double) {
@@ -64,9 +76,16 @@ struct Comparison {
         }
         add("CPU µs/request", note: { all in
             let wrong = all.reduce(0) { $0 + $1.errors + $1.wrong }
-            let parts = " (\(all.map(\.cpu.user).median.short)+\(all.map(\.cpu.system).median.short))"
+            let parts = " (\(all.map(\.cpu.user).median.short)+\(all.map(\.cpu.system).median.short)), \(all.map(\.cpu.total).spread)"
             return wrong > 0 ? "\(parts), \(Int(wrong)) failed" : parts
         }, \.cpu.total)
+        if pairs > 0 {
+            var line = Line(row: row, figure: Self.pairedRatio, cells: unable.mapValues { .unable($0) })
+            for kind in missing { line.cells[kind] = .unable("not installed") }
+            line.cells[.bare] = .number(1)
+            for (kind, all) in ratios { line.cells[kind] = .number(all.median, note: ", \(all.spread) (\(all.count) pairs)") }
+            report.add(line)
+        }
         add("requests/s", \.perSecond)
         add("core busy %", note: { " (load \($0.map(\.loadBusy).median.short))" }, \.serverBusy)
         add("requests/s of a core, by CPU") { 1e6 / $0.cpu.total }

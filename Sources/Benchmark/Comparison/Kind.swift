@@ -26,4 +26,6 @@ struct Plan {
     /// Seconds of load in one measurement.
     var seconds: Double { isQuick ? 1 : 2 }
     var repeats: Int { isQuick ? 2 : 3 }
+    /// Runs of ours beside the bare responder in the row that the first goal is about.
+    var pairs: Int { isQuick ? 5 : 9 }
 }

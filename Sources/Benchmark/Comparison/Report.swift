@@ -16,6 +16,10 @@ struct Line {
         if case .number(let value, _)? = cells[kind], value.isFinite { value } else { nil }
     }
 
+    func note(_ kind: Kind) -> String {
+        if case .number(_, let note)? = cells[kind] { note } else { "" }
+    }
+
     func text(_ kind: Kind) -> String {
         switch cells[kind] {
         case .number(let value, let note)?: value.isFinite ? value.short + note : "—"

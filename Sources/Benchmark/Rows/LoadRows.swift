@@ -5,7 +5,8 @@ extension Comparison {
     func hits() throws {
         for (size, name) in Self.sizes where !plan.isQuick || size == 1024 || size == 102_400 {
             fetch("/c/\(size)/hit", size: size)
-            try withBare(size) { measure("hit, \(name)", Load(path: "/c/\(size)/hit", length: size), $0) }
+            let pairs = size == 1024 ? plan.pairs : 0
+            try withBare(size) { measure("hit, \(name)", Load(path: "/c/\(size)/hit", length: size), $0, pairs: pairs) }
         }
     }
 

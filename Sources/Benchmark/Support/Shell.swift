@@ -34,6 +34,12 @@ extension [Double] {
         return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2
     }
 
+    /// The least and the most, `3.10–3.42`.
+    var spread: String {
+        guard let least = self.min(), let most = self.max() else { return "" }
+        return "\(least.short)–\(most.short)"
+    }
+
     func percentile(_ percent: Double) -> Double {
         guard !isEmpty else { return .nan }
         return sorted()[Swift.min(count - 1, Int(Double(count) * percent / 100))]
