@@ -39,11 +39,19 @@ extension Comparison {
         try storms(of: 10_000, row: "10,000 waiters, whole", kind: "w")
     }
 
+    /// The first storm of a fresh program says what memory waiters take: later ones use what the first made the heap grow by, and grow it no more.
+    /// Times and CPU are those of programs that have seen storms.
     private func storms(of waiters: Int, row: String, kind form: String = "s") throws {
+        var first: [Kind: Outcome] = [:]
         var all: [Kind: [Outcome]] = [:]
         var unable: [Kind: String] = [:]
         if waiters > 1000 { unable[.haproxy] = "cannot: a fetch each" }
         for kind in missing { unable[kind] = "not installed" }
+        for kind in kinds where unable[kind] == nil && kind != .bare {
+            let program = try start(kind)
+            first[kind] = storm(program, waiters: waiters, kind: form, name: "\(waiters)-first")
+            program.stop()
+        }
         try withBare(2048, ["holding"]) { programs in
             for turn in 0..<min(3, plan.repeats) {
                 let order = turn % 2 == 0 ? kinds : kinds.reversed()
@@ -54,24 +62,29 @@ extension Comparison {
                 }
             }
         }
-        func add(_ figure: String, _ value: (Outcome) -> Double, note: ([Outcome]) -> String = { _ in "" }) {
+        func add(_ figure: String, _ value: (Outcome) -> Double, note: (Kind, [Outcome]) -> String = { _, _ in "" }) {
             var line = Line(row: row, figure: figure, cells: unable.mapValues { .unable($0) })
             for (kind, outcomes) in all where unable[kind] == nil {
                 // It fetches nothing: only what its writes cost says something.
                 let isTelling = kind != .bare || figure == Self.costPerWaiter
-                line.cells[kind] = isTelling ? .number(outcomes.map(value).median, note: note(outcomes)) : .unable("cannot: no fetch")
+                line.cells[kind] = isTelling ? .number(outcomes.map(value).median, note: note(kind, outcomes)) : .unable("cannot: no fetch")
             }
             report.add(line)
         }
         add("first byte, ms after origin", \.first)
-        add("last byte, ms after origin", \.last) { outcomes in
+        add("last byte, ms after origin", \.last) { _, outcomes in
             let failed = outcomes.reduce(0) { $0 + $1.failed }
             return failed > 0 ? ", \(failed) never" : ""
         }
-        add(Self.costPerWaiter, \.cpu)
-        add("peak bytes/waiter", \.peak)
-        add("fetches", \.fetches)
+        add(Self.costPerWaiter, \.cpu) { kind, outcomes in
+            ", \(outcomes.map(\.cpu).spread)" + (first[kind].map { "; its first \($0.cpu.short)" } ?? "")
         }
+        var memory = Line(row: row, figure: "peak bytes/waiter, first storm", cells: unable.mapValues { .unable($0) })
+        memory.cells[.bare] = .unable("cannot: no fetch")
+        for (kind, outcome) in first where unable[kind] == nil { memory.cells[kind] = .number(outcome.peak) }
+        report.add(memory)
+        add("fetches", \.fetches)
+    }
 
     /// One client asks for a stored response every millisecond while the storm goes on. It has the load's core for itself whenever it
     /// wants: else it would measure the storm's own clients.
