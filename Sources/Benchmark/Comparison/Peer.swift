@@ -91,7 +91,8 @@ enum Peer {
         http {
           access_log off;
           sendfile on;
-          tcp_nopush on;
+          # With it on, the end of a response of 100 KiB waits for the client's delayed acknowledgement: 1,600 a second, at 8 % of a core.
+          tcp_nopush off;
           keepalive_requests 1000000000;
           client_max_body_size 0;
           open_file_cache max=5000 inactive=60s;
