@@ -57,6 +57,7 @@ struct Main {
             try? FileManager.default.removeItem(atPath: plan.folder)
             Peer.cleanUp()
         }
+        let before = Machine.Use()
         let comparison = try Comparison(plan)
         defer { comparison.stop() }
         // Name, whether the quick run has it, and what measures it.
@@ -82,7 +83,9 @@ struct Main {
         for (name, isQuick, measure) in rows where wanted.isEmpty ? (isQuick || !plan.isQuick) : wanted.contains(name) {
             do { try measure() } catch { say("\(name): \(error)") }
         }
-        let text = Machine.description(plan) + "\n" + comparison.report.table + "\n" + Goals.table(comparison.report)
+        // What has ended is known to be ours.
+        comparison.stop()
+        let text = Machine.description(plan, use: before.text(until: Machine.Use())) + "\n" + comparison.report.table + "\n" + Goals.table(comparison.report)
         say(text)
         if let file { try Document.put(text, between: "comparison", in: file) }
     }

@@ -18,7 +18,9 @@ enum Peer {
             let file = try write("settings.yaml", coalesced(options, port: port, origin: origin, folder: folder))
             return [plan.coalesced, "serve", "--config", file]
         case .haproxy:
-            return ["/usr/sbin/haproxy", "-db", "-f", try write("haproxy.cfg", haproxy(options, port: port, origin: origin))]
+            let file = try write("haproxy.cfg", haproxy(options, port: port, origin: origin, folder: folder))
+            // What can be reloaded has a master beside its worker.
+            return ["/usr/sbin/haproxy"] + (options.reloads ? ["-W"] : []) + ["-db", "-f", file]
         case .nginx:
             let file = try write("nginx.conf", nginx(options, port: port, origin: origin, folder: folder))
             return ["/usr/sbin/nginx", "-p", folder, "-c", file]
@@ -30,7 +32,7 @@ enum Peer {
                 """)
             return [
                 "/usr/sbin/varnishd", "-F", "-j", "none", "-n", "\(folder)/work", "-a", "127.0.0.1:\(port)", "-f", file,
-                "-s", "malloc,\(options.memoryMiB)m", "-T", "none", "-p", "thread_pools=\(options.workers)",
+                "-s", "malloc,\(options.memoryMiB)m", "-T", "none", "-p", "listen_depth=16384", "-p", "thread_pools=\(options.workers)",
             ]
         }
     }
@@ -51,11 +53,11 @@ enum Peer {
         """
     }
 
-    private static func haproxy(_ options: Program.Options, port: Int, origin: Int) -> String {
+    private static func haproxy(_ options: Program.Options, port: Int, origin: Int, folder: String) -> String {
         """
         global
           nbthread \(options.workers)
-          maxconn 9900
+          maxconn 9900\(options.reloads ? "\n  stats socket \(folder)/admin.sock mode 600 level admin expose-fd listeners" : "")
         defaults
           mode http
           timeout client 60s
@@ -125,6 +127,13 @@ enum Peer {
         }
     }
 
+    /// Of which commit the working copy is that this runs in, and whether it differs from it in what is measured.
+    private static var commit: String {
+        guard let name = Shell.output(["git", "rev-parse", "--short", "HEAD"])?.split(separator: "\n").first, !name.contains(" ") else { return "" }
+        let changes = Shell.output(["git", "status", "--porcelain", "--", "Sources", "Package.swift"]) ?? ""
+        return ", commit \(name)\(changes.isEmpty ? "" : " with changes")"
+    }
+
     static func version(_ kind: Kind, _ plan: Plan) -> String {
         let words: [String] = switch kind {
         case .coalesced: [plan.coalesced, "--version"]
@@ -134,6 +143,10 @@ enum Peer {
         case .varnish: ["/usr/sbin/varnishd", "-V"]
         }
         let told = Shell.output(words)?.split(separator: "\n").first.map(String.init) ?? "not installed"
-        return kind == .bare ? "Linux \(told)" : told
+        switch kind {
+        case .bare: return "Linux \(told)"
+        case .coalesced: return told + commit
+        case .haproxy, .nginx, .varnish: return told
+        }
     }
 }

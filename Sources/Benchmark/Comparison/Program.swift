@@ -7,6 +7,8 @@ final class Program {
     struct Options {
         var memoryMiB = 256
         var workers = 1
+        /// It will be told to reload.
+        var reloads = false
         /// The bare responder's body.
         var bodyBytes = 1024
         /// Further words for the bare responder.

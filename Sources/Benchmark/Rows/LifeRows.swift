@@ -5,38 +5,45 @@ extension Comparison {
     func starts() throws {
         var line = Line(row: "start", figure: "ms to first answer", cells: [:])
         for kind in missing { line.cells[kind] = .unable("not installed") }
-        for kind in kinds {
-            var times: [Double] = []
-            for _ in 0..<(kind == .varnish ? 1 : 5) {
+        var times: [Kind: [Double]] = [:]
+        for turn in 0..<5 {
+            for kind in turn % 2 == 0 ? kinds : kinds.reversed() {
                 let program = try start(kind)
-                times.append(program.startTime * 1000)
+                times[kind, default: []].append(program.startTime * 1000)
                 program.stop()
             }
-            line.cells[kind] = .number(times.median)
         }
+        for (kind, all) in times { line.cells[kind] = .number(all.median, note: ", \(all.spread)") }
         report.add(line)
     }
 
     func reloads() throws {
-        let kinds = [Kind.coalesced, .nginx].filter { programs[$0] != nil }
+        let kinds = [Kind.coalesced, .haproxy, .nginx].filter { programs[$0] != nil }
         var failed = Line(row: "reload under load", figure: "failed requests", cells: [:])
         var slowest = Line(row: "reload under load", figure: "p99.9 µs", cells: [:])
-        for kind in [Kind.bare, .haproxy, .varnish] {
-            failed.cells[kind] = .unable(kind == .bare ? "cannot" : "not measured: no signal for it")
-            slowest.cells[kind] = failed.cells[kind]
-        }
-        for kind in kinds {
-            let program = try start(kind)
-            Caller.fetch(["/c/1024/hit"], size: 1024, port: program.port)
-            var reloads: Int64 = 0
-            let result = run(Load(path: "/c/1024/hit", length: 1024), against: program, seconds: 2) { milliseconds in
-                guard reloads < 3, milliseconds >= (reloads + 1) * 450 else { return }
-                reloads += 1
-                program.signal(SIGHUP)
+        for kind in missing { failed.cells[kind] = .unable("not installed") }
+        failed.cells[.bare] = .unable("cannot")
+        failed.cells[.varnish] = .unable("not measured: by command, no signal for it")
+        slowest.cells = failed.cells
+        var results: [Kind: [Load.Result]] = [:]
+        for turn in 0..<plan.repeats {
+            for kind in turn % 2 == 0 ? kinds : kinds.reversed() {
+                let program = try start(kind, Program.Options(reloads: true))
+                Caller.fetch(["/c/1024/hit"], size: 1024, port: program.port)
+                var reloads: Int64 = 0
+                let result = run(Load(path: "/c/1024/hit", length: 1024), against: program, seconds: 2) { milliseconds in
+                    guard reloads < 3, milliseconds >= (reloads + 1) * 450 else { return }
+                    reloads += 1
+                    program.signal(kind == .haproxy ? SIGUSR2 : SIGHUP)
+                }
+                if let result { results[kind, default: []].append(result) }
+                program.stop()
             }
-            failed.cells[kind] = .number(result.map { $0.errors + $0.wrong } ?? .nan)
-            slowest.cells[kind] = .number(result?.p999 ?? .nan)
-            program.stop()
+        }
+        for (kind, all) in results {
+            let failures = all.map { $0.errors + $0.wrong }
+            failed.cells[kind] = .number(failures.median, note: ", \(failures.spread)")
+            slowest.cells[kind] = .number(all.map(\.p999).median, note: ", \(all.map(\.p999).spread)")
         }
         report.add(failed)
         report.add(slowest)

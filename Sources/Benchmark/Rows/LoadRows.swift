@@ -48,13 +48,15 @@ extension Comparison {
         }
     }
 
+    private static let storesNothing: [Kind: String] = [.bare: "cannot: stores nothing"]
+
     /// Each request for what no other one asks for.
     private func missing(_ size: Int) -> Load {
         Load(path: "/c/\(size)/mRUN-\(RequestText.number)", numbers: .counting, length: size)
     }
 
     func misses() throws {
-        measure("stored miss, 1 KiB", missing(1024), programs)
+        measure("stored miss, 1 KiB", missing(1024), programs, unable: Self.storesNothing)
     }
 
     func passes() throws {
@@ -64,7 +66,7 @@ extension Comparison {
 
     func posts() throws {
         let load = Load(method: "POST", path: "/post", body: 1 << 20, connections: 8, length: 5)
-        measure("POST of 1 MiB", load, programs, latencies: false)
+        measure("POST of 1 MiB", load, programs, unable: [.bare: "cannot: reads no content"], latencies: false)
     }
 
     /// Misses with the memory full, so that each stored response evicts another.
@@ -75,7 +77,7 @@ extension Comparison {
             Caller.fetch((0..<6000).map { "/c/10240/fill\($0)" }, size: 10_240, port: program.port)
             small[kind] = program
         }
-        measure("eviction churn, 10 KiB in 32 MiB", missing(10_240), small, latencies: false)
+        measure("eviction churn, 10 KiB in 32 MiB", missing(10_240), small, unable: Self.storesNothing, latencies: false)
         for program in small.values { program.stop() }
     }
 }

@@ -2,7 +2,8 @@
 extension Comparison {
     func idleConnections() throws {
         // HAProxy counts its own descriptors and the limit of open files is 20,000 on many machines.
-        let count = plan.isQuick ? 2000 : 9_800
+        // Fewer would not do: a process's own growth would weigh more than connections.
+        let count = 9_800
         var line = Line(row: "idle connections", figure: "bytes each", cells: [:])
         for kind in missing { line.cells[kind] = .unable("not installed") }
         for kind in kinds {

@@ -90,7 +90,10 @@ extension Comparison {
     /// wants: else it would measure the storm's own clients.
     func otherURLInStorm() throws {
         let waiters = plan.isQuick ? 1000 : 10_000
-        var calm = Line(row: "another URL in a storm", figure: "p99 µs, unloaded", cells: [.bare: .unable("cannot: no fetch")])
+        var calm = Line(
+            row: "another URL in a storm", figure: "p99 µs, unloaded",
+            cells: [.bare: .unable("cannot: no fetch"), .haproxy: .unable("cannot: a fetch each")])
+        for kind in missing { calm.cells[kind] = .unable("not installed") }
         var stormy = Line(row: "another URL in a storm", figure: "p99 µs, \(waiters) waiters", cells: calm.cells)
         var ratio = Line(row: "another URL in a storm", figure: "p99 ÷ unloaded", cells: calm.cells)
         // One storm is some hundred answers, of which the 99th percentile is a matter of luck.

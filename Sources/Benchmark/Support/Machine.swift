@@ -2,16 +2,41 @@ import Foundation
 
 /// Where and when the figures were taken.
 enum Machine {
-    static func description(_ plan: Plan) -> String {
+    /// What all have used of the processors since the machine started, and what of it we did; hundredths of a second.
+    struct Use {
+        /// Busy, and held back by the host from what wanted to run.
+        private var busy = 0.0, stolen = 0.0, all = 0.0
+        /// This process and those of its children that have ended.
+        private var own = 0.0
+
+        /// As it is now.
+        init() {
+            // user, nice, system, idle, iowait, irq, softirq, steal (proc(5)); some of the guests' time stands in user already.
+            let line = (try? String(contentsOfFile: "/proc/stat", encoding: .utf8))?.prefix { $0 != "\n" } ?? ""
+            let times = line.split(separator: " ").dropFirst().prefix(8).map { Double($0) ?? 0 }
+            guard times.count == 8 else { return }
+            all = times.reduce(0, +)
+            stolen = times[7]
+            busy = all - times[3] - times[4] - stolen
+            own = Double(System.processTime + System.childrenTime) / 1e7
+        }
+
+        /// What was used from then until now, in words.
+        func text(until now: Use) -> String {
+            let whole = max(1, now.all - all)
+            let others = max(0, (now.busy - busy) - (now.own - own))
+            return "Other programs used \((100 * others / whole).short) % of the processors meanwhile, and the machine's host withheld "
+                + "\((100 * (now.stolen - stolen) / whole).short) %."
+        }
+    }
+
+    static func description(_ plan: Plan, use: String) -> String {
         let processor = (try? String(contentsOfFile: "/proc/cpuinfo", encoding: .utf8))?
             .split(separator: "\n").first { $0.hasPrefix("model name") }?.split(separator: ":").last ?? " unknown"
-        let load = (try? String(contentsOfFile: "/proc/loadavg", encoding: .utf8))?.split(separator: " ").prefix(2)
-            .joined(separator: ", ") ?? "?"
         let versions = Kind.allCases.map { "\($0 == .bare ? "kernel" : $0.name): \(Peer.version($0, plan))" }
         return """
             Taken \(DateText.day) on\(processor), \(ProcessInfo.processInfo.processorCount) cores; servers on core 0, load and \
-            origin on core 1; medians of \(plan.repeats) runs of \(Int(plan.seconds)) s. Load average of the machine at the end: \(load) \
-            (about 2 is the benchmark itself; more means others disturbed it).
+            origin on core 1; medians of \(plan.repeats) runs of \(Int(plan.seconds)) s. \(use)
 
             \(versions.map { "- \($0)" }.joined(separator: "\n"))
 

@@ -29,6 +29,13 @@ enum System {
         return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
 
+    /// Nanoseconds of CPU of the child processes that have ended, and of those they waited for.
+    static var childrenTime: Int64 {
+        var usage = rusage()
+        guard unsafe getrusage(__rusage_who_t(RUSAGE_CHILDREN.rawValue), &usage) == 0 else { return 0 }
+        return [usage.ru_utime, usage.ru_stime].reduce(0) { $0 + Int64($1.tv_sec) * 1_000_000_000 + Int64($1.tv_usec) * 1000 }
+    }
+
     /// The same of another process, and of its threads that have ended; nil when there is none of that number.
     static func processTime(of process: Int32) -> Int64? {
         var (clock, time) = (clockid_t(), timespec())
