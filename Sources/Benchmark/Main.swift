@@ -5,6 +5,7 @@ import Foundation
 ///     Benchmark compare [--quick] [--rows NAME,…] [--write FILE] [--coalesced PATH] [--bare PATH]
 ///     Benchmark micro NAME COUNT        one piece of the hot path, COUNT times
 ///     Benchmark micro [--write FILE]    a table of all pieces, counted by callgrind
+///     Benchmark micro --check           fails when a piece takes more than its limit in Micro.swift
 ///     Benchmark origin PORT             the origin alone, for profiles
 ///     Benchmark load PORT PATH LENGTH SECONDS [in-turns]
 ///                                       the load alone, of 64 connections, on core 1
@@ -111,8 +112,15 @@ struct Main {
         if words.count == 2, let count = Int(words[1]) {
             guard let piece = Micro.pieces.first(where: { $0.name == words[0] }) else { usage() }
             piece.run(count)
+        } else if words == ["--check"] {
+            let counts = Micro.count(Micro.pieces.filter { $0.limit != nil })
+            for count in counts {
+                say("\(count.piece.name): \(count.instructions?.short ?? "valgrind failed") of \(count.piece.limit?.short ?? "any") instructions"
+                    + (count.isWithin ? "" : "  ** too many **"))
+            }
+            exit(counts.allSatisfy(\.isWithin) ? 0 : 1)
         } else {
-            let table = Micro.table()
+            let table = Micro.table(Micro.count())
             say(table)
             if words.first == "--write", words.count == 2 { try Document.put(table, between: "micro", in: words[1]) }
         }
