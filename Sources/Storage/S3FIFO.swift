@@ -75,7 +75,8 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
     }
 
     private static var none: UInt32 { .max }
-    /// Uses in probation that earn a place in the main queue.
+    /// Uses in probation that earn a place in the main queue. One would hold more of a loop, and less by far where things are asked for twice and
+    /// never again (docs/benchmarks.md, Cache efficiency).
     private static var promotion: UInt8 { 2 }
     /// Laps granted in one eviction before the oldest goes whatever it earned: the caller holds a lock.
     private static var mostReprieves: Int { 256 }

@@ -31,6 +31,7 @@ enum Simulation {
             Trace.zipf(count, objects: objects, exponent: 0.9, seed: 2),
             Trace.zipf(count, objects: objects, exponent: 1.1, seed: 3),
             Trace.scans(count, objects: objects, seed: 4),
+            Trace.pairs(count, objects: objects, seed: 9),
             Trace.loop(count, objects: objects),
             Trace.mixed(count, objects: objects, seed: 5),
             Trace.news(count, seed: 6),

@@ -8,7 +8,7 @@ struct Trace {
     /// Clients that wait with each request, as `popularity` in the store; 0 where none do.
     var waiters: [Int: Int] = [:]
 
-    /// 256 bytes to 1 MiB, most of them some KiB, as on the web.
+    /// 256 bytes to 2 MiB, most of them some KiB, as on the web.
     static func size(of object: Int) -> Int {
         var generator = SeededGenerator(seed: UInt64(truncatingIfNeeded: object) &* 2_654_435_761)
         let octave = (0..<4).reduce(0) { sum, _ in sum + Int(generator.next() % 4) }
@@ -33,6 +33,24 @@ struct Trace {
             for _ in 0..<10_000 { requests.append(fresh); fresh += 1 }
         }
         return Trace(name: "zipf 0.9 with scans", requests: Array(requests.prefix(count)))
+    }
+
+    /// Zipf requests, and a tenth of what is asked for is new, is asked for once more soon after, and never again: a page and its reload, two clients of one
+    /// message.
+    static func pairs(_ count: Int, objects: Int, seed: UInt64) -> Trace {
+        var generator = SeededGenerator(seed: seed)
+        var draw = ZipfDraw(objects: objects, exponent: 0.9)
+        var requests: [Int] = []
+        var awaited: Int?
+        var fresh = objects
+        while requests.count < count {
+            guard generator.next() % 100 < 10 else { requests.append(draw.next(&generator)); continue }
+            fresh += 1
+            requests.append(fresh)
+            if let awaited { requests.append(awaited) }
+            awaited = fresh
+        }
+        return Trace(name: "zipf 0.9 with pairs", requests: Array(requests.prefix(count)))
     }
 
     /// The same objects over and over: the worst there is for LRU.
