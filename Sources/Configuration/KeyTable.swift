@@ -192,7 +192,7 @@ enum KeyTable {
             "The longest time until the line of a finished request is written."),
         Key(
             "buffer", \.accessLog.batchCapacity, .size(16 << 10...1 << 30),
-            "Lines waiting to be written, per worker; what does not fit is dropped and counted."),
+            "Lines waiting to be written, per worker; what does not fit is dropped and counted. Where the disk is slow it takes up to three times that memory."),
     ]
 }
 

@@ -43,8 +43,10 @@ public struct AccessLogWriter<Sink: LogSink & ~Copyable>: ~Copyable {
         batch = LogBatch(capacity: queues.first?.capacity ?? 0)
     }
 
-    /// Writes all that was handed over, and reopens the sink first if that was asked for.
-    public mutating func drain() -> Report {
+    /// Writes what was handed over, one batch of each loop, and reopens the sink first if that was asked for. Each batch that is handed over asks for
+    /// a drain of its own; so a loop that is as fast as the sink neither keeps the others waiting nor puts off a reopening.
+    /// - Parameter isLast: the loops have ended: writes all.
+    public mutating func drain(isLast: Bool = false) -> Report {
         var report = Report()
         if status.takeReopenRequest() { reopen(&report) }
         for queue in queues {
@@ -55,6 +57,7 @@ public struct AccessLogWriter<Sink: LogSink & ~Copyable>: ~Copyable {
                     lines += 1
                     if output.count >= LogSettings.flushSize { flush(&report) }
                 }
+                if !isLast { break }
             }
         }
         flush(&report)

@@ -8,9 +8,9 @@ internal import Bytes
 ///           ←──an empty one──             ←──the empty one──
 /// ```
 ///
-/// One instance a loop. The lock is taken once a batch, for a swap; never for a single request. Three batches go round: one is filled, one waits at
-/// most, one is written. As long as one waits, the loop goes on filling the one it has, up to its capacity; what does not fit then is dropped and counted,
-/// never waited for.
+/// One instance a loop. The lock is taken once a batch, for a swap. Three batches go round: one is filled, one waits at most, one is written. As long as
+/// one waits, because the sink is slow, the loop goes on filling the one it has, up to its capacity, and looks after each request whether it can be handed
+/// over by now; what does not fit is dropped and counted, never waited for.
 public final class LogQueue: Sendable {
     private struct State {
         /// Filled. One at most, until the loop ends.

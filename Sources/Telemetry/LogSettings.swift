@@ -1,6 +1,6 @@
 /// The numbers of the access log, with their reasons.
 public enum LogSettings {
-    /// Bytes of records that may wait on one loop: about 7 000 requests of common size, some 50 ms at full speed. As much may be with the writer.
+    /// Bytes of records that may wait on one loop: about 7 000 requests of common size, some 50 ms at full speed. As much may wait for the writer, and as much be with it.
     public static let batchCapacity = 1 << 20
     /// Bytes of records that are worth waking the writer: some 600 requests, so that they are still in the cache of the core that wrote them
     /// and the writer, where it shares that core, holds up the loop for less than a millisecond.

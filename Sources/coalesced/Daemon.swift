@@ -104,6 +104,8 @@ final class Daemon {
         loop.run()
         admin?.close()
         if failure == nil { server.stop() }
+        // When nobody watches for them any more they would end the program by themselves, with another exit code.
+        for signal in [SIGTERM, SIGINT, SIGHUP] { System.holdBack(signal) }
         loop.finish()
         if let failure { throw failure }
     }

@@ -87,9 +87,31 @@ private final class Tally: Sendable {
         }
         let sink = MemorySink()
         var writer = AccessLogWriter(queues: [queue], format: .combined, sink: sink)
-        let report = writer.drain()
+        let report = writer.drain(isLast: true)
         #expect(report.written == 4)
         #expect(Self.numbers(sink.lines) == [0, 1, 2, 3])
+    }
+
+    @Test func `a loop that is as fast as the sink keeps neither the others nor a reopening waiting`() {
+        let queues = [LogQueue(), LogQueue()]
+        let buffers = queues.map { LogBuffer($0) }
+        let sink = MemorySink()
+        // More than is written at a time.
+        let each = 2 * LogSettings.flushSize / Self.example(0).line(.combined).utf8.count
+        var number = 0
+        func handOver(to buffer: LogBuffer) {
+            for _ in 0..<each { Self.example(number).append(to: buffer) }
+            number += 1
+            _ = buffer.handOver()
+        }
+        sink.whenWritten = { if number < 100 { handOver(to: buffers[0]) } }
+        var writer = AccessLogWriter(queues: queues, format: .combined, sink: sink)
+        for buffer in buffers { handOver(to: buffer) }
+        let report = writer.drain()
+        #expect(report.written == 2 * each)
+        #expect(Set(Self.numbers(sink.lines)) == [0, 1])
+        let next = writer.drain()
+        #expect(next.written > 0 && Set(Self.numbers(sink.lines)).contains(2))
     }
 
     @Test func `a full disk costs lines, is counted, and tears no later line`() {
@@ -176,7 +198,7 @@ private final class Tally: Sendable {
                     _ = writer.drain()
                     await Task.yield()
                 }
-                _ = writer.drain()
+                _ = writer.drain(isLast: true)
                 return sink.lines
             }
             return await group.reduce(into: []) { $0 += $1 }

@@ -55,8 +55,11 @@ final class MemorySink: LogSink {
     /// Taken from the front, one for each write: how many bytes to accept before failing with ENOSPC.
     var roomLeft: [Int] = []
     var reopenFailure: Int32?
+    /// Called after each write.
+    var whenWritten: () -> Void = {}
 
     func write(_ bytes: Span<UInt8>) -> LogWriteResult {
+        defer { whenWritten() }
         let room = roomLeft.isEmpty ? bytes.count : min(roomLeft.removeFirst(), bytes.count)
         for index in 0..<room { self.bytes.append(bytes[index]) }
         return room == bytes.count ? .complete : .failed(written: room, code: 28)

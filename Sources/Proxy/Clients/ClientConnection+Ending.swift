@@ -86,6 +86,14 @@ extension ClientConnection {
         // What has come already is answered: closed on it, the kernel would reset the connection.
         if phase == .reading { receive() }
         // A head of which something is here has its time to come whole (`head-timeout`).
-        if phase == .reading, context?.buffer.isEmpty ?? true { end() }
+        if phase == .reading, !hasBegunHead { end() }
+    }
+
+    /// Whether something of a request is here. Empty lines before one are none of it (RFC 9112 §2.2).
+    private var hasBegunHead: Bool {
+        guard let buffer = context?.buffer else { return false }
+        let bytes = buffer.span
+        for index in bytes.indices where bytes[index] != 0x0d && bytes[index] != 0x0a { return true }
+        return false
     }
 }

@@ -74,7 +74,7 @@ private final class LogOutput: Sendable {
     }
 
     func drain(isLast: Bool = false) {
-        let report = writer.withLock { $0.drain() }
+        let report = writer.withLock { $0.drain(isLast: isLast) }
         if let code = report.reopenFailure {
             log.error("access log: \(path) cannot be opened again: \(SystemError(.open, code: code).message); lines go on into the file that was open before")
         }
