@@ -6,7 +6,7 @@ extension Comparison {
         var line = Line(row: "start", figure: "ms to first answer", cells: [:])
         for kind in missing { line.cells[kind] = .unable("not installed") }
         var times: [Kind: [Double]] = [:]
-        for turn in 0..<5 {
+        for turn in 0..<(plan.isQuick ? 2 : 5) {
             for kind in turn % 2 == 0 ? kinds : kinds.reversed() {
                 let program = try start(kind)
                 times[kind, default: []].append(program.startTime * 1000)

@@ -41,8 +41,8 @@ extension Comparison {
     }
 
     func ranges() throws {
-        fetch("/c/102400/hit", size: 102_400)
-        let load = Load(path: "/c/102400/hit", fields: "Range: bytes=5000-6023\r\n", status: 206, length: 1024)
+        fetch("/c/102400/range", size: 102_400)
+        let load = Load(path: "/c/102400/range", fields: "Range: bytes=5000-6023\r\n", status: 206, length: 1024)
         try withBare(1024) {
             measure("range, 1 KiB of 100 KiB", load, $0, unable: [.haproxy: "cannot: sends it whole"], latencies: false)
         }
