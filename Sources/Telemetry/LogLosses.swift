@@ -9,7 +9,7 @@ public struct LogLosses: Sendable {
     public struct Notice: Sendable, Equatable {
         /// Lines the sink did not take.
         public var lost = 0
-        /// Records dropped because their ring was full.
+        /// Records dropped because their batch was full.
         public var dropped: UInt64 = 0
         /// The last `errno` of the sink.
         public var failure: Int32?

@@ -12,7 +12,7 @@ import Testing
         Key(section: "storage", name: "small-queue-share"): "S3FIFOTests",
         Key(section: "upstreams", name: "resolve-ttl"): "NameResolutionTests: the names of this machine stay as they are",
         Key(section: "admin", name: "address"): "the flag --admin, in each test",
-        Key(section: "access-log", name: "buffer"): "TelemetryTests, of their ring and what it loses",
+        Key(section: "access-log", name: "buffer"): "TelemetryTests, of a batch and what it loses",
     ]
 
     struct Key: Hashable, CustomStringConvertible {
