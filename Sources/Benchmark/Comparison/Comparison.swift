@@ -44,55 +44,61 @@ struct Comparison {
         measured(program) { load.run(against: program, origin, seconds: seconds, during: during) }
     }
 
-    /// Of the row that a goal of 15 % hangs on: the runs of one turn lie side by side, so their ratio moves less than the figures do.
-    static let pairedRatio = "CPU ÷ bare, pair by pair"
+    /// Of rows that a goal hangs on: the runs of one turn lie side by side, so their ratio moves less than the figures do.
+    static let pairedCPU = "CPU, pair by pair", pairedRate = "requests/s, pair by pair"
 
     /// Runs `load` against `contenders`, in an order that turns around with every repeat, and adds the usual lines.
     ///
-    /// - Parameter pairs: so many turns of ours and the bare responder are compared pair by pair. Those that go beyond the plan's repeats count for nothing else.
+    /// - Parameter rivals: they and ours run `plan.pairs` times instead of `plan.repeats`, and every contender is compared with ours turn by turn.
     func measure(
-        _ row: String, _ load: Load, _ contenders: [Kind: Program], unable: [Kind: String] = [:], latencies: Bool = true, pairs: Int = 0
+        _ row: String, _ load: Load, _ contenders: [Kind: Program], unable: [Kind: String] = [:], latencies: Bool = true, rivals: Set<Kind> = []
     ) {
-        var results: [Kind: [Load.Result]] = [:]
-        var ratios: [Kind: [Double]] = [:]
-        for turn in 0..<max(plan.repeats, pairs) {
+        var turns: [[Kind: Load.Result]] = []
+        for turn in 0..<(rivals.isEmpty ? plan.repeats : plan.pairs) {
             let order = Kind.allCases.filter {
-                contenders[$0] != nil && unable[$0] == nil && (turn < plan.repeats || $0 == .coalesced || $0 == .bare)
+                contenders[$0] != nil && unable[$0] == nil && (turn < plan.repeats || $0 == .coalesced || rivals.contains($0))
             }
-            var turnResults: [Kind: Load.Result] = [:]
+            var results: [Kind: Load.Result] = [:]
             for kind in turn % 2 == 0 ? order : order.reversed() {
-                if let program = contenders[kind] { turnResults[kind] = run(load, against: program, seconds: plan.seconds) }
+                if let program = contenders[kind] { results[kind] = run(load, against: program, seconds: plan.seconds) }
             }
-            for (kind, result) in turnResults {
-                if turn < plan.repeats { results[kind, default: []].append(result) }
-                if let bare = turnResults[.bare], kind != .bare { ratios[kind, default: []].append(result.cpu.total / bare.cpu.total) }
-            }
+            turns.append(results)
         }
-        func add(_ figure: String, note: ([Load.Result]) -> String = { _ in "" }, _ value: (Load.Result) -> Double) {
+        func add(_ figure: String, _ cell: (Kind) -> Line.Cell?) {
             var line = Line(row: row, figure: figure, cells: unable.mapValues { .unable($0) })
             for kind in missing { line.cells[kind] = .unable("not installed") }
-            for (kind, all) in results { line.cells[kind] = .number(all.map(value).median, note: note(all)) }
+            for kind in contenders.keys { if let cell = cell(kind) { line.cells[kind] = cell } }
             report.add(line)
         }
-        add("CPU µs/request", note: { all in
+        func addMedian(_ figure: String, note: ([Load.Result]) -> String = { _ in "" }, _ value: (Load.Result) -> Double) {
+            add(figure) { kind in
+                let all = turns.compactMap { $0[kind] }
+                return all.isEmpty ? nil : .number(all.map(value).median, note: note(all))
+            }
+        }
+        /// What another's figure is where ours is 1.
+        func addPaired(_ figure: String, _ value: (Load.Result) -> Double) {
+            guard !rivals.isEmpty else { return }
+            add(figure) { kind in
+                let ratios = turns.compactMap { turn in turn[kind].flatMap { theirs in turn[.coalesced].map { value(theirs) / value($0) } } }
+                if kind == .coalesced || ratios.isEmpty { return ratios.isEmpty ? nil : .number(1) }
+                return .number(ratios.median, note: ", \(ratios.spread) (\(ratios.count) pairs)")
+            }
+        }
+        addMedian("CPU µs/request", note: { all in
             let wrong = all.reduce(0) { $0 + $1.errors + $1.wrong }
             let parts = " (\(all.map(\.cpu.user).median.short)+\(all.map(\.cpu.system).median.short)), \(all.map(\.cpu.total).spread)"
             return wrong > 0 ? "\(parts), \(Int(wrong)) failed" : parts
         }, \.cpu.total)
-        if pairs > 0 {
-            var line = Line(row: row, figure: Self.pairedRatio, cells: unable.mapValues { .unable($0) })
-            for kind in missing { line.cells[kind] = .unable("not installed") }
-            line.cells[.bare] = .number(1)
-            for (kind, all) in ratios { line.cells[kind] = .number(all.median, note: ", \(all.spread) (\(all.count) pairs)") }
-            report.add(line)
-        }
-        add("requests/s", \.perSecond)
-        add("core busy %", note: { " (load \($0.map(\.loadBusy).median.short))" }, \.serverBusy)
-        add("requests/s of a core, by CPU") { 1e6 / $0.cpu.total }
+        addPaired(Self.pairedCPU, \.cpu.total)
+        addMedian("requests/s", \.perSecond)
+        addPaired(Self.pairedRate, \.perSecond)
+        addMedian("core busy %", note: { " (load \($0.map(\.loadBusy).median.short))" }, \.serverBusy)
+        addMedian("requests/s of a core, by CPU") { 1e6 / $0.cpu.total }
         guard latencies else { return }
-        add("p50 µs", \.p50)
-        add("p99 µs", \.p99)
-        add("p99.9 µs", \.p999)
+        addMedian("p50 µs", \.p50)
+        addMedian("p99 µs", \.p99)
+        addMedian("p99.9 µs", \.p999)
     }
 
     /// A bare responder with bodies of `bytes`, beside the long-running programs.

@@ -26,6 +26,6 @@ struct Plan {
     /// Seconds of load in one measurement.
     var seconds: Double { isQuick ? 1 : 2 }
     var repeats: Int { isQuick ? 2 : 3 }
-    /// Runs of ours beside the bare responder in the row that the first goal is about.
+    /// Runs of ours and of those it is compared with pair by pair, in rows that a goal hangs on.
     var pairs: Int { isQuick ? 5 : 9 }
 }

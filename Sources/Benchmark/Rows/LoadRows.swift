@@ -5,8 +5,8 @@ extension Comparison {
     func hits() throws {
         for (size, name) in Self.sizes where !plan.isQuick || size == 1024 || size == 102_400 {
             fetch("/c/\(size)/hit", size: size)
-            let pairs = size == 1024 ? plan.pairs : 0
-            try withBare(size) { measure("hit, \(name)", Load(path: "/c/\(size)/hit", length: size), $0, pairs: pairs) }
+            let rivals: Set<Kind> = size == 1024 ? [.bare, .haproxy] : []
+            try withBare(size) { measure("hit, \(name)", Load(path: "/c/\(size)/hit", length: size), $0, rivals: rivals) }
         }
     }
 
@@ -61,7 +61,7 @@ extension Comparison {
 
     func passes() throws {
         fetch("/p/1024/pass", size: 1024)
-        try withBare(0, ["relaying"]) { measure("pass, 1 KiB", Load(path: "/p/1024/pass", length: 1024), $0) }
+        try withBare(0, ["relaying"]) { measure("pass, 1 KiB", Load(path: "/p/1024/pass", length: 1024), $0, rivals: [.haproxy, .nginx]) }
     }
 
     func posts() throws {
