@@ -5,9 +5,19 @@ extension Span where Element == UInt8 {
     @inlinable
     public func firstIndexOutsideFieldValue(from start: Int) -> Int? {
         firstIndex(from: start) { word in
-            word.bytesBelow(0x20) | word.bytes(0x7f)
+            word.bytesNotPrintable(from: 0x20)
         } whose: { byte in
             (byte < 0x20 && byte != 0x09) || byte == 0x7f
+        }
+    }
+
+    /// The first index at or after `start` of a byte that no token holds, which is what field names are made of (RFC 9110 §5.6.2).
+    @inlinable
+    public func firstIndexOutsideToken(from start: Int) -> Int? {
+        firstIndex(from: start) { word in
+            ~word.lettersAndHyphens
+        } whose: { byte in
+            !byte.isToken
         }
     }
 
@@ -15,7 +25,7 @@ extension Span where Element == UInt8 {
     @inlinable
     public func firstIndexOutsideTarget(from start: Int) -> Int? {
         firstIndex(from: start) { word in
-            word.bytesBelow(0x21) | word.bytes(0x7f) | word.bytes(0x23) | word
+            word.bytesNotPrintable(from: 0x21) | word.bytes(0x23)
         } whose: { byte in
             byte < 0x21 || byte > 0x7e || byte == 0x23
         }
@@ -26,7 +36,7 @@ extension Span where Element == UInt8 {
     @inlinable
     public func firstIndexOutsideQuotes(from start: Int, printableFrom first: UInt8) -> Int? {
         firstIndex(from: start) { word in
-            word.bytesBelow(first) | word.bytes(0x7f) | word.bytes(0x22) | word.bytes(0x5c) | word
+            word.bytesNotPrintable(from: first) | word.bytes(0x22) | word.bytes(0x5c)
         } whose: { byte in
             byte < first || byte > 0x7e || byte == 0x22 || byte == 0x5c
         }
@@ -60,15 +70,40 @@ extension Span where Element == UInt8 {
     }
 }
 
-/// A borrow between bytes can mark a byte above one that is rightly marked; the lowest mark is always right, and none is missing.
-/// Bits below the top ones mean nothing.
+extension UInt8 {
+    /// `tchar`: what method and field names are made of (RFC 9110 §5.6.2).
+    @inlinable @inline(__always)
+    public var isToken: Bool {
+        // ! # $ % & ' * + - . 0-9, then A-Z ^ _ ` a-z | ~
+        self < 64
+            ? 0x03ff_6cfa_0000_0000 as UInt64 &>> UInt64(self) & 1 != 0
+            : self < 128 && 0x57ff_ffff_c7ff_fffe as UInt64 &>> UInt64(self & 63) & 1 != 0
+    }
+}
+
+/// Marks stand in the top bits of bytes; the bits below mean nothing. A borrow or a carry between bytes can mark a byte above one that is
+/// rightly marked; the lowest mark is always right, and none is missing.
 extension UInt64 {
     @inlinable @inline(__always)
-    func bytesBelow(_ limit: UInt8) -> UInt64 { (self &- 0x0101_0101_0101_0101 &* UInt64(limit)) & ~self }
+    static func repeating(_ byte: UInt8) -> UInt64 { 0x0101_0101_0101_0101 &* UInt64(byte) }
+
+    /// Those outside ASCII, below `first`, and DEL: below, the difference borrows into the top bit; DEL and what is above it, but for what
+    /// the difference marks already, has it set in the sum.
+    @inlinable @inline(__always)
+    func bytesNotPrintable(from first: UInt8) -> UInt64 { (self &- .repeating(first)) | (self &+ .repeating(1)) }
 
     @inlinable @inline(__always)
     func bytes(_ byte: UInt8) -> UInt64 {
-        let difference = self ^ 0x0101_0101_0101_0101 &* UInt64(byte)
-        return (difference &- 0x0101_0101_0101_0101) & ~difference
+        let difference = self ^ .repeating(byte)
+        return (difference &- .repeating(1)) & ~difference
+    }
+
+    /// Letters of either case and `-`, exactly: nothing carries, since each byte is summed with its top bit cleared.
+    @inlinable @inline(__always)
+    var lettersAndHyphens: UInt64 {
+        let lowercase = (self | .repeating(0x20)) & .repeating(0x7f)
+        let letters = (lowercase &+ .repeating(0x80 - 0x61)) & ~(lowercase &+ .repeating(0x7f - 0x7a))
+        let hyphens = ~(((self ^ .repeating(0x2d)) & .repeating(0x7f)) &+ .repeating(0x7f))
+        return (letters | hyphens) & ~self
     }
 }

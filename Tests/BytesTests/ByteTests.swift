@@ -67,7 +67,8 @@ import Testing
 
     /// Eight bytes at once, with neighbours that borrow from each other.
     @Test func `the first byte out of place is found wherever it stands and whatever stands beside it`() {
-        let others: [UInt8] = [0x61, 0x09, 0x20, 0x21, 0x7e, 0x80, 0xff]
+        let others: [UInt8] = [0x61, 0x2d, 0x09, 0x20, 0x21, 0x7e, 0x7f, 0x80, 0xff]
+        let tokens = Set("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ".utf8)
         for byte in UInt8.min...UInt8.max {
             for other in others {
                 for place in [0, 1, 6, 7, 8, 9, 15, 16, 20] {
@@ -76,6 +77,10 @@ import Testing
                     for start in [0, place, min(place + 1, text.count)] {
                         let value = text.span.firstIndexOutsideFieldValue(from: start)
                         #expect(value == text[start...].firstIndex { ($0 < 0x20 && $0 != 0x09) || $0 == 0x7f })
+                        let token = text.span.firstIndexOutsideToken(from: start)
+                        #expect(token == text[start...].firstIndex { !tokens.contains($0) })
+                        let quoted = text.span.firstIndexOutsideQuotes(from: start, printableFrom: 0x21)
+                        #expect(quoted == text[start...].firstIndex { $0 < 0x21 || $0 > 0x7e || $0 == 0x22 || $0 == 0x5c })
                         let target = text.span.firstIndexOutsideTarget(from: start)
                         #expect(target == text[start...].firstIndex { $0 < 0x21 || $0 > 0x7e || $0 == 0x23 })
                     }

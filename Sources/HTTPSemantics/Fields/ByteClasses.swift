@@ -1,14 +1,7 @@
-/// The character classes of the grammar (RFC 5234 §B.1, RFC 9110 §5.6.2, RFC 3986 §2). Two words of bits cover ASCII.
-extension UInt8 {
-    /// `tchar`: what method and field names are made of (RFC 9110 §5.6.2).
-    @inlinable @inline(__always)
-    var isToken: Bool {
-        // ! # $ % & ' * + - . 0-9, then A-Z ^ _ ` a-z | ~
-        self < 64
-            ? 0x03ff_6cfa_0000_0000 as UInt64 &>> UInt64(self) & 1 != 0
-            : self < 128 && 0x57ff_ffff_c7ff_fffe as UInt64 &>> UInt64(self & 63) & 1 != 0
-    }
+import Bytes
 
+/// The character classes of the grammar (RFC 5234 §B.1, RFC 9110 §5.5, RFC 3986 §2). Two words of bits cover ASCII.
+extension UInt8 {
     /// `unreserved / sub-delims` (RFC 3986 §3.2.2).
     @inlinable
     var isRegisteredNameByte: Bool {
@@ -50,8 +43,5 @@ extension UInt8 {
 
 extension Span where Element == UInt8 {
     /// Whether the bytes are a `token`; not if there are none.
-    var isTokenOnly: Bool {
-        for index in 0..<count where !self[index].isToken { return false }
-        return !isEmpty
-    }
+    var isTokenOnly: Bool { !isEmpty && firstIndexOutsideToken(from: 0) == nil }
 }

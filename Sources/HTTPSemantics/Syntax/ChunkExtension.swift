@@ -1,3 +1,5 @@
+import Bytes
+
 /// Checks chunk extensions a byte at a time (RFC 9112 §7.1.1). What they say is ignored.
 ///
 ///     *( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] )

@@ -14,8 +14,6 @@ struct FieldSectionParser {
     /// No line feed stands before this.
     private var searched = 0
     private let maxLines: Int
-    /// Longer names are taken the long way.
-    private static let usualNameLength = 64
 
     init(maxLines: Int, reserving capacity: Int = 0) {
         self.maxLines = maxLines
@@ -72,20 +70,15 @@ struct FieldSectionParser {
     @inline(__always)
     mutating func addWholeLine(in bytes: Span<UInt8>, limit: Int) -> Bool {
         let start = lineStart
-        // An empty line holds no colon, and content may follow.
-        guard isAtLineStart, start < bytes.count, bytes[start] != 0x0d, count < maxLines else { return false }
-        let nameLimit = min(bytes.count, start &+ Self.usualNameLength)
-        guard let colon = bytes.extracting(0..<nameLimit).firstIndex(of: UInt8(ascii: ":"), from: start), colon > start else { return false }
-        let name = bytes.extracting(start..<colon)
-        let field = KnownField.recognise(name)
-        // A known name is a token.
-        guard field != .other || name.isTokenOnly else { return false }
+        // An empty line is no field, and content may follow.
+        guard isAtLineStart, start < bytes.count, bytes[start] != 0x0d, count < maxLines,
+              let colon = bytes.firstIndexOutsideToken(from: start), colon > start, bytes[colon] == UInt8(ascii: ":") else { return false }
         var lower = colon &+ 1
         while lower < bytes.count, bytes[lower].isOptionalWhitespace { lower &+= 1 }
-        guard let end = bytes.firstIndexOutsideFieldValue(from: lower), end &+ 1 < min(bytes.count, limit),
-              bytes[end] == 0x0d, bytes[end &+ 1] == 0x0a else { return false }
+        guard let end = bytes.firstIndexOutsideFieldValue(from: lower), end &+ 2 <= limit, bytes.holds("\r\n", at: end) else { return false }
         var upper = end
         while upper > lower, bytes[upper &- 1].isOptionalWhitespace { upper &-= 1 }
+        let field = KnownField.recognise(bytes.extracting(start..<colon))
         keep(FieldLine(name: ByteRange(start..<colon), value: ByteRange(lower..<upper), field: field))
         take(lineEndingAt: end &+ 2)
         return true
