@@ -38,12 +38,10 @@ extension Fetch {
         }
     }
 
-    /// It has more than its `Content-Range` has room for: which of it is right nobody knows.
+    /// It has more than its `Content-Range` has room for: there is no telling which bytes are right.
     private func endShort(_ body: GrowingBody) -> BodyIntake {
         body.fail()
-        let exchange = exchange
-        finish()
-        exchange?.cancel()
+        cutOff()
         return .taken
     }
 
@@ -79,9 +77,7 @@ extension Fetch {
             guard let self, state == .streaming else { return }
             worker.notices.overloaded(worker.shared)
             response?.looseBody?.fail()
-            let exchange = exchange
-            finish()
-            exchange?.cancel()
+            cutOff()
         }
     }
 

@@ -23,13 +23,7 @@ extension Fetch {
             ResponseFacts(
                 freshened: stored.facts, head: kept.view, by: head.fields, requested: sentAt, received: now, policy: policy)
         } ?? update
-        let sharing = facts.sharing(
-            method: method, request: request.directives, hasAuthorization: request.hasAuthorization, policy: policy)
-        let outdatedSince = outdatedSince(head.fields)
-        var notStored: NotStoredReason? = outdatedSince != nil ? .outdated
-            : policy.storesPartialContent ? reasonNotToStore(head, facts, policy, length: part.range.count) : .partial
-        notStored = chooseStoreKey(by: head.fields, willBeStored: notStored == nil) ?? notStored
-        keeping = chooseKeeping(notStored, sharing, length: part.range.count)
+        let decision = decide(head, facts, policy, part: part)
         let body = makeBody(expecting: part.range.count)
         let run = StoredParts.Run(part.range, body)
         let parts = base?.parts?.adding(run, length: part.length, budget: worker.shared.budget)
@@ -42,12 +36,9 @@ extension Fetch {
         let mayBeKept = facts.storability(method: .get, request: .none, hasAuthorization: false, policy: policy) == .store
         if let former = plan.parts, base == nil || !mayBeKept { worker.shared.store.drop(former, of: request.key) }
         state = .streaming
-        self.part = part
-        announcedLength = part.range.count
         let forLeader = base == nil && facts.contains(.excludesFields)
             ? response.withHead(keptPartHead(head, facts, isForLeader: true)) : nil
-        share(makeFetchedResponse(
-            response, forLeader: forLeader, from: head, sharing: sharing, length: nil, notStored: notStored, outdatedSince: outdatedSince))
+        handOut(makeFetchedResponse(response, forLeader: forLeader, from: head, decision))
         return true
     }
 
@@ -69,7 +60,7 @@ extension Fetch {
         guard let former = plan.parts else {
             // Whoever comes asks for itself: an origin that ignores ranges, or answers in parts that cannot be kept, will do so again.
             let isTooLarge = status == .ok && head.head.framing.announcedLength ?? 0 > worker.storage.objectLimit
-            if status == .partialContent || status == .rangeNotSatisfiable || isTooLarge { markParts() }
+            if status == .partialContent || status == .rangeNotSatisfiable || isTooLarge { remember(.part) }
             return false
         }
         if status == .ok || status == .partialContent || status == .rangeNotSatisfiable {
@@ -77,15 +68,8 @@ extension Fetch {
         }
         guard status == .partialContent || status == .rangeNotSatisfiable else { return false }
         // Never to be mixed with what was stored, and not all that the leader wants: all look again, with nothing stored.
-        let exchange = exchange
-        fail(OperationError.released)
-        exchange?.cancel()
+        cutOff(OperationError.released)
         return true
-    }
-
-    private func markParts() {
-        let until = worker.now + worker.settings.coalescing.unshareableTTL.nanoseconds
-        worker.shared.store.markUnshareable(request.key, until: until, reason: .part)
     }
 
     private func keptPartHead(_ head: borrowing ReceivedHead, _ facts: ResponseFacts, isForLeader: Bool) -> HeadBlock {

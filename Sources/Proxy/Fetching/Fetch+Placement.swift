@@ -21,8 +21,7 @@ extension Fetch {
         return reason
     }
 
-    /// From when on a response with these fields is out of date with one of its groups (RFC 9875 §3), if it is; before its head nobody knew that it is of
-    /// those.
+    /// When a response with these fields became out of date with one of its groups (RFC 9875 §3), if it did: its groups are unknown until the head arrives.
     func outdatedSince(_ fields: FieldView) -> Int64? {
         guard fields.contains(.cacheGroups) else { return nil }
         return outdatedSince(CacheGroups.of(fields, requested: sentAt))
@@ -54,8 +53,7 @@ extension Fetch {
         guard plan.isShared, method != .head, isElsewhere, request.isUnderVariation else { return }
         let sent = request.sentKey.bytes
         guard worker.shared.variations.latest(for: sent.span) === request.variation else { return }
-        let until = worker.now + worker.settings.coalescing.unshareableTTL.nanoseconds
-        worker.shared.store.markUnshareable(request.key, until: until, reason: .search)
+        remember(.search)
     }
 
     /// What was stored for the URL alone is older than what is stored now for it and others; it would be found first.

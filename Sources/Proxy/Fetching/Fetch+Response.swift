@@ -33,19 +33,9 @@ extension Fetch: ExchangeHandler {
         let now = worker.moment
         lastProgress = now.monotonic
         let status = head.head.status
-        if status == .notModified, !plan.isPass {
-            // It names none of the tags asked about: ask without the client's, so that there is no doubt whose it is.
-            if hasClientTags, head.fields.entityTag == nil { return askAgain(.stored) }
-            if let (validated, isStored) = freshened(by: head, at: now) {
-                return serve(validated, source: .validated, status: status.code, isStored: isStored)
-            }
-            let requestFields = request.fields
-            if hasClientTags, ClientConditions.isConfirmed(requestFields.view, by: head.fields) { return answerLeader(with: head, at: now) }
-            // It is about nothing that is stored here (RFC 9111 §4.3.4): ask for the whole.
-            if conditions != .none { return askAgain(.none) }
-        }
+        if status == .notModified, !plan.isPass, receivedNotModified(head, at: now) { return }
         if status.isServerError, let stale = usableStale(on: .status(status)) {
-            return serve(stale, source: .staleOnError(.status(status)), status: status.code)
+            return finish(with: stale, source: .staleOnError(.status(status)), status: status.code)
         }
         if let range = plan.range, receivedPart(head, of: range, at: now) { return }
         state = .streaming
@@ -57,37 +47,26 @@ extension Fetch: ExchangeHandler {
         let policy = request.route.policy
         let facts = ResponseFacts(status: status, fields: head.fields, requested: sentAt, received: now, policy: policy)
         if method == .head { freshenFromHead(head, facts) }
-        let sharing = facts.sharing(
-            method: method, request: request.directives, hasAuthorization: request.hasAuthorization, policy: policy)
-        let length = method == .head ? head.head.contentLength.map { Int(clamping: $0) } : head.head.framing.announcedLength
-        let outdatedSince = outdatedSince(head.fields)
-        var notStored = outdatedSince == nil ? reasonNotToStore(head, facts, policy, length: length ?? 0) : .outdated
-        notStored = chooseStoreKey(by: head.fields, willBeStored: notStored == nil) ?? notStored
-        keeping = chooseKeeping(notStored, sharing, length: length ?? 0)
+        let decision = decide(head, facts, policy)
         forbidStaleUse(after: facts, head.fields)
         if plan.isShared, plan.range == nil, keeping != .stored, status == .ok, request.fields.present.contains(.range),
-           length ?? 0 > worker.storage.objectLimit || !sharing.isForSeveral {
-            return letEveryoneAskAlone(because: sharing)
+           decision.length ?? 0 > worker.storage.objectLimit || !decision.sharing.isForSeveral {
+            return letEveryoneAskAlone(because: decision.sharing)
         }
-        announcedLength = length
-        let response = makeResponse(head, facts, policy, length: length)
+        let response = makeResponse(head, facts, policy, length: decision.length)
         let forLeader = facts.contains(.excludesFields) ? response.withHead(keptHead(head, facts, policy, isForLeader: true)) : nil
-        share(makeFetchedResponse(
-            response, forLeader: forLeader, from: head, sharing: sharing, length: length, notStored: notStored, outdatedSince: outdatedSince))
+        handOut(makeFetchedResponse(response, forLeader: forLeader, from: head, decision))
     }
 
     /// What the origin sent, for those who wait.
-    /// - Parameters:
-    ///   - leaderResponse: `nil` where the leader gets what all get.
-    ///   - length: `nil` where it is not announced.
-    ///   - notStored: why not, as far as the head tells.
+    /// - Parameter leaderResponse: `nil` where the leader gets what all get.
     func makeFetchedResponse(
-        _ response: StoredResponse, forLeader leaderResponse: StoredResponse? = nil, from head: borrowing ReceivedHead, sharing: Sharing,
-        length: Int?, notStored: NotStoredReason? = nil, outdatedSince: Int64? = nil
+        _ response: StoredResponse, forLeader leaderResponse: StoredResponse? = nil, from head: borrowing ReceivedHead, _ decision: HeadDecision
     ) -> FetchedResponse {
         FetchedResponse(
-            response, leaderResponse: leaderResponse, source: .origin, sharing: sharing, originStatus: head.head.status.code, length: length,
-            willBeStored: keeping == .stored, notStored: notStored, hasAge: head.fields.contains(.age), circumstances(outdatedSince: outdatedSince))
+            response, leaderResponse: leaderResponse, source: .origin, sharing: decision.sharing, originStatus: head.head.status.code,
+            length: decision.length, willBeStored: keeping == .stored, notStored: decision.notStored, hasAge: head.fields.contains(.age),
+            circumstances(outdatedSince: decision.outdatedSince))
     }
 
     @inline(__always)
@@ -98,7 +77,7 @@ extension Fetch: ExchangeHandler {
     }
 
     /// Hands out the response whose head is there; its body arrives from now on.
-    func share(_ fetched: consuming FetchedResponse) {
+    func handOut(_ fetched: consuming FetchedResponse) {
         self.fetched = fetched
         // All of it came with its head.
         if fetched.response.looseBody == nil { fetched.noteEnd(at: worker.moment) }
@@ -135,38 +114,27 @@ extension Fetch: ExchangeHandler {
     /// who wait ask for what they want themselves, and so does whoever comes soon.
     private func letEveryoneAskAlone(because sharing: Sharing) {
         let reason: NotSharedReason = if case .nobody(let reason) = sharing { reason } else { .range }
-        let until = worker.now + worker.settings.coalescing.unshareableTTL.nanoseconds
-        worker.shared.store.markUnshareable(request.key, until: until, reason: reason)
-        let exchange = exchange
-        fail(OperationError.released)
-        exchange?.cancel()
+        remember(reason)
+        cutOff(OperationError.released)
     }
 
     /// Before anybody gets the response: who may come later must find it where they look, or find that they may not have it.
     func announce(_ response: StoredResponse, _ sharing: Sharing) {
         guard plan.isShared || sharing.isForSeveral, let operation else { return }
-        let store = worker.shared.store
         if plan.isShared { addAlias(for: response, of: operation) }
         noteContradiction()
         switch sharing {
         case .nobody(let reason):
-            if plan.isShared { operation.close() }
+            operation.close()
             // What HEAD gets says nothing of what GET will get, whose key it has.
-            guard plan.isShared || reason != .method, method != .head else { return }
-            guard worker.settings.coalescing.isEnabled, reason.isRemembered else { return }
-            let memory = reason == .serverError ? Self.errorMemory : worker.settings.coalescing.unshareableTTL.nanoseconds
-            store.markUnshareable(request.key, until: worker.now + memory, reason: reason)
+            if method != .head, worker.settings.coalescing.isEnabled, reason.isRemembered { remember(reason) }
         case .waitersOnly:
             if plan.isShared { operation.close() }
         case .everyone, .whileArriving:
             // Of a part the marker says that the whole is too large, which is still so.
-            if plan.range == nil, plan.isShared || keeping == .stored { store.clearMarker(storeKey) }
+            if plan.range == nil, plan.isShared || keeping == .stored { worker.shared.store.clearMarker(storeKey) }
         }
     }
-
-    /// Where errors are not shared (`sharesErrors`): so long everybody tries for himself, and all at the same time. In nanoseconds; the
-    /// next moment may find the origin well.
-    static let errorMemory: Int64 = 1_000_000_000
 
     func makeResponse(
         _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, length: Int?
@@ -262,26 +230,6 @@ extension UpstreamError {
         case .connectTimeout, .headTimeout, .bodyTimeout: .timeout
         case .unavailable: .overloaded
         case .resolve, .connect, .send, .closed, .head, .body: .unreachable
-        }
-    }
-}
-
-extension Sharing {
-    /// Whether more than the client that asked may have the response.
-    var isForSeveral: Bool {
-        switch self {
-        case .everyone, .whileArriving, .waitersOnly: true
-        case .nobody: false
-        }
-    }
-}
-
-extension NotSharedReason {
-    /// Whether the next response for the key will likely be no more shareable: worth remembering.
-    var isRemembered: Bool {
-        switch self {
-        case .noStore, .noCache, .private, .authorization, .setCookie, .varyStar, .varyForwarded, .notCacheable, .serverError: true
-        case .method, .status, .requestNoStore, .range, .part, .search: false
         }
     }
 }

@@ -32,7 +32,7 @@ extension Fetch {
                     policy: policy)
                 let rule = varyRule(newHead, newFacts)
                 guard rule == stored.varyRule || !speaksForOthers(newFacts) else {
-                    // What it was stored for said other fields, and that it is what these get nobody has confirmed (§4.1).
+                    // It was stored for other field values; nobody has confirmed that those requests still get it (§4.1).
                     worker.shared.store.drop(stored, of: request.key)
                     worker.shared.store.learn(rule, for: request.key)
                     continue
@@ -43,8 +43,28 @@ extension Fetch {
         }
     }
 
+    /// Takes a 304 that is not simply passed on.
+    /// - Returns: false where it is a response like any other.
+    func receivedNotModified(_ head: borrowing ReceivedHead, at now: Moment) -> Bool {
+        let requestFields = request.fields
+        if hasClientTags, head.fields.entityTag == nil {
+            // It names none of the tags asked about: ask without the client's, so that there is no doubt whose it is.
+            askAgain(.stored)
+        } else if let (validated, isStored) = freshened(by: head, at: now) {
+            finish(with: validated, source: .validated, status: head.head.status.code, isStored: isStored)
+        } else if hasClientTags, ClientConditions.isConfirmed(requestFields.view, by: head.fields) {
+            answerLeader(with: head, at: now)
+        } else if conditions != .none {
+            // It is about nothing that is stored here (RFC 9111 §4.3.4): ask for the whole.
+            askAgain(.none)
+        } else {
+            return false
+        }
+        return true
+    }
+
     /// RFC 9111 §4.3.4: the stored response that the 304 is about, with its new fields, and whether it is stored with them.
-    func freshened(by head: borrowing ReceivedHead, at now: Moment) -> (StoredResponse, isStored: Bool)? {
+    private func freshened(by head: borrowing ReceivedHead, at now: Moment) -> (StoredResponse, isStored: Bool)? {
         let policy = request.route.policy
         let notModified = ResponseFacts(
             status: head.head.status, fields: head.fields, requested: sentAt, received: now, policy: policy)
@@ -62,8 +82,7 @@ extension Fetch {
                 freshened: old.facts, head: newHead.view, by: head.fields, requested: sentAt, received: now, policy: policy)
             let fields = request.fields
             let rule = varyRule(newHead, facts)
-            // Under another rule than before it is what this request gets: that is what the 304 confirms (§4.3.4). What those get who were served it so
-            // far, nobody knows any more.
+            // If `Vary` changed, the 304 confirms the response for this request only (§4.3.4); whether it suits earlier ones is unknown.
             let updated = old.with(head: newHead, facts: facts, groups: CacheGroups.of(newHead.view, requested: sentAt))
             let new = rule == old.varyRule ? updated : updated.varying(by: rule, for: fields.view)
             let isStored = replace(old, by: new)
@@ -82,13 +101,14 @@ extension Fetch {
 
     /// RFC 9111 §4.3.2: the client that led has what the origin would send, and nobody else does. It gets the 304; those who joined
     /// go on waiting for the whole, which is asked for without delay and without conditions: once, however many they are.
-    func answerLeader(with head: borrowing ReceivedHead, at now: Moment) {
+    private func answerLeader(with head: borrowing ReceivedHead, at now: Moment) {
         guard let operation else { return }
         let policy = request.route.policy
         let facts = ResponseFacts(status: head.head.status, fields: head.fields, requested: sentAt, received: now, policy: policy)
         let response = makeResponse(head, facts, policy, length: 0).withHead(keptHead(head, facts, policy, isForLeader: true))
         response.looseBody?.complete(trailers: nil)
-        let fetched = makeFetchedResponse(response, from: head, sharing: .nobody(.status), length: 0)
+        let fetched = makeFetchedResponse(
+            response, from: head, HeadDecision(sharing: .nobody(.status), length: 0, notStored: nil, outdatedSince: nil))
         fetched.noteEnd(at: now)
         client?.fetch(self, answers: fetched)
         client = nil

@@ -132,6 +132,13 @@ final class Fetch: DeadlineTarget {
     /// Nothing was delivered; those who wait get the error.
     func fail(_ error: any Error) { end(failing: error) }
 
+    /// Either of them, before the exchange is over: its connection is closed.
+    func cutOff(_ error: (any Error)? = nil) {
+        let exchange = exchange
+        end(failing: error)
+        exchange?.cancel()
+    }
+
     private func end(failing error: (any Error)?) {
         guard state != .over else { return }
         state = .over
@@ -239,7 +246,7 @@ final class Fetch: DeadlineTarget {
 
     func originFailed(_ error: UpstreamError) {
         if let stale = usableStale(on: error.originFailure) {
-            return serve(stale, source: .staleOnError(error.originFailure), status: 0)
+            return finish(with: stale, source: .staleOnError(error.originFailure), status: 0)
         }
         var error = error
         error.duration = UInt64(max(0, worker.now - sentAt.monotonic))
@@ -255,13 +262,9 @@ final class Fetch: DeadlineTarget {
 
     /// Ends with a response that is complete already.
     /// - Parameter isStored: whether it was put into the store as it is.
-    func serve(_ stored: StoredResponse, source: FetchedResponse.Source, status: UInt16, isStored: Bool = false) {
-        // A 304 has no content: its exchange ends by itself, and the connection is used again.
-        let exchange = source == .validated ? nil : exchange
+    func finish(with stored: StoredResponse, source: FetchedResponse.Source, status: UInt16, isStored: Bool = false) {
         let storedHead = stored.head
-        let sharing = stored.facts.sharing(
-            method: method, request: request.directives, hasAuthorization: request.hasAuthorization,
-            policy: request.route.policy)
+        let sharing = sharing(of: stored.facts, request.route.policy)
         // RFC 9111 §5.2.2.4: after `no-cache`, each request needs a validation of its own; and the 304 may have made it private.
         let forWaiters: Sharing = if case .nobody = sharing, source == .validated { sharing } else { .waitersOnly(varies: true) }
         operation?.close()
@@ -272,7 +275,7 @@ final class Fetch: DeadlineTarget {
             stored, source: source, sharing: forWaiters, originStatus: status, length: stored.body.length, willBeStored: isStored, circumstances)
         fetched.noteEnd(at: worker.moment)
         deliver(fetched)
-        finish()
-        exchange?.cancel()
+        // A 304 has no content: its exchange ends by itself, and the connection is used again.
+        if source == .validated { finish() } else { cutOff() }
     }
 }

@@ -1,0 +1,116 @@
+import HTTPSemantics
+import Libevent
+import Storage
+import Upstream
+
+/// What is decided when the head of a response is there that those who wait will get.
+struct HeadDecision {
+    let sharing: Sharing
+    /// What they are told, in bytes; `nil` where it is not announced, or is to be told from the parts.
+    let length: Int?
+    /// Why it is not stored, as far as the head tells.
+    let notStored: NotStoredReason?
+    /// When it became out of date with one of its groups, if it did (`Fetch.outdatedSince`).
+    let outdatedSince: Int64?
+}
+
+/// Who may have the response, whether and where it is stored, and how much of its body is held.
+extension Fetch {
+    /// How much is held of a body that arrives.
+    enum Keeping {
+        /// All of it: it will be stored.
+        case stored
+        /// All of it, for those who come late.
+        case forSharing
+        /// What its readers still need.
+        case window
+
+        var isWhole: Bool {
+            switch self {
+            case .stored, .forSharing: true
+            case .window: false
+            }
+        }
+    }
+
+    /// Also settles the key that the response belongs under, and what its body is to be.
+    /// - Parameters:
+    ///   - facts: of the response as it would be stored.
+    ///   - part: what it is of the representation, where a part was asked for and came.
+    func decide(
+        _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, part: ReceivedPart? = nil
+    ) -> HeadDecision {
+        let announced = method == .head ? head.head.contentLength.map { Int(clamping: $0) } : head.head.framing.announcedLength
+        let length = part?.range.count ?? announced
+        let sharing = sharing(of: facts, policy)
+        let outdatedSince = outdatedSince(head.fields)
+        var notStored: NotStoredReason? = outdatedSince != nil ? .outdated
+            : part != nil && !policy.storesPartialContent ? .partial : reasonNotToStore(head, facts, policy, length: length ?? 0)
+        notStored = chooseStoreKey(by: head.fields, willBeStored: notStored == nil) ?? notStored
+        self.part = part
+        announcedLength = length
+        // Kept whole, for storing or for who comes late, is only what may be as large.
+        keeping = if notStored == nil { .stored } else {
+            sharing.isForSeveral && length ?? 0 <= worker.storage.objectLimit ? .forSharing : .window
+        }
+        return HeadDecision(sharing: sharing, length: part == nil ? length : nil, notStored: notStored, outdatedSince: outdatedSince)
+    }
+
+    func sharing(of facts: ResponseFacts, _ policy: CachingPolicy) -> Sharing {
+        facts.sharing(method: method, request: request.directives, hasAuthorization: request.hasAuthorization, policy: policy)
+    }
+
+    /// - Parameter length: what would be stored, in bytes, as far as it is announced.
+    private func reasonNotToStore(
+        _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, length: Int
+    ) -> NotStoredReason? {
+        guard request.route.isCached else { return .cachingOff }
+        // Content on GET is nothing that a key could hold; that of a POST has had its effect.
+        if request.hasContent, method != .post { return .requestContent }
+        // What went through with one client's conditions and range may be an answer to those, as 412 and 416 are.
+        if plan.isPass, request.isConditional, facts.status != .ok { return .requestCondition }
+        // These answer one client's condition or range, whoever was asked without it (RFC 9110 §15.5.13, §15.5.17).
+        if facts.status == .preconditionFailed || facts.status == .rangeNotSatisfiable { return .requestCondition }
+        switch facts.storability(
+            method: method, request: request.directives, hasAuthorization: request.hasAuthorization,
+            answersTarget: method == .post && PostAnswer.isForTarget(head.fields, target: request.targetURI) && !request.namesMethod,
+            policy: policy) {
+        case .store: return length <= worker.storage.objectLimit ? nil : .tooLarge
+        // Nobody asked for a part: nothing is known of what else there is.
+        case .storePart: return .partial
+        case .doNotStore(let reason): return reason
+        }
+    }
+
+    // MARK: What is remembered
+
+    /// For a while, requests with this key fetch alone, all at the same time.
+    func remember(_ reason: NotSharedReason) {
+        let memory = reason == .serverError ? Self.errorMemory : worker.settings.coalescing.unshareableTTL.nanoseconds
+        worker.shared.store.markUnshareable(request.key, until: worker.now + memory, reason: reason)
+    }
+
+    /// Where errors are not shared (`sharesErrors`): for this long each request tries on its own, in nanoseconds. The origin may recover at any
+    /// moment.
+    private static let errorMemory: Int64 = 1_000_000_000
+}
+
+extension Sharing {
+    /// Whether more than the client that asked may have the response.
+    var isForSeveral: Bool {
+        switch self {
+        case .everyone, .whileArriving, .waitersOnly: true
+        case .nobody: false
+        }
+    }
+}
+
+extension NotSharedReason {
+    /// Whether the next response for the key will likely be no more shareable: worth remembering.
+    var isRemembered: Bool {
+        switch self {
+        case .noStore, .noCache, .private, .authorization, .setCookie, .varyStar, .varyForwarded, .notCacheable, .serverError: true
+        case .method, .status, .requestNoStore, .range, .part, .search: false
+        }
+    }
+}
