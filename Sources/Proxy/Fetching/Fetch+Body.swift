@@ -12,23 +12,23 @@ extension Fetch {
         lastProgress = worker.now
         // What was packed has all of it.
         guard state == .streaming, let response, let kept = response.looseBody else { return .taken }
-        if let announcedLength {
+        if let announced = arriving.length {
             let length = kept.length + body.count
             // With these bytes it is whole, and who reads them on another loop may have told its client so before this one goes on.
-            if length == announcedLength { fetched?.noteEnd(at: worker.moment) }
-            if length > announcedLength { return endShort(kept) }
+            if length == announced { fetched?.noteEnd(at: worker.moment) }
+            if length > announced { return endShort(kept) }
         }
         var result = kept.append(body)
         if result == .noMemory, worker.shared.store.makeRoom(bytes: max(body.count, GrowingBody.laterPieceSize)) {
             result = kept.append(body)
         }
-        if result != .noMemory { waitsForMemorySince = nil }
+        if result != .noMemory { arriving.hasMemory() }
         switch result {
         case .accepted:
             if keeping.isWhole, kept.length > worker.storage.objectLimit { stopKeepingWhole(response, kept, .tooLarge) }
             return .taken
         case .acceptedAndFull:
-            isPaused = true
+            arriving.pause()
             return .takenAndFull
         case .noMemory:
             let taken = kept.appendWhatFits(body)
@@ -50,24 +50,22 @@ extension Fetch {
         if keeping == .stored { worker.recorder.count(reason) }
         operation?.close()
         if keeping.isWhole { holdStart(of: response) }
-        keeping = .window
+        arriving.stopKeepingWhole()
         body.limit(toWindow: worker.shared.streamingWindow)
-        setOutlivesClients(false)
+        goOn(unattended: false)
     }
 
     /// Those who were served come one after another, on loops of their own: the beginning of a body that is not kept whole stays for the last of
     /// them, however far the first has read. The operation is closed already.
     func holdStart(of response: StoredResponse) {
-        guard plan.isShared, let body = response.looseBody, let operation, operation.waiterCount > 1, let cursor = body.attach() else { return }
+        guard let body = response.looseBody, let operation, operation.waiterCount > 1, let cursor = body.attach() else { return }
         worker.shared.callbacks.whenAllAreCalledBack { body.detach(cursor) }
     }
 
     /// Others give memory back as their readers go on. Nobody waits for that longer than for an origin that stands still.
     func waitForMemory() {
-        isPaused = true
-        let since = waitsForMemorySince ?? worker.now
-        waitsForMemorySince = since
-        guard worker.now - since < request.route.origin.settings.noProgressTimeout.nanoseconds else { return giveUp() }
+        let patience = request.route.origin.settings.noProgressTimeout.nanoseconds
+        guard arriving.waitForMemory(at: worker.now) < patience else { return giveUp() }
         worker.loop.schedule(after: Worker.memoryRetryInterval) { [weak self] in self?.bodyHasRoom() }
     }
 
@@ -83,7 +81,7 @@ extension Fetch {
 
     func bodyHasRoom() {
         guard state == .streaming else { return }
-        isPaused = false
+        arriving.goOn()
         lastProgress = worker.now
         exchange?.resume()
     }
@@ -93,7 +91,7 @@ extension Fetch {
         fetched.noteEnd(at: worker.moment)
         let response = fetched.response
         if let body = response.looseBody {
-            guard announcedLength == nil || method == .head || announcedLength == body.length else {
+            guard arriving.length == nil || method == .head || arriving.length == body.length else {
                 // Never a clean end for less, or more, than was announced.
                 body.fail()
                 return finish()
@@ -104,7 +102,7 @@ extension Fetch {
             })
         }
         // Into the store first, out of the in-flight table afterwards: nobody may find it in neither.
-        if keeping == .stored, let part {
+        if keeping == .stored, let part = arriving.part {
             store(part: part.range, of: part.length, from: response)
         } else if keeping == .stored {
             worker.recorder.count(worker.shared.store.store(

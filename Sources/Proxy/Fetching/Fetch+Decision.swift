@@ -16,22 +16,7 @@ struct HeadDecision {
 
 /// Who may have the response, whether and where it is stored, and how much of its body is held.
 extension Fetch {
-    /// How much is held of a body that arrives.
-    enum Keeping {
-        /// All of it: it will be stored.
-        case stored
-        /// All of it, for those who come late.
-        case forSharing
-        /// What its readers still need.
-        case window
-
-        var isWhole: Bool {
-            switch self {
-            case .stored, .forSharing: true
-            case .window: false
-            }
-        }
-    }
+    var keeping: ArrivingBody.Keeping { arriving.keeping }
 
     /// Also settles the key that the response belongs under, and what its body is to be.
     /// - Parameters:
@@ -47,12 +32,9 @@ extension Fetch {
         var notStored: NotStoredReason? = outdatedSince != nil ? .outdated
             : part != nil && !policy.storesPartialContent ? .partial : reasonNotToStore(head, facts, policy, length: length ?? 0)
         notStored = chooseStoreKey(by: head.fields, willBeStored: notStored == nil) ?? notStored
-        self.part = part
-        announcedLength = length
         // Kept whole, for storing or for who comes late, is only what may be as large.
-        keeping = if notStored == nil { .stored } else {
-            sharing.isForSeveral && length ?? 0 <= worker.storage.objectLimit ? .forSharing : .window
-        }
+        let isKept = sharing.isForSeveral && length ?? 0 <= worker.storage.objectLimit
+        arriving = ArrivingBody(notStored == nil ? .stored : isKept ? .forSharing : .window, length: length, part: part)
         return HeadDecision(sharing: sharing, length: part == nil ? length : nil, notStored: notStored, outdatedSince: outdatedSince)
     }
 
@@ -96,6 +78,14 @@ extension Fetch {
 }
 
 extension Sharing {
+    /// Whether those who come while it arrives may have the response.
+    var letsOthersIn: Bool {
+        switch self {
+        case .everyone, .whileArriving: true
+        case .waitersOnly, .nobody: false
+        }
+    }
+
     /// Whether more than the client that asked may have the response.
     var isForSeveral: Bool {
         switch self {

@@ -99,12 +99,9 @@ extension Fetch {
         guard keeping == .stored, method == .get, policy.storesPartialContent, response.facts.status == .ok,
               response.facts.contains(.hasStrongETag), response.body.keepsStart, response.body.length > 0 else { return }
         let arrived = response.body.length
-        if let part {
-            guard arrived < part.range.count else { return }
-            store(part: part.range.lowerBound..<part.range.lowerBound + arrived, of: part.length, from: response)
-        } else if arrived < announcedLength ?? .max {
-            store(part: 0..<arrived, of: announcedLength, from: response)
-        }
+        guard arrived < arriving.length ?? .max else { return }
+        let (first, length) = if let part = arriving.part { (part.range.lowerBound, part.length) } else { (0, arriving.length) }
+        store(part: first..<first + arrived, of: length, from: response)
     }
 }
 

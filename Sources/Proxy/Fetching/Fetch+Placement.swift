@@ -50,7 +50,7 @@ extension Fetch {
     /// The response is not for all who asked under its key: for a while they look under their own URLs, at the same time and not one after
     /// another. Until something is stored there again.
     func noteContradiction() {
-        guard plan.isShared, method != .head, isElsewhere, request.isUnderVariation else { return }
+        guard method != .head, isElsewhere, request.isUnderVariation else { return }
         let sent = request.sentKey.bytes
         guard worker.shared.variations.latest(for: sent.span) === request.variation else { return }
         remember(.search)

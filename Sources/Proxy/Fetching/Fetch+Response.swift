@@ -20,7 +20,7 @@ extension Fetch: ExchangeHandler {
         let interim = buffer.copied()
         client?.fetch(self, received: interim)
         // One that sets a cookie, or is said to somebody the origin knows, is for the leader alone, as nobody knows yet who may share the response.
-        if plan.isShared, !head.fields.contains(.setCookie), request.fields.present.isDisjoint(with: Self.credentials) {
+        if sole == nil, !head.fields.contains(.setCookie), request.fields.present.isDisjoint(with: Self.credentials) {
             operation?.interims.append(interim)
         }
     }
@@ -49,7 +49,7 @@ extension Fetch: ExchangeHandler {
         if method == .head { freshenFromHead(head, facts) }
         let decision = decide(head, facts, policy)
         forbidStaleUse(after: facts, head.fields)
-        if plan.isShared, plan.range == nil, keeping != .stored, status == .ok, request.fields.present.contains(.range),
+        if sole == nil, plan.range == nil, keeping != .stored, status == .ok, request.fields.present.contains(.range),
            decision.length ?? 0 > worker.storage.objectLimit || !decision.sharing.isForSeveral {
             return letEveryoneAskAlone(because: decision.sharing)
         }
@@ -76,64 +76,12 @@ extension Fetch: ExchangeHandler {
             outdatedSince: outdatedSince)
     }
 
-    /// Hands out the response whose head is there; its body arrives from now on.
-    func handOut(_ fetched: consuming FetchedResponse) {
-        self.fetched = fetched
-        // All of it came with its head.
-        if fetched.response.looseBody == nil { fetched.noteEnd(at: worker.moment) }
-        guard plan.isShared, let operation else {
-            if fetched.sharing.isForSeveral { announce(fetched.response, fetched.sharing) }
-            deliver(fetched)
-            return setOutlivesClients(keeping == .stored && !request.hasContent && worker.settings.coalescing.whenLastLeaves == .finish)
-        }
-        operation.interims.end()
-        // Before it can be found under another key.
-        closeIfInvalidated()
-        announce(fetched.response, fetched.sharing)
-        if !keeping.isWhole { operation.close() }
-        deliver(fetched)
-        closeIfInvalidated()
-        if !keeping.isWhole, let response { holdStart(of: response) }
-        // With content of its own, it needs its client until that is complete.
-        setOutlivesClients(
-            keeping == .stored && !request.hasContent && (plan.isRefresh || worker.settings.coalescing.whenLastLeaves == .finish))
-    }
-
-    /// Whether it goes on when nobody waits for it; else it ends at once if nobody does.
-    func setOutlivesClients(_ mayGoOn: Bool) {
-        guard plan.isShared else {
-            outlivesClient = mayGoOn
-            if !mayGoOn, client == nil { operation?.cancel() }
-            return
-        }
-        operation?.lastLeavePolicy = mayGoOn ? .goOn : .cancel
-        if !mayGoOn { operation?.cancelIfUnattended() }
-    }
-
     /// The whole was asked for so that all could have their parts of it; but it will not be kept, and a part of it may be little. Those
     /// who wait ask for what they want themselves, and so does whoever comes soon.
     private func letEveryoneAskAlone(because sharing: Sharing) {
         let reason: NotSharedReason = if case .nobody(let reason) = sharing { reason } else { .range }
         remember(reason)
         cutOff(OperationError.released)
-    }
-
-    /// Before anybody gets the response: who may come later must find it where they look, or find that they may not have it.
-    func announce(_ response: StoredResponse, _ sharing: Sharing) {
-        guard plan.isShared || sharing.isForSeveral, let operation else { return }
-        if plan.isShared { addAlias(for: response, of: operation) }
-        noteContradiction()
-        switch sharing {
-        case .nobody(let reason):
-            operation.close()
-            // What HEAD gets says nothing of what GET will get, whose key it has.
-            if method != .head, worker.settings.coalescing.isEnabled, reason.isRemembered { remember(reason) }
-        case .waitersOnly:
-            if plan.isShared { operation.close() }
-        case .everyone, .whileArriving:
-            // Of a part the marker says that the whole is too large, which is still so.
-            if plan.range == nil, plan.isShared || keeping == .stored { worker.shared.store.clearMarker(storeKey) }
-        }
     }
 
     func makeResponse(

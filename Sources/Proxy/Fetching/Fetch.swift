@@ -51,24 +51,17 @@ final class Fetch: DeadlineTarget {
     var placement: Placement
     /// What it gave its waiters, from the response's head on.
     var fetched: FetchedResponse?
-    var keeping = Keeping.window
-    var announcedLength: Int?
-    /// What the body is a part of, where a part was asked for and came.
-    var part: ReceivedPart?
+    /// The response's body, from its head on.
+    var arriving = ArrivingBody()
     /// The origin's last sign of life, in nanoseconds of the loop's clock.
     var lastProgress: Int64 = 0
-    var isPaused = false
-    /// When it found no memory for what had come, in nanoseconds of the loop's clock; `nil` while it has some.
-    var waitsForMemorySince: Int64?
     var conditions = Conditions.storedAndClients
     /// Whether the origin is being asked about tags that only the client has.
     var hasClientTags = false
     /// Content of the request that came before the operation got its slot.
     private var early: EarlyContent?
-    /// Where it is for its client alone: whether the outcome went there, or the client has left.
-    private var isSettled = false
-    /// Where it is for its client alone: whether it goes on without it.
-    var outlivesClient = false
+    /// Where it is for its client alone; `nil` where it is for all who join.
+    var sole: SoleClient?
     private var progressDeadline = LazyDeadline<Void>()
 
     /// What the origin is asked: it follows from the key, since all who share the key get the answer. A refresh in the background
@@ -92,6 +85,7 @@ final class Fetch: DeadlineTarget {
         self.client = client
         self.plan = copy plan
         self.worker = copy worker
+        sole = plan.isShared ? nil : SoleClient()
         sentAt = request.arrived
         placement = Placement(of: self.request, worker: self.worker)
         super.init()
@@ -104,11 +98,11 @@ final class Fetch: DeadlineTarget {
         state = .asking
         self.operation = operation
         lastProgress = worker.now
-        if plan.isShared, worker.settings.coalescing.whenLastLeaves == .finish { operation.lastLeavePolicy = .goOn }
-        ask()
-        if plan.isShared, worker.settings.coalescing.isEnabled {
-            armProgressCheck(after: patience)
+        if sole == nil {
+            if worker.settings.coalescing.whenLastLeaves == .finish { operation.lastLeavePolicy = .goOn }
+            if worker.settings.coalescing.isEnabled { armProgressCheck(after: patience) }
         }
+        ask()
         if let early = early.take(), let exchange { early.send(to: exchange) }
         if request.hasContent { client?.fetchTakesContent(self) }
     }
@@ -122,8 +116,8 @@ final class Fetch: DeadlineTarget {
         if former == .streaming, let response { keepWhatArrived(of: response) }
         fetched.take()?.noteEnd(at: worker.moment)
         exchange?.cancel()
-        deliverToClient(.failure(.cancelled))
-        release()
+        bring(.failure(.cancelled))
+        letGo()
     }
 
     /// What there is for those who wait is delivered, whole or cut off, and no more comes.
@@ -144,45 +138,23 @@ final class Fetch: DeadlineTarget {
         state = .over
         // Moved out, not reached through here, which would be retained.
         fetched.take()?.noteEnd(at: worker.moment)
-        let operation = operation.take()
-        if plan.isShared { operation?.interims.end() }
-        if let error { deliverToClient(.failure(OperationError(error))) }
-        release()
+        if let error { bring(.failure(OperationError(error))) }
+        let operation = letGo()
         if let error { operation?.finish(.failure(error)) } else { operation?.finish() }
     }
 
-    /// To all who wait.
-    func deliver(_ fetched: consuming FetchedResponse) {
-        operation?.deliver(fetched)
-        if !plan.isShared { deliverToClient(.success(fetched)) }
-    }
-
-    /// To the client of a fetch that is for it alone; others are told by the operation.
-    private func deliverToClient(_ result: consuming Result<FetchedResponse, OperationError>) {
-        guard !plan.isShared, !isSettled else { return }
-        isSettled = true
-        client?.fetch(self, brings: consume result)
-    }
-
-    /// The client of a fetch that is for it alone leaves.
-    /// - Returns: whether it still waited.
-    func clientLeaves(_ operation: FetchOperation) -> Bool {
-        let wasWaiting = !isSettled
-        isSettled = true
-        client = nil
-        if state != .over, !outlivesClient { operation.cancel() }
-        return wasWaiting
-    }
-
-    func release() {
-        if plan.isShared {
+    /// Of all that it holds, and that holds it.
+    @discardableResult
+    private func letGo() -> FetchOperation? {
+        if sole == nil {
+            operation?.interims.end()
             var deadline = progressDeadline
             deadline.cancel(on: worker.deadlines)
             progressDeadline = deadline
         }
         client = nil
         exchange = nil
-        operation = nil
+        return operation.take()
     }
 
     // MARK: Content of the client's request
@@ -232,7 +204,7 @@ final class Fetch: DeadlineTarget {
         }
         guard state == .asking || state == .streaming, let operation else { return nil }
         // While the readers hold it back, the origin cannot show progress.
-        let stillFor = isPaused ? 0 : worker.now - lastProgress
+        let stillFor = arriving.isPaused ? 0 : worker.now - lastProgress
         if stillFor < patience {
             armProgressCheck(after: patience - stillFor)
         } else if operation.close() {

@@ -1,0 +1,50 @@
+import HTTPSemantics
+
+/// What a fetch knows of the body that it fills: how much of it is held, how long it is to be, and what it waits for.
+struct ArrivingBody {
+    /// How much is held.
+    enum Keeping {
+        /// All of it: it will be stored.
+        case stored
+        /// All of it, for those who come late.
+        case forSharing
+        /// What its readers still need.
+        case window
+
+        var isWhole: Bool {
+            switch self {
+            case .stored, .forSharing: true
+            case .window: false
+            }
+        }
+    }
+
+    private(set) var keeping: Keeping
+    /// In bytes; `nil` where it is not announced.
+    let length: Int?
+    /// What it is of the representation, where a part was asked for and came.
+    let part: ReceivedPart?
+    /// Whether the origin waits for its readers, or for memory.
+    private(set) var isPaused = false
+    /// When there was no memory for what had come, in nanoseconds of the loop's clock; `nil` while there is some.
+    private var waitsForMemorySince: Int64?
+
+    init(_ keeping: Keeping = .window, length: Int? = nil, part: ReceivedPart? = nil) {
+        self.keeping = keeping
+        self.length = length
+        self.part = part
+    }
+
+    mutating func stopKeepingWhole() { keeping = .window }
+    mutating func pause() { isPaused = true }
+    mutating func goOn() { isPaused = false }
+    mutating func hasMemory() { waitsForMemorySince = nil }
+
+    /// - Returns: for how long it has waited, in nanoseconds.
+    mutating func waitForMemory(at now: Int64) -> Int64 {
+        isPaused = true
+        let since = waitsForMemorySince ?? now
+        waitsForMemorySince = since
+        return now - since
+    }
+}
