@@ -20,13 +20,12 @@ public final class Exchange {
     public let request: UpstreamRequest
     /// The address of the server asked last as text, from when one is tried until its response has ended; for logs.
     public var addressText: ByteSlice { connection?.addressText ?? lastAddress ?? .empty }
-    /// Times the request was put on a connection.
-    public var tries: Int { begun }
 
     // Not public themselves: only what this module alone can reach does without run-time checks of exclusive access.
     /// Once there is no connection any more, or none yet.
     private var lastAddress: ByteSlice?
-    private var begun = 0
+    /// Content that came before the connection did.
+    private var early: OutgoingContent?
 
     private let pool: UpstreamPool
     /// They hold each other until the handler lets go, or the connection. Not weak: that would make every reference to the handler a slow one;
@@ -38,12 +37,15 @@ public final class Exchange {
     private var addresses: ArraySlice<SocketAddress> = []
     private var serversLeft: Int
     private var mayRetryDead: Bool
+    private var mayUseIdle = true
 
     /// On the loop of `pool`. Nothing happens before `start`.
-    public init(_ request: UpstreamRequest, pool: UpstreamPool, handler: any ExchangeHandler) {
+    /// - Parameter early: content that is here already, and that nobody else adds to.
+    public init(_ request: UpstreamRequest, pool: UpstreamPool, handler: any ExchangeHandler, early: OutgoingContent? = nil) {
         self.request = request
         self.pool = pool
         self.handler = handler
+        self.early = early
         serversLeft = pool.settings.servers.count
         mayRetryDead = pool.settings.retriesDeadConnection && request.mayBeSentAgain
     }
@@ -68,29 +70,23 @@ public final class Exchange {
     /// - Returns: false when enough is held: send no more until `exchangeTakesContent`.
     public func send(_ content: Span<UInt8>) -> Bool {
         guard state != .ended else { return true }
-        guard let connection, state == .exchanging else {
-            let held = early ?? OutgoingContent()
-            held.append(content, framing: request.content)
-            early = held
-            return held.count < UpstreamConnection.earlyContent
-        }
-        return connection.send(content)
+        if let connection, state == .exchanging { return connection.send(content) }
+        let early = earlyContent
+        early.append(content)
+        return early.count < OutgoingContent.mostEarly
     }
 
     /// The content is complete. `trailers` are field lines without the last CRLF; only chunked content has them.
     public func endContent(trailers: ByteSlice? = nil) {
         guard state != .ended else { return }
-        guard let connection, state == .exchanging else {
-            let held = early ?? OutgoingContent()
-            held.end(framing: request.content, trailers: trailers)
-            early = held
-            return
-        }
-        connection.endContent(trailers: trailers)
+        if let connection, state == .exchanging { connection.endContent(trailers: trailers) } else { earlyContent.end(trailers: trailers) }
     }
 
-    /// Content that came before the connection did.
-    private var early: OutgoingContent?
+    private var earlyContent: OutgoingContent {
+        let content = early ?? OutgoingContent(request.content)
+        early = content
+        return content
+    }
 
     // MARK: The response
 
@@ -110,8 +106,6 @@ public final class Exchange {
         }
         pool.resolve(server: serverIndex) { [weak self] result in self?.resolved(result) }
     }
-
-    private var mayUseIdle = true
 
     private func resolved(_ result: Result<[SocketAddress], UpstreamError>) {
         guard state == .resolving else { return }
@@ -153,9 +147,7 @@ public final class Exchange {
 
     private func begin(on connection: UpstreamConnection, isReused: Bool) {
         state = .exchanging
-        begun += 1
-        connection.begin(self, isReused: isReused, early: early)
-        early = nil
+        connection.begin(self, isReused: isReused, early: early.take())
     }
 
     private func loseConnection() {

@@ -22,7 +22,7 @@ public protocol ExchangeHandler: AnyObject {
     func exchange(_ exchange: Exchange, received body: Span<UInt8>) -> BodyIntake
     /// The response is complete. `trailers` is the trailer section in the syntax of field lines, without the last CRLF.
     func exchange(_ exchange: Exchange, endedWith trailers: ByteSlice?)
-    /// A 101: the connection is no longer HTTP. `head` is the response's.
+    /// A 101: the connection is no longer HTTP. `head` is the response's; its `content` is what came right behind it.
     func exchange(_ exchange: Exchange, upgradedTo connection: UpstreamConnection, head: borrowing ReceivedHead)
     /// There is no response, or no more of it: whatever came of it is not the whole.
     func exchange(_ exchange: Exchange, failedWith error: UpstreamError)
@@ -36,7 +36,8 @@ public struct ReceivedHead: ~Escapable {
     public let head: ResponseHead
     /// The fields, in the same bytes.
     public let fields: FieldView
-    /// The content, where its length is announced and all of it is here already. It is offered all the same.
+    /// The content, where its length is announced and all of it is here already; it is offered all the same. Of a 101 all that is here, which is not
+    /// offered again.
     public let content: Span<UInt8>?
 
     @_lifetime(copy fields, copy content)

@@ -45,7 +45,7 @@ public final class NameResolution: Sendable {
         }
         let resolverBox = LoopBound(resolver, on: resolver.loop)
         _ = inFlight.enqueue(question, waiter: waiter) {
-            LookupOperation(question, server: server, resolver: resolverBox) { [self] answer in
+            ResolveOperation(question, server: server, resolver: resolverBox) { [self] answer in
                 names.withLock { $0.settle(answer, of: server, asked: generation, at: now, timeToLive: timeToLive) }
             }
         }
@@ -57,7 +57,7 @@ public final class NameResolution: Sendable {
 }
 
 /// One look-up of a name, on the loop that asked first.
-final class LookupOperation: CoalescibleOperation<[SocketAddress]> {
+final class ResolveOperation: CoalescibleOperation<[SocketAddress]> {
     private nonisolated let server: UpstreamServer
     private nonisolated let resolver: LoopBound<Resolver>
     private nonisolated let settle: @Sendable (Resolver.Answer) -> Resolver.Answer

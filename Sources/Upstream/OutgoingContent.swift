@@ -1,14 +1,27 @@
-import Bytes
+public import Bytes
 import HTTPSemantics
 
-/// Request content on its way to an origin, framed, until the socket takes it. Confined to the connection's loop.
-final class OutgoingContent {
+/// Request content on its way to an origin, framed, until the socket takes it. Its exchange may be given what came before it began.
+///
+/// Confined to one loop.
+public final class OutgoingContent {
+    /// Bytes of it that an exchange without a connection takes; beyond that the client waits. Enough for a form.
+    static let mostEarly = 8 << 10
+
+    let framing: UpstreamRequest.Content
     let pieces = ByteBuffer(capacity: 256)
     private(set) var isEnded = false
 
-    var count: Int { pieces.count }
+    /// Nothing yet.
+    /// - Parameter framing: that of the request it belongs to.
+    public init(_ framing: UpstreamRequest.Content) { self.framing = framing }
 
-    func append(_ content: Span<UInt8>, framing: UpstreamRequest.Content) {
+    var count: Int { pieces.count }
+    /// Whether all of it was taken.
+    var isSent: Bool { isEnded && pieces.isEmpty }
+
+    /// Adds a copy of the next piece.
+    public func append(_ content: Span<UInt8>) {
         guard !content.isEmpty else { return }
         switch framing {
         case .none:
@@ -22,7 +35,8 @@ final class OutgoingContent {
         }
     }
 
-    func end(framing: UpstreamRequest.Content, trailers: ByteSlice?) {
+    /// No piece follows. `trailers` as in `Exchange.endContent(trailers:)`.
+    public func end(trailers: ByteSlice?) {
         guard !isEnded else { return }
         isEnded = true
         guard framing == .chunked else { return }

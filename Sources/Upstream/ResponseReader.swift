@@ -58,7 +58,8 @@ struct ResponseReader: ~Copyable {
     @_lifetime(copy bytes, borrow self)
     func head(in bytes: Span<UInt8>) -> ReceivedHead {
         let fields = parser.view(in: bytes)
-        let (length, start) = (parser.head.framing.announcedLength, parser.head.length)
+        let start = parser.head.length
+        let length = parser.head.status == .switchingProtocols ? bytes.count - start : parser.head.framing.announcedLength
         guard let length, length <= bytes.count - start else { return ReceivedHead(parser.head, fields: fields, content: nil) }
         return ReceivedHead(parser.head, fields: fields, content: bytes.extracting(start..<start + length))
     }

@@ -6,14 +6,11 @@ import Telemetry
 /// The response, part by part, on to the exchange.
 extension UpstreamConnection {
     func resumeReading() {
-        guard phase == .leased, readingIsPaused else { return }
-        readingIsPaused = false
-        // What the origin sent after its response while nobody read, or that it left, only the next read would tell.
-        endIsUnseen = true
-        defer { endIsUnseen = false }
-        if let piece = refused {
-            refused = nil
-            guard let exchange, offer(piece.span, to: exchange), phase == .leased else { return }
+        guard phase == .leased, case .paused(let refused) = lease.reading else { return }
+        lease.reading = .resuming
+        defer { if lease.isResuming { lease.reading = .on } }
+        if let refused {
+            guard let exchange, offer(refused.span, to: exchange), phase == .leased else { return }
         }
         // The last piece filled its window: nothing comes any more that would tell the end, and the buffer was given back.
         if input == nil, reader.use({ $0.hasEnded }) { return complete(trailers: nil) }
@@ -28,7 +25,7 @@ extension UpstreamConnection {
         switch read(into: buffer, minimum: 16 << 10) {
         case .bytes(let count):
             pool.metrics.add(.upstreamBytesIn, UInt64(count))
-            hasReceivedBytes = true
+            if lease.response == .awaited { lease.response = .begun }
             progressed()
             process(buffer)
         case .wouldBlock:
@@ -36,14 +33,14 @@ extension UpstreamConnection {
         case .endOfStream:
             endOfStream()
         case .failed(let error):
-            fail(hasReceivedBytes ? .body : .closed, "\(error)")
+            fail(lease.response == .awaited ? .closed : .body, "\(error)")
         }
     }
 
-    func endOfStream() {
+    private func endOfStream() {
         switch reader.use({ $0.endOfStream() }) {
         case .complete: complete(trailers: nil)
-        case .beforeHead: fail(sendFailure == nil ? .closed : .send, sendFailure.map { "\($0)" } ?? "closed before a response")
+        case .beforeHead: fail(lease.sendFailure == nil ? .closed : .send, lease.sendFailure.map { "\($0)" } ?? "closed before a response")
         case .truncated: fail(.body, "closed in the middle of the body")
         }
     }
@@ -53,13 +50,13 @@ extension UpstreamConnection {
     private func process(_ input: ByteBuffer) {
         guard let exchange else { return }
         // Somebody else reads meanwhile, however long this waits.
-        defer { if isInBody, self.input === input, input.isEmpty { giveBackInput() } }
-        while phase == .leased, !readingIsPaused {
+        defer { if lease.response == .inBody, self.input === input, input.isEmpty { giveBackInput() } }
+        while phase == .leased, !lease.isPaused {
             let event: ResponseReader.Event
             do throws(MessageSyntaxError) {
                 event = try reader.use { reader throws(MessageSyntaxError) in try reader.next(in: input.span) }
             } catch {
-                return fail(isInBody ? .body : .head, "\(error.explanation)", isMalformed: true)
+                return fail(lease.response == .inBody ? .body : .head, "\(error.explanation)", isMalformed: true)
             }
             switch event {
             case .needMore:
@@ -71,19 +68,19 @@ extension UpstreamConnection {
                 guard phase == .leased else { return }
                 input.consume(length)
                 // The origin is at work, or waits for the content.
-                dueBeforeHead()
-            case .switched(let length):
+                expectBeforeHead()
+            case .switched:
                 guard exchange.request.asksForUpgrade else { return fail(.head, "101 without having been asked") }
-                leaveHTTP(headLength: length)
+                leaveHTTP()
                 reader.use { exchange.upgraded(head: $0.head(in: input.span)) }
                 self.exchange = nil
-                return
+                return giveBackInput()
             case .head(let length):
                 reader.use { exchange.received(final: $0.head(in: input.span)) }
                 guard phase == .leased else { return }
                 input.consume(length)
-                isInBody = true
-                due(.progress, after: pool.timeouts.noProgress)
+                lease.response = .inBody
+                expect(.progress, within: pool.timeouts.noProgress)
             case .body(let range, let consumed, let isLast):
                 let isTaken = range.isEmpty || offer(input.span.extracting(range), to: exchange)
                 guard phase == .leased else { return }
@@ -99,41 +96,39 @@ extension UpstreamConnection {
     }
 
     /// From here on nobody reads or writes HTTP.
-    func leaveHTTP(headLength: Int) {
+    private func leaveHTTP() {
         phase = .handedOver
         stopReading()
         stopWaiting()
-        handedOverHeadLength = headLength
     }
 
     /// False when the exchange wants no more at the moment.
-    func offer(_ body: Span<UInt8>, to exchange: Exchange) -> Bool {
+    private func offer(_ body: Span<UInt8>, to exchange: Exchange) -> Bool {
         switch exchange.received(body: body) {
         case .taken:
             return true
         case .takenAndFull:
-            pause()
+            pause(refused: nil)
         case .refused(let taken):
-            refused = ByteSlice(copying: body.extracting(taken..<body.count))
-            pause()
+            pause(refused: ByteSlice(copying: body.extracting(taken..<body.count)))
         }
         return false
     }
 
-    func pause() {
-        readingIsPaused = true
+    private func pause(refused: ByteSlice?) {
+        lease.reading = .paused(refused: refused)
         stopReading()
         stopWaiting()
     }
 
-    func complete(trailers: ByteSlice?) {
+    private func complete(trailers: ByteSlice?) {
         let exchange = exchange.take()
         // Anything after the response was not asked for: the connection's framing cannot be trusted (RFC 9112 §9.3).
-        let isReusable = reader.use({ $0.keepsAlive }) && requestIsSent && sendFailure == nil && (input?.isEmpty ?? true) && !endIsUnseen
+        let isReusable = reader.use({ $0.keepsAlive }) && lease.isSent && lease.sendFailure == nil && (input?.isEmpty ?? true) && !lease.isResuming
         giveBackInput()
         if isReusable, pool.keep(idle: self) {
             phase = .idle
-            due(.idle, after: pool.timeouts.idle)
+            expect(.idle, within: pool.timeouts.idle)
         } else {
             end()
         }

@@ -7,25 +7,25 @@ import Telemetry
 extension UpstreamConnection {
     func send(_ content: Span<UInt8>) -> Bool {
         guard phase == .leased, let exchange, !content.isEmpty else { return true }
-        let framing = exchange.request.content
+        let outgoing = lease.outgoing
         // Straight from where it was read, as far as the kernel takes it: only the rest is copied. Chunks, which may be small, go out together.
-        let goesAtOnce = framing == .length && outgoing?.count == 0
+        let goesAtOnce = outgoing?.framing == .length && outgoing?.count == 0
         let taken = goesAtOnce ? sendAtOnce(content, head: exchange.request.head) : 0
-        outgoing?.append(content.extracting(taken..<content.count), framing: framing)
+        lease.outgoing?.append(content.extracting(taken..<content.count))
         if taken == content.count {
             allSent()
         } else if goesAtOnce {
-            if sendFailure == nil { awaitRoom() }
+            if lease.sendFailure == nil { awaitRoom() }
         } else if !isWriteArmed {
             flushSoon()
         }
-        contentIsHeldBack = isWriteArmed
-        return !contentIsHeldBack
+        lease.contentIsHeldBack = isWriteArmed
+        return !isWriteArmed
     }
 
     /// - Returns: how much of `content` went out. Less than all: the socket is full, or broken.
     private func sendAtOnce(_ content: Span<UInt8>, head: ByteSlice) -> Int {
-        switch headLeft == 0 ? write(content) : write(head.span.extracting(last: headLeft), content) {
+        switch lease.headLeft == 0 ? write(content) : write(head.span.extracting(last: lease.headLeft), content) {
         case .wrote(let count): return sent(count)
         case .wouldBlock: return 0
         case .failed(let error): stopSending(error); return 0
@@ -43,12 +43,10 @@ extension UpstreamConnection {
     }
 
     func endContent(trailers: ByteSlice?) {
-        guard phase == .leased, let exchange else { return }
-        outgoing?.end(framing: exchange.request.content, trailers: trailers)
+        guard phase == .leased else { return }
+        lease.outgoing?.end(trailers: trailers)
         flush()
     }
-
-    var requestIsSent: Bool { headLeft == 0 && (outgoing.map { $0.isEnded && $0.count == 0 } ?? true) }
 
     func flush() {
         if phase == .leased, let exchange { flush(exchange.request.head) }
@@ -56,10 +54,10 @@ extension UpstreamConnection {
 
     /// - Parameter head: of the exchange's request.
     func flush(_ head: ByteSlice) {
-        while headLeft > 0 || (outgoing?.count ?? 0) > 0 {
-            let rest = head.span.extracting(last: headLeft)
-            let content = outgoing?.pieces
-            let offered = headLeft + (content?.count ?? 0)
+        while lease.hasMore {
+            let rest = head.span.extracting(last: lease.headLeft)
+            let content = lease.outgoing?.pieces
+            let offered = rest.count + (content?.count ?? 0)
             let result = if let content, !content.isEmpty {
                 rest.isEmpty ? write(content.span) : write(rest, content.span)
             } else {
@@ -80,27 +78,27 @@ extension UpstreamConnection {
     /// The socket is full.
     private func awaitRoom() {
         armWrite()
-        if !isInBody { dueBeforeHead() }
+        if lease.response != .inBody { expectBeforeHead() }
     }
 
     /// Nothing waits to be sent at the moment.
     private func allSent() {
         disarmWrite()
-        if !isInBody { dueBeforeHead() }
+        if lease.response != .inBody { expectBeforeHead() }
         releaseContent()
     }
 
     private func releaseContent() {
-        guard contentIsHeldBack else { return }
-        contentIsHeldBack = false
+        guard lease.contentIsHeldBack else { return }
+        lease.contentIsHeldBack = false
         exchange?.takesContent()
     }
 
     /// - Returns: how many of the `count` bytes that went out are after the head.
     private func sent(_ count: Int) -> Int {
         pool.metrics.add(.upstreamBytesOut, UInt64(count))
-        let ofHead = min(count, headLeft)
-        headLeft -= ofHead
+        let ofHead = min(count, lease.headLeft)
+        lease.headLeft -= ofHead
         progressed()
         return count - ofHead
     }
@@ -108,9 +106,9 @@ extension UpstreamConnection {
     /// The origin may have answered before it closed (RFC 9112 §9.5): sends no more, and reads what there is.
     private func stopSending(_ error: SystemError) {
         disarmWrite()
-        sendFailure = error
-        headLeft = 0
-        outgoing = nil
+        lease.sendFailure = error
+        lease.headLeft = 0
+        lease.outgoing = nil
         releaseContent()
     }
 }

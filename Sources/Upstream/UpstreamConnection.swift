@@ -16,9 +16,6 @@ import Telemetry
 public final class UpstreamConnection: Socket {
     enum Phase { case connecting, idle, leased, handedOver, closed }
 
-    /// Request content held while there is no connection yet before the client waits, in bytes: a form, so that its client is spared that.
-    static let earlyContent = 8 << 10
-
     enum Waiting { case connect, head, progress, idle }
 
     let server: Int
@@ -30,32 +27,17 @@ public final class UpstreamConnection: Socket {
     /// While leased; they hold each other until one of them ends it.
     var exchange: Exchange?
     var phase = Phase.connecting
-    var isReused = false
-    /// When it was leased, in nanoseconds of the loop's clock.
-    private var leasedAt: Int64 = 0
+    /// The present one, or the last.
+    var lease = Lease()
     /// Counted in the open-connections metric; true once connected.
-    var isCounted = false
-
-    // Sending
-    /// Bytes of the request's head that are still to be sent.
-    var headLeft = 0
-    var outgoing: OutgoingContent?
-    var contentIsHeldBack = false
+    private var isCounted = false
+    /// Whether it will send at the end of the loop's iteration.
     var flushesSoon = false
-    /// While a response goes on that was held back: one that ends now leaves no connection to be used again.
-    var endIsUnseen = false
-    /// Why sending stopped before its end; the connection is not used again.
-    var sendFailure: SystemError?
 
-    // Receiving
     let reader: Exclusive<ResponseReader>
-    /// Whether the final head has come.
-    var isInBody = false
     var input: ByteBuffer?
-    /// A piece of body that was refused, to be offered again.
-    var refused: ByteSlice?
-    var readingIsPaused = false
-    var hasReceivedBytes = false
+    /// Set by the tunnel that took the connection over.
+    public weak var tunnel: (any TunnelEnd)?
 
     var deadline = LazyDeadline<Waiting>()
 
@@ -67,7 +49,7 @@ public final class UpstreamConnection: Socket {
         self.exchange = exchange
         reader = Exclusive(ResponseReader(maxHeadSize: pool.settings.maxHeadSize))
         try super.init(connectingTo: address, on: pool.loop)
-        due(.connect, after: pool.timeouts.connect)
+        expect(.connect, within: pool.timeouts.connect)
     }
 
     // MARK: Life
@@ -91,23 +73,18 @@ public final class UpstreamConnection: Socket {
     func begin(_ exchange: Exchange, isReused: Bool, early: OutgoingContent?) {
         phase = .leased
         self.exchange = exchange
-        self.isReused = isReused
-        leasedAt = loop.now
-        headLeft = exchange.request.head.count
-        outgoing = early ?? (exchange.request.content == .none ? nil : OutgoingContent())
-        contentIsHeldBack = (early?.count ?? 0) >= Self.earlyContent
+        let framing = exchange.request.content
+        lease = Lease(
+            isReused: isReused, began: loop.now, headLeft: exchange.request.head.count,
+            outgoing: early ?? (framing == .none ? nil : OutgoingContent(framing)), contentIsHeldBack: early?.count ?? 0 >= OutgoingContent.mostEarly)
         let method = exchange.request.method
         reader.use { $0.begin(answering: method) }
-        isInBody = false
-        hasReceivedBytes = false
-        readingIsPaused = false
-        sendFailure = nil
         pool.metrics.add(.upstreamFetches)
         if isReused { pool.metrics.add(.upstreamReuses) }
         startReading()
-        due(.progress, after: pool.timeouts.noProgress)
-        // What the client has sent of its content already goes out with the head.
-        if outgoing != nil, early == nil { flushSoon() } else { flush(exchange.request.head) }
+        expect(.progress, within: pool.timeouts.noProgress)
+        // What the client has sent of its content by then goes out with the head.
+        if framing == .none { flush(exchange.request.head) } else { flushSoon() }
     }
 
     /// The exchange ends before the response does.
@@ -115,20 +92,6 @@ public final class UpstreamConnection: Socket {
         exchange = nil
         end()
     }
-
-    /// Gives up this connection as HTTP: whoever takes it reads and writes by itself. Gives what came after the head.
-    /// Called once, when the 101's head was dealt with.
-    public func handOver() -> ByteSlice {
-        input?.consume(handedOverHeadLength)
-        let leftover = input?.copied() ?? ByteSlice("")
-        giveBackInput()
-        return leftover
-    }
-
-    var handedOverHeadLength = 0
-
-    /// Set by the tunnel that took the connection over.
-    public weak var tunnel: (any TunnelEnd)?
 
     /// Ends a connection that was handed over. On its loop; a second call does nothing.
     public func closeTunnel() { end() }
@@ -145,7 +108,7 @@ public final class UpstreamConnection: Socket {
 
     func fail(_ failure: UpstreamFailure, _ detail: String, isMalformed: Bool = false) {
         let exchange = exchange
-        let isDead = isReused && !hasReceivedBytes && (failure == .closed || failure == .send)
+        let isDead = lease.isReused && lease.response == .awaited && (failure == .closed || failure == .send)
         self.exchange = nil
         end()
         exchange?.failed(UpstreamError(failure, detail: "\(address): \(detail)", closedBeforeResponse: isDead, isMalformed: isMalformed))
@@ -173,9 +136,9 @@ public final class UpstreamConnection: Socket {
             // Nobody asked: the end of the connection, or something that belongs to no request.
             end()
         case .leased:
-            // Seen in the iteration in which the request went out, so before it did: what no request asked for, or the end. What comes between the
-            // look and the request only another look would tell.
-            if isReused, !hasReceivedBytes, loop.now == leasedAt { return fail(.closed, "not silent while it was idle") }
+            // Seen in the iteration in which the request went out, so before it did: what no request asked for, or the end. Bytes arriving between
+            // this check and the write go unnoticed.
+            if lease.isReused, lease.response == .awaited, loop.now == lease.began { return fail(.closed, "not silent while it was idle") }
             receive()
         case .connecting, .closed:
             stopReading()
@@ -185,15 +148,15 @@ public final class UpstreamConnection: Socket {
     // MARK: Time
 
     /// What the origin owes us as long as its response's head is not there.
-    func dueBeforeHead() {
-        if requestIsSent {
-            due(.head, after: pool.timeouts.firstByte)
-        } else if headLeft == 0, (outgoing?.count ?? 0) == 0 {
+    func expectBeforeHead() {
+        if lease.isSent {
+            expect(.head, within: pool.timeouts.firstByte)
+        } else if !lease.hasMore {
             // While the client still sends its content, nothing can be asked of the origin.
             stopWaiting()
         } else if deadline.waitsFor != .progress {
             // It takes what is sent.
-            due(.progress, after: pool.timeouts.noProgress)
+            expect(.progress, within: pool.timeouts.noProgress)
         }
     }
 
@@ -201,15 +164,15 @@ public final class UpstreamConnection: Socket {
     func progressed() {
         switch deadline.waitsFor {
         case .connect, .idle, .head: break
-        case .progress: due(.progress, after: pool.timeouts.noProgress)
-        case nil: if isInBody, !readingIsPaused { due(.progress, after: pool.timeouts.noProgress) }
+        case .progress: expect(.progress, within: pool.timeouts.noProgress)
+        case nil: if lease.response == .inBody, !lease.isPaused { expect(.progress, within: pool.timeouts.noProgress) }
         }
     }
 
     // The deadline is changed in a copy: while the wheel is asked, nothing of this object is being written, so no access is checked.
 
     /// - Parameter nanoseconds: from now.
-    func due(_ waiting: Waiting, after nanoseconds: Int64) {
+    func expect(_ waiting: Waiting, within nanoseconds: Int64) {
         var deadline = deadline
         deadline.set(waiting, at: loop.now + nanoseconds, for: self, on: pool.deadlines)
         self.deadline = deadline
@@ -237,7 +200,7 @@ public final class UpstreamConnection: Socket {
         case .later(let time): return time
         case .due(.connect): cannotConnect(UpstreamError(.connectTimeout, detail: "\(address): no connection in time"))
         case .due(.head): fail(.headTimeout, "no response head in time")
-        case .due(.progress): fail(hasReceivedBytes ? .bodyTimeout : .headTimeout, "no progress in time")
+        case .due(.progress): fail(lease.response == .awaited ? .headTimeout : .bodyTimeout, "no progress in time")
         case .due(.idle): end()
         }
         return nil

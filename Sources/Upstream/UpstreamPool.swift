@@ -22,6 +22,8 @@ public final class UpstreamPool {
     /// For each server.
     private let idle: Exclusive<[[UpstreamConnection]]>
     private var idleCount = 0
+    /// Keeps no connection any more: those in use are closed after their exchange.
+    private var isDropped = false
 
     /// - Parameters: `resolver`, `buffers` and `metrics` are the loop's, `names` is shared by all loops.
     public init(
@@ -42,13 +44,10 @@ public final class UpstreamPool {
         idle = Exclusive(Array(repeating: [], count: settings.servers.count))
     }
 
-    /// Keeps no connection any more: those in use are closed after their exchange.
-    private var isDropped = false
-
     /// Closes every idle connection: the pool is going away.
     public func closeIdle() {
         isDropped = true
-        for connections in idle.use({ $0 }) { for connection in connections { connection.abandonExchange() } }
+        for connections in idle.use({ $0 }) { for connection in connections { connection.end() } }
     }
 
     // Reached through the pool, by a call: what is reached through two objects is retained at each use.

@@ -19,17 +19,12 @@ public struct UpstreamRequest: Sendable {
     public let content: Content
     /// The client asked to switch protocols (RFC 9110 §7.8): a 101 makes the connection a tunnel.
     public let asksForUpgrade: Bool
-    /// The client waits for a 100 before it sends content (RFC 9110 §10.1.1).
-    public let expectsContinue: Bool
 
-    public init(
-        method: Method, head: ByteSlice, content: Content = .none, asksForUpgrade: Bool = false, expectsContinue: Bool = false
-    ) {
+    public init(method: Method, head: ByteSlice, content: Content = .none, asksForUpgrade: Bool = false) {
         self.method = method
         self.head = head
         self.content = content
         self.asksForUpgrade = asksForUpgrade
-        self.expectsContinue = expectsContinue
     }
 
     /// Whether it may go out a second time when the first try met a dead connection (RFC 9110 §9.2.2): content that was

@@ -33,7 +33,6 @@ final class Tunnel: TunnelEnd {
     func start() {
         guard let upstream else { return }
         upstream.tunnel = self
-        toClient.append(upstream.handOver())
         upstream.startReading()
         client.startReading()
         flushToClient()

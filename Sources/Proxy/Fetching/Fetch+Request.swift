@@ -21,7 +21,7 @@ extension Fetch {
 
     func ask() {
         sentAt = worker.moment
-        let exchange = Exchange(upstreamRequest(), pool: worker.pool(for: request.route), handler: self)
+        let exchange = Exchange(upstreamRequest(), pool: worker.pool(for: request.route), handler: self, early: early.take())
         exchange.start()
         self.exchange = exchange
     }
@@ -48,8 +48,7 @@ extension Fetch {
         if let maxForwards { head.appendField("Max-Forwards", UInt64(maxForwards - 1)) }
         head.appendLineEnd()
         return UpstreamRequest(
-            method: method, head: head.copied(), content: UpstreamRequest.Content(framing), asksForUpgrade: isUpgrading,
-            expectsContinue: request.head.expectation == .continue)
+            method: method, head: head.copied(), content: UpstreamRequest.Content(framing), asksForUpgrade: isUpgrading)
     }
 
     private func validationRequest() -> ValidationRequest {

@@ -144,6 +144,7 @@ extension Fetch: ExchangeHandler {
             line = head.fields.firstIndex(of: .upgrade, from: index + 1)
         }
         buffer.appendLineEnd()
+        if let content = head.content { buffer.append(content) }
         let client = client
         // The slot of the origin's limit is free again: a tunnel is bounded by the client connections.
         fail(OperationError.cancelled)

@@ -12,7 +12,7 @@ protocol FetchClient: AnyObject {
     func fetchTakesContent(_ fetch: Fetch)
     /// An interim response as it goes to the client.
     func fetch(_ fetch: Fetch, received interim: ByteSlice)
-    /// The origin switched protocols; `head` is the 101 as it goes to the client.
+    /// The origin switched protocols; `head` is the 101 as it goes to the client, with what came behind it.
     func fetch(_ fetch: Fetch, upgradedTo connection: UpstreamConnection, head: ByteBuffer)
     /// The outcome of a fetch that is for this client alone; once at most, and not after it has left. Nothing is to be sent from inside the call.
     func fetch(_ fetch: Fetch, brings result: consuming Result<FetchedResponse, OperationError>)
@@ -59,7 +59,7 @@ final class Fetch: DeadlineTarget {
     /// Whether the origin is being asked about tags that only the client has.
     var hasClientTags = false
     /// Content of the request that came before the operation got its slot.
-    private var early: EarlyContent?
+    var early: OutgoingContent?
     /// Where it is for its client alone; `nil` where it is for all who join.
     var sole: SoleClient?
     private var progressDeadline = LazyDeadline<Void>()
@@ -103,7 +103,6 @@ final class Fetch: DeadlineTarget {
             if worker.settings.coalescing.isEnabled { armProgressCheck(after: patience) }
         }
         ask()
-        if let early = early.take(), let exchange { early.send(to: exchange) }
         if request.hasContent { client?.fetchTakesContent(self) }
     }
 
@@ -165,18 +164,18 @@ final class Fetch: DeadlineTarget {
         // The answer is there already: what still comes is read and dropped.
         guard state != .over else { return true }
         // Waiting for a slot of the origin's limit: one piece is held, the client waits with the rest.
-        heldContent.pieces.append(ByteSlice(copying: content))
+        earlyContent.append(content)
         return false
     }
 
     func endContent(trailers: ByteSlice?) {
-        if let exchange { exchange.endContent(trailers: trailers) } else if state == .new { heldContent.end = .some(trailers) }
+        if let exchange { exchange.endContent(trailers: trailers) } else if state == .new { earlyContent.end(trailers: trailers) }
     }
 
-    private var heldContent: EarlyContent {
-        let held = early ?? EarlyContent()
-        early = held
-        return held
+    private var earlyContent: OutgoingContent {
+        let content = early ?? OutgoingContent(UpstreamRequest.Content(request.head.framing))
+        early = content
+        return content
     }
 
     // MARK: Time

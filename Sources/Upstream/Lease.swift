@@ -1,0 +1,58 @@
+import Bytes
+import Libevent
+
+/// What a connection knows of the exchange that it is leased to, from its beginning on.
+struct Lease {
+    enum Response: Equatable {
+        case awaited
+        /// Bytes of it are here.
+        case begun
+        /// Its final head was taken.
+        case inBody
+    }
+
+    enum Reading {
+        case on
+        /// `refused`: a piece of the body, to be offered again.
+        case paused(refused: ByteSlice?)
+        /// Goes on after a pause with what was read before it. Only another read would show whether the origin sent more, or closed, meanwhile: a
+        /// response that ends now leaves no connection to be used again.
+        case resuming
+    }
+
+    /// Whether the connection carried another exchange before.
+    var isReused = false
+    /// When it began, in nanoseconds of the loop's clock.
+    var began: Int64 = 0
+
+    /// Bytes of the request's head that are still to be sent.
+    var headLeft = 0
+    /// `nil` for a request without content, and once sending has failed.
+    var outgoing: OutgoingContent?
+    /// Whether the client was told to wait with more of it.
+    var contentIsHeldBack = false
+    /// Why sending stopped before its end; the connection is not used again.
+    var sendFailure: SystemError?
+
+    var response = Response.awaited
+    var reading = Reading.on
+
+    var isSent: Bool { headLeft == 0 && outgoing?.isSent ?? true }
+
+    /// Whether something waits to be sent.
+    var hasMore: Bool { headLeft > 0 || outgoing?.count ?? 0 > 0 }
+
+    var isPaused: Bool {
+        switch reading {
+        case .paused: true
+        case .on, .resuming: false
+        }
+    }
+
+    var isResuming: Bool {
+        switch reading {
+        case .resuming: true
+        case .on, .paused: false
+        }
+    }
+}
