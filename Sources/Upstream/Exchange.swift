@@ -21,15 +21,15 @@ public final class Exchange {
     /// The address of the server asked last as text, from when one is tried until its response has ended; for logs.
     public var addressText: ByteSlice { connection?.addressText ?? lastAddress ?? .empty }
 
-    // Not public themselves: only what this module alone can reach does without run-time checks of exclusive access.
+    // Not public: only what this module alone can reach does without run-time checks of exclusive access.
     /// Once there is no connection any more, or none yet.
     private var lastAddress: ByteSlice?
     /// Content that came before the connection did.
     private var early: OutgoingContent?
 
     private let pool: UpstreamPool
-    /// They hold each other until the handler lets go, or the connection. Not weak: that would make every reference to the handler a slow one;
-    /// nor is it let go of from here: what is read from a variable is retained with each call.
+    /// They hold each other until the handler lets go, or the connection. Not weak: that would make every reference to the handler slow. Nor a variable
+    /// to be cleared: what is read from one is retained with each call.
     private let handler: any ExchangeHandler
     private var state = State.new
     private var connection: UpstreamConnection?
@@ -56,7 +56,7 @@ public final class Exchange {
         chooseServer()
     }
 
-    /// Ends without a further word; a connection in use is closed.
+    /// Ends without another call of the handler; a connection in use is closed.
     public func cancel() {
         guard state != .ended else { return }
         state = .ended
@@ -126,9 +126,9 @@ public final class Exchange {
             self.connection = connection
         } catch {
             lastAddress = ByteSlice(next.description)
-            // That is not the server's fault, nor would another one fare better.
+            // Not the server's fault; another one would fare no better.
             if error.isShortageHere { return cannotConnect(UpstreamError(.unavailable, detail: "\(next): \(error)")) }
-            // What another address said tells more than that this machine has no IPv6, say.
+            // Another address's error tells more than, say, that this machine has no IPv6.
             let isNews = !error.isUnreachableNetwork || before.failure == .resolve
             connectToNext(after: isNews ? UpstreamError(.connect, detail: "\(next): \(error)") : before)
         }

@@ -1,8 +1,8 @@
 import Libevent
 
-/// What the addresses of origins' names were when they were asked for. A value; times are monotonic nanoseconds.
+/// What origins' names last resolved to. A value; times are monotonic nanoseconds.
 ///
-/// All may be forgotten, and is then asked for anew. What was known before is still there for when nobody can be asked.
+/// All may be forgotten, and is then looked up anew. The old answers are kept for when no name server can be asked.
 struct KnownNames: Sendable {
     private struct Known: Sendable {
         let addresses: [SocketAddress]
@@ -12,10 +12,10 @@ struct KnownNames: Sendable {
 
     /// How often all was forgotten.
     private(set) var generation = 0
-    /// Bounded by the number of servers in the configurations of a time to live.
+    /// Bounded by the number of servers in all configurations loaded within one TTL.
     private var known: [UpstreamServer: Known] = [:]
 
-    /// `nil`: to be asked for.
+    /// `nil`: to be looked up.
     func addresses(of server: UpstreamServer, at now: Int64) -> [SocketAddress]? {
         guard let known = known[server], known.until > now, known.generation == generation else { return nil }
         return known.addresses
@@ -30,18 +30,18 @@ struct KnownNames: Sendable {
     /// - Parameters:
     ///   - asked: the generation when it was asked for, which was at `now`.
     ///   - timeToLive: nanoseconds an answer is used for.
-    /// - Returns: the answer, or what was known before if nobody could say.
+    /// - Returns: the answer, or what was known before if there was none.
     mutating func settle(_ answer: Resolver.Answer, of server: UpstreamServer, asked: Int, at now: Int64, timeToLive: Int64) -> Resolver.Answer {
         let isCurrent = asked == generation
         switch answer {
         case .success(let addresses):
             if isCurrent { known[server] = Known(addresses: addresses, until: now + timeToLive, generation: asked) }
         case .failure(.notFound):
-            // Nor may it come back when nobody can be asked.
+            // It must not come back when no name server can be asked.
             if let old = known[server], old.generation <= asked { known[server] = nil }
         case .failure:
             guard let old = known[server], old.until > now else { break }
-            // Not asked again, with the time that it takes, for each connection.
+            // Otherwise each connection would ask again, and wait as long.
             if isCurrent { known[server]?.generation = asked }
             return .success(old.addresses)
         }

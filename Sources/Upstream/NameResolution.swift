@@ -8,7 +8,7 @@ extension LoopHandle: CallbackQueue {}
 
 /// The addresses of origins' names, shared by all loops: remembered for a while, and looked up once however many ask.
 ///
-/// Every look-up is a `CoalescibleOperation` of its own; the loop that asks first runs it, the others join.
+/// Every look-up is a `CoalescibleOperation`; the loop that asks first runs it, the others join.
 public final class NameResolution: Sendable {
     /// A caller that asks after all was forgotten does not join one that asked before.
     private struct Question: Hashable, Sendable {
@@ -24,7 +24,7 @@ public final class NameResolution: Sendable {
         inFlight = OperationQueueManager()
     }
 
-    /// Names are looked up anew from now on. What is known is still used, for as long as it would have been, where the name servers cannot be asked.
+    /// Names are looked up anew from now on. Where the name servers cannot be asked, what is known is still used, for as long as it would have been.
     /// Any thread.
     public func forget(at now: Int64) {
         names.withLock { $0.forget(at: now) }

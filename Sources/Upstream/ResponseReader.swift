@@ -18,8 +18,8 @@ struct ResponseReader: ~Copyable {
         case switched(length: Int)
         /// The final head of so many bytes; go on after it.
         case head(length: Int)
-        /// Content at `range` of the input, of which `consumed` bytes are done with. With the last, the response has ended without trailers;
-        /// `end` says so again.
+        /// Content at `range` of the input, of which `consumed` bytes are done with. `isLast`: the response has ended, without trailers; another
+        /// `next` would say `end`.
         case body(Range<Int>, consumed: Int, isLast: Bool)
         case end(trailers: ByteSlice?, consumed: Int)
     }
@@ -114,7 +114,7 @@ struct ResponseReader: ~Copyable {
     /// Whether all of the final response was taken, trailers and all.
     var hasEnded: Bool { phase == .ended }
 
-    /// Whether this many interim responses are more than can be meant.
+    /// Whether there were more interim responses than can be meant.
     var hasTooManyInterim: Bool { seenInterim > Self.maxInterimResponses }
 
     /// The connection ended, and every byte before that went through `next`.

@@ -23,8 +23,8 @@ public struct ServerBalance: Sendable {
         self.cooldown = cooldown
     }
 
-    /// The index of the server to ask at `now`. When all are left alone, the one whose time ends soonest: an
-    /// origin that may have recovered is better asked than given up.
+    /// The index of the server to ask at `now`. When all are left alone, the one whose time ends soonest: better to ask a server that may have
+    /// recovered than to give up.
     public mutating func pick(at now: Int64) -> Int {
         for step in 0..<health.count {
             let candidate = (next + step) % health.count
@@ -36,7 +36,7 @@ public struct ServerBalance: Sendable {
         return health.indices.min { health[$0].leftAloneUntil < health[$1].leftAloneUntil } ?? 0
     }
 
-    /// A response came, whatever its status: failures are counted from the beginning, and the server is asked again.
+    /// A response came, whatever its status: failures are counted from zero, and the server is asked again.
     public mutating func succeeded(_ server: Int) {
         if health[server].failuresInARow != 0 { health[server] = Health() }
     }

@@ -1,6 +1,6 @@
 import Libevent
 
-/// One origin: the servers that stand for it, and how patient we are with them.
+/// One origin: its servers, and how patient we are with them.
 ///
 /// A default stands here with its reason and nowhere else. The ranges a configuration file may choose from stand in
 /// `Configuration`.
@@ -21,8 +21,8 @@ public struct UpstreamSettings: Sendable, Equatable {
     public var idleTimeout: Duration = .seconds(30)
     /// Unused connections kept per loop.
     public var maxIdleConnections = 64
-    /// Fetches, and so connections, at a time over all loops: what an ordinary origin bears. Others who stream what they do not keep (HAProxy's
-    /// `maxconn`) hold a slot for slow readers as well, but set no limit unless told to; those without (nginx) spool to disk instead.
+    /// Fetches, and so connections, at a time over all loops: what an ordinary origin bears. HAProxy (`maxconn`) also holds a slot for slow readers, but
+    /// has no default limit; nginx spools to disk instead.
     public var maxConcurrentFetches = 256
     /// Fetches that wait for one of those slots; the next one gets 503.
     public var maxQueuedFetches = 10_000

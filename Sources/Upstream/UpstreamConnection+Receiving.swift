@@ -12,7 +12,7 @@ extension UpstreamConnection {
         if let refused {
             guard let exchange, offer(refused.span, to: exchange), phase == .leased else { return }
         }
-        // The last piece filled its window: nothing comes any more that would tell the end, and the buffer was given back.
+        // The last piece filled its window: nothing more comes that would tell the end, and the buffer was given back.
         if input == nil, reader.use({ $0.hasEnded }) { return complete(trailers: nil) }
         startReading()
         progressed()
@@ -45,11 +45,11 @@ extension UpstreamConnection {
         }
     }
 
-    /// Takes what the buffer holds, message part by message part, until it needs more or must stop.
+    /// Takes what the buffer holds, one part of the message at a time, until it needs more or must stop.
     /// - Parameter input: the connection's own, which may be given back meanwhile.
     private func process(_ input: ByteBuffer) {
         guard let exchange else { return }
-        // Somebody else reads meanwhile, however long this waits.
+        // Other connections may use the buffer while this one waits.
         defer { if lease.response == .inBody, self.input === input, input.isEmpty { giveBackInput() } }
         while phase == .leased, !lease.isPaused {
             let event: ResponseReader.Event
@@ -89,20 +89,20 @@ extension UpstreamConnection {
                 if isLast, isTaken { return complete(trailers: nil) }
             case .end(let trailers, let consumed):
                 input.consume(consumed)
-                // Its last act may be to lease this connection again.
+                // The handler may lease this connection again.
                 return complete(trailers: trailers)
             }
         }
     }
 
-    /// From here on nobody reads or writes HTTP.
+    /// From here on it is a tunnel's.
     private func leaveHTTP() {
         phase = .handedOver
         stopReading()
         stopWaiting()
     }
 
-    /// False when the exchange wants no more at the moment.
+    /// - Returns: false when the exchange wants no more at the moment.
     private func offer(_ body: Span<UInt8>, to exchange: Exchange) -> Bool {
         switch exchange.received(body: body) {
         case .taken:

@@ -3,12 +3,12 @@ import HTTPSemantics
 import Libevent
 import Telemetry
 
-/// The request, and the content of it as its client sends it, on to the origin.
+/// The request, and its content as the client sends it, on to the origin.
 extension UpstreamConnection {
     func send(_ content: Span<UInt8>) -> Bool {
         guard phase == .leased, let exchange, !content.isEmpty else { return true }
         let outgoing = lease.outgoing
-        // Straight from where it was read, as far as the kernel takes it: only the rest is copied. Chunks, which may be small, go out together.
+        // Straight from where it was read, as far as the kernel takes it; only the rest is copied. Chunks, which may be small, go out together.
         let goesAtOnce = outgoing?.framing == .length && outgoing?.count == 0
         let taken = goesAtOnce ? sendAtOnce(content, head: exchange.request.head) : 0
         lease.outgoing?.append(content.extracting(taken..<content.count))

@@ -133,7 +133,7 @@ public final class UpstreamConnection: Socket {
         case .handedOver:
             tunnel?.tunnelReadable(self)
         case .idle:
-            // Nobody asked: the end of the connection, or something that belongs to no request.
+            // The end of the connection, or bytes that belong to no request.
             end()
         case .leased:
             // Seen in the iteration in which the request went out, so before it did: what no request asked for, or the end. Bytes arriving between
@@ -160,7 +160,7 @@ public final class UpstreamConnection: Socket {
         }
     }
 
-    /// Bytes went either way. The time to the end of the head is not prolonged by them: a head that drips is as bad as none.
+    /// Bytes went either way. They do not extend the time to the end of the head: a head that drips is as bad as none.
     func progressed() {
         switch deadline.waitsFor {
         case .connect, .idle, .head: break
@@ -169,7 +169,7 @@ public final class UpstreamConnection: Socket {
         }
     }
 
-    // The deadline is changed in a copy: while the wheel is asked, nothing of this object is being written, so no access is checked.
+    // The deadline is changed in a copy: in a local variable nothing checks its exclusive use at run time.
 
     /// - Parameter nanoseconds: from now.
     func expect(_ waiting: Waiting, within nanoseconds: Int64) {
@@ -178,7 +178,7 @@ public final class UpstreamConnection: Socket {
         self.deadline = deadline
     }
 
-    /// Nobody owes anything at the moment.
+    /// Nothing is owed at the moment.
     func stopWaiting() {
         var deadline = deadline
         deadline.clear()

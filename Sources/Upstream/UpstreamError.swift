@@ -6,7 +6,7 @@ public import Telemetry
 public struct UpstreamError: Error, Sendable, CustomStringConvertible {
     /// Where in the exchange, and in which way.
     public let failure: UpstreamFailure
-    /// For people: the system's or the parser's word. Goes to the log, not to clients.
+    /// For people: what the system or the parser said. Goes to the log, not to clients.
     public let detail: String
     /// Trying once more cannot make the origin do the work twice: the connection was an old one and closed before a
     /// byte of a response (RFC 9112 §9.3.1). Whether the method allows it is decided by who asks.
@@ -15,7 +15,7 @@ public struct UpstreamError: Error, Sendable, CustomStringConvertible {
     public let isMalformed: Bool
     /// The address that was tried last, as text; empty when none was.
     public internal(set) var server = ByteSlice.empty
-    /// From when the origin was asked to the failure, in nanoseconds; whoever asked notes it.
+    /// From when the origin was asked to the failure, in nanoseconds; set by whoever asked.
     public var duration: UInt64?
 
     public init(_ failure: UpstreamFailure, detail: String = "", closedBeforeResponse: Bool = false, isMalformed: Bool = false) {

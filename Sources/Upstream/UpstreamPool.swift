@@ -4,8 +4,8 @@ public import Telemetry
 
 /// One loop's connections to one origin: which server is next, and which connections are idle.
 ///
-/// Confined to its loop. Idle connections are used last in, first out: the one used latest is the least likely to be dead,
-/// and a surplus grows old and closes.
+/// Confined to its loop. Idle connections are used last in, first out: the one used last is the least likely to be dead,
+/// and surplus ones grow old and close.
 public final class UpstreamPool {
     /// Of the origin.
     public let settings: UpstreamSettings
@@ -50,7 +50,7 @@ public final class UpstreamPool {
         for connections in idle.use({ $0 }) { for connection in connections { connection.end() } }
     }
 
-    // Reached through the pool, by a call: what is reached through two objects is retained at each use.
+    // Calls, not properties: what is reached through two objects is retained at each use.
 
     /// An empty buffer to read into.
     @inline(never)
@@ -93,7 +93,7 @@ public final class UpstreamPool {
         balance.use { $0.failed(server, at: now) }
     }
 
-    /// The addresses of a server, from memory, by asking, or by joining whoever asks at the moment.
+    /// The addresses of a server: remembered, looked up, or by joining a look-up in flight.
     func resolve(server: Int, _ completion: @escaping (Result<[SocketAddress], UpstreamError>) -> Void) {
         let server = settings.servers[server]
         names.addresses(

@@ -6,15 +6,15 @@ import Storage
 import Telemetry
 import Upstream
 
-/// The response's body: into the one that its readers follow, and with its end into the store.
+/// The response's body: to its readers as it arrives, and into the store once complete.
 extension Fetch {
     func exchange(_ exchange: Exchange, received body: Span<UInt8>) -> BodyIntake {
         lastProgress = worker.now
-        // What was packed has all of it.
+        // A packed response has all of its body already.
         guard state == .streaming, let response, let kept = response.looseBody else { return .taken }
         if let announced = arriving.length {
             let length = kept.length + body.count
-            // With these bytes it is whole, and who reads them on another loop may have told its client so before this one goes on.
+            // These bytes make it whole, and a reader on another loop may tell its client so before this loop goes on.
             if length == announced { fetched?.noteEnd(at: worker.moment) }
             if length > announced { return endShort(kept) }
         }
@@ -38,7 +38,7 @@ extension Fetch {
         }
     }
 
-    /// It has more than its `Content-Range` has room for: there is no telling which bytes are right.
+    /// It has more bytes than its `Content-Range` says: there is no telling which bytes are right.
     private func endShort(_ body: GrowingBody) -> BodyIntake {
         body.fail()
         cutOff()
@@ -55,14 +55,14 @@ extension Fetch {
         goOn(unattended: false)
     }
 
-    /// Those who were served come one after another, on loops of their own: the beginning of a body that is not kept whole stays for the last of
-    /// them, however far the first has read. The operation is closed already.
+    /// Those who were served begin one after another, on loops of their own: the beginning of a body that is not kept whole stays for the last of
+    /// them, however far the first has read. The operation is already closed.
     func holdStart(of response: StoredResponse) {
         guard let body = response.looseBody, let operation, operation.waiterCount > 1, let cursor = body.attach() else { return }
         worker.shared.callbacks.whenAllAreCalledBack { body.detach(cursor) }
     }
 
-    /// Others give memory back as their readers go on. Nobody waits for that longer than for an origin that stands still.
+    /// Other bodies give memory back as their readers go on. This one waits for it no longer than for an origin that stands still.
     func waitForMemory() {
         let patience = request.route.origin.settings.noProgressTimeout.nanoseconds
         guard arriving.waitForMemory(at: worker.now) < patience else { return giveUp() }
@@ -101,7 +101,7 @@ extension Fetch {
                 StoredFields.trailers($0, of: head.view, facts: response.facts, policy: request.route.policy)
             })
         }
-        // Into the store first, out of the in-flight table afterwards: nobody may find it in neither.
+        // Into the store before it leaves the in-flight table: every look-up must find it in one of them.
         if keeping == .stored, let part = arriving.part {
             store(part: part.range, of: part.length, from: response)
         } else if keeping == .stored {

@@ -42,10 +42,10 @@ extension Fetch {
         return true
     }
 
-    /// Whether what arrived is another part of the same variant of the same representation as what is stored.
+    /// Whether it is of the same variant of the same representation as what is stored.
     private func belongs(_ part: ReceivedPart, _ fields: FieldView, to stored: StoredResponse) -> Bool {
-        // What stands under a key that several URLs share is of the same representation only as long as the response says so: tags are of one
-        // URL (No-Vary-Search draft, RFC 9110 §8.8.3).
+        // A tag identifies a representation of one URL (RFC 9110 §8.8.3): under a key that several URLs share, only as long as the response says that
+        // they are the same (No-Vary-Search draft).
         guard !request.isUnderVariation || Placement.said(fields) == request.variation?.rule else { return false }
         let (head, requestFields) = (stored.head, request.fields)
         guard let content = stored.parts?.content, part.belongs(to: content, fields: fields, stored: head.view) else { return false }
@@ -53,12 +53,12 @@ extension Fetch {
         return !fields.contains(.vary) || (rule == stored.varyRule && stored.variantKey == VariantKey(requestFields.view, under: rule))
     }
 
-    /// The response is no part that can be used.
+    /// The response is not a part that can be used.
     /// - Returns: false where the leader gets it as it is.
     private func partsDoNotFit(_ head: borrowing ReceivedHead) -> Bool {
         let status = head.head.status
         guard let former = plan.parts else {
-            // Whoever comes asks for itself: an origin that ignores ranges, or answers in parts that cannot be kept, will do so again.
+            // Later requests fetch alone: an origin that ignores ranges, or sends parts that cannot be kept, will do so again.
             let isTooLarge = status == .ok && head.head.framing.announcedLength ?? 0 > worker.storage.objectLimit
             if status == .partialContent || status == .rangeNotSatisfiable || isTooLarge { remember(.part) }
             return false
@@ -67,7 +67,7 @@ extension Fetch {
             worker.shared.store.drop(former, of: request.key)
         }
         guard status == .partialContent || status == .rangeNotSatisfiable else { return false }
-        // Never to be mixed with what was stored, and not all that the leader wants: all look again, with nothing stored.
+        // It must not be mixed with what was stored, and is not all that the leader wants: all look up again, with nothing stored.
         cutOff(OperationError.released)
         return true
     }
@@ -80,7 +80,7 @@ extension Fetch {
 
     // MARK: Storing
 
-    /// The part that was fetched, or as much of it as is there.
+    /// The part that was fetched, or as much of it as arrived.
     func store(part range: Range<Int>, of length: Int?, from response: StoredResponse) {
         let isAll = response.body.completeLength == range.count
         let body = isAll ? response.body : GrowingBody(joining: [(response.body, 0..<range.count)], budget: worker.shared.budget)
@@ -102,20 +102,5 @@ extension Fetch {
         guard arrived < arriving.length ?? .max else { return }
         let (first, length) = if let part = arriving.part { (part.range.lowerBound, part.length) } else { (0, arriving.length) }
         store(part: first..<first + arrived, of: length, from: response)
-    }
-}
-
-extension StoredResponse {
-    /// Whether its parts are all that `request` wants of it.
-    func hasAll(that request: ClientRequest) -> Bool { use(for: request) == .answers }
-
-    /// What its parts are good for.
-    func use(for request: ClientRequest) -> PartUse {
-        guard let parts else { return .answers }
-        let (requestFields, storedHead) = (request.fields, head)
-        // For 304 no byte is needed (RFC 9111 §4.3.2).
-        guard ClientConditions.evaluate(requestFields.view, stored: storedHead.view, facts: facts) == .send else { return .answers }
-        return PartUse(
-            requestFields.view, of: parts.content, stored: storedHead.view, facts: facts, maxRanges: request.route.maxRanges)
     }
 }

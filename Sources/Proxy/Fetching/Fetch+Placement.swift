@@ -4,7 +4,7 @@ import HTTPSemantics
 import Libevent
 import Storage
 
-/// What follows from where the response belongs (`Placement`).
+/// What follows from the key that the response belongs under (`Placement`).
 extension Fetch {
     /// The key under which the response belongs.
     var storeKey: CacheKey { placement.otherKey ?? request.key }
@@ -12,7 +12,7 @@ extension Fetch {
 
     /// - Returns: why it is not stored after all.
     func chooseStoreKey(by fields: FieldView, willBeStored: Bool) -> NotStoredReason? {
-        // As nearly always.
+        // Nearly always.
         guard fields.contains(.noVarySearch) || request.isUnderVariation else { return nil }
         // In a local variable nothing watches its exclusive use at run time.
         var placement = placement
@@ -31,14 +31,14 @@ extension Fetch {
         groups.flatMap { worker.shared.groups.whenInvalidated($0, of: request.authority) }
     }
 
-    /// An invalidation before the key was chosen, or one of the response's own key between that and the delivery did not find the operation; nor did
-    /// one of its groups before the head said that it is of those.
+    /// Some invalidations could not find the operation: those from before its key was chosen, those of the response's own key until the delivery, and
+    /// those of its groups before its head named them.
     func closeIfInvalidated() {
         if let response, outdatedSince(response.groups) != nil { operation?.close() }
         if placement.wasInvalidatedElsewhere(in: worker.shared.store) { operation?.close() }
     }
 
-    /// Who comes later finds the operation under the key and the variant that its response is for.
+    /// Later requests find the operation under the key and the variant that its response is for.
     func addAlias(for response: StoredResponse, of operation: FetchOperation) {
         let varies = response.facts.contains(.varies)
         guard varies || isElsewhere else { return }
@@ -47,8 +47,8 @@ extension Fetch {
         if varies { worker.shared.store.learn(response.varyRule, for: storeKey) }
     }
 
-    /// The response is not for all who asked under its key: for a while they look under their own URLs, at the same time and not one after
-    /// another. Until something is stored there again.
+    /// The response is not for all who asked under its key: they look under their own URLs, all at the same time, for a while or until something is
+    /// stored under the key again.
     func noteContradiction() {
         guard method != .head, isElsewhere, request.isUnderVariation else { return }
         let sent = request.sentKey.bytes
@@ -56,7 +56,7 @@ extension Fetch {
         remember(.search)
     }
 
-    /// What was stored for the URL alone is older than what is stored now for it and others; it would be found first.
+    /// What was stored for the URL alone is older than what is now stored for it and others, but would be found first.
     func dropFormer() {
         guard isElsewhere || request.isUnderVariation, storeKey != request.sentKey,
               let former = worker.shared.store.resource(request.sentKey), former.count > 0 else { return }

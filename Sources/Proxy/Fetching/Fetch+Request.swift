@@ -13,7 +13,7 @@ extension Fetch {
         case none
     }
 
-    /// After a 304 that did not help: it has no content, so its exchange ends by itself and the connection is used again.
+    /// After a 304 that did not help. It has no content, so its exchange ends by itself and the connection is used again.
     func askAgain(_ conditions: Conditions) {
         self.conditions = conditions
         ask()
@@ -27,7 +27,7 @@ extension Fetch {
     }
 
     func upstreamRequest() -> UpstreamRequest {
-        // What one client wants of the answer is decided here, so that the answer fits all who wait.
+        // One client's conditions and range are not forwarded, so that the answer fits all who wait.
         var dropping: FieldSet = plan.isPass ? [] : FieldSet(.ifNoneMatch, .ifModifiedSince, .range, .ifRange, .expect)
         let maxForwards = request.maxForwards
         if maxForwards != nil { dropping.insert(.maxForwards) }
@@ -58,7 +58,7 @@ extension Fetch {
             let head = stored.head
             validation.add(head.view, facts: stored.facts)
         }
-        // Only where somebody is there to get the answer to them.
+        // The client's own tags only if it is there to get the answer to them.
         if conditions == .storedAndClients, client != nil, plan.range == nil { validation.merge(client: requestFields.view) }
         return validation
     }
@@ -78,7 +78,7 @@ extension Fetch {
 }
 
 extension Runtime {
-    /// What the request says to the origin, up to what its fetch has to add. Here, where what it goes by is at hand.
+    /// The request as the origin gets it, without what its fetch adds.
     fileprivate func write(_ request: ClientRequest, _ changes: RequestForwarding.Changes, to head: ByteBuffer) {
         let (fields, address, key) = (request.fields, request.client, request.sentKey)
         requestForwarding.write(

@@ -14,18 +14,18 @@ extension Fetch: ExchangeHandler {
         if head.head.status == .continue, !request.hasContent { return }
         let buffer = ByteBuffer(capacity: 256)
         buffer.appendStatusLine(head.head.status)
-        // What these say of content is wrong (RFC 9110 §8.6).
+        // Framing fields have no place in a 1xx (RFC 9110 §8.6).
         buffer.appendFields(head.fields, connection: head.head.connection, dropping: .framing)
         buffer.appendLineEnd()
         let interim = buffer.copied()
         client?.fetch(self, received: interim)
-        // One that sets a cookie, or is said to somebody the origin knows, is for the leader alone, as nobody knows yet who may share the response.
+        // One that sets a cookie, or answers a request with credentials, is for the leader alone: who may share the response is not known yet.
         if sole == nil, !head.fields.contains(.setCookie), request.fields.present.isDisjoint(with: Self.credentials) {
             operation?.interims.append(interim)
         }
     }
 
-    /// By which an origin may know who asks.
+    /// They may tell an origin who asks.
     private static let credentials = FieldSet(.authorization, .cookie)
 
     func exchange(_ exchange: Exchange, received head: borrowing ReceivedHead) {
@@ -76,8 +76,8 @@ extension Fetch: ExchangeHandler {
             outdatedSince: outdatedSince)
     }
 
-    /// The whole was asked for so that all could have their parts of it; but it will not be kept, and a part of it may be little. Those
-    /// who wait ask for what they want themselves, and so does whoever comes soon.
+    /// The whole was asked for so that all could have their parts of it. But it will not be kept, and their parts may be small: those who wait ask
+    /// for what they want themselves, and for a while so does everybody else.
     private func letEveryoneAskAlone(because sharing: Sharing) {
         let reason: NotSharedReason = if case .nobody(let reason) = sharing { reason } else { .range }
         remember(reason)
@@ -94,7 +94,7 @@ extension Fetch: ExchangeHandler {
         }
         let groups = CacheGroups.of(head.fields, requested: sentAt)
         let isForLeader = plan.isPass && keeping != .stored
-        // A small one that is all here gets no body to follow. Two heads share a body.
+        // A small one that is all here is packed: there is no body to follow. With a head of its own for the leader it is not: the two share a body.
         if let content = head.content, content.count <= StoredResponse.packedBody, !facts.contains(.excludesFields) {
             let (lines, key) = (worker.scratch, storeKey.bytes)
             lines.removeAll()
@@ -113,11 +113,11 @@ extension Fetch: ExchangeHandler {
         VaryRule(fields, policy: request.route.policy) ?? .none
     }
 
-    /// Where the content goes that arrives from now on.
+    /// For the content that arrives from now on.
     func makeBody(expecting length: Int?) -> GrowingBody {
         let (budget, window) = (worker.shared.budget, keeping.isWhole ? nil : worker.shared.streamingWindow)
         guard let operation else { return GrowingBody(budget: budget, expectedLength: length, window: window) }
-        // What catches one reference, and that for certain, needs no object of its own.
+        // A closure over one strong reference needs no object of its own.
         return GrowingBody(budget: budget, expectedLength: length, window: window) {
             operation.work.handle.post { operation.work.value.bodyHasRoom() }
         }
@@ -130,7 +130,7 @@ extension Fetch: ExchangeHandler {
             keeping: head.fields, facts: facts, policy: policy, dropping: Self.writtenAnew, isForLeader: isForLeader)
     }
 
-    /// The length is, with each response.
+    /// The length is written with each response.
     private static let writtenAnew = FieldSet(.contentLength)
 
     func exchange(_ exchange: Exchange, upgradedTo connection: UpstreamConnection, head: borrowing ReceivedHead) {
@@ -153,15 +153,15 @@ extension Fetch: ExchangeHandler {
 
     func exchange(_ exchange: Exchange, failedWith error: UpstreamError) {
         worker.notices.upstreamFailed(error, of: request)
-        // One whose 304 was taken already, with another asking since.
+        // Not one whose 304 was taken, while another exchange asks.
         guard exchange === self.exchange else { return }
         switch state {
         case .asking:
             originFailed(error)
         case .streaming:
-            // What was handed out ends short; it is never stored as if it were whole (RFC 9111 §3.3).
+            // What was handed out ends short, and is never stored as whole (RFC 9111 §3.3).
             response?.looseBody?.fail()
-            // What broke off for its syntax is not to be trusted at all.
+            // What broke the rules of its syntax is not to be trusted at all.
             if !error.isMalformed, let response { keepWhatArrived(of: response) }
             finish()
         case .new, .over:

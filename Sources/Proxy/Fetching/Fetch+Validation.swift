@@ -13,7 +13,7 @@ extension Fetch {
         let fields = request.fields
         for stored in (plan.resource?.responses ?? []) + (plan.resource?.partialResponses ?? []) where stored.answers(fields.view) {
             let old = stored.head
-            // The length of a whole that nobody has told cannot disagree.
+            // A length that is not known cannot disagree.
             let length = stored.parts == nil ? stored.body.length : stored.parts?.length ?? head.head.contentLength.map { Int(clamping: $0) } ?? 0
             let verdict = HeadFreshening(
                 head: head.fields, headFacts: facts, stored: old.view, storedFacts: stored.facts, storedLength: length)
@@ -92,15 +92,15 @@ extension Fetch {
         }
         guard let chosen else { return nil }
         guard chosen.isStored, !chosen.answersRequest else { return (chosen.response, chosen.isStored) }
-        // So it becomes a variant of its own, that the next one with these fields finds.
+        // It becomes a variant of its own, which the next request with these fields finds.
         let outcome = worker.shared.store.store(
             chosen.response, under: request.key, generation: placement.generation, requested: sentAt, popularity: 0)
         worker.recorder.count(outcome)
         return (chosen.response, outcome == .stored)
     }
 
-    /// RFC 9111 §4.3.2: the client that led has what the origin would send, and nobody else does. It gets the 304; those who joined
-    /// go on waiting for the whole, which is asked for without delay and without conditions: once, however many they are.
+    /// RFC 9111 §4.3.2: the client that led, and nobody else, has what the origin would send. It gets the 304; those who joined go on waiting for the
+    /// whole, which is asked for at once, without conditions, and once however many they are.
     private func answerLeader(with head: borrowing ReceivedHead, at now: Moment) {
         guard let operation else { return }
         let policy = request.route.policy
@@ -118,7 +118,7 @@ extension Fetch {
         askAgain(.none)
     }
 
-    /// Puts an updated response in its place, unless the update says that it may not be stored (any more).
+    /// Replaces a stored response by its update, unless that says that it may no longer be stored.
     /// - Returns: whether it is there.
     @discardableResult
     private func replace(_ old: StoredResponse, by new: StoredResponse) -> Bool {
@@ -138,10 +138,10 @@ extension Fetch {
         return outcome == .stored
     }
 
-    /// RFC 9111 §4.3.3: a full answer says that what is stored is not, or not any more, what the request gets. Where the answer does not take its
-    /// place, because it is not stored or has another `Vary`, what is stored is from now on validated before it is used stale: it covers neither a
-    /// refresh nor a failure. While it is fresh the origin has promised it; and its validators are good for those who ask next, who may get something
-    /// else than this client.
+    /// RFC 9111 §4.3.3: a full answer says that this request does not, or no longer, get what is stored. Where the answer does not take its place,
+    /// because it is not stored or has another `Vary`, what is stored is from now on validated before it is used stale: it covers neither a refresh
+    /// nor a failure. While it is fresh the origin has promised it; and the next request, which may get something else than this one, can still use
+    /// its validators.
     func forbidStaleUse(after answer: ResponseFacts, _ fields: FieldView) {
         guard !plan.isPass, method == .get, let former = plan.stored, answer.supersedesStored, speaksForOthers(answer) else { return }
         let rule = answer.contains(.varies) ? varyRule(fields) : .none
@@ -152,8 +152,8 @@ extension Fetch {
             former, by: former.with(head: former.head, facts: facts, groups: former.groups), under: request.key, generation: placement.generation)
     }
 
-    /// What the origin tells a client that sent `Authorization` is said to that client, unless it says otherwise (RFC 9111 §3.5): what is stored for
-    /// the others stays as it was. Else anybody could have it thrown out.
+    /// What the origin tells a client that sent `Authorization` concerns that client alone, unless it says otherwise (RFC 9111 §3.5): what is stored for
+    /// the others stays as it was. Otherwise anybody could have it evicted.
     private func speaksForOthers(_ facts: ResponseFacts) -> Bool {
         !request.hasAuthorization || facts.contains(.allowsAuthorized)
     }

@@ -6,17 +6,17 @@ import Storage
 import Telemetry
 import Upstream
 
-/// Who led a fetch, on the same loop: the one that content, upgrades and what concerns nobody else go through.
+/// The request that led a fetch, on the same loop: content, upgrades and what concerns nobody else go through it.
 protocol FetchClient: AnyObject {
-    /// Content that was held back went out: send more.
+    /// Content that was held back is out: send more.
     func fetchTakesContent(_ fetch: Fetch)
     /// An interim response as it goes to the client.
     func fetch(_ fetch: Fetch, received interim: ByteSlice)
     /// The origin switched protocols; `head` is the 101 as it goes to the client, with what came behind it.
     func fetch(_ fetch: Fetch, upgradedTo connection: UpstreamConnection, head: ByteBuffer)
-    /// The outcome of a fetch that is for this client alone; once at most, and not after it has left. Nothing is to be sent from inside the call.
+    /// The outcome of a fetch that is for this client alone; at most once, and not after it has left. Send nothing from inside the call.
     func fetch(_ fetch: Fetch, brings result: consuming Result<FetchedResponse, OperationError>)
-    /// The origin confirmed what only this client has: it gets that answer and leaves, the others go on waiting.
+    /// The origin confirmed what only this client has: it gets this answer and leaves; the others go on waiting.
     func fetch(_ fetch: Fetch, answers response: FetchedResponse)
 }
 
@@ -40,7 +40,7 @@ final class Fetch: DeadlineTarget {
 
     let request: ClientRequest
     let plan: FetchPlan
-    /// Until either is over. Not weak: that would make every reference to the client a slow one.
+    /// Until either ends. Not weak: that would make every reference to the client slow.
     var client: (any FetchClient)?
 
     let worker: Worker
@@ -49,7 +49,7 @@ final class Fetch: DeadlineTarget {
     var exchange: Exchange?
     var sentAt: Moment
     var placement: Placement
-    /// What it gave its waiters, from the response's head on.
+    /// What its waiters got, from the response's head on.
     var fetched: FetchedResponse?
     /// The response's body, from its head on.
     var arriving = ArrivingBody()
@@ -64,8 +64,8 @@ final class Fetch: DeadlineTarget {
     var sole: SoleClient?
     private var progressDeadline = LazyDeadline<Void>()
 
-    /// What the origin is asked: it follows from the key, since all who share the key get the answer. A refresh in the background
-    /// is a GET, whoever caused it.
+    /// What the origin is asked. It follows from the key, since all who share the key get the answer: a refresh in the background is a GET,
+    /// whoever caused it.
     var method: Method {
         switch plan.key.kind {
         case .get, .authorizedGet, .part: .get
@@ -74,7 +74,7 @@ final class Fetch: DeadlineTarget {
         }
     }
 
-    /// Of which the body arrives.
+    /// The one whose body arrives.
     var response: StoredResponse? { fetched?.response }
 
     /// Whether its operation got its slot.
@@ -119,7 +119,7 @@ final class Fetch: DeadlineTarget {
         letGo()
     }
 
-    /// What there is for those who wait is delivered, whole or cut off, and no more comes.
+    /// What was delivered is over, whole or cut off.
     func finish() { end(failing: nil) }
 
     /// Nothing was delivered; those who wait get the error.
@@ -142,7 +142,7 @@ final class Fetch: DeadlineTarget {
         if let error { operation?.finish(.failure(error)) } else { operation?.finish() }
     }
 
-    /// Of all that it holds, and that holds it.
+    /// - Returns: the operation, to be ended.
     @discardableResult
     private func letGo() -> FetchOperation? {
         if sole == nil {
@@ -161,9 +161,9 @@ final class Fetch: DeadlineTarget {
     /// - Returns: false when enough is held: wait for `fetchTakesContent`.
     func send(_ content: Span<UInt8>) -> Bool {
         if let exchange { return exchange.send(content) }
-        // The answer is there already: what still comes is read and dropped.
+        // The answer has been given: the rest is read and dropped.
         guard state != .over else { return true }
-        // Waiting for a slot of the origin's limit: one piece is held, the client waits with the rest.
+        // Still waiting for a slot at the origin: one piece is held, the client waits with the rest.
         earlyContent.append(content)
         return false
     }
@@ -180,11 +180,10 @@ final class Fetch: DeadlineTarget {
 
     // MARK: Time
 
-    /// How long the origin may stand still, in nanoseconds. The wheel is late by up to a tick: aimed half a tick ahead, it is neither too early
-    /// nor too late on the whole.
+    /// How long the origin may stand still, in nanoseconds: half a tick less, since the wheel is up to a tick late.
     private var patience: Int64 { worker.settings.coalescing.overtakeAfter.nanoseconds - DeadlineWheel.Settings.tick / 2 }
 
-    /// Looks then whether the origin stands still, and so on from time to time.
+    /// After that time, checks whether the origin stands still.
     private func armProgressCheck(after nanoseconds: Int64) {
         // In a local variable nothing watches its exclusive use at run time.
         var deadline = progressDeadline
@@ -207,7 +206,7 @@ final class Fetch: DeadlineTarget {
         if stillFor < patience {
             armProgressCheck(after: patience - stillFor)
         } else if operation.close() {
-            // Those who wait stay; whoever comes now starts anew.
+            // Those who wait stay; the next request starts another fetch.
             worker.metrics.add(.coalescing(.overtaken))
         }
         return nil
@@ -231,7 +230,7 @@ final class Fetch: DeadlineTarget {
         return stored
     }
 
-    /// Ends with a response that is complete already.
+    /// Ends with a response that is already complete.
     /// - Parameter isStored: whether it was put into the store as it is.
     func finish(with stored: StoredResponse, source: FetchedResponse.Source, status: UInt16, isStored: Bool = false) {
         let storedHead = stored.head

@@ -7,8 +7,8 @@ struct FetchKey: Hashable, Sendable {
         case get
         /// A HEAD fetch serves HEAD requests only: it brings no body.
         case head
-        /// Like `get` for requests that carry `Authorization`: what they get may mostly not be shared (RFC 9111 §3.5), and nobody
-        /// without should have to wait to learn that.
+        /// Like `get` for requests that carry `Authorization`: what they get may mostly not be shared (RFC 9111 §3.5), and requests
+        /// without it should not have to wait to learn that.
         case authorizedGet
         /// A GET for one range, for all whom this range helps.
         case part(ByteRangeSpec, isAuthorized: Bool)
@@ -20,12 +20,12 @@ struct FetchKey: Hashable, Sendable {
     let primary: CacheKey
     /// The requested variant, once the resource's `Vary` is known (RFC 9111 §4.1); before that `nil`.
     var variant: VariantKey?
-    /// How often the request has been through here. An upstream that leads back to this proxy sends the request for which a fetch waits: it must not wait
-    /// for that fetch itself. It makes one of its own, until it has come often enough to be refused (`Worker.passesThatAreALoop`).
+    /// How often the request has been through here. Where an upstream leads back to this proxy, the request that a fetch sent must not wait for that
+    /// same fetch: it makes one of its own, until it has come often enough to be refused (`Worker.passesThatAreALoop`).
     let passes: UInt8
 
     func hash(into hasher: inout Hasher) {
-        // The primary key's hash is keyed and good; the variant only sets apart a few.
+        // The primary key's hash is keyed and good; few keys differ in the variant alone.
         hasher.combine(primary.hash)
         hasher.combine(variant)
     }

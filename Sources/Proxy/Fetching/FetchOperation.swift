@@ -13,7 +13,7 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
     nonisolated let interims = InterimResponses()
     /// The fetch, for its own loop only.
     nonisolated let work: LoopOwned<Fetch>
-    /// Where it is for one client alone, which is none of its waiters: whether that is still there.
+    /// Where it is for one client alone, which is not one of its waiters: whether that client is still there.
     private nonisolated let hasClient = Atomic(true)
 
     nonisolated init(number: UInt64, plan: FetchPlan, work: consuming LoopOwned<Fetch>) {
@@ -34,7 +34,7 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
         return work.use { $0.clientLeaves(self) }
     }
 
-    /// Cancelled while it waits for its slot, it has no work to stop that would tell the client it is for alone.
+    /// If it is cancelled while it waits for its slot, there is no work to stop yet that would tell its one client.
     nonisolated func tellClientIfCancelled() {
         add(OperationObserver(of: .cancelled, on: work.handle) { ($0.operation as? FetchOperation)?.work.value.cancel() })
     }

@@ -1,7 +1,7 @@
 import HTTPSemantics
 import Storage
 
-/// What a fetch is for, decided at look-up. Immutable, and an object because it is handed from hand to hand.
+/// What a fetch is for, decided at look-up. An object, because it is passed on often.
 final class FetchPlan: Sendable {
     enum Purpose: Sendable {
         /// The client's preconditions and range go to the origin as they came, and its answer comes back as it is.
@@ -22,8 +22,7 @@ final class FetchPlan: Sendable {
     /// All that was stored under the key when the request was looked up: its variants' validators are offered (RFC 9111 §4.3.1).
     let resource: CachedResource?
     let purpose: Purpose
-    /// What is stored and may stand in should the origin fail. The same as what is validated, but that it says so where one of its groups was
-    /// invalidated.
+    /// What is stored and may stand in if the origin fails: what is validated, marked as invalidated where one of its groups was.
     let fallback: StoredResponse?
 
     init(key: FetchKey, reason: ForwardReason, resource: CachedResource?, _ purpose: Purpose, fallback: StoredResponse?) {

@@ -26,8 +26,8 @@ final class FetchedResponse: Sendable {
         let server: ByteSlice
         /// When the origin was asked.
         let requested: Moment
-        /// From when on it was out of date, where one of its groups was invalidated while its head was on its way: who came later gets another. In
-        /// nanoseconds of the monotonic clock.
+        /// When it became out of date because a group was invalidated while the head was in transit: later requests must not get it. In nanoseconds
+        /// of the monotonic clock.
         let outdatedSince: Int64?
     }
 
@@ -45,7 +45,7 @@ final class FetchedResponse: Sendable {
     let willBeStored: Bool
     /// Why not, as far as the head tells.
     let notStored: NotStoredReason?
-    /// Whether it came with an `Age`: then it was not made for this request, and its age is told (RFC 9111 §5.1).
+    /// Whether it came with an `Age`: then it was not made for this request, and clients are told its age (RFC 9111 §5.1).
     let hasAge: Bool
     /// When its response had ended, in nanoseconds of the monotonic clock; 0 before.
     private let ended = Atomic<Int64>(0)
@@ -72,7 +72,7 @@ final class FetchedResponse: Sendable {
     var search: NoVarySearch { circumstances.search }
     var server: ByteSlice { circumstances.server }
 
-    /// The origin's response has ended, well or not. What is said first counts: before anybody on another loop can have it whole.
+    /// The origin's response has ended, well or not. The first call counts: before anybody on another loop can have it whole.
     func noteEnd(at now: Moment) {
         if ended.load(ordering: .relaxed) == 0 { ended.store(now.monotonic, ordering: .relaxed) }
     }
@@ -91,7 +91,7 @@ final class FetchedResponse: Sendable {
         request === leader ? leaderResponse ?? response : response
     }
 
-    /// Whether it may answer anybody besides the one the fetch was made for.
+    /// Whether it may answer anybody besides the request the fetch was made for.
     var mayServeOthers: Bool {
         if case .nobody = sharing { false } else { true }
     }
@@ -114,7 +114,7 @@ final class FetchedResponse: Sendable {
             guard cameLate(request) else { break }
             guard case .fresh = response.facts.reuse(for: request.directives, at: request.arrived) else { return false }
         }
-        // What stands in for a failure is for those who may have it themselves; the others ask the origin.
+        // What stands in for a failure is for those whose own request allows it; the others ask the origin.
         if case .staleOnError(let failure) = source, !response.facts.mayServeStale(
             on: failure, for: request.directives, at: request.arrived, policy: request.route.policy) { return false }
         let fields = request.fields

@@ -14,12 +14,12 @@ struct InterimResponses: ~Copyable, Sendable {
 
     private let state = Guarded(State())
 
-    /// `listener` is told of each response on its loop, of those already there first.
+    /// Tells `listener` each response, on its loop, beginning with those already there.
     /// - Returns: what `leave` takes; `.none` when nothing will come.
     func hear(_ listener: LoopBound<FetchWaiter>) -> SlotToken {
         state.withLock { state in
             guard !state.hasEnded else { return .none }
-            // Under the lock, or one that comes now could overtake these; a loop's mailbox calls nobody from inside.
+            // Under the lock, or a new one could overtake these; a loop's mailbox calls nobody from inside.
             let missed = state.responses
             if !missed.isEmpty {
                 listener.handle.enqueue { for interim in missed { listener.value.received(interim: interim) } }
@@ -28,7 +28,7 @@ struct InterimResponses: ~Copyable, Sendable {
         }
     }
 
-    /// Whoever left is told nothing more, and is forgotten.
+    /// The listener is told nothing more, and is let go of.
     func leave(_ token: SlotToken) {
         // Released outside the lock.
         _ = state.withLock { $0.listeners.remove(token) }

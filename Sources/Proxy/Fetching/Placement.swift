@@ -2,8 +2,8 @@ import Bytes
 import HTTPSemantics
 import Storage
 
-/// Where a response belongs that says which queries it is for (No-Vary-Search draft), and whether something was invalidated there meanwhile.
-/// A request is looked up under what is known of its path; the response may say otherwise, and then goes where its own word puts it.
+/// Under which key a response with `No-Vary-Search` is stored, and whether that was invalidated meanwhile.
+/// A request is looked up under what is known of its path; if the response says otherwise, it goes where its own word puts it.
 ///
 /// Of one fetch, on its loop.
 struct Placement {
@@ -40,7 +40,7 @@ struct Placement {
         sentGeneration = next
     }
 
-    /// When the head is there. Only what will be stored teaches: the draft goes by the most recently *stored* response with the field,
+    /// Called when the head is there. Only what will be stored teaches: the draft goes by the most recently *stored* response with the field,
     /// whatever its status; one without the field takes nothing back.
     /// - Returns: why it is not stored after all.
     mutating func chooseStoreKey(
@@ -62,8 +62,7 @@ struct Placement {
         }
         let store = worker.shared.store
         let storeGeneration = storeKey == request.sentKey ? sentGeneration : store.generation(storeKey)
-        // In this order: who invalidates begins with the key as sent and asks for variations then. So either it shows here, or the
-        // variation showed there.
+        // In this order: an invalidation begins with the key as sent and asks for variations then. So it shows here, or the variation showed there.
         let wasInvalidated = variations.wasInvalidated(sent, since: pathInvalidations) || store.wasInvalidated(request.key, since: generation)
             || store.wasInvalidated(request.sentKey, since: sentGeneration)
         elsewhere = Elsewhere(key: storeKey, generation: storeGeneration, wasInvalidated: wasInvalidated)

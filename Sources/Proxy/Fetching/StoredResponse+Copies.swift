@@ -1,7 +1,7 @@
 import HTTPSemantics
 import Storage
 
-/// The same response, but for what a validation or another request changes.
+/// The same response, except for what a validation or another request changes.
 extension StoredResponse {
     /// The same body under another head.
     func with(head: HeadBlock, facts: ResponseFacts, groups: CacheGroups?) -> StoredResponse {
