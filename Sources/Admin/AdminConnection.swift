@@ -46,7 +46,7 @@ final class AdminConnection: Socket {
 
     override func cannotWatch(_ error: SystemError) { end() }
 
-    override func deadlineReached(_ kind: UInt8) -> Int64? {
+    override func deadlineReached() -> Int64? {
         deadline = .none
         end()
         return nil

@@ -6,9 +6,8 @@ open class DeadlineTarget {
     ///
     /// To be lazy about activity, leave the deadline armed, only note the time of the activity, and answer here when
     /// it should really be.
-    /// - Parameter kind: what was given when it was armed.
     /// - Returns: when the same deadline is due again, in nanoseconds like `EventLoop.now`; `nil` when it has ended.
-    open func deadlineReached(_ kind: UInt8) -> Int64? { nil }
+    open func deadlineReached() -> Int64? { nil }
 }
 
 /// Deadlines by the thousand on one loop, at constant cost each and with one libevent timer for all.
@@ -26,7 +25,7 @@ public final class DeadlineWheel {
     }
 
     /// Without the run-time exclusivity check: the wheel calls nobody, and what it held is let go of outside of it.
-    @exclusivity(unchecked) private var wheel = Wheel<(target: DeadlineTarget, kind: UInt8)>(ringCount: Settings.rings)
+    @exclusivity(unchecked) private var wheel = Wheel<DeadlineTarget>(ringCount: Settings.rings)
     private var timer: Timer?
     /// The loop owns its wheel.
     private unowned let loop: EventLoop
@@ -40,19 +39,19 @@ public final class DeadlineWheel {
     /// How many are armed.
     public var count: Int { unsafe wheel.count }
 
-    /// Lets `target.deadlineReached(kind)` be called once `time` (nanoseconds like `EventLoop.now`) has come.
-    public func arm(_ target: DeadlineTarget, _ kind: UInt8 = 0, at time: Int64) -> Deadline {
+    /// Lets `target.deadlineReached()` be called once `time` (nanoseconds like `EventLoop.now`) has come.
+    public func arm(_ target: DeadlineTarget, at time: Int64) -> Deadline {
         if timer == nil {
             // While nothing was armed nobody turned the wheel.
             unsafe wheel.collect(upTo: tick(before: loop.now))
             timer = loop.schedule(every: Settings.tick) { [unowned self] in turn() }
         }
-        return unsafe wheel.insert((target, kind), at: tick(after: time))
+        return unsafe wheel.insert(target, at: tick(after: time))
     }
 
     /// The same, `delay` nanoseconds from the loop's `now`.
-    public func arm(_ target: DeadlineTarget, _ kind: UInt8 = 0, after delay: Int64) -> Deadline {
-        arm(target, kind, at: later(delay))
+    public func arm(_ target: DeadlineTarget, after delay: Int64) -> Deadline {
+        arm(target, at: later(delay))
     }
 
     /// Moves an armed deadline; false when it has ended.
@@ -71,14 +70,14 @@ public final class DeadlineWheel {
     /// Lets go of all targets, which keep the loop that keeps this wheel.
     func loopEnds() {
         timer = nil
-        var former = Wheel<(target: DeadlineTarget, kind: UInt8)>(ringCount: Settings.rings)
+        var former = Wheel<DeadlineTarget>(ringCount: Settings.rings)
         unsafe swap(&former, &wheel)
     }
 
     private func turn() {
         unsafe wheel.collect(upTo: tick(before: loop.now))
-        while let (deadline, entry) = unsafe wheel.nextDue() {
-            if let again = entry.target.deadlineReached(entry.kind) {
+        while let (deadline, target) = unsafe wheel.nextDue() {
+            if let again = target.deadlineReached() {
                 unsafe wheel.move(deadline, to: tick(after: again))
             } else {
                 unsafe wheel.remove(deadline)

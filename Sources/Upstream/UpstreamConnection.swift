@@ -191,7 +191,7 @@ public final class UpstreamConnection: Socket {
         self.deadline = deadline
     }
 
-    public override func deadlineReached(_ kind: UInt8) -> Int64? {
+    public override func deadlineReached() -> Int64? {
         var deadline = deadline
         let reached = deadline.reached(at: loop.now)
         self.deadline = deadline

@@ -4,17 +4,16 @@ import Testing
 /// The wheel on a loop.
 @Suite(.timeLimit(.minutes(1))) struct DeadlineWheelTests {
     final class Target: DeadlineTarget {
-        var reached: (UInt8) -> Int64? = { _ in nil }
-        override func deadlineReached(_ kind: UInt8) -> Int64? { reached(kind) }
+        var reached: () -> Int64? = { nil }
+        override func deadlineReached() -> Int64? { reached() }
     }
 
-    @Test func `a deadline comes not before its time and tells its kind`() throws {
+    @Test func `a deadline never comes before its time`() throws {
         try onLoop { loop in
             let target = Target()
             let time = loop.now + 120 * millisecond
-            _ = loop.deadlines.arm(target, 7, at: time)
-            target.reached = { kind in
-                #expect(kind == 7)
+            _ = loop.deadlines.arm(target, at: time)
+            target.reached = {
                 #expect(loop.now >= time)
                 loop.stop()
                 return nil
@@ -30,7 +29,7 @@ import Testing
             let target = Target()
             var times: [Int64] = []
             var deadline = loop.deadlines.arm(target, at: loop.now)
-            target.reached = { _ in
+            target.reached = {
                 times.append(loop.now)
                 if times.count == 3 { loop.stop() }
                 return loop.now + 1
@@ -49,7 +48,7 @@ import Testing
         try onLoop { loop in
             let target = Target()
             var deadline = loop.deadlines.arm(target, after: 0)
-            target.reached = { _ in
+            target.reached = {
                 loop.deadlines.cancel(&deadline)
                 loop.stop()
                 return loop.now + second

@@ -23,12 +23,10 @@ final class TestSocket: Socket {
     var onReadable: (TestSocket) -> Void = { $0.stopReading() }
     var onWritable: (TestSocket) -> Void = { $0.disarmWrite() }
     var onConnected: (SystemError?) -> Void = { _ in }
-    var onDeadline: (UInt8) -> Int64? = { _ in nil }
     var onDeinit: () -> Void = {}
     override func readable() { onReadable(self) }
     override func writable() { onWritable(self) }
     override func connected(_ error: SystemError?) { onConnected(error) }
-    override func deadlineReached(_ kind: UInt8) -> Int64? { onDeadline(kind) }
     deinit { onDeinit() }
 }
 

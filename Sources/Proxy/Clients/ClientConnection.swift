@@ -129,7 +129,7 @@ final class ClientConnection: Socket {
         self.deadline = deadline
     }
 
-    override func deadlineReached(_ kind: UInt8) -> Int64? {
+    override func deadlineReached() -> Int64? {
         var deadline = deadline
         let reached = deadline.reached(at: loop.now)
         self.deadline = deadline

@@ -191,7 +191,7 @@ final class Fetch: DeadlineTarget {
         progressDeadline = deadline
     }
 
-    override func deadlineReached(_ kind: UInt8) -> Int64? {
+    override func deadlineReached() -> Int64? {
         var deadline = progressDeadline
         let reached = deadline.reached(at: worker.now)
         progressDeadline = deadline

@@ -196,7 +196,7 @@ final class Crowd: FetchWaiter {
         self.deadline = deadline
     }
 
-    override func deadlineReached(_ kind: UInt8) -> Int64? {
+    override func deadlineReached() -> Int64? {
         let now = worker.loop.now
         while let member = member(at: firstWaiting) {
             if let transaction = member.transaction {

@@ -142,7 +142,7 @@ final class Transaction: FetchWaiter, TurnTaker {
         if let due { take(due) }
     }
 
-    override func deadlineReached(_ kind: UInt8) -> Int64? {
+    override func deadlineReached() -> Int64? {
         var deadline = deadline
         let reached = deadline.reached(at: worker.now)
         self.deadline = deadline
