@@ -24,7 +24,6 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-http-structured-headers", from: "1.7.0"),
-        .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
         .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
     ],
     targets: [
@@ -43,11 +42,7 @@ let package = Package(
             providers: [.apt(["libevent-dev", "pkg-config"])]
         ),
         .target(name: "Libevent", dependencies: ["Bytes", "CLibevent"], swiftSettings: lending),
-        .target(
-            name: "Telemetry",
-            dependencies: ["Bytes", .product(name: "Histogram", package: "hdrhistogram-swift")],
-            swiftSettings: strict
-        ),
+        .target(name: "Telemetry", dependencies: ["Bytes"], swiftSettings: strict),
         .target(name: "Storage", dependencies: ["Bytes", "HTTPSemantics"], swiftSettings: strict),
         .target(
             name: "Upstream",

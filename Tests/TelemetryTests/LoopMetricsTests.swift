@@ -27,7 +27,6 @@ import Testing
         check(UpstreamFailure.self)
         check(StoreResult.self)
         check(LatencyClass.self)
-        check(LatencyMeasure.self)
     }
 
     @Test(arguments: [
