@@ -2,7 +2,7 @@ import Bytes
 import HTTPSemantics
 import Libevent
 
-/// One request to the admin listener and its answer.
+/// One request to the admin listener and the response to it.
 ///
 /// ```
 /// reading ─request complete→ waiting ─page→ sending ─all out→ closed;   any ─error, time→ closed
@@ -103,13 +103,17 @@ final class AdminConnection: Socket {
         stopReading()
         guard !isClosed, output.isEmpty else { return }
         output.appendStatusLine(page.status)
-        // By which the commands know that they have not asked somebody else.
+        // Tells the commands that it is us they have asked.
         output.append("Server: coalesced\r\nContent-Type: ")
-        output.append(string: page.contentType)
+        output.append(page.contentType)
         output.append("\r\n")
         output.appendField("Content-Length", UInt64(page.content.count))
         output.append("Cache-Control: no-store\r\nConnection: close\r\n")
-        if let allowed = page.allowed { output.append(string: "Allow: \(allowed)\r\n") }
+        if let allowed = page.allowed {
+            output.append("Allow: ")
+            output.append(allowed)
+            output.appendLineEnd()
+        }
         output.appendLineEnd()
         if parser.head.method != .head { output.append(page.content.span) }
         writable()

@@ -6,22 +6,24 @@ import Proxy
 import Storage
 import Telemetry
 
-/// One answer of the admin listener.
+/// One response of the admin listener.
 struct AdminPage {
     var status: Status
-    var contentType = "text/plain; charset=utf-8"
-    var content: [UInt8]
-    /// The methods that the page takes, where it was asked with another (RFC 9110 §10.2.1).
-    var allowed: String?
+    var contentType: StaticString = "text/plain; charset=utf-8"
+    var content: ByteBuffer
+    /// The methods that the page takes, if it was asked with another (RFC 9110 §10.2.1).
+    var allowed: StaticString?
 
     init(status: Status, text: String) {
         self.status = status
-        content = Array(text.utf8)
+        content = ByteBuffer(capacity: text.utf8.count)
+        content.append(string: text)
     }
 
-    init(json: String) {
-        self.init(status: .ok, text: json)
-        contentType = "application/json"
+    init(_ contentType: StaticString, _ content: ByteBuffer) {
+        status = .ok
+        self.contentType = contentType
+        self.content = content
     }
 }
 
@@ -44,7 +46,7 @@ final class AdminPages {
         case "/metrics" where isRead:
             metrics(completion)
         case "/status" where isRead:
-            completion(AdminPage(json: StatusReport(server).text))
+            completion(AdminPage("application/json", StatusReport(server).text))
         case "/purge" where method == .post:
             completion(purge(content))
         case "/healthz", "/readyz", "/metrics", "/status", "/purge":
@@ -57,7 +59,7 @@ final class AdminPages {
         }
     }
 
-    /// With each of them a walk over all that is stored may come, on the loop that answers here.
+    /// Each may walk the whole store, on this loop.
     private static let maxPurges = 100
 
     /// All lines or none.
@@ -108,10 +110,7 @@ final class AdminPages {
                 }),
                 .gauge("workers", "Worker loops.", UInt64(now.workers)),
             ]
-            var page = AdminPage(status: .ok, text: "")
-            page.contentType = PrometheusText.contentType
-            page.content = PrometheusText.page(families)
-            completion(page)
+            completion(AdminPage(PrometheusText.contentType, PrometheusText.page(families)))
         }
     }
 }

@@ -1,20 +1,23 @@
+import Bytes
+import Telemetry
+
 /// Writes JSON (RFC 8259), member by member.
 struct JSONText {
-    private(set) var text = ""
+    let bytes = ByteBuffer(capacity: 4096)
     private var needsComma = false
 
-    mutating func object(_ name: String? = nil, _ members: (inout JSONText) -> Void) { nest(name, "{", "}", members) }
+    mutating func object(_ name: StaticString? = nil, _ members: (inout JSONText) -> Void) { nest(name, "{", "}", members) }
 
-    mutating func array<Element>(_ name: String, _ elements: [Element], _ each: (inout JSONText, Element) -> Void) {
+    mutating func array<Element>(_ name: StaticString, _ elements: [Element], _ each: (inout JSONText, Element) -> Void) {
         nest(name, "[", "]") { json in for element in elements { each(&json, element) } }
     }
 
-    mutating func member(_ name: String, _ number: Int) {
+    mutating func member(_ name: StaticString, _ number: Int) {
         begin(name)
-        text += "\(number)"
+        bytes.append(decimal: number)
     }
 
-    mutating func member(_ name: String, _ string: String) {
+    mutating func member(_ name: StaticString, _ string: String) {
         begin(name)
         append(string)
     }
@@ -24,34 +27,27 @@ struct JSONText {
         append(string)
     }
 
-    private mutating func nest(_ name: String?, _ open: String, _ close: String, _ body: (inout JSONText) -> Void) {
+    private mutating func nest(_ name: StaticString?, _ open: StaticString, _ close: StaticString, _ body: (inout JSONText) -> Void) {
         begin(name)
-        text += open
+        bytes.append(open)
         needsComma = false
         body(&self)
-        text += close
+        bytes.append(close)
         needsComma = true
     }
 
-    private mutating func begin(_ name: String?) {
-        if needsComma { text += "," }
+    /// - Parameter name: of ours, with nothing in it to escape.
+    private mutating func begin(_ name: StaticString?) {
+        if needsComma { bytes.append(",") }
         needsComma = true
         guard let name else { return }
-        append(name)
-        text += ":"
+        bytes.append("\"")
+        bytes.append(name)
+        bytes.append("\":")
     }
 
-    private mutating func append(_ string: String) {
-        text += "\""
-        for scalar in string.unicodeScalars {
-            switch scalar {
-            case "\"", "\\": text += "\\\(scalar)"
-            case _ where scalar.value < 0x20 || scalar.value == 0x7f:
-                let digits = String(scalar.value, radix: 16)
-                text += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-            default: text.unicodeScalars.append(scalar)
-            }
-        }
-        text += "\""
+    private func append(_ string: String) {
+        let text = string.utf8
+        bytes.append(jsonString: text.span)
     }
 }

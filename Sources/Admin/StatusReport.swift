@@ -5,9 +5,9 @@ import Proxy
 import Storage
 import Telemetry
 
-/// How the proxy is, as JSON for people and scripts.
+/// The proxy's present state, as JSON for people and scripts.
 struct StatusReport {
-    let text: String
+    let text: ByteBuffer
 
     init(_ server: ProxyServer) {
         let now = server.snapshot
@@ -53,6 +53,7 @@ struct StatusReport {
                 }
             }
         }
-        text = json.text + "\n"
+        json.bytes.append("\n")
+        text = json.bytes
     }
 }

@@ -29,10 +29,10 @@ func floorDivide(_ dividend: Int, by divisor: Int) -> (quotient: Int, remainder:
 }
 
 /// Writes the dates of log lines, and computes each second only once.
-struct LogDateFormatter: Sendable {
+struct LogDateFormatter {
     let format: LogFormat
     private var second = Int64.min
-    private var cached: [UInt8] = []
+    private let cached = ByteBuffer(capacity: 32)
 
     init(format: LogFormat) { self.format = format }
 
@@ -49,30 +49,34 @@ struct LogDateFormatter: Sendable {
 
     private mutating func cache(_ second: Int64) {
         self.second = second
-        cached.removeAll(keepingCapacity: true)
+        cached.removeAll()
         let time = CivilTime(unixSeconds: second)
         switch format {
         case .combined:
             cached.append("[")
-            cached.append(decimal: time.day, width: 2)
-            cached.append("/\(Self.months[time.month - 1])/")
-            cached.append(decimal: time.year, width: 4)
+            append(time.day)
+            cached.append(Self.months[time.month - 1])
+            append(time.year, width: 4)
             cached.append(":")
         case .json:
-            cached.append(decimal: time.year, width: 4)
+            append(time.year, width: 4)
             cached.append("-")
-            cached.append(decimal: time.month, width: 2)
+            append(time.month)
             cached.append("-")
-            cached.append(decimal: time.day, width: 2)
+            append(time.day)
             cached.append("T")
         }
-        cached.append(decimal: time.hour, width: 2)
+        append(time.hour)
         cached.append(":")
-        cached.append(decimal: time.minute, width: 2)
+        append(time.minute)
         cached.append(":")
-        cached.append(decimal: time.second, width: 2)
+        append(time.second)
         if format == .combined { cached.append(" +0000]") }
     }
 
-    private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+    private func append(_ number: Int, width: Int = 2) { cached.append(decimal: UInt64(clamping: number), width: width) }
+
+    private static let months: [StaticString] = [
+        "/Jan/", "/Feb/", "/Mar/", "/Apr/", "/May/", "/Jun/", "/Jul/", "/Aug/", "/Sep/", "/Oct/", "/Nov/", "/Dec/",
+    ]
 }

@@ -1,4 +1,4 @@
-internal import Bytes
+public import Bytes
 
 /// How texts of a combined line are made harmless, as nginx does: `"`, `\`, and everything outside printable ASCII as `\xHH`.
 enum Escaping {
@@ -41,9 +41,9 @@ extension ByteBuffer {
         append(bytes.extracting(plainStart..<bytes.count))
     }
 
-    /// A JSON string with its quotes (RFC 8259 §7). Valid UTF-8 stays as it is; a byte ≥ 0x80 that is not part of any
-    /// becomes `\u00XX`, so that the line is valid JSON whatever came in.
-    func append(jsonString bytes: Span<UInt8>) {
+    /// Appends a JSON string with its quotes (RFC 8259 §7). Valid UTF-8 stays as it is; a byte ≥ 0x80 that is not part of any
+    /// becomes `\u00XX`, so that the result is valid JSON whatever came in.
+    public func append(jsonString bytes: Span<UInt8>) {
         append(UInt8(ascii: "\""))
         if bytes.firstIndexOutsideQuotes(from: 0, printableFrom: 0x20) == nil { append(bytes) } else { append(jsonEscaping: bytes) }
         append(UInt8(ascii: "\""))

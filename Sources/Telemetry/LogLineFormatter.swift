@@ -1,7 +1,7 @@
 internal import Bytes
 
-/// Turns records into lines. Pure but for the second it remembers; owned by the log writer.
-struct LogLineFormatter: Sendable {
+/// Turns records into lines. Pure, except that it remembers the last second's date; owned by the log writer.
+struct LogLineFormatter {
     let format: LogFormat
     private var dates: LogDateFormatter
 
@@ -10,11 +10,7 @@ struct LogLineFormatter: Sendable {
         dates = LogDateFormatter(format: format)
     }
 
-    /// Appends one line, newline included, for every record of `batch`.
-    mutating func append(_ batch: LogBatch, to output: ByteBuffer) {
-        for index in batch.entries.indices { append(batch, at: index, to: output) }
-    }
-
+    /// Appends the line of one record of `batch`, newline included.
     mutating func append(_ batch: LogBatch, at index: Int, to output: ByteBuffer) {
         let texts = batch.texts
         switch format {
@@ -142,7 +138,7 @@ struct LogLineFormatter: Sendable {
 }
 
 extension ByteBuffer {
-    /// Nanoseconds as seconds, cut to microseconds. Hits take none by the loop's clock, which is read once an iteration.
+    /// Nanoseconds as seconds, cut to microseconds. Nearly every hit is 0: the loop reads its clock once per iteration.
     fileprivate func append(microsecondSeconds nanoseconds: UInt64) {
         if nanoseconds < 1000 { append("0.000000") } else { appendSeconds(microseconds: nanoseconds / 1000) }
     }

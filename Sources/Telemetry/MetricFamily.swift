@@ -53,9 +53,6 @@ public struct MetricSample: Sendable {
     /// A number as it is written on the page.
     public enum Value: Sendable {
         case whole(UInt64)
-        case number(Double)
-        /// Nanoseconds, printed as seconds.
-        case seconds(UInt64)
         case distribution(LatencyDistribution)
     }
 

@@ -1,35 +1,30 @@
+public import Bytes
+
 /// The metrics page: Prometheus' text exposition format, version 0.0.4.
 /// https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
 public enum PrometheusText {
     /// For `Content-Type` of the page.
-    public static let contentType = "text/plain; version=0.0.4; charset=utf-8"
+    public static let contentType: StaticString = "text/plain; version=0.0.4; charset=utf-8"
     /// Begins every name.
     static let prefix = "coalesced_"
 
     /// The whole page. Each family's name may come once.
-    public static func page(_ families: [MetricFamily]) -> [UInt8] {
-        var page: [UInt8] = []
-        page.reserveCapacity(32 << 10)
-        for family in families { append(family, to: &page) }
+    public static func page(_ families: [MetricFamily]) -> ByteBuffer {
+        let page = ByteBuffer(capacity: 32 << 10)
+        for family in families { append(family, to: page) }
         return page
     }
 
-    private static func append(_ family: MetricFamily, to page: inout [UInt8]) {
+    private static func append(_ family: MetricFamily, to page: ByteBuffer) {
         // `_total` is put here and nowhere else, so that no counter lacks it.
         let name = prefix + family.name + (family.kind == .counter ? "_total" : "")
-        page.append("# HELP \(name) ")
+        page.append(string: "# HELP \(name) ")
         page.append(escaping: family.help, quote: false)
-        page.append("\n# TYPE \(name) \(family.kind.name)\n")
+        page.append(string: "\n# TYPE \(name) \(family.kind.name)\n")
         for sample in family.samples {
             switch sample.value {
-            case .whole(let value):
-                page.append(name, sample.labels) { $0.append(decimal: value) }
-            case .number(let value):
-                page.append(name, sample.labels) { $0.append(number: value) }
-            case .seconds(let nanoseconds):
-                page.append(name, sample.labels) { $0.append(exactSeconds: nanoseconds) }
-            case .distribution(let distribution):
-                append(distribution, name, sample.labels, to: &page)
+            case .whole(let value): page.append(name, sample.labels) { $0.append(decimal: value) }
+            case .distribution(let distribution): append(distribution, name, sample.labels, to: page)
             }
         }
     }
@@ -45,13 +40,12 @@ public enum PrometheusText {
     ]
 
     private static func append(
-        _ distribution: LatencyDistribution, _ name: String, _ labels: [MetricLabel], to page: inout [UInt8]
+        _ distribution: LatencyDistribution, _ name: String, _ labels: [MetricLabel], to page: ByteBuffer
     ) {
         for bound in bounds {
-            var seconds: [UInt8] = []
+            let seconds = ByteBuffer(capacity: 16)
             seconds.append(exactSeconds: bound)
-            let boundLabel = MetricLabel("le", String(decoding: seconds, as: UTF8.self))
-            page.append(name + "_bucket", labels + [boundLabel]) { $0.append(decimal: distribution.count(upTo: bound)) }
+            page.append(name + "_bucket", labels + [MetricLabel("le", String(seconds.span))]) { $0.append(decimal: distribution.count(upTo: bound)) }
         }
         page.append(name + "_bucket", labels + [MetricLabel("le", "+Inf")]) { $0.append(decimal: distribution.count) }
         page.append(name + "_sum", labels) { $0.append(exactSeconds: distribution.sum) }
@@ -59,23 +53,23 @@ public enum PrometheusText {
     }
 }
 
-extension [UInt8] {
+extension ByteBuffer {
     /// One sample line.
-    fileprivate mutating func append(_ name: String, _ labels: [MetricLabel], value: (inout [UInt8]) -> Void) {
-        append(name)
+    fileprivate func append(_ name: String, _ labels: [MetricLabel], value: (ByteBuffer) -> Void) {
+        append(string: name)
         for (index, label) in labels.enumerated() {
-            append((index == 0 ? "{" : ",") + label.name + "=\"")
+            append(string: (index == 0 ? "{" : ",") + label.name + "=\"")
             append(escaping: label.value, quote: true)
             append("\"")
         }
         if !labels.isEmpty { append("}") }
         append(" ")
-        value(&self)
+        value(self)
         append("\n")
     }
 
     /// `\` and newline, and in label values `"` too.
-    fileprivate mutating func append(escaping text: String, quote: Bool) {
+    fileprivate func append(escaping text: String, quote: Bool) {
         for byte in text.utf8 {
             switch byte {
             case UInt8(ascii: "\\"): append("\\\\")
@@ -86,14 +80,13 @@ extension [UInt8] {
         }
     }
 
-    /// As Go's `ParseFloat` reads it.
-    fileprivate mutating func append(number: Double) {
-        if number.isNaN {
-            append("NaN")
-        } else if number.isInfinite {
-            append(number < 0 ? "-Inf" : "+Inf")
-        } else {
-            append("\(number)")
-        }
+    /// Nanoseconds as seconds, exactly: `0.00025`, `2.5`, `60`.
+    fileprivate func append(exactSeconds nanoseconds: UInt64) {
+        append(decimal: nanoseconds / 1_000_000_000)
+        var (fraction, digits) = (nanoseconds % 1_000_000_000, 9)
+        guard fraction > 0 else { return }
+        while fraction % 10 == 0 { (fraction, digits) = (fraction / 10, digits - 1) }
+        append(".")
+        append(decimal: fraction, width: digits)
     }
 }

@@ -3,8 +3,6 @@ import Synchronization
 
 @testable import Telemetry
 
-func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
-
 func text(_ buffer: ByteBuffer) -> String { String(buffer.span) }
 
 /// What a test logs: texts as strings, sensible defaults.
@@ -43,7 +41,7 @@ struct Example {
         _ = queue.exchange(&batch)
         var formatter = LogLineFormatter(format: format)
         let output = ByteBuffer(capacity: 256)
-        formatter.append(batch, to: output)
+        formatter.append(batch, at: 0, to: output)
         return text(output)
     }
 }
@@ -70,5 +68,5 @@ final class MemorySink: LogSink {
         return reopenFailure
     }
 
-    var lines: [String] { text(bytes).split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(String.init) }
+    var lines: [String] { String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(String.init) }
 }
