@@ -30,8 +30,12 @@ struct AdminPage {
 /// What the admin listener serves. Confined to the control loop.
 final class AdminPages {
     private let server: ProxyServer
+    private let version: String
 
-    init(_ server: ProxyServer) { self.server = server }
+    init(_ server: ProxyServer, version: String) {
+        self.server = server
+        self.version = version
+    }
 
     /// `completion` is called on the loop, perhaps at once.
     func page(for method: Method, _ path: String, content: String, _ completion: @escaping (AdminPage) -> Void) {
@@ -90,7 +94,7 @@ final class AdminPages {
     }
 
     private func metrics(_ completion: @escaping (AdminPage) -> Void) {
-        server.latencies { [server] latencies in
+        server.latencies { [server, version] latencies in
             let now = server.snapshot
             let families = now.counters.families() + latencies.families() + now.accessLog + [
                 .gauge("stored_responses", "Responses stored now, all variants.", UInt64(now.storage.responses)),
@@ -109,6 +113,7 @@ final class AdminPages {
                     MetricSample([("upstream", $0.name)], .whole(UInt64($0.operations.queued)))
                 }),
                 .gauge("workers", "Worker loops.", UInt64(now.workers)),
+                .gauge("build_info", "Always 1; the label has the version that runs.", [MetricSample([("version", version)], .whole(1))]),
             ]
             completion(AdminPage(PrometheusText.contentType, PrometheusText.page(families)))
         }

@@ -21,14 +21,17 @@ public final class AdminServer {
     public let address: SocketAddress
 
     /// Listens at `address`; on `loop`, which is the server's control loop.
-    /// - Parameter onRefusal: told why, the first time that a request is refused for where it comes from.
-    /// - Throws: where nobody can listen there.
+    /// - Parameters:
+    ///   - version: of the program, for the metrics page.
+    ///   - onRefusal: told why, the first time that a request is refused for where it comes from.
+    /// - Throws: if that address cannot be listened at.
     public init(
-        at address: SocketAddress, _ settings: AdminSettings, of server: ProxyServer, on loop: EventLoop, onRefusal: @escaping (String) -> Void
+        at address: SocketAddress, _ settings: AdminSettings, of server: ProxyServer, version: String, on loop: EventLoop,
+        onRefusal: @escaping (String) -> Void
     ) throws(ListenError) {
         self.loop = loop
         self.onRefusal = onRefusal
-        pages = AdminPages(server)
+        pages = AdminPages(server, version: version)
         var listening = Listener.Settings()
         listening.pathMode = settings.socketMode
         let accepting = Accepting()

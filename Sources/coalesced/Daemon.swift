@@ -73,9 +73,9 @@ final class Daemon {
             settings.proxy, upstreams: settings.upstreams, storage: settings.storage, accessLog: settings.accessLog, on: loop, log: log)
         do throws(ListenError) {
             if let address = settings.admin.address {
-                admin = try AdminServer(at: address, settings.admin, of: server, on: loop) { reason in
+                admin = try AdminServer(at: address, settings.admin, of: server, version: Version.current, on: loop) { reason in
                     log.warning(
-                        "the admin listener refused a request, which is told of once only", metadata: ["reason": "\(reason.dropLast())"])
+                        "the admin listener refused a request; further ones are not reported", metadata: ["reason": "\(reason.dropLast())"])
                 }
             } else {
                 admin = nil

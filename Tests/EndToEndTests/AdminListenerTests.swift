@@ -20,6 +20,9 @@ import Testing
                 #expect(line.contains(#/^(# (HELP|TYPE) coalesced_[a-z0-9_]+ |coalesced_[a-z0-9_]+(\{[^}]*\})? (-?[0-9.eE+-]+|NaN|\+Inf)$)/#), "\(line)")
             }
             #expect(try proxy.metric(.fetches) == 1)
+            let version = try Program.run("--version").output.split(separator: " ").last.map { $0.filter { !$0.isWhitespace } } ?? ""
+            let announced = try page.wholeText.contains("\ncoalesced_build_info{version=\"\(version)\"} 1\n")
+            #expect(announced && !version.isEmpty)
         }
     }
 
