@@ -1,11 +1,11 @@
 # make run    builds the program and starts a demo on 127.0.0.1:8080
 # make test   runs every test against the built program
 # make build  leaves the program at .build/release/coalesced
-# make install    puts program, unit, completions and configuration into the system (as root)
-# make uninstall  removes them again, but for the configuration
+# make install    puts program, unit, manual page, completions and configuration into the system (as root)
+# make uninstall  removes them again, except the configuration
 # make bench        compares with nginx, HAProxy and Varnish and writes docs/benchmarks.md: a quarter of an hour
 # make bench-quick  the most telling rows, in less than two minutes
-# make tools        what .ci/count needs to count instructions a request
+# make tools        what .ci/count needs to count instructions per request
 #
 # Each installs what is missing (libevent-dev, pkg-config) by itself. A package list that cannot be fetched, of some other repository
 # perhaps, is no reason to give up.
@@ -39,6 +39,7 @@ build: dependencies
 
 BINARY = $(DESTDIR)$(prefix)/bin/coalesced
 UNIT = $(DESTDIR)$(prefix)/lib/systemd/system/coalesced.service
+MANUAL = $(DESTDIR)$(prefix)/share/man/man8/coalesced.8
 BASH_COMPLETION = $(DESTDIR)$(prefix)/share/bash-completion/completions/coalesced
 ZSH_COMPLETION = $(DESTDIR)$(prefix)/share/zsh/site-functions/_coalesced
 FISH_COMPLETION = $(DESTDIR)$(prefix)/share/fish/vendor_completions.d/coalesced.fish
@@ -47,6 +48,7 @@ FISH_COMPLETION = $(DESTDIR)$(prefix)/share/fish/vendor_completions.d/coalesced.
 install:
 	install -D -m 0755 "$(PROGRAM)" "$(BINARY)"
 	install -D -m 0644 systemd/coalesced.service "$(UNIT)"
+	install -D -m 0644 docs/coalesced.8 "$(MANUAL)"
 	for completion in "bash:$(BASH_COMPLETION)" "zsh:$(ZSH_COMPLETION)" "fish:$(FISH_COMPLETION)"; do \
 	  script=$$("$(PROGRAM)" --generate-completion-script "$${completion%%:*}") || continue; \
 	  install -D -m 0644 /dev/null "$${completion#*:}" && printf '%s\n' "$$script" >"$${completion#*:}"; \
@@ -55,7 +57,7 @@ install:
 	  install -D -m 0644 config/coalesced.yaml "$(DESTDIR)/etc/coalesced/coalesced.yaml"
 
 uninstall:
-	rm -f "$(BINARY)" "$(UNIT)" "$(BASH_COMPLETION)" "$(ZSH_COMPLETION)" "$(FISH_COMPLETION)"
+	rm -f "$(BINARY)" "$(UNIT)" "$(MANUAL)" "$(BASH_COMPLETION)" "$(ZSH_COMPLETION)" "$(FISH_COMPLETION)"
 
 dependencies:
 	@command -v $(SWIFT) >/dev/null || { \
