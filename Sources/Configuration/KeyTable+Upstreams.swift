@@ -6,11 +6,11 @@ internal import Yams
 /// The keys of one upstream.
 enum UpstreamKeys {
     static let all: [Key<UpstreamSettings>] = [
-        Key("name", \.name, .token, isRequired: true, "What routes and metrics call it. The access log has the address of the server asked."),
+        Key("name", \.name, .token, isRequired: true, "Its name in routes and metrics. The access log has the address of the server that was asked."),
         Key(
             "servers", \.servers, .list(of: .server, atLeast: 1), isRequired: true,
             "Its servers, used in turn; plain HTTP."),
-        Key("connect-timeout", \.connectTimeout, .patience, "How long a connection may take; then the next address or server is tried, and after the last one the answer is 504."),
+        Key("connect-timeout", \.connectTimeout, .patience, "How long connecting may take; then the next address or server is tried, and after the last one the answer is 504."),
         Key(
             "first-byte-timeout", \.firstByteTimeout, .patience,
             "From the request's last byte, or the latest 1xx, to the end of the response's head; then 504."),
@@ -20,7 +20,7 @@ enum UpstreamKeys {
         Key(
             "max-concurrent-fetches", \.maxConcurrentFetches, .integer(1...1_000_000),
             """
-            Slots: fetches at a time, over all workers. A response that is not stored, and larger than the streaming window, holds its \
+            Slots: simultaneous fetches, over all workers. A response that is not stored, and larger than the streaming window, holds its \
             slot until its reader has taken it: allow for as many slow readers as there are. For each request whose content the origin does \
             not take yet, 256 KiB may be held in addition to storage.memory.
             """),
@@ -31,8 +31,8 @@ enum UpstreamKeys {
         Key(
             "resolve-ttl", \.resolveTTL, .duration(.seconds(1) ... .seconds(86_400)),
             "How long a resolved name is used before it is looked up again. After a reload it is looked up anew, and /etc/hosts and resolv.conf are read again."),
-        Key("max-failures", \.maxFailures, .integer(1...1_000_000), "Failures in a row after which a server is left alone."),
-        Key("failure-cooldown", \.failureCooldown, .patience, "For how long it is left alone."),
+        Key("max-failures", \.maxFailures, .integer(1...1_000_000), "Consecutive failures after which a server is not used for a while."),
+        Key("failure-cooldown", \.failureCooldown, .patience, "How long it is not used then."),
         Key("max-head-size", \.maxHeadSize, .size(1 << 10...16 << 20), "The largest response head; more gets 502."),
     ]
 
@@ -65,7 +65,7 @@ enum RouteKeys {
                 Key("query", \.key.query, .queryPolicy, "Which query parameters belong to the key; all are sent upstream."),
                 Key("sort-query", \.key.sortsQuery, .flag, "Parameters in another order are the same request."),
                 Key("headers", \.key.fields, .keyFields, "Request fields whose values belong to the key."),
-                Key("cookies", \.key.cookies, .list(of: .token), "Cookies whose values belong to the key, of each name all there are."),
+                Key("cookies", \.key.cookies, .list(of: .token), "Cookies whose values belong to the key; if a name occurs more than once, all of its values."),
             ]),
     ]
 

@@ -10,37 +10,37 @@ internal import Upstream
 /// it, checked by it, and the shipped file is made from it.
 enum KeyTable {
     static let all: [Key<Settings>] = [
-        Key("log-level", \.logLevel, .word, "The least severe messages that go to the diagnostics log, on standard error."),
+        Key("log-level", \.logLevel, .word, "The least severe messages written to the diagnostics log, on standard error."),
         Key(
             "listen", \.proxy.listeners, .list(of: .address, atLeast: 1),
             "Where clients connect: addresses with ports, or unix:/path. Port 0 picks a free one."),
         Key(
             "socket-mode", \.proxy.socketMode, .optional(.permissions, "umask"),
-            "Permissions of the unix sockets of `listen`; to connect takes the right to write. umask: what the umask leaves of 0777."),
+            "Permissions of the Unix sockets of `listen`; connecting needs write permission. umask: what the umask leaves of 0777."),
         Key("backlog", \.proxy.backlog, .integer(1...65_535), "Connections the kernel holds per listener until they are accepted."),
         Key("workers", \.proxy.workers, .workers, "Worker loops, a thread each; 0 is one per core."),
         Key("hosts", \.proxy.hosts, .list(of: .host), "Hosts that are served; others get 421. An empty list serves all."),
         Key(
             "drain-timeout", \.proxy.drainTimeout, .duration(.zero ... .seconds(3600)),
-            "How long requests may go on after SIGTERM."),
+            "How long requests in progress may take to finish after SIGTERM."),
         Key("clients", "Limits on clients.", clients),
-        Key("forwarding", "What is added to messages that are forwarded.", forwarding),
+        Key("forwarding", "What is added to forwarded messages.", forwarding),
         Key("coalescing", "When requests share a fetch.", coalescing),
-        Key("caching", "What is stored and for how long it is used, if the response does not say so itself.", caching),
-        Key("storage", "How much the cache in memory may hold.", storage),
+        Key("caching", "What is stored, and how long it is used if the response does not say.", caching),
+        Key("storage", "How much the in-memory cache may hold.", storage),
         Key(
             "upstreams", \.upstreams,
             .groups(
                 "an upstream", from: UpstreamSettings(name: "", servers: []), UpstreamKeys.all, atLeast: 1,
                 check: UpstreamKeys.check),
-            "The origins. The first one gets what no route claims."),
+            "The origins. Requests that match no route go to the first one."),
         Key(
             "routes", \.proxy.routes, .groups("a route", from: RouteSettings(upstream: ""), RouteKeys.all), example: RouteKeys.example,
             """
             Which requests go to which upstream, and what is different for them. The first route that matches decides. A path matches \
             itself and all paths below it: /static matches /static/a, not /statics. Paths are \
             compared as they were sent: /x/../a and /%61 are not /a. Upstreams should mark what must never be stored with \
-            `Cache-Control: no-store`; if they do not, make routes for what may be stored and set `cache: false` for all else.
+            `Cache-Control: no-store`; if they do not, make routes for what may be stored and set `cache: false` for the rest.
             """),
         Key("admin", "The listener for /healthz, /readyz, /metrics, /status and /purge.", admin),
         Key("access-log", "A line for every request; docs/observability.md explains its fields.", accessLog),
@@ -49,7 +49,7 @@ enum KeyTable {
     private static let clients: [Key<Settings>] = [
         Key(
             "max-connections", \.proxy.clients.maxConnections, .integer(1...10_000_000),
-            "Client connections at a time; the next one gets 503."),
+            "Simultaneous client connections; the next one gets 503."),
         Key(
             "max-head-size", \.proxy.clients.maxHeadSize, .size(1 << 10...1 << 20),
             "The largest request head; more gets 431."),
@@ -59,7 +59,7 @@ enum KeyTable {
             "The longest request target; more gets 414."),
         Key(
             "max-body-size", \.proxy.clients.maxBodySize, .optional(.size(0...1 << 50), "none"),
-            "The largest request body, which streams through and is never held; more gets 413."),
+            "The largest request body; more gets 413. A body streams through and is never held whole."),
         Key(
             "max-requests-per-connection", \.proxy.clients.maxRequestsPerConnection, .optional(.integer(1...1_000_000_000), "none"),
             "Requests on one connection before it is closed."),
@@ -67,10 +67,10 @@ enum KeyTable {
             "head-timeout", \.proxy.clients.headTimeout, .patience,
             "From the first byte of a request to the end of its head; then 408."),
         Key("idle-timeout", \.proxy.clients.idleTimeout, .patience, "How long a connection is kept open without a request."),
-        Key("body-timeout", \.proxy.clients.bodyTimeout, .patience, "How long a request body may bring no byte; then 408."),
+        Key("body-timeout", \.proxy.clients.bodyTimeout, .patience, "How long a request body may stall; then 408."),
         Key(
             "send-timeout", \.proxy.clients.sendTimeout, .patience,
-            "How long a client may take no byte of its response; then the connection is cut."),
+            "How long a client may accept no byte of its response; then the connection is cut."),
         Key(
             "tunnel-timeout", \.proxy.clients.tunnelTimeout, .patience,
             "How long an upgraded connection, such as a WebSocket, may carry no byte either way; then it is cut."),
@@ -79,15 +79,15 @@ enum KeyTable {
     private static let forwarding: [Key<Settings>] = [
         Key(
             "via", \.proxy.forwarding.viaName, .optional(.token, "off"),
-            "The name in Via (RFC 9110 7.6.3), CDN-Loop and Cache-Status. Off: no Via; loops are still found by CDN-Loop."),
+            "The name in Via (RFC 9110 7.6.3), CDN-Loop and Cache-Status. Off: no Via; loops are still detected by CDN-Loop."),
         Key(
             "x-forwarded", \.proxy.forwarding.sendsXForwarded, .flag,
             """
             X-Forwarded-For, -Proto and -Host on requests to upstreams. The client's address is added to the X-Forwarded-For that came \
-            with the request; a response that varies by this field is not shared. Other such fields of a client are not forwarded: \
-            -Proto, -Host and the like, Forwarded, X-Host, X-Original-URL, and X-HTTP-Method-Override with GET and HEAD. Upstreams make \
-            links and paths of them, which other clients would get. The exception are fields in the route's key, as behind a proxy \
-            that ends TLS: key: {headers: [x-forwarded-proto]}.
+            with the request; a response that varies by this field is not shared. Other such fields from a client are not forwarded: \
+            -Proto, -Host and the like, Forwarded, X-Host, X-Original-URL, and X-HTTP-Method-Override with GET and HEAD. Upstreams build \
+            links and paths from them, which other clients would get. Fields in the route's key are the exception, as behind a proxy that \
+            terminates TLS: key: {headers: [x-forwarded-proto]}.
             """),
         Key("cache-status", \.proxy.forwarding.sendsCacheStatus, .flag, "Cache-Status (RFC 9211) on responses."),
         Key(
@@ -97,7 +97,7 @@ enum KeyTable {
 
     private static let coalescing: [Key<Settings>] = [
         Key("enabled", \.proxy.coalescing.isEnabled, .flag, "Off: every miss fetches for itself."),
-        Key("max-waiters", \.proxy.coalescing.maxWaiters, .integer(1...10_000_000), "Requests that wait for one fetch."),
+        Key("max-waiters", \.proxy.coalescing.maxWaiters, .integer(1...10_000_000), "The most requests that wait for one fetch."),
         Key(
             "wait-timeout", \.proxy.coalescing.waitTimeout, .patience,
             "How long a request waits for a fetch that it joined, or for its own fetch to get a slot."),
@@ -106,32 +106,32 @@ enum KeyTable {
             "If no byte comes from the origin for this long, the fetch is overtaken: the next request starts another."),
         Key(
             "when-exceeded", \.proxy.coalescing.whenExceeded, .word,
-            "What a request gets at one of these bounds: a stale response, a fetch of its own, or 503."),
+            "What a request gets when it reaches one of these bounds: a stale response, a fetch of its own, or 503."),
         Key(
             "when-last-leaves", \.proxy.coalescing.whenLastLeaves, .word,
             "What happens to a fetch that has begun when all its clients have left: it is finished for the store, or cancelled."),
         Key(
             "unshareable-ttl", \.proxy.coalescing.unshareableTTL, .duration(.zero ... .seconds(86_400)),
-            "How long a key is remembered as not shareable, so that nobody waits in vain again."),
+            "How long a key is remembered as not shareable, so that no request waits in vain again."),
         Key(
             "share-errors", \.proxy.caching.policy.sharesErrors, .flag,
-            "A 5xx or a failed connection answers all waiting requests. Off: each of them tries for itself."),
+            "A 5xx or a failed connection answers all waiting requests. Off: each of them tries on its own."),
     ]
 
     private static let caching: [Key<Settings>] = [
         Key("enabled", \.proxy.caching.isEnabled, .flag, "Off: nothing is stored; requests in flight are still shared."),
         Key(
             "heuristic-share", \.proxy.caching.policy.heuristicPercent, .share,
-            "How long a response that does not say so is fresh, as a share of the time since Last-Modified."),
+            "How long a response is fresh if it does not say, as a share of the time since Last-Modified."),
         Key(
             "heuristic-limit", \.proxy.caching.policy.heuristicLimit, .secondsUpToAYear,
             "The longest such time."),
         Key(
             "set-cookie", \.proxy.caching.policy.setCookie, .word,
-            "public-only: a response with Set-Cookie is stored and shared if it says Cache-Control: public. never: it is not. always: it is like any other."),
+            "public-only: a response with Set-Cookie is stored and shared if it says Cache-Control: public. never: it is not. always: it is treated like any other."),
         Key(
             "targeted-fields", \.proxy.caching.policy.targetedFields, .list(of: .fieldName),
-            "Fields that stand in for Cache-Control (RFC 9213), in order of precedence."),
+            "Fields that replace Cache-Control (RFC 9213), in order of precedence."),
         Key(
             "stale-while-revalidate", \.proxy.caching.policy.staleWhileRevalidate, .secondsUpToAYear,
             "How long a stale response is served while it is refreshed, if the response does not say."),
@@ -147,13 +147,13 @@ enum KeyTable {
         Key("trust-date", \.proxy.caching.policy.trustsDate, .flag, "Count the time since Date as age. Off: for an origin whose clock is wrong."),
         Key(
             "normalise-accept-encoding", \.proxy.caching.policy.normalisesAcceptEncoding, .flag,
-            "Clients that accept the same codings of gzip, br, zstd and deflate share a variant, in whatever order and with whatever weights."),
+            "Clients that accept the same codings of gzip, br, zstd and deflate share a variant, whatever their order and weights."),
         Key(
             "max-ranges", \.proxy.caching.maxRanges, .integer(0...RangeRequest.maxSpecs),
             "Ranges served in one response; more gets the whole."),
         Key(
             "range-misses", \.proxy.caching.rangeMisses, .word,
-            "What the origin is asked for when a client wants a range of something that is not stored: the whole, once for all clients, or that part."),
+            "What the origin is asked for when a client wants a range of something that is not stored: the whole, once for all clients, or only that part."),
         Key(
             "request-directives", \.proxy.caching.policy.ignoredRequestDirectives, .requestDirectives,
             "Whether a client's Cache-Control counts. honour: a browser's reload reaches the origin."),
@@ -162,24 +162,24 @@ enum KeyTable {
     private static let storage: [Key<Settings>] = [
         Key(
             "memory", \.storage.memory, .memory,
-            "All bodies together, stored or on their way: a hard ceiling."),
+            "All bodies together, stored or in flight: a hard ceiling."),
         Key(
             "in-flight-share", \.storage.inFlightPercent, .percent(1...100),
-            "How much of it bodies on their way may have at the expense of what is stored; they may also use what is free."),
+            "How much of it bodies in flight may take from what is stored; they may also use what is free."),
         Key("max-object-size", \.storage.maxObjectSize, .size(0...1 << 40), "The largest response that is stored."),
         Key(
             "streaming-window", \.storage.streamingWindow, .size(GrowingBody.smallestWindow...1 << 30),
             "How much of a response that is not stored may wait for its slowest reader."),
         Key("shards", \.storage.shards, .shards, "Parts of the index, each under its own lock."),
-        Key("small-queue-share", \.storage.smallQueuePercent, .percent(1...90), "Share of the S3-FIFO queue for what was asked for once."),
+        Key("small-queue-share", \.storage.smallQueuePercent, .percent(1...90), "Share of the S3-FIFO queue for what was requested once."),
     ]
 
     private static let admin: [Key<Settings>] = [
         Key(
             "address", \.admin.address, .optional(.address, "off"),
             """
-            An address with a port, unix:/path, or off. Anybody who can connect to it may purge; only what a web page in a browser sends \
-            is refused. On a loopback address it answers only requests whose Host is an address or localhost.
+            An address with a port, unix:/path, or off. Anyone who can connect to it may purge; only requests from web pages in a browser \
+            are refused. On a loopback address it answers only requests whose Host is an address or localhost.
             """),
         Key("socket-mode", \.admin.socketMode, .permissions, "Permissions of a Unix socket."),
     ]
@@ -192,7 +192,7 @@ enum KeyTable {
             "The longest time until the line of a finished request is written."),
         Key(
             "buffer", \.accessLog.batchCapacity, .size(16 << 10...1 << 30),
-            "Lines waiting to be written, per worker; what does not fit is dropped and counted. Where the disk is slow it takes up to three times that memory."),
+            "Memory for lines waiting to be written, per worker; lines that do not fit are dropped and counted. With a slow disk, up to three times as much is used."),
     ]
 }
 
