@@ -35,7 +35,6 @@ extension Fetch {
         guard response.hasAll(that: request) else { return partsDoNotFit(head) }
         let mayBeKept = facts.storability(method: .get, request: .none, hasAuthorization: false, policy: policy) == .store
         if let former = plan.parts, base == nil || !mayBeKept { worker.shared.store.drop(former, of: request.key) }
-        state = .streaming
         let forLeader = base == nil && facts.contains(.excludesFields)
             ? response.withHead(keptPartHead(head, facts, isForLeader: true)) : nil
         handOut(makeFetchedResponse(response, forLeader: forLeader, from: head, decision))

@@ -6,6 +6,7 @@ import Storage
 extension Fetch {
     /// Hands out the response whose head is there; its body arrives from now on.
     func handOut(_ fetched: consuming FetchedResponse) {
+        state = .streaming
         self.fetched = fetched
         let response = fetched.response
         // All of it came with its head.

@@ -7,7 +7,7 @@ import Upstream
 extension Fetch {
     /// Under which conditions the origin is asked.
     enum Conditions {
-        /// The validators of what is stored, together with the tags of the client that led (RFC 9111 §4.3.2).
+        /// The validators of what is stored, together with the tags that only the client that led has (RFC 9111 §4.3.2).
         case storedAndClients
         case stored
         case none
@@ -26,7 +26,7 @@ extension Fetch {
         self.exchange = exchange
     }
 
-    func upstreamRequest() -> UpstreamRequest {
+    private func upstreamRequest() -> UpstreamRequest {
         // One client's conditions and range are not forwarded, so that the answer fits all who wait.
         var dropping: FieldSet = plan.isPass ? [] : FieldSet(.ifNoneMatch, .ifModifiedSince, .range, .ifRange, .expect)
         let maxForwards = request.maxForwards
@@ -37,10 +37,9 @@ extension Fetch {
         runtime.write(request, RequestForwarding.Changes(
             method: method, framing: framing, dropping: dropping, keyed: request.route.keyedForwarding, isUpgrading: isUpgrading,
             acceptsTrailers: true), to: head)
-        hasClientTags = false
         if !plan.isPass {
             let validation = validationRequest()
-            hasClientTags = validation.hasClientTags
+            if conditions == .storedAndClients, !validation.hasClientTags { conditions = .stored }
             validation.write(to: head)
             appendRange(to: head)
         }

@@ -38,7 +38,6 @@ extension Fetch: ExchangeHandler {
             return finish(with: stale, source: .staleOnError(.status(status)), status: status.code)
         }
         if let range = plan.range, receivedPart(head, of: range, at: now) { return }
-        state = .streaming
         if Invalidation.applies(method: method, status: status),
            let next = worker.invalidate(request, answeredBy: head.fields, status: status, after: placement.generation) {
             placement.moveOn(to: next)

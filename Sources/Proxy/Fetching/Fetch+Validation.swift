@@ -47,12 +47,12 @@ extension Fetch {
     /// - Returns: false where it is a response like any other.
     func receivedNotModified(_ head: borrowing ReceivedHead, at now: Moment) -> Bool {
         let requestFields = request.fields
-        if hasClientTags, head.fields.entityTag == nil {
+        if conditions == .storedAndClients, head.fields.entityTag == nil {
             // It names none of the tags asked about: ask without the client's, so that there is no doubt whose it is.
             askAgain(.stored)
         } else if let (validated, isStored) = freshened(by: head, at: now) {
             finish(with: validated, source: .validated, status: head.head.status.code, isStored: isStored)
-        } else if hasClientTags, ClientConditions.isConfirmed(requestFields.view, by: head.fields) {
+        } else if conditions == .storedAndClients, ClientConditions.isConfirmed(requestFields.view, by: head.fields) {
             answerLeader(with: head, at: now)
         } else if conditions != .none {
             // It is about nothing that is stored here (RFC 9111 §4.3.4): ask for the whole.

@@ -45,7 +45,7 @@ final class Fetch: DeadlineTarget {
 
     let worker: Worker
     var state = State.new
-    var operation: FetchOperation?
+    private(set) var operation: FetchOperation?
     var exchange: Exchange?
     var sentAt: Moment
     var placement: Placement
@@ -56,8 +56,6 @@ final class Fetch: DeadlineTarget {
     /// The origin's last sign of life, in nanoseconds of the loop's clock.
     var lastProgress: Int64 = 0
     var conditions = Conditions.storedAndClients
-    /// Whether the origin is being asked about tags that only the client has.
-    var hasClientTags = false
     /// Content of the request that came before the operation got its slot.
     var early: OutgoingContent?
     /// Where it is for its client alone; `nil` where it is for all who join.
