@@ -121,6 +121,6 @@ extension ClientConnection {
     private func beginTransaction(_ request: consuming ClientRequest) {
         let transaction = Transaction(request, client: self, worker: worker)
         self.transaction = transaction
-        transaction.start()
+        transaction.look()
     }
 }

@@ -151,7 +151,7 @@ extension ClientConnection: TransactionClient {
         if deadline.waitsFor == .send { awaitContent() }
         record(bodyBytes: bodyBytes, isAborted: false)
         delivery.take()?.detach()
-        transaction.take()?.responseSent()
+        transaction.take()?.leave()
         answered = nil
         finishIfDone()
     }
@@ -179,7 +179,7 @@ extension ClientConnection: TransactionClient {
         giveBackContext()
         let relay = Tunnel(client: self, upstream: upstream, toClient: head, toUpstream: early, worker: worker)
         tunnelRelay = relay
-        transaction.take()?.responseSent()
+        transaction.take()?.leave()
         relay.start()
     }
 

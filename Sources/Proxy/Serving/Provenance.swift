@@ -4,8 +4,8 @@ import Storage
 import Telemetry
 import Upstream
 
-/// Where a response came from, and what part its request had in a shared fetch: what `Cache-Status`, the metrics and the access log
-/// tell of it.
+/// Where a response came from, and what part its request had in a shared fetch, for `Cache-Status`, the metrics and the access log.
+/// Nothing is decided by it.
 struct Provenance: Sendable {
     /// The fetch's number; 0: none.
     var operation: UInt64 = 0

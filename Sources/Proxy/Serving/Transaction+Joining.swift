@@ -14,7 +14,7 @@ extension Transaction {
     /// operation that takes a waiter is in flight: who stored its response, closed or overtook it has ended or closed it before.
     /// - Returns: false, with nothing done, when the table is to be asked.
     func joinCrowd() -> Bool {
-        guard looks == 1, !mustGoAlone, let crowd = worker.crowd, crowd.latestHead === request.admitted || (crowd.isFor(request) && isOrdinary)
+        guard releases == 0, let crowd = worker.crowd, crowd.latestHead === request.admitted || (crowd.isFor(request) && isOrdinary)
         else { return false }
         if let seat = crowd.join(self) {
             provenance.noteAsking(for: .uriMiss)

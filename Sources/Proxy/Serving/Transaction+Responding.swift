@@ -35,12 +35,7 @@ extension Transaction {
 
     /// Whether all that tells its answer from that of others who joined is in `SharedAnswer.Traits`.
     private func mayShareAnswer(of fetched: FetchedResponse) -> Bool {
-        switch provenance.role {
-        case .joined, .joinedLate: break
-        case .none, .alone, .led: return false
-        }
-        return request.method == .get && request !== fetched.leader && provenance.detail == nil
-            && request.fields.present.isDisjoint(with: SharedAnswer.changingAnswer)
+        request.method == .get && request !== fetched.leader && request.fields.present.isDisjoint(with: SharedAnswer.changingAnswer)
     }
 
     private func respond(as shared: SharedAnswer) {

@@ -17,8 +17,8 @@ extension Transaction {
     /// Not longer than the operator says.
     func boundWait(for operation: FetchOperation) {
         // Who leads waits as long as the origin is given, but not for ever for its slot.
-        if isLeading, ledFetch?.hasBegun == true { return }
-        if provenance.role == .alone { operation.tellClientIfCancelled() }
+        if ledFetch?.hasBegun == true { return }
+        if case .alone = seat { operation.tellClientIfCancelled() }
         let patience = worker.settings.coalescing.waitTimeout.nanoseconds
         // In a local variable nothing watches its exclusive use at run time.
         var deadline = deadline
@@ -46,7 +46,7 @@ extension Transaction {
             let error = error as? UpstreamError ?? UpstreamError(.closed, detail: "\(error)")
             contactedServer = ContactedServer(address: error.server, duration: error.duration)
             if serveStandIn(on: error.originFailure, status: 0) { return }
-            if provenance.role == .joined, !request.route.policy.sharesErrors { return lookAgain(alone: true) }
+            if ledFetch == nil, !request.route.policy.sharesErrors { return lookAgain(alone: true) }
             provenance.originStatus = 0
             fail(Status(error.status), error.explanation, detail: error.failure.name, upstream: error)
         case .failure(.cancelled):
@@ -81,18 +81,11 @@ extension Transaction {
         guard state == .waiting, let seat else { return }
         let operation = seat.operation
         // Its fetch has got its slot since.
-        if isLeading, ledFetch?.hasBegun == true { return }
+        if ledFetch?.hasBegun == true { return }
         if seat.leave() {
             self.seat = nil
             state = .new
-            boundExceeded("wait-timeout", by: isLeading ? nil : operation)
-        }
-    }
-
-    private var isLeading: Bool {
-        switch provenance.role {
-        case .led, .alone: true
-        case .none, .joined, .joinedLate: false
+            boundExceeded("wait-timeout", by: ledFetch == nil ? operation : nil)
         }
     }
 }

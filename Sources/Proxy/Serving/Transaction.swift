@@ -16,7 +16,7 @@ import Telemetry
 ///   │    └→ waiting ─response→ responding     (led, joined, alone)
 ///   │          ├─answer for it alone→ responding (304 for a tag that only it has)
 ///   │          ├─101→ responding (the connection becomes a tunnel)
-///   │          ├─released→ new, shared at most `maxLooks` times, then alone
+///   │          ├─released→ new; from the second time on, alone
 ///   │          ├─waited too long→ new, alone, or responding (stale, 503)
 ///   │          ├─failure or 5xx of a joined fetch→ responding (what is stored, where that may stand in)
 ///   │          └─failure→ responding (502, 503, 504), or new, alone, where errors are not shared
@@ -25,8 +25,8 @@ import Telemetry
 final class Transaction: FetchWaiter, TurnTaker {
     enum State { case new, waiting, responding, over }
 
-    /// Released twice, a request goes alone: the third fetch of a key that nobody may share would teach nothing.
-    static let maxLooks: UInt8 = 2
+    /// Released so often, a request goes alone: a third fetch of a key that nobody may share would teach nothing.
+    static let mostReleases: UInt8 = 2
 
     /// Under another key from look to look, when more is known about its path's queries.
     private(set) var request: ClientRequest
@@ -43,7 +43,8 @@ final class Transaction: FetchWaiter, TurnTaker {
     // The small ones stand together: of those who wait by the thousand, each byte is in no cache.
     var state = State.new
     var status: UInt16 = 0
-    private(set) var looks: UInt8 = 0
+    /// How often it gave up a fetch that it waited for, and looked again.
+    private(set) var releases: UInt8 = 0
     private(set) var mustGoAlone = false
     var contentIsHeldBack = false
     /// What was stored, fresh or not, when the origin was asked: it may stand in at a bound.
@@ -60,10 +61,7 @@ final class Transaction: FetchWaiter, TurnTaker {
         self.worker = worker
     }
 
-    /// Nothing is answered before this; the answer may be complete when it returns.
-    func start() { look() }
-
-    /// The client has left, or the connection ends.
+    /// The last byte of the response is with the kernel, or the client has left.
     func leave() {
         var deadline = deadline
         deadline.cancel(on: worker.deadlines)
@@ -74,9 +72,6 @@ final class Transaction: FetchWaiter, TurnTaker {
         stopLeading()
     }
 
-    /// The last byte of the response is with the kernel, or will never be.
-    func responseSent() { leave() }
-
     /// From now on its fetch tells it nothing, and takes no content of it.
     func stopLeading() {
         ledFetch.take()?.client = nil
@@ -84,8 +79,8 @@ final class Transaction: FetchWaiter, TurnTaker {
 
     // MARK: Looking up
 
-    private func look() {
-        looks += 1
+    /// The answer may be complete when it returns.
+    func look() {
         let request = request
         let resource = worker.resource(for: request)
         if resource == nil {
@@ -110,7 +105,8 @@ final class Transaction: FetchWaiter, TurnTaker {
     /// It does not wait for that fetch any more.
     func lookAgain(alone: Bool = false) {
         contactedServer = nil
-        mustGoAlone = alone || looks >= Self.maxLooks
+        releases += 1
+        mustGoAlone = alone || releases >= Self.mostReleases
         state = .new
         request = worker.keyed(request)
         stopLeading()
@@ -119,7 +115,6 @@ final class Transaction: FetchWaiter, TurnTaker {
 
     /// Something was stored or learnt since the look-up. That is progress, so this ends.
     func lookAgainAtOnce() {
-        looks -= 1
         request = worker.keyed(request)
         look()
     }

@@ -3,7 +3,7 @@ import Upstream
 
 /// What a transaction needs of the client's connection, whatever its transport and protocol.
 protocol TransactionClient: AnyObject {
-    /// Sends a response; the transaction is told by `responseSent`.
+    /// Sends a response; the transaction leaves when its last byte is with the kernel.
     /// - Parameter head: lent for the call: what does not go out at once is copied.
     func send(_ head: ByteBuffer, _ sources: consuming Delivery.Sources, _ framing: Delivery.Framing, passesTrailers: Bool)
     /// Sends a 1xx head as it is.
