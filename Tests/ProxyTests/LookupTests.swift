@@ -207,13 +207,13 @@ import Upstream
         for known in row.known { try world.learn(known, of: request) }
         let company: Lookup.Company = row.changes.contains(.alone) ? .alone : row.changes.contains(.coalescingOff) ? .coalescingOff : .shared
         let lookup = Lookup(
-            request, resource: world.store.resource(request.key), in: world.shared, at: arrival.after(row.age), for: company)
-        let verdict = Self.verdict(of: lookup)
+            request: request, resource: world.store.resource(request.key), groups: world.shared.groups, now: arrival.after(row.age), company: company)
+        let verdict = Self.verdict(of: lookup.outcome)
         #expect(verdict == row.verdict)
     }
 
-    private static func verdict(of lookup: Lookup) -> String {
-        switch lookup {
+    private static func verdict(of outcome: Lookup.Outcome) -> String {
+        switch outcome {
         case .serve(_, .fresh, refreshes: false): return "serve, fresh"
         case .serve(_, .staleAccepted, refreshes: false): return "serve, stale"
         case .serve(_, .staleWhileRevalidate, refreshes: true): return "serve, stale, and refresh"

@@ -12,8 +12,8 @@ struct FetchKey: Hashable, Sendable {
         case authorizedGet
         /// A GET for one range, for all whom this range helps.
         case part(ByteRangeSpec, isAuthorized: Bool)
-        /// Never shared: the number makes it the only one of its kind.
-        case alone(UInt64)
+        /// Never shared, and never in the table.
+        case alone
     }
 
     let kind: Kind

@@ -1,14 +1,16 @@
 import HTTPSemantics
 import Storage
 
-/// What is to be done for one request, told from what is stored. No clock.
-enum Lookup: Sendable {
-    /// Answer with the stored response. `refreshes`: and fetch it anew in the background, if nobody does so yet.
-    case serve(StoredResponse, Reuse, refreshes: Bool)
-    /// Join or lead the fetch of the plan's key.
-    case fetch(FetchPlan)
-    /// The client wants nothing that is not stored (RFC 9111 §5.2.1.7).
-    case notStored
+/// Decides from what is stored what to do for one request. Pure.
+struct Lookup {
+    enum Outcome: Sendable {
+        /// Answer with the stored response. `refreshes`: and fetch it anew in the background, if nobody does so yet.
+        case serve(StoredResponse, Reuse, refreshes: Bool)
+        /// Join or lead the fetch of the plan's key.
+        case fetch(FetchPlan)
+        /// The client wants nothing that is not stored (RFC 9111 §5.2.1.7).
+        case notStored
+    }
 
     /// For whom a fetch may be.
     enum Company: Sendable {
@@ -20,23 +22,14 @@ enum Lookup: Sendable {
         case alone
     }
 
-    /// - Parameters:
-    ///   - resource: what is known under the request's primary key.
-    ///   - shared: knows which cache groups were invalidated, and numbers a fetch that is for this request alone.
-    init(_ request: ClientRequest, resource: CachedResource?, in shared: SharedState, at now: Moment, for company: Company) {
-        self = LookupContext(request: request, resource: resource, shared: shared, now: now, company: company).verdict
-    }
-}
-
-/// What a look-up goes by.
-private struct LookupContext {
     let request: ClientRequest
+    /// What is known under the request's primary key.
     let resource: CachedResource?
-    let shared: SharedState
+    let groups: GroupInvalidations
     let now: Moment
-    let company: Lookup.Company
+    let company: Company
 
-    var verdict: Lookup {
+    var outcome: Outcome {
         let fields = request.fields
         if case .pass(let reason) = RequestScope(fields.view, method: request.method, hasContent: request.hasContent) {
             return passed(because: reason)
@@ -60,14 +53,14 @@ private struct LookupContext {
 
     /// `stored` as it counts: to be validated where one of its groups was invalidated. What is stored itself goes by its identity, and stays as it is.
     private func counted(_ stored: StoredResponse) -> StoredResponse {
-        stored.groups != nil && shared.groups.haveInvalidated(stored, of: request.authority) ? stored.invalidated : stored
+        stored.groups != nil && groups.haveInvalidated(stored, of: request.authority) ? stored.invalidated : stored
     }
 
     // MARK: - What is passed
 
     /// What only the origin can answer; which `only-if-cached` does not want, whatever else it asks for (§5.2.1.7).
     @inline(never) // Rare: kept out of the way of what looks something up.
-    private func passed(because reason: NotCoalescedReason) -> Lookup {
+    private func passed(because reason: NotCoalescedReason) -> Outcome {
         if reason == .method { return .fetch(pass(.method)) }
         return request.directives.onlyIfCached ? .notStored : .fetch(pass(.bypass))
     }
@@ -76,7 +69,7 @@ private struct LookupContext {
     /// - Parameter fallback: what is stored and may stand in should the origin fail.
     private func pass(_ reason: ForwardReason, fallback: StoredResponse? = nil) -> FetchPlan {
         FetchPlan(
-            key: FetchKey(kind: unshared, primary: request.key, variant: nil, passes: request.passes), reason: reason, resource: nil, .pass, fallback: fallback)
+            key: FetchKey(kind: .alone, primary: request.key, variant: nil, passes: request.passes), reason: reason, resource: nil, .pass, fallback: fallback)
     }
 
     // MARK: - What is fetched
@@ -98,7 +91,7 @@ private struct LookupContext {
         // RFC 9111 §5.2.2.4: `no-cache` asks for a validation by each request; they are made at the same time.
         let mustValidateItself = selected?.facts.contains(.noCache) ?? false
         let kind: FetchKey.Kind = if company != .shared || marker != nil || mustValidateItself {
-            unshared
+            .alone
         } else if request.method == .head {
             .head
         } else {
@@ -117,13 +110,10 @@ private struct LookupContext {
         return FetchKey(kind: kind, primary: request.key, variant: variant, passes: request.passes)
     }
 
-    /// The kind of a fetch that is for this request alone.
-    private var unshared: FetchKey.Kind { .alone(shared.nextOperation()) }
-
     // MARK: - Parts
 
     /// What is to be done where parts of the variant are stored; `nil`: as if they were not.
-    private func parts(_ marker: NotSharedReason?) -> Lookup? {
+    private func parts(_ marker: NotSharedReason?) -> Outcome? {
         guard marker == nil || marker == .range, request.method == .get, request.route.isCached, !request.directives.noStore else { return nil }
         let fields = request.fields
         guard let stored = resource?.partial(matching: fields.view) else { return nil }
@@ -155,7 +145,7 @@ private struct LookupContext {
     private func part(
         _ range: ByteRangeSpec, _ reason: ForwardReason, of stored: StoredResponse?, validates: Bool = false, fallback: StoredResponse? = nil
     ) -> FetchPlan {
-        let kind: FetchKey.Kind = company == .shared ? .part(range, isAuthorized: request.hasAuthorization) : unshared
+        let kind: FetchKey.Kind = company == .shared ? .part(range, isAuthorized: request.hasAuthorization) : .alone
         return FetchPlan(
             key: key(kind), reason: reason, resource: resource, .part(range, of: stored, validates: validates), fallback: fallback)
     }

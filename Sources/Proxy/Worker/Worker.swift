@@ -17,6 +17,7 @@ final class Worker {
     // Also in `shared`; held here to spare a retain.
     private let store: ResponseStore
     let variations: SearchVariations
+    private let groups: GroupInvalidations
 
     let metrics: LoopMetrics
     let recorder: Recorder
@@ -51,6 +52,7 @@ final class Worker {
         self.shared = shared
         store = shared.store
         variations = shared.variations
+        groups = shared.groups
         self.runtime = runtime
         self.metrics = metrics
         recorder = Recorder(loop: loop, metrics: metrics, log: accessLog?.feed(ofWorker: index, on: loop))
@@ -85,8 +87,8 @@ final class Worker {
 
     /// What is to be done for a request, by what is known under its key.
     @inline(never)
-    func lookUp(_ request: ClientRequest, in resource: CachedResource?, for company: Lookup.Company) -> Lookup {
-        Lookup(request, resource: resource, in: shared, at: moment, for: company)
+    func lookUp(_ request: ClientRequest, in resource: CachedResource?, for company: Lookup.Company) -> Lookup.Outcome {
+        Lookup(request: request, resource: resource, groups: groups, now: moment, company: company).outcome
     }
 
     /// Whether nothing new is fetched until some of the bodies on their way are done.
