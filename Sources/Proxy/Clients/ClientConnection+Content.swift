@@ -38,13 +38,9 @@ extension ClientConnection {
                 transaction?.endContent(trailers: trailers)
                 finishIfDone()
             case .tooLarge:
+                if delivery == nil { return answerInstead(.contentTooLarge, Worker.Refusal.contentTooLarge.explanation) }
                 content = nil
                 keepsAlive = false
-                if delivery == nil, let admitted = leaveTransaction() {
-                    respondWithoutTransaction(
-                        .contentTooLarge, "The request's content is larger than is taken here.", extra: "", head: admitted.head,
-                        fields: admitted.fields)
-                }
                 return
             }
         }

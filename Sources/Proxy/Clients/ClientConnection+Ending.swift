@@ -9,23 +9,23 @@ extension ClientConnection {
     func refuse(_ error: MessageSyntaxError) {
         worker.metrics.add(.malformedRequests)
         worker.notices.malformed(error, from: peer)
+        answerInstead(error.status, error.explanation)
+    }
+
+    /// An answer of our own in the place of the transaction under way, or to what never became one; the last on this connection.
+    func answerInstead(_ status: Status, _ explanation: StaticString) {
         keepsAlive = false
         phase = .serving
         content = nil
-        let admitted = leaveTransaction()
-        respondWithoutTransaction(error.status, error.explanation, extra: "", head: admitted?.head, fields: admitted?.fields)
-    }
-
-    /// Leaves the transaction under way, if there is one: what is answered in its place is the answer to its request.
-    func leaveTransaction() -> AdmittedHead? {
-        guard let transaction = transaction.take() else { return nil }
-        transaction.leave()
-        return transaction.request.admitted
+        let transaction = transaction.take()
+        transaction?.leave()
+        let admitted = transaction?.request.admitted
+        respondWithoutTransaction(status, explanation, head: admitted?.head, fields: admitted?.fields)
     }
 
     /// An answer of our own to what never became a transaction.
     func respondWithoutTransaction(
-        _ status: Status, _ explanation: StaticString, extra: StaticString, head: RequestHead?, fields: HeadBlock?
+        _ status: Status, _ explanation: StaticString, extra: StaticString = "", head: RequestHead?, fields: HeadBlock?
     ) {
         let buffer = ByteBuffer(capacity: 512)
         let content = worker.runtime.errors.write(

@@ -9,6 +9,7 @@ extension ClientConnection {
     /// What became of the head at the front of the buffer.
     private enum Step {
         case incomplete
+        case malformed(MessageSyntaxError)
         case answered(headLength: Int)
         /// For a transaction, in the words of whoever joined the worker's crowd last: nothing is read or found out anew.
         case alike(AdmittedHead)
@@ -21,72 +22,70 @@ extension ClientConnection {
     func serve(_ context: ReadContext) {
         guard !isServing else { return }
         isServing = true
-        let buffer = context.buffer
-        requests: while phase == .reading, !buffer.isEmpty {
-            let step: Step
-            do throws(MessageSyntaxError) {
-                step = try takeStep(context)
-            } catch {
-                sendHeldHits()
-                guard phase == .reading else { break requests }
-                refuse(error)
-                break requests
-            }
-            switch consume step {
-            case .incomplete:
-                sendHeldHits()
-                guard phase == .reading else { break requests }
-                due(.head, worker.timeouts.head, onlyIfNot: .head)
-                break requests
-            case .answered(let length):
-                requests += 1
-                buffer.consume(length)
-            case .alike(let admitted):
-                sendHeldHits()
-                guard phase == .reading else { break requests }
-                requests += 1
-                buffer.consume(admitted.head.length)
-                beginServing()
-                beginTransaction(ClientRequest(admitted, arrived: worker.moment, client: peerText))
-            case .unanswered(let head, let fields, let route):
-                sendHeldHits()
-                // Else the head is read again once what goes before it is sent.
-                guard phase == .reading else { break requests }
-                requests += 1
-                buffer.consume(head.length)
-                beginTransaction(head, fields, on: route)
-                if phase == .serving { readContent() }
-            }
-        }
+        takeRequests(context)
         isServing = false
         switch phase {
         case .reading where inputEnded: end()
-        case .reading, .serving, .lingering: if buffer.isEmpty { giveBackContext() }
+        case .reading, .serving, .lingering: if context.buffer.isEmpty { giveBackContext() }
         case .tunnelling, .closed: giveBackContext()
         }
     }
 
     @inline(__always)
-    private func takeStep(_ context: ReadContext) throws(MessageSyntaxError) -> Step {
+    private func takeRequests(_ context: ReadContext) {
+        let buffer = context.buffer
+        while phase == .reading, !buffer.isEmpty {
+            let step = takeStep(context)
+            if case .answered(let length) = step {
+                requestCount += 1
+                buffer.consume(length)
+                continue
+            }
+            sendHeldHits()
+            // Else the head is read again once what goes before it is sent.
+            guard phase == .reading else { return }
+            switch consume step {
+            case .answered:
+                break
+            case .incomplete:
+                return due(.head, worker.timeouts.head, onlyIfNot: .head)
+            case .malformed(let error):
+                return refuse(error)
+            case .alike(let admitted):
+                requestCount += 1
+                buffer.consume(admitted.head.length)
+                beginServing()
+                beginTransaction(ClientRequest(admitted, arrived: worker.moment, client: peerText))
+            case .unanswered(let head, let fields, let route):
+                requestCount += 1
+                buffer.consume(head.length)
+                beginTransaction(head, fields, on: route)
+                if phase == .serving { readContent() }
+            }
+        }
+    }
+
+    @inline(__always)
+    private func takeStep(_ context: ReadContext) -> Step {
         let buffer = context.buffer
         // Not where something learnt about queries since could give the same words another key.
         if let crowd = worker.crowd, let admitted = crowd.latestHead, admitted.isBeginning(of: buffer.span), worker.variations.isEmpty {
             context.parser.use { $0.reset() }
-            keepsAlive = admitted.head.keepsAlive && !worker.isDraining && requests + 1 < worker.mostRequests
+            keepsAlive = mayPersist(behind: admitted.head)
             return .alike(admitted)
         }
-        return try context.parser.use { parser throws(MessageSyntaxError) in
+        return context.parser.use { parser in
             let progress: HeadProgress
             do throws(MessageSyntaxError) {
                 progress = try parser.parse(buffer.span)
             } catch {
                 // It may be read once more, behind hits that are still to be sent.
                 parser.reset()
-                throw error
+                return .malformed(error)
             }
             guard case .complete(let length) = progress else { return .incomplete }
             defer { parser.reset() }
-            keepsAlive = parser.head.keepsAlive && !worker.isDraining && requests + 1 < worker.mostRequests
+            keepsAlive = mayPersist(behind: parser.head)
             let known: Route?
             switch worker.hitPath.answer(parser.head, parser.view(in: buffer.span), to: self) {
             case .answered: return .answered(headLength: length)
@@ -97,8 +96,14 @@ extension ClientConnection {
         }
     }
 
+    /// Whether another request may come behind one with this head.
+    @inline(__always)
+    private func mayPersist(behind head: RequestHead) -> Bool {
+        head.keepsAlive && !worker.isDraining && requestCount + 1 < worker.mostRequests
+    }
+
     /// - Parameter route: `nil` where it is still to be found.
-    func beginTransaction(_ head: RequestHead, _ fields: HeadBlock, on route: Route?) {
+    private func beginTransaction(_ head: RequestHead, _ fields: HeadBlock, on route: Route?) {
         beginServing()
         let request: ClientRequest
         do throws(Worker.Refusal) {

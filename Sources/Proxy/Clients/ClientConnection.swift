@@ -30,8 +30,8 @@ final class ClientConnection: Socket {
     /// Lent while there is something to read, or what was read is not all used.
     var context: ReadContext?
     var deadline = LazyDeadline<Waiting>()
-    /// How many were taken out of the buffer.
-    var requests = 0
+    /// How many requests were taken out of the buffer.
+    var requestCount = 0
     /// When the first byte of the current request was seen (nanoseconds of the loop's clock).
     var requestBegan: Int64 = 0
 
@@ -147,10 +147,6 @@ final class ClientConnection: Socket {
 
     func timeOut(_ explanation: StaticString) {
         worker.notices.timeout(peer)
-        keepsAlive = false
-        phase = .serving
-        content = nil
-        let admitted = leaveTransaction()
-        respondWithoutTransaction(.requestTimeout, explanation, extra: "", head: admitted?.head, fields: admitted?.fields)
+        answerInstead(.requestTimeout, explanation)
     }
 }

@@ -14,6 +14,11 @@ extension Worker {
             self.explanation = explanation
             self.extra = extra
         }
+
+        /// RFC 9110 §10.2.1.
+        fileprivate static let allow: StaticString = "Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH\r\n"
+
+        static let contentTooLarge = Refusal(.contentTooLarge, "The request's content is larger than is taken here.")
     }
 
     /// A request whose `Via` or `CDN-Loop` has our name this often runs in a loop. Not at once: proxies in a row may bear the same
@@ -29,11 +34,10 @@ extension Worker {
         switch head.method {
         case .connect, .trace:
             // CONNECT is for forward proxies; TRACE would show what we added (RFC 9110 §9.3.8).
-            throw Refusal(
-                .methodNotAllowed, "This method is not served here.", extra: "Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH\r\n")
+            throw Refusal(.methodNotAllowed, "This method is not served here.", extra: Refusal.allow)
         case .options where view.maxForwards == 0:
             // RFC 9110 §7.6.2: then we are the final recipient.
-            throw Refusal(Status(200), "This is a proxy.", extra: "Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH\r\n")
+            throw Refusal(Status(200), "This is a proxy.", extra: Refusal.allow)
         case .get, .head, .post, .put, .delete, .options, .patch, .other:
             break
         }
@@ -46,7 +50,7 @@ extension Worker {
         }
         let route = if let known { known } else { try findRoute(head, view) }
         if case .length(let length) = head.framing, let limit = settings.clients.maxBodySize, length > UInt64(limit) {
-            throw Refusal(.contentTooLarge, "The request's content is larger than is taken here.")
+            throw Refusal.contentTooLarge
         }
         if known == nil { keys.write(head, view, route) }
         let request = ClientRequest(AdmittedHead(head, fields, route: route, key: keys.key(), passes: passes), arrived: moment, client: client)
