@@ -5,21 +5,25 @@ import Upstream
 
 /// Relays bytes both ways after an upgrade (RFC 9110 §7.8): what is inside is none of our business.
 ///
-/// Owned by the client connection, confined to its loop. Each side is read only while less than `highWater` waits for the other.
-///
-/// ```
-/// open ─one side has sent its end→ half (the other may go on) ─the other's end→ over;   any ─error, silence→ over
-/// ```
+/// Owned by the client connection, confined to its loop. Each side is read only while less than `highWater` waits for the other. Over when both
+/// directions are shut, at an error, or after a long silence.
 final class Tunnel: TunnelEnd {
     /// Bytes that may wait for the slower side.
     static let highWater = 256 << 10
+
+    /// One way through it.
+    ///
+    /// ```
+    /// open ─its sender ends→ ended ─all of it is out→ shut
+    /// ```
+    private enum Direction { case open, ended, shut }
 
     private unowned let client: ClientConnection
     private var upstream: UpstreamConnection?
     private let toClient: ByteBuffer
     private let toUpstream = ByteBuffer(capacity: 4096)
-    private var clientHasEnded = false
-    private var upstreamHasEnded = false
+    private var fromClient = Direction.open
+    private var fromUpstream = Direction.open
     private let worker: Worker
 
     init(client: ClientConnection, upstream: UpstreamConnection, toClient head: ByteBuffer, toUpstream early: ByteSlice?, worker: Worker) {
@@ -56,7 +60,7 @@ final class Tunnel: TunnelEnd {
         case .wouldBlock:
             break
         case .endOfStream:
-            clientHasEnded = true
+            fromClient = .ended
             client.stopReading()
             flushToUpstream()
         case .failed:
@@ -84,7 +88,7 @@ final class Tunnel: TunnelEnd {
         case .wouldBlock:
             break
         case .endOfStream:
-            upstreamHasEnded = true
+            fromUpstream = .ended
             upstream.stopReading()
             flushToClient()
         case .failed:
@@ -98,14 +102,24 @@ final class Tunnel: TunnelEnd {
 
     private func flushToClient() {
         guard flush(toClient, to: client, counting: .clientBytesOut) else { return over() }
-        if toClient.count < Self.highWater / 2, !upstreamHasEnded { upstream?.startReading() }
-        if upstreamHasEnded, toClient.isEmpty { endDirection { try? client.shutdownWrite() } }
+        switch fromUpstream {
+        case .open: if toClient.count < Self.highWater / 2 { upstream?.startReading() }
+        case .ended where toClient.isEmpty:
+            fromUpstream = .shut
+            endWriting(to: client)
+        case .ended, .shut: break
+        }
     }
 
     private func flushToUpstream() {
         guard let upstream, flush(toUpstream, to: upstream, counting: .upstreamBytesOut) else { return over() }
-        if toUpstream.count < Self.highWater / 2, !clientHasEnded { client.startReading() }
-        if clientHasEnded, toUpstream.isEmpty { endDirection { try? upstream.shutdownWrite() } }
+        switch fromClient {
+        case .open: if toUpstream.count < Self.highWater / 2 { client.startReading() }
+        case .ended where toUpstream.isEmpty:
+            fromClient = .shut
+            endWriting(to: upstream)
+        case .ended, .shut: break
+        }
     }
 
     /// False when the socket is broken.
@@ -127,9 +141,9 @@ final class Tunnel: TunnelEnd {
         return true
     }
 
-    private func endDirection(_ shutdown: () -> Void) {
-        shutdown()
-        if clientHasEnded, upstreamHasEnded, toClient.isEmpty, toUpstream.isEmpty { over() }
+    private func endWriting(to receiver: Socket) {
+        try? receiver.shutdownWrite()
+        if fromClient == .shut, fromUpstream == .shut { over() }
     }
 
     private func over() { client.end() }

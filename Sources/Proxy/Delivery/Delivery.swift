@@ -6,13 +6,6 @@ import Storage
 /// One response on its way to one client: its head, then its body as fast as the client takes it and the origin brings it.
 ///
 /// Owned by the client's connection, confined to its loop. It writes when it is pumped and never waits.
-///
-/// ```
-/// sending ─kernel full→ (blocked: pump when writable) ─→ sending
-///    ├─nothing there yet→ (starved: pump when the body grows) ─→ sending
-///    ├─last byte written→ done
-///    └─body failed, or peer gone→ over
-/// ```
 final class Delivery {
     enum Outcome: Equatable {
         case done
@@ -38,10 +31,51 @@ final class Delivery {
     private var later: [Source]
     /// Head, chunk sizes and chunk ends that go before the next body byte. `nil` once the head is out, where there are no chunks.
     private var control: ByteBuffer?
-    /// Body bytes left of the chunk whose size was written.
-    private var chunkRemaining = 0
-    private var chunkIsOpen = false
-    private var lastControlIsOut = false
+    private var chunks = Chunks.none
+
+    /// Which chunks have their sizes in `control` or behind it (RFC 9112 §7.1).
+    ///
+    /// ```
+    /// none ─bytes→ open ─its bytes are out, and there are more→ open ─its bytes are out, and the body's end→ last;   none ─end→ last
+    /// ```
+    private enum Chunks {
+        case none
+        /// So many bytes of the latest chunk are not out yet.
+        case open(left: Int)
+        /// The last chunk, which is empty.
+        case last
+
+        /// The bytes of the latest chunk that are not out yet.
+        var left: Int {
+            switch self {
+            case .none, .last: 0
+            case .open(let left): left
+            }
+        }
+
+        /// Writes the size of the next chunk.
+        mutating func begin(_ length: Int, in control: ByteBuffer) {
+            end(in: control)
+            control.appendChunkHeader(length)
+            self = .open(left: length)
+        }
+
+        /// Writes the last chunk, once.
+        mutating func finish(trailers: ByteSlice?, in control: ByteBuffer) {
+            if case .last = self { return }
+            end(in: control)
+            control.appendLastChunk(trailers: trailers)
+            self = .last
+        }
+
+        private func end(in control: ByteBuffer) {
+            if case .open = self { control.appendChunkEnd() }
+        }
+
+        mutating func account(_ count: Int) {
+            if case .open(let left) = self { self = .open(left: left - count) }
+        }
+    }
 
     /// - Parameter head: status line, fields and the empty line.
     init(head: ByteBuffer, _ sources: consuming Sources, framing: Framing, passesTrailers: Bool = false) {
@@ -219,23 +253,16 @@ final class Delivery {
         let control = control ?? ByteBuffer(capacity: Self.controlCapacity)
         self.control = control
         let available = slices.reduce(0) { $0 + $1.count }
-        if chunkRemaining == 0 {
+        if chunks.left == 0 {
             if available > 0 {
-                if chunkIsOpen { control.appendChunkEnd() }
-                control.appendChunkHeader(available)
-                chunkIsOpen = true
-                chunkRemaining = available
+                chunks.begin(available, in: control)
             } else if phase == .complete, reachesEnd {
-                if !lastControlIsOut {
-                    lastControlIsOut = true
-                    if chunkIsOpen { control.appendChunkEnd() }
-                    control.appendLastChunk(trailers: passesTrailers ? body.trailers : nil)
-                }
+                chunks.finish(trailers: passesTrailers ? body.trailers : nil, in: control)
                 return .complete
             }
         }
         // A piece may have grown since the chunk's size was written: what is more belongs to the next chunk.
-        var left = chunkRemaining
+        var left = chunks.left
         for slice in slices where left > 0 {
             let part = min(left, slice.count)
             list.append(slice[0..<part])
@@ -273,7 +300,7 @@ final class Delivery {
         case .arriving(let body, var cursor, let part):
             body.advance(&cursor, by: ofBody)
             source = .arriving(body, cursor, part: part)
-            if framing == .chunked { chunkRemaining -= ofBody }
+            chunks.account(ofBody)
         }
     }
 }

@@ -5,11 +5,6 @@ import Telemetry
 /// The workers as the control loop sees them: started one after another, told and asked things together, and ended.
 ///
 /// Owned by the server, confined to the control loop.
-///
-/// ```
-/// empty ─start→ starting ─the last one accepts→ running ─stop→ empty
-///                  └─one of them cannot→ failed ─stop→ empty
-/// ```
 final class WorkerGroup {
     typealias Make = @Sendable (_ index: Int, _ loop: EventLoop, _ metrics: LoopMetrics) throws(SystemError) -> Worker
 

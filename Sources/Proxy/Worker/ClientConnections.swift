@@ -7,10 +7,6 @@ import Telemetry
 /// One loop's clients: lets them in as long as there is room, and knows those that are there.
 ///
 /// Owned by its worker, confined to its loop.
-///
-/// ```
-/// accepting ─drain→ draining ─last one ended→ idle
-/// ```
 final class ClientConnections {
     private let loop: EventLoop
     private let shared: SharedState
