@@ -4,7 +4,7 @@ import Telemetry
 /// What is answered without a transaction, and logged once the answer is out: a refusal, or a hit that the client takes bit by bit. A class, so that a
 /// connection that waits does not hold room for a head.
 final class AnsweredRequest {
-    let status: UInt16
+    let status: Status
     let verdict: Verdict
     /// With `fields`; `nil` where it could not be read.
     let head: RequestHead?
@@ -12,7 +12,7 @@ final class AnsweredRequest {
     /// Bytes of the content that stand in one piece of memory with the answer's head.
     let contentInHead: Int
 
-    init(_ status: UInt16, _ verdict: Verdict, _ head: RequestHead?, _ fields: HeadBlock?, contentInHead: Int = 0) {
+    init(_ status: Status, _ verdict: Verdict, _ head: RequestHead?, _ fields: HeadBlock?, contentInHead: Int = 0) {
         self.contentInHead = contentInHead
         self.status = status
         self.verdict = verdict

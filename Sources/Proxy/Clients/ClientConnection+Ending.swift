@@ -31,7 +31,7 @@ extension ClientConnection {
         let content = worker.runtime.errors.write(
             status, explanation, provenance: nil, persists: keepsAlive, version: head?.version ?? .http11,
             date: worker.loop.wallClockSeconds, isHead: head?.method == .head, extra: extra, to: buffer)
-        answered = AnsweredRequest(status.code, .refused, head, fields)
+        answered = AnsweredRequest(status, .refused, head, fields)
         send(buffer, content, .sized, passesTrailers: false)
     }
 

@@ -187,14 +187,19 @@ extension ClientConnection: TransactionClient {
     /// - Parameter bodyBytes: that were sent of the content.
     func record(bodyBytes: UInt64, isAborted: Bool) {
         if let transaction {
-            worker.record(
-                transaction, status: firstByteSent == 0 && isAborted ? 0 : transaction.status, began: requestBegan, firstByte: firstByteSent,
-                bodyBytes: bodyBytes, isAborted: isAborted, client: peerText)
+            // A client that has all that was announced may close before we know that there is no more.
+            let isAborted = isAborted && transaction.fetched?.length != Int(bodyBytes)
+            worker.record(sent(transaction.status, bodyBytes, isAborted: isAborted), of: transaction, client: peerText)
         } else if let answered {
-            worker.recorder.record(
-                answered, status: firstByteSent == 0 && isAborted ? 0 : answered.status, began: requestBegan, firstByte: firstByteSent,
-                bodyBytes: bodyBytes + UInt64(isAborted ? 0 : answered.contentInHead), isAborted: isAborted, client: peerText)
+            let bodyBytes = bodyBytes + UInt64(isAborted ? 0 : answered.contentInHead)
+            worker.recorder.record(sent(answered.status, bodyBytes, isAborted: isAborted), of: answered, client: peerText)
         }
+    }
+
+    private func sent(_ status: Status?, _ bodyBytes: UInt64, isAborted: Bool) -> SentResponse {
+        SentResponse(
+            status: firstByteSent == 0 && isAborted ? nil : status, isAborted: isAborted, began: requestBegan, firstByte: firstByteSent,
+            bodyBytes: bodyBytes)
     }
 }
 

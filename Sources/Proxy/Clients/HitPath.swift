@@ -95,16 +95,17 @@ final class HitPath {
         let outcome = client.sendHit(output, stored, part, closes: head.connection.close, hasMore: fields.bytes.count > head.length)
         let status = content.status(of: stored)
         let peer = client.peerText
+        let sent: SentResponse
         switch outcome {
         case .sent:
-            recorder.recordHit(status, head, fields, began: began, bodyBytes: part.count, client: peer.span)
+            sent = SentResponse(status: status, isAborted: false, began: began, firstByte: loop.now, bodyBytes: UInt64(part.count))
         case .begun(let contentInHead):
-            client.answered = AnsweredRequest(status.code, .hit, head, HeadBlock(copying: fields), contentInHead: contentInHead)
+            client.answered = AnsweredRequest(status, .hit, head, HeadBlock(copying: fields), contentInHead: contentInHead)
+            return true
         case .failed:
-            recorder.record(
-                AnsweredRequest(status.code, .hit, head, HeadBlock(copying: fields)), status: 0, began: began, firstByte: 0, bodyBytes: 0,
-                isAborted: true, client: peer)
+            sent = SentResponse(status: nil, isAborted: true, began: began, firstByte: 0, bodyBytes: 0)
         }
+        recorder.recordHit(sent, of: head, fields, client: peer.span)
         return true
     }
 }

@@ -1,5 +1,6 @@
 import Bytes
 import Coalescing
+import HTTPSemantics
 import Libevent
 import Telemetry
 import Upstream
@@ -51,7 +52,7 @@ extension Transaction: FetchClient {
         guard state == .waiting else { return connection.closeTunnel() }
         seat.take()?.leave()
         state = .responding
-        status = 101
+        status = .switchingProtocols
         provenance.verdict = .pass
         contactedServer = ContactedServer(address: connection.addressText, duration: nil)
         client.tunnel(to: connection, head: head)

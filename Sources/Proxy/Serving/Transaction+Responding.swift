@@ -40,7 +40,7 @@ extension Transaction {
 
     private func respond(as shared: SharedAnswer) {
         provenance = shared.provenance
-        status = shared.answer.status.code
+        status = shared.answer.status
         let head = worker.scratch
         head.removeAll()
         head.append(shared.head)
@@ -56,7 +56,7 @@ extension Transaction {
             maxRanges: request.route.maxRanges)
         let head = worker.scratch
         head.removeAll()
-        status = answer.status.code
+        status = answer.status
         answer.writeHead(
             to: head, provenance: provenance, at: worker.moment, persists: client.settlePersistence(), version: request.head.version,
             forwarding: runtime.responseForwarding)
@@ -68,7 +68,7 @@ extension Transaction {
     func fail(_ status: Status, _ explanation: StaticString, detail: StaticString, upstream: UpstreamError? = nil) {
         deadline.clear()
         state = .responding
-        self.status = status.code
+        self.status = status
         provenance.verdict = .synthetic
         provenance.detail = detail
         let head = ByteBuffer(capacity: 512)

@@ -42,7 +42,7 @@ final class Transaction: FetchWaiter, TurnTaker {
     var seat: FetchSeat?
     // The small ones stand together: of those who wait by the thousand, each byte is in no cache.
     var state = State.new
-    var status: UInt16 = 0
+    var status: Status?
     /// How often it gave up a fetch that it waited for, and looked again.
     private(set) var releases: UInt8 = 0
     private(set) var mustGoAlone = false

@@ -27,28 +27,22 @@ final class Recorder {
     func finish() { log?.finish() }
 
     func record(
-        _ admitted: AdmittedHead, _ provenance: Provenance, status: UInt16, began: Int64, firstByte: Int64, bodyBytes: UInt64,
-        isAborted: Bool, client: Span<UInt8>, server: Span<UInt8>, upstreamDuration: UInt64?
+        _ sent: SentResponse, of admitted: AdmittedHead, _ provenance: Provenance, client: Span<UInt8>, server: Span<UInt8>,
+        upstreamDuration: UInt64?
     ) {
         let fields = admitted.fields
-        var record = makeRecord(status: status, began: began, firstByte: firstByte, bodyBytes: bodyBytes)
+        var record = makeRecord(sent, provenance.verdict)
         record.version = ProtocolVersion(admitted.head.version)
-        record.verdict = provenance.verdict
         record.role = provenance.role
         record.operation = provenance.operation
         record.upstreamStatus = provenance.originStatus
         record.upstreamDuration = upstreamDuration
-        record.isAborted = isAborted
         count(admitted.head.method, record)
         append(record, admitted.head, fields.view, client: client, server: server, detail: (provenance.detail ?? "").bytes)
     }
 
-    func record(
-        _ answered: AnsweredRequest, status: UInt16, began: Int64, firstByte: Int64, bodyBytes: UInt64, isAborted: Bool, client: ByteSlice
-    ) {
-        var record = makeRecord(status: status, began: began, firstByte: firstByte, bodyBytes: bodyBytes)
-        record.verdict = answered.verdict
-        record.isAborted = isAborted
+    func record(_ sent: SentResponse, of answered: AnsweredRequest, client: ByteSlice) {
+        var record = makeRecord(sent, answered.verdict)
         guard let head = answered.head, let fields = answered.fields else {
             count(.other, record)
             return appendUnread(record, client: client)
@@ -59,12 +53,10 @@ final class Recorder {
     }
 
     /// A hit, while its head still stands in the buffer.
-    func recordHit(
-        _ status: Status, _ head: RequestHead, _ fields: FieldView, began: Int64, bodyBytes: Int, client: Span<UInt8>
-    ) {
-        var record = makeRecord(status: status.code, began: began, firstByte: loop.now, bodyBytes: UInt64(bodyBytes))
+    @inline(__always) // In the only place where a hit is recorded.
+    func recordHit(_ sent: SentResponse, of head: RequestHead, _ fields: FieldView, client: Span<UInt8>) {
+        var record = makeRecord(sent, .hit)
         record.version = ProtocolVersion(head.version)
-        record.verdict = .hit
         count(head.method, record)
         append(record, head, fields, client: client)
     }
@@ -82,14 +74,17 @@ final class Recorder {
         metrics.add(.stores(result))
     }
 
-    private func makeRecord(status: UInt16, began: Int64, firstByte: Int64, bodyBytes: UInt64) -> TransactionRecord {
+    @inline(__always)
+    private func makeRecord(_ sent: SentResponse, _ verdict: Verdict) -> TransactionRecord {
         let now = loop.now
-        let began = began == 0 ? now : began
+        let began = sent.began == 0 ? now : sent.began
         var record = TransactionRecord(
             started: loop.wallClockMilliseconds - (now - began) / 1_000_000, duration: UInt64(max(0, now - began)),
-            firstByte: firstByte == 0 ? nil : UInt64(max(0, firstByte - began)))
-        record.status = status
-        record.bodyBytesSent = bodyBytes
+            firstByte: sent.firstByte == 0 ? nil : UInt64(max(0, sent.firstByte - began)))
+        record.status = sent.status?.code ?? 0
+        record.bodyBytesSent = sent.bodyBytes
+        record.verdict = verdict
+        record.isAborted = sent.isAborted
         return record
     }
 

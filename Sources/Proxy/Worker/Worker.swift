@@ -109,18 +109,13 @@ final class Worker {
 
     /// What remains of a request whose response is out, or will not be.
     @inline(never)
-    func record(
-        _ transaction: Transaction, status: UInt16, began: Int64, firstByte: Int64, bodyBytes: UInt64, isAborted: Bool, client: ByteSlice
-    ) {
+    func record(_ sent: SentResponse, of transaction: Transaction, client: ByteSlice) {
         let (admitted, fetched) = (transaction.request.admitted, transaction.fetched)
         let contacted = fetched == nil ? transaction.contactedServer : nil
         let server = fetched?.server ?? contacted?.address ?? .empty
-        // A client that has all that was announced may close before we know that there is no more.
-        let isAborted = isAborted && (fetched?.length).map { UInt64($0) != bodyBytes } ?? true
         recorder.record(
-            admitted, transaction.provenance, status: status, began: began, firstByte: firstByte, bodyBytes: bodyBytes, isAborted: isAborted,
-            client: client.span,
-            server: server.span, upstreamDuration: fetched?.upstreamDuration ?? contacted?.duration)
+            sent, of: admitted, transaction.provenance, client: client.span, server: server.span,
+            upstreamDuration: fetched?.upstreamDuration ?? contacted?.duration)
     }
 
     func lendContext() -> ReadContext { contexts.lend() }
