@@ -98,7 +98,7 @@ import Upstream
     @Test func `what stands in for the failure of a fetch that it joined`() {
         var provenance = Provenance(.miss)
         (provenance.forwarded, provenance.role) = (.stale, .joined)
-        provenance.noteStandIn(Self.stored("Cache-Control: max-age=60"), status: 502, at: arrival.after(70))
+        provenance.noteStandIn(Self.stored("Cache-Control: max-age=60"), status: .badGateway, at: arrival.after(70))
         #expect(provenance.verdict == .stale && provenance.tellsAge)
         #expect(Self.line(provenance) == "fwd=stale; fwd-status=502; collapsed; ttl=-10; detail=stale-if-error")
     }
@@ -136,7 +136,7 @@ import Upstream
         let circumstances = FetchedResponse.Circumstances(
             leader: leader, search: .default, server: ByteSlice("192.0.2.2:80"), requested: arrival, outdatedSince: nil)
         return FetchedResponse(
-            stored(course.fields, status: status), source: course.source, sharing: course.sharing, originStatus: course.status, length: 1,
+            stored(course.fields, status: status), source: course.source, sharing: course.sharing, originStatus: course.status == 0 ? nil : Status(course.status), length: 1,
             willBeStored: course.isStored, notStored: course.notStored, hasAge: course.hasAge, circumstances)
     }
 }

@@ -35,7 +35,7 @@ extension Fetch: ExchangeHandler {
         let status = head.head.status
         if status == .notModified, !plan.isPass, receivedNotModified(head, at: now) { return }
         if status.isServerError, let stale = usableStale(on: .status(status)) {
-            return finish(with: stale, source: .staleOnError(.status(status)), status: status.code)
+            return finish(with: stale, source: .staleOnError(.status(status)), status: status)
         }
         if let range = plan.range, receivedPart(head, of: range, at: now) { return }
         if Invalidation.applies(method: method, status: status),
@@ -63,7 +63,7 @@ extension Fetch: ExchangeHandler {
         _ response: StoredResponse, forLeader leaderResponse: StoredResponse? = nil, from head: borrowing ReceivedHead, _ decision: HeadDecision
     ) -> FetchedResponse {
         FetchedResponse(
-            response, leaderResponse: leaderResponse, source: .origin, sharing: decision.sharing, originStatus: head.head.status.code,
+            response, leaderResponse: leaderResponse, source: .origin, sharing: decision.sharing, originStatus: head.head.status,
             length: decision.length, willBeStored: keeping == .stored, notStored: decision.notStored, hasAge: head.fields.contains(.age),
             circumstances(outdatedSince: decision.outdatedSince))
     }

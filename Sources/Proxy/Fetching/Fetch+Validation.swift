@@ -51,7 +51,7 @@ extension Fetch {
             // It names none of the tags asked about: ask without the client's, so that there is no doubt whose it is.
             askAgain(.stored)
         } else if let (validated, isStored) = freshened(by: head, at: now) {
-            finish(with: validated, source: .validated, status: head.head.status.code, isStored: isStored)
+            finish(with: validated, source: .validated, status: head.head.status, isStored: isStored)
         } else if conditions == .storedAndClients, ClientConditions.isConfirmed(requestFields.view, by: head.fields) {
             answerLeader(with: head, at: now)
         } else if conditions != .none {

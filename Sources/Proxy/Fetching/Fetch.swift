@@ -214,7 +214,7 @@ final class Fetch: DeadlineTarget {
 
     func originFailed(_ error: UpstreamError) {
         if let stale = usableStale(on: error.originFailure) {
-            return finish(with: stale, source: .staleOnError(error.originFailure), status: 0)
+            return finish(with: stale, source: .staleOnError(error.originFailure), status: nil)
         }
         var error = error
         error.duration = UInt64(max(0, worker.now - sentAt.monotonic))
@@ -230,7 +230,7 @@ final class Fetch: DeadlineTarget {
 
     /// Ends with a response that is already complete.
     /// - Parameter isStored: whether it was put into the store as it is.
-    func finish(with stored: StoredResponse, source: FetchedResponse.Source, status: UInt16, isStored: Bool = false) {
+    func finish(with stored: StoredResponse, source: FetchedResponse.Source, status: Status?, isStored: Bool = false) {
         let storedHead = stored.head
         let sharing = sharing(of: stored.facts, request.route.policy)
         // RFC 9111 §5.2.2.4: after `no-cache`, each request needs a validation of its own; and the 304 may have made it private.

@@ -37,8 +37,8 @@ final class FetchedResponse: Sendable {
     let leaderResponse: StoredResponse?
     let source: Source
     let sharing: Sharing
-    /// The origin's status, 304 after a validation; 0 when there was none.
-    let originStatus: UInt16
+    /// The origin's status, 304 after a validation; `nil` if it did not answer.
+    let originStatus: Status?
     /// The announced length; `nil` when the body is chunked or ends with the connection.
     let length: Int?
     /// Whether it will be stored once complete.
@@ -53,7 +53,7 @@ final class FetchedResponse: Sendable {
     let sharedAnswer = Guarded<SharedAnswer?>(nil)
 
     init(
-        _ response: StoredResponse, leaderResponse: StoredResponse? = nil, source: Source, sharing: Sharing, originStatus: UInt16,
+        _ response: StoredResponse, leaderResponse: StoredResponse? = nil, source: Source, sharing: Sharing, originStatus: Status?,
         length: Int?, willBeStored: Bool, notStored: NotStoredReason? = nil, hasAge: Bool = false, _ circumstances: Circumstances
     ) {
         self.circumstances = circumstances

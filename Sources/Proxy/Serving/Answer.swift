@@ -30,7 +30,7 @@ struct Answer: Sendable {
         let length = response.parts == nil ? length : response.parts?.length
         self.response = response
         wholeLength = length
-        if !isPassedThrough, !request.fields.present.isDisjoint(with: Self.deciding),
+        if !isPassedThrough, !request.fields.present.isDisjoint(with: .conditions),
            let decided = Self.partOrNothing(of: response, for: request, length: length, maxRanges: maxRanges) {
             (status, content, self.length) = decided
             return
@@ -42,9 +42,6 @@ struct Answer: Sendable {
         let sendsTrailers = response.parts == nil && request.acceptsTrailers && request.method == .get && response.trailers != nil
         self.length = stored.forbidsContent || sendsTrailers ? nil : length
     }
-
-    /// What in a request can make the answer another one than the whole response.
-    private static let deciding = FieldSet(.ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .range, .ifRange)
 
     /// By the request's preconditions and range (RFC 9110 §13, §14); `nil`: the whole.
     private static func partOrNothing(
@@ -194,6 +191,11 @@ struct Answer: Sendable {
             buffer.appendLineEnd()
         }
     }
+}
+
+extension FieldSet {
+    /// With which a request may get something else than the whole response (RFC 9110 §13.1, §14.2).
+    static let conditions = FieldSet(.ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .range, .ifRange)
 }
 
 extension ByteBuffer {

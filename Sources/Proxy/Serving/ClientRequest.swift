@@ -78,7 +78,7 @@ final class ClientRequest: Sendable {
     }
     /// Whether it asks for something only under conditions, or for a part.
     var isConditional: Bool {
-        !fields.present.isDisjoint(with: FieldSet(.ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .range, .ifRange, .upgrade, .expect))
+        !fields.present.isDisjoint(with: .conditions.union(FieldSet(.upgrade, .expect)))
     }
     /// Whether a field of it names another method than its first line.
     var namesMethod: Bool {

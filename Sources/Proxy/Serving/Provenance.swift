@@ -20,8 +20,8 @@ struct Provenance: Sendable {
     var isStored = false
     /// Whether the response was not made for this request, so that its age is told (RFC 9111 §5.1).
     var tellsAge = false
-    /// The origin's status, when that differs from what is sent; 0: none.
-    var originStatus: UInt16 = 0
+    /// The origin's status, if it answered.
+    var originStatus: Status?
 
     init(_ verdict: Verdict) { self.verdict = verdict }
 
@@ -69,7 +69,7 @@ struct Provenance: Sendable {
     }
 
     /// What is stored instead of what the fetch of somebody else brought, which failed.
-    mutating func noteStandIn(_ stored: StoredResponse, status: UInt16, at now: Moment) {
+    mutating func noteStandIn(_ stored: StoredResponse, status: Status?, at now: Moment) {
         originStatus = status
         tellsAge = true
         verdict = .stale
@@ -99,7 +99,7 @@ struct Provenance: Sendable {
             }
         }
         var status = CacheStatus(handling)
-        status.forwardStatus = originStatus == 0 ? nil : Status(originStatus)
+        status.forwardStatus = originStatus
         status.stored = isStored ? true : nil
         switch role {
         case .joined, .joinedLate: status.collapsed = true

@@ -6,8 +6,7 @@ import Telemetry
 /// What those get who joined one fetch and ask for nothing special: made for one of them, and the same bytes for all the others. Immutable.
 final class SharedAnswer: Sendable {
     /// Fields with which an answer may differ from those of others.
-    static let changingAnswer = FieldSet(
-        .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .range, .ifRange, .te, .upgrade, .expect)
+    static let changingAnswer = FieldSet.conditions.union(FieldSet(.te, .upgrade, .expect))
 
     /// All else that tells one answer from another.
     struct Traits: Sendable, Equatable {

@@ -9,23 +9,20 @@ extension Transaction {
     ///   round full memory or a full queue at the origin.
     func boundExceeded(_ what: StaticString, by operation: FetchOperation? = nil) {
         switch worker.settings.coalescing.whenExceeded {
-        case .pass:
-            if operation != nil, !mustGoAlone { return lookAgain(alone: true) }
-            if serveStale(because: what) { return }
-        case .stale:
-            if serveStale(because: what) { return }
-        case .unavailable:
-            break
+        case .pass where operation != nil && !mustGoAlone: return lookAgain(alone: true)
+        case .pass, .stale:
+            if let stale = fallback(on: .overloaded) {
+                return serve(stale, .staleAccepted(age: stale.facts.age(at: worker.moment)), detail: what)
+            }
+        case .unavailable: break
         }
         fail(.serviceUnavailable, "The proxy is at one of its limits; try again in a moment.", detail: what)
     }
 
-    /// - Returns: false when nothing is stored that may stand in (RFC 9111 §4.2.4).
-    private func serveStale(because detail: StaticString) -> Bool {
+    /// What is stored, if it may stand in (RFC 9111 §4.2.4).
+    func fallback(on failure: OriginFailure) -> StoredResponse? {
         guard let fallback, fallback.facts.mayServeStale(
-            on: .overloaded, for: request.directives, at: worker.moment, policy: request.route.policy)
-        else { return false }
-        serve(fallback, .staleAccepted(age: fallback.facts.age(at: worker.moment)), detail: detail)
-        return true
+            on: failure, for: request.directives, at: worker.moment, policy: request.route.policy) else { return nil }
+        return fallback
     }
 }

@@ -31,7 +31,7 @@ extension Transaction {
         guard state == .waiting else { return }
         deadline.clear()
         if case .success(let fetched) = result {
-            if standsIn(for: fetched) { return }
+            if let stale = fallback(for: fetched) { return standIn(stale, for: fetched.originStatus) }
             state = .responding
             return respond(fetched)
         }
@@ -45,9 +45,8 @@ extension Transaction {
         case .failure(.failed(let error)):
             let error = error as? UpstreamError ?? UpstreamError(.closed, detail: "\(error)")
             contactedServer = ContactedServer(address: error.server, duration: error.duration)
-            if serveStandIn(on: error.originFailure, status: 0) { return }
+            if let stale = fallback(on: error.originFailure) { return standIn(stale, for: nil) }
             if ledFetch == nil, !request.route.policy.sharesErrors { return lookAgain(alone: true) }
-            provenance.originStatus = 0
             fail(Status(error.status), error.explanation, detail: error.failure.name, upstream: error)
         case .failure(.cancelled):
             // The fetch was cancelled over our head, as when the program ends.
@@ -57,24 +56,20 @@ extension Transaction {
         }
     }
 
-    /// Whether the fetch that it joined brought an error, and this request, other than its leader's, has something stored that may stand in.
-    private func standsIn(for fetched: FetchedResponse) -> Bool {
-        let status = Status(fetched.originStatus)
-        guard fallback != nil, status.isServerError, fetched.source == .origin, request !== fetched.leader else { return false }
-        return serveStandIn(on: .status(status), status: status.code)
+    /// What may stand in where the fetch that it joined brought an error. Its leader's fetch has seen to that itself.
+    private func fallback(for fetched: FetchedResponse) -> StoredResponse? {
+        guard fallback != nil, let status = fetched.originStatus, status.isServerError, fetched.source == .origin, request !== fetched.leader
+        else { return nil }
+        return fallback(on: .status(status))
     }
 
-    /// - Returns: false when nothing is stored that may (RFC 9111 §4.2.4).
-    private func serveStandIn(on failure: OriginFailure, status: UInt16) -> Bool {
-        guard let fallback, fallback.facts.mayServeStale(
-            on: failure, for: request.directives, at: worker.moment, policy: request.route.policy) else { return false }
+    private func standIn(_ stale: StoredResponse, for status: Status?) {
         seat.take()?.leave()
         var provenance = provenance
-        provenance.noteStandIn(fallback, status: status, at: worker.moment)
+        provenance.noteStandIn(stale, status: status, at: worker.moment)
         self.provenance = provenance
         state = .responding
-        respond(fallback, length: fallback.bodyLength)
-        return true
+        respond(stale, length: stale.bodyLength)
     }
 
     func waitedTooLong() {

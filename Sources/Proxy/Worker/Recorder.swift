@@ -35,7 +35,7 @@ final class Recorder {
         record.version = ProtocolVersion(admitted.head.version)
         record.role = provenance.role
         record.operation = provenance.operation
-        record.upstreamStatus = provenance.originStatus
+        record.upstreamStatus = provenance.originStatus?.code ?? 0
         record.upstreamDuration = upstreamDuration
         count(admitted.head.method, record)
         append(record, admitted.head, fields.view, client: client, server: server, detail: (provenance.detail ?? "").bytes)
