@@ -51,34 +51,21 @@ public struct CachedResource: Sendable {
         self.form = form
     }
 
-    init(
-        hash: UInt64, key: ByteSlice, variants: [Variant], partials: [Variant] = [], knownVary: [VaryRule],
-        marker: UnshareableMarker?, notesSlot: EvictionSlot? = nil
-    ) {
-        self.init(hash: hash, .snapshot(ResourceSnapshot(
-            key: key, variants: variants, partials: partials, knownVary: knownVary, marker: marker, notesSlot: notesSlot)))
-    }
-
-    /// `nil` where there is more to say than one response that varies by nothing, or that one is not packed.
-    init?(hash: UInt64, only variants: [Variant], _ partials: [Variant], knownVary: [VaryRule], marker: UnshareableMarker?) {
-        guard variants.count == 1, partials.isEmpty, knownVary.isEmpty, marker == nil,
-              variants[0].response.canStandAlone else { return nil }
-        variants[0].response.stand(at: variants[0].slot)
-        self.init(hash: hash, .only(variants[0].response))
+    /// - Parameter notesSlot: where one without variants stands in the eviction queues.
+    init(_ contents: Contents, under key: CacheKey, notesSlot: EvictionSlot?) {
+        hash = key.hash
+        if let response = contents.lone {
+            response.stand(at: contents.variants[0].slot)
+            form = .only(response)
+        } else {
+            form = .snapshot(ResourceSnapshot(contents, key: key.bytes, notesSlot: notesSlot))
+        }
     }
 
     /// The primary key's bytes (RFC 9111 §2).
     public var key: ByteSlice {
         switch form {
         case .only(let response): response.key ?? ByteSlice("")
-        case .snapshot(let snapshot): snapshot.key
-        }
-    }
-
-    /// The same, where it is not part of a response.
-    var ownKey: ByteSlice? {
-        switch form {
-        case .only: nil
         case .snapshot(let snapshot): snapshot.key
         }
     }
@@ -97,6 +84,12 @@ public struct CachedResource: Sendable {
         case .only: nil
         case .snapshot(let snapshot): snapshot.marker
         }
+    }
+
+    /// Why responses are not shared, as far as that is known and concerns a request with or without `Authorization`.
+    public func unshareable(at now: Moment, hasAuthorization: Bool) -> NotSharedReason? {
+        guard let marker, marker.holds(at: now), hasAuthorization || marker.reason != .authorization else { return nil }
+        return marker.reason
     }
 
     /// The place in the eviction queues of a resource without variants.
@@ -139,6 +132,9 @@ public struct CachedResource: Sendable {
         partials.first { $0.response.varyRule.isEmpty || $0.response.variantKey.matches(fields, under: $0.response.varyRule) }?.response
     }
 
+    /// All whole variants.
+    public var responses: [StoredResponse] { (0..<count).map { response(at: $0) } }
+
     /// All variants of which there are parts.
     public var partialResponses: [StoredResponse] { partials.map(\.response) }
 
@@ -159,6 +155,9 @@ public struct CachedResource: Sendable {
         case .snapshot(let snapshot): snapshot.variants
         }
     }
+
+    /// The same, for a change to start from.
+    var contents: Contents { Contents(variants: variants, partials: partials, knownVary: knownVary, marker: marker) }
 
     /// Bytes it accounts for beside its responses.
     var charge: Int {
@@ -186,7 +185,7 @@ extension CachedResource: Equatable {
     }
 }
 
-/// What there is to know of a resource that is more than one packed response.
+/// A resource that is more than one packed response.
 final class ResourceSnapshot: Sendable {
     typealias Variant = CachedResource.Variant
 
@@ -199,16 +198,13 @@ final class ResourceSnapshot: Sendable {
     let marker: UnshareableMarker?
     let notesSlot: EvictionSlot?
 
-    init(
-        key: ByteSlice, variants: [Variant], partials: [Variant], knownVary: [VaryRule], marker: UnshareableMarker?,
-        notesSlot: EvictionSlot?
-    ) {
+    init(_ contents: CachedResource.Contents, key: ByteSlice, notesSlot: EvictionSlot?) {
         self.key = key
-        newest = variants.first
-        older = variants.count > 1 ? Array(variants[1...]) : []
-        self.partials = partials
-        self.knownVary = knownVary
-        self.marker = marker
+        newest = contents.variants.first
+        older = contents.variants.count > 1 ? Array(contents.variants[1...]) : []
+        partials = contents.partials
+        knownVary = contents.knownVary
+        marker = contents.marker
         self.notesSlot = notesSlot
     }
 

@@ -1,4 +1,5 @@
 internal import Bytes
+internal import HTTPSemantics
 
 /// The index of one shard: an open-addressing table with linear probing, 16 bytes a place, at most three quarters full.
 /// Two keys with one hash are told apart by all their bytes.
@@ -17,9 +18,9 @@ struct ResourceTable {
     private(set) var count = 0
 
     /// The resource under `key`. Allocates nothing.
-    func resource(hash: UInt64, key: Span<UInt8>) -> CachedResource? { form(hash: hash, key: key).map { CachedResource(hash: hash, $0) } }
+    func resource(_ key: CacheKey) -> CachedResource? { form(hash: key.hash, key: key.bytes.span).map { CachedResource(hash: key.hash, $0) } }
 
-    /// What the resource under `key` is made of. Allocates nothing.
+    /// What the resource under `key`, with its hash, is made of. Allocates nothing.
     func form(hash: UInt64, key: Span<UInt8>) -> CachedResource.Form? {
         guard !places.isEmpty else { return nil }
         var index = home(of: hash)

@@ -24,14 +24,14 @@ public enum StoreOutcome: Sendable, CaseIterable {
 /// what a change drops is freed after the lock.
 ///
 /// *Bytes.* Bodies reserve their own in the `MemoryBudget`; the store reserves for the rest. Whoever gets no memory calls
-/// `makeRoom`: the shards give up what their S3-FIFO queues miss least, in turns.
+/// `makeRoom`: the shards give up the least valuable of their S3-FIFO queues, in turns.
 public final class ResponseStore: Sendable {
     private struct LockedShard: ~Copyable, Sendable {
         let shard: Guarded<Shard>
         /// What it holds, for choosing whom to evict from without its lock.
         let bytes = Atomic<Int>(0)
 
-        init(smallPercent: Int) { shard = Guarded(Shard(smallPercent: smallPercent)) }
+        init(settings: StorageSettings, budget: MemoryBudget) { shard = Guarded(Shard(settings: settings, budget: budget)) }
     }
 
     private let shards: FixedArray<LockedShard>
@@ -51,21 +51,21 @@ public final class ResponseStore: Sendable {
         self.budget = budget
         // One bit less, shifted twice: a single shard needs a shift by 64, which would be undone.
         shift = 63 - UInt64(settings.shards.trailingZeroBitCount)
-        shards = FixedArray(count: settings.shards) { _ in LockedShard(smallPercent: settings.smallQueuePercent) }
+        shards = FixedArray(count: settings.shards) { _ in LockedShard(settings: settings, budget: budget) }
     }
 
     // MARK: - Looking up
 
     /// All that is known under `key`. Allocates nothing.
-    /// - Parameter hash: of `key`, under the process's secret key (`KeyedHash`).
-    public func resource(hash: UInt64, key: Span<UInt8>) -> CachedResource? {
-        shards[shardIndex(of: hash)].shard.withLock { $0.resource(hash: hash, key: key) }
+    public func resource(_ key: CacheKey) -> CachedResource? {
+        shards[shardIndex(of: key.hash)].shard.withLock { $0.table.resource(key) }
     }
 
     /// The whole response under `key` that answers a request with `fields`, as `CachedResource.response(matching:)` finds it. Allocates nothing,
     /// and retains the response alone: the count of one that many ask for goes from core to core.
+    /// - Parameter hash: of `key`, under the process's secret key (`KeyedHash`).
     public func response(hash: UInt64, key: Span<UInt8>, matching fields: FieldView) -> StoredResponse? {
-        switch shards[shardIndex(of: hash)].shard.withLock({ $0.form(hash: hash, key: key) }) {
+        switch shards[shardIndex(of: hash)].shard.withLock({ $0.table.form(hash: hash, key: key) }) {
         case .only(let response): return response
         case .snapshot(let snapshot): return snapshot.response(matching: fields)
         case nil: return nil
@@ -73,14 +73,14 @@ public final class ResponseStore: Sendable {
     }
 
     /// To be taken when a fetch begins, before its request is sent.
-    /// - Parameter hash: of the key under which its response may be stored.
-    public func generation(hash: UInt64) -> Generation {
-        shards[shardIndex(of: hash)].shard.withLock { currentGeneration(hash, $0) }
+    /// - Parameter key: under which its response may be stored.
+    public func generation(_ key: CacheKey) -> Generation {
+        shards[shardIndex(of: key.hash)].shard.withLock { currentGeneration(key, $0) }
     }
 
     /// Whether the key was invalidated or removed since, alone or with everything. Where very many others were, it may count as one of them (`InvalidationLog`).
-    public func wasInvalidated(hash: UInt64, since former: Generation) -> Bool {
-        shards[shardIndex(of: hash)].shard.withLock { wasInvalidated(hash, since: former, $0) }
+    public func wasInvalidated(_ key: CacheKey, since former: Generation) -> Bool {
+        shards[shardIndex(of: key.hash)].shard.withLock { wasInvalidated(key, since: former, $0) }
     }
 
     // MARK: - Storing
@@ -89,22 +89,21 @@ public final class ResponseStore: Sendable {
     /// unshareable marker away.
     /// - Parameters:
     ///   - generation: of the moment the fetch began.
-    ///   - requested: when its request was sent, in nanoseconds of the monotonic clock. What arrived since, from an overtaking fetch,
+    ///   - requested: when its request was sent. What arrived since, from an overtaking fetch,
     ///     and is more recent stays (RFC 9111 §4).
     ///   - popularity: how many more clients than one waited for it; counts like hits.
     public func store(
-        _ response: StoredResponse, hash: UInt64, key: Span<UInt8>, generation: Generation, requested: Int64 = .max,
-        popularity: Int = 0
+        _ response: StoredResponse, under key: CacheKey, generation: Generation, requested: Moment, popularity: Int = 0
     ) -> StoreOutcome {
         guard response.bodyLength != nil else { return .incomplete }
         let response = response.packed(under: key)
         guard response.size <= settings.objectLimit else { return .tooLarge }
         let cost = response.overhead + CachedResource.charge(of: response.varyRule) + Charge.variant
         response.setFrequency(UInt8(clamping: min(3, popularity)))
-        return change(hash, key, reserving: cost) { shard, dropped in
-            guard !self.wasInvalidated(hash, since: generation, shard),
-                  !shard.holdsNewer(than: response, since: requested, hash: hash, key: key) else { return .outdated }
-            shard.store(response, hash: hash, key: key, dropped: &dropped)
+        return change(key, reserving: cost) { shard in
+            guard !self.wasInvalidated(key, since: generation, shard),
+                  !shard.holdsNewer(than: response, since: requested, under: key) else { return .outdated }
+            shard.store(response, under: key)
             return .stored
         } ?? .noRoom
     }
@@ -114,63 +113,53 @@ public final class ResponseStore: Sendable {
     /// - Parameters:
     ///   - range: what it brings anew: it stays when others must go to keep the parts below `StorageSettings.objectLimit`.
     ///   - generation: of the moment the fetch began.
-    ///   - requested: when its request was sent, in nanoseconds of the monotonic clock.
+    ///   - requested: when its request was sent.
     public func storeParts(
-        _ response: StoredResponse, bringing range: Range<Int>, hash: UInt64, key: Span<UInt8>, generation: Generation,
-        requested: Int64 = .max
+        _ response: StoredResponse, bringing range: Range<Int>, under key: CacheKey, generation: Generation, requested: Moment
     ) -> StoreOutcome {
         guard let parts = response.parts, !range.isEmpty else { return .incomplete }
         guard response.size <= settings.objectLimit else { return .tooLarge }
         // What it becomes together with what is stored is known only under the lock.
         let cost = response.overhead + parts.mostJoinedCharge + CachedResource.charge(of: response.varyRule) + Charge.variant
-        return change(hash, key, reserving: cost) { shard, dropped in
-            guard !self.wasInvalidated(hash, since: generation, shard), shard.storeParts(
-                response, parts, bringing: range, since: requested, limit: self.settings.objectLimit, budget: self.budget, hash: hash,
-                key: key, dropped: &dropped) else { return .outdated }
-            return .stored
+        return change(key, reserving: cost) { shard in
+            !self.wasInvalidated(key, since: generation, shard)
+                && shard.storeParts(response, parts, bringing: range, since: requested, under: key) ? .stored : .outdated
         } ?? .noRoom
     }
 
     /// The origin said something that does not go with this response, or these parts: not used again, if still there. Others under the key stay, and
     /// what is on its way is stored as ever.
-    public func drop(_ former: StoredResponse, hash: UInt64, key: Span<UInt8>) {
-        removing(hash) { shard, dropped in shard.drop(former, hash: hash, key: key, dropped: &dropped) }
-    }
+    public func drop(_ former: StoredResponse, of key: CacheKey) { change(key) { $0.drop(former, of: key) } }
 
     /// Puts `response` in the place of `former`, whose body it shares, after a validation (RFC 9111 §4.3.4).
     public func freshen(
-        _ former: StoredResponse, with response: StoredResponse, hash: UInt64, key: Span<UInt8>, generation: Generation
+        _ former: StoredResponse, by response: StoredResponse, under key: CacheKey, generation: Generation
     ) -> StoreOutcome {
         let response = response.packed(under: key)
         let cost = response.overhead + CachedResource.charge(of: response.varyRule) + Charge.variant
-        return change(hash, key, reserving: cost) { shard, dropped in
-            guard !self.wasInvalidated(hash, since: generation, shard) else { return .outdated }
-            return shard.freshen(former, with: response, hash: hash, key: key, dropped: &dropped) ? .stored : .gone
+        return change(key, reserving: cost) { shard in
+            guard !self.wasInvalidated(key, since: generation, shard) else { return .outdated }
+            return shard.freshen(former, with: response, under: key) ? .stored : .gone
         } ?? .noRoom
     }
 
     // MARK: - Notes
 
     /// Remembers that responses to `key` are not to be shared. `false` when there is no room for it.
+    /// - Parameter until: nanosecond of the monotonic clock.
     @discardableResult
-    public func markUnshareable(_ marker: UnshareableMarker, hash: UInt64, key: Span<UInt8>) -> Bool {
-        change(hash, key, reserving: 0) { shard, dropped in
-            shard.mark(marker, hash: hash, key: key, dropped: &dropped)
-        } != nil
+    public func markUnshareable(_ key: CacheKey, until: Int64, reason: NotSharedReason) -> Bool {
+        change(key, reserving: 0) { $0.mark(UnshareableMarker(until: until, reason: reason), key) } != nil
     }
 
     /// Forgets that responses to `key` are not to be shared: one proved to be. Any thread.
-    public func clearMarker(hash: UInt64, key: Span<UInt8>) {
-        removing(hash) { shard, dropped in shard.mark(nil, hash: hash, key: key, dropped: &dropped) }
-    }
+    public func clearMarker(_ key: CacheKey) { change(key) { $0.mark(nil, key) } }
 
     /// Remembers the `Vary` rule of the responses to `key`, so that requests can be told apart while the first of them is still
     /// on its way. `false` when there is no room for it.
     @discardableResult
-    public func learnVary(_ rule: VaryRule, hash: UInt64, key: Span<UInt8>) -> Bool {
-        change(hash, key, reserving: CachedResource.charge(of: rule)) { shard, dropped in
-            shard.learn(rule, hash: hash, key: key, dropped: &dropped)
-        } != nil
+    public func learn(_ rule: VaryRule, for key: CacheKey) -> Bool {
+        change(key, reserving: CachedResource.charge(of: rule)) { $0.learn(rule, for: key) } != nil
     }
 
     // MARK: - Removing
@@ -179,28 +168,24 @@ public final class ResponseStore: Sendable {
     /// Its `Vary` rules and its marker are kept.
     /// - Returns: the number of responses dropped.
     @discardableResult
-    public func invalidate(hash: UInt64, key: Span<UInt8>) -> Int {
-        removing(hash) { shard, dropped in shard.invalidate(hash: hash, key: key, dropped: &dropped) }
-    }
+    public func invalidate(_ key: CacheKey) -> Int { change(key) { $0.invalidate(key, keepsNotes: true) } }
 
     /// The same for an unsafe request whose own answer is to be stored afterwards (RFC 9110 §9.3.3).
     /// - Parameter former: of the moment its fetch began.
     /// - Returns: what its answer is stored under; `nil` when something else went over the key since then: nobody knows whether the
     ///   answer is of before or after that, so it is not stored.
-    public func invalidate(hash: UInt64, key: Span<UInt8>, after former: Generation) -> Generation? {
-        removing(hash) { shard, dropped in
-            let isAlone = !self.wasInvalidated(hash, since: former, shard)
-            _ = shard.invalidate(hash: hash, key: key, dropped: &dropped)
-            return isAlone ? self.currentGeneration(hash, shard) : nil
+    public func invalidate(_ key: CacheKey, after former: Generation) -> Generation? {
+        change(key) { shard in
+            let isAlone = !self.wasInvalidated(key, since: former, shard)
+            _ = shard.invalidate(key, keepsNotes: true)
+            return isAlone ? self.currentGeneration(key, shard) : nil
         }
     }
 
     /// Forgets everything about `key`, as a purge does; no fetch that has begun is stored.
     /// - Returns: the number of responses dropped.
     @discardableResult
-    public func remove(hash: UInt64, key: Span<UInt8>) -> Int {
-        removing(hash) { shard, dropped in shard.remove(hash: hash, key: key, dropped: &dropped) }
-    }
+    public func remove(_ key: CacheKey) -> Int { change(key) { $0.invalidate(key, keepsNotes: false) } }
 
     /// Forgets everything; no fetch that has begun is stored.
     /// - Returns: the number of responses dropped.
@@ -210,14 +195,14 @@ public final class ResponseStore: Sendable {
         epoch.add(1, ordering: .sequentiallyConsistent)
         var removed = 0
         for index in 0..<shards.count {
-            removed += change(shards[index], reserved: 0) { shard, dropped in shard.removeAll(dropped: &dropped) }
+            removed += change(shards[index], reserved: 0) { $0.removeAll() }
         }
         return removed
     }
 
     // MARK: - Memory
 
-    /// Makes `bytes` free in the budget for a body on its way, evicting what is missed least.
+    /// Makes `bytes` free in the budget for a body on its way, evicting the least valuable entries.
     ///
     /// Bodies on their way get no more than `StorageSettings.inFlightLimit` at the expense of what is stored. Those still
     /// being read after their eviction count as on their way.
@@ -232,9 +217,9 @@ public final class ResponseStore: Sendable {
     /// Bytes of all that is stored, bodies included.
     public var bytes: Int { stored.load(ordering: .relaxed) }
 
-    /// The keys, with their hashes, that are equal to `key` up to the first byte 0: those of one URL, whatever a route adds behind it (`KeyPolicy`). Looks at
+    /// The keys that are equal to `key` up to the first byte 0: those of one URL, whatever a route adds behind it (`KeyPolicy`). Looks at
     /// everything that is stored, under one shard's lock after the other: for operators, not for requests. Any thread.
-    public func keys(ofURL key: Span<UInt8>) -> [(hash: UInt64, key: ByteSlice)] {
+    public func keys(ofURL key: Span<UInt8>) -> [CacheKey] {
         let url = SearchKey.url(of: key)
         let prefix = ByteSlice(copying: key.extracting(url))
         return (0..<shards.count).flatMap { index in shards[index].shard.withLock { $0.keys(ofURL: prefix) } }
@@ -252,7 +237,7 @@ public final class ResponseStore: Sendable {
         var empty = 0
         while budget.limit - budget.used < bytes {
             guard empty <= shards.count else { return false }
-            let evicted = change(shards[fullerShard()], reserved: 0) { shard, dropped in shard.evict(dropped: &dropped) }
+            let evicted = change(shards[fullerShard()], reserved: 0) { $0.evict() }
             empty = evicted ? 0 : empty + 1
         }
         return true
@@ -269,40 +254,37 @@ public final class ResponseStore: Sendable {
 
     private func shardIndex(of hash: UInt64) -> Int { Int(truncatingIfNeeded: (hash >> shift) >> 1) }
 
-    private func currentGeneration(_ hash: UInt64, _ shard: borrowing Shard) -> Generation {
-        Generation(ofStore: epoch.load(ordering: .sequentiallyConsistent), ofKey: shard.invalidations.mark(hash))
+    private func currentGeneration(_ key: CacheKey, _ shard: borrowing Shard) -> Generation {
+        Generation(ofStore: epoch.load(ordering: .sequentiallyConsistent), ofKey: shard.invalidations.mark(key.hash))
     }
 
-    private func wasInvalidated(_ hash: UInt64, since former: Generation, _ shard: borrowing Shard) -> Bool {
-        former.ofStore != epoch.load(ordering: .sequentiallyConsistent) || shard.invalidations.contains(hash, since: former.ofKey)
+    private func wasInvalidated(_ key: CacheKey, since former: Generation, _ shard: borrowing Shard) -> Bool {
+        former.ofStore != epoch.load(ordering: .sequentiallyConsistent) || shard.invalidations.contains(key.hash, since: former.ofKey)
     }
 
     /// A change that may need memory: for a new resource and `cost`. `nil` when there is none; nothing has happened then.
-    private func change<Result: Sendable>(
-        _ hash: UInt64, _ key: Span<UInt8>, reserving cost: Int, _ body: (inout Shard, inout Dropped) -> Result
-    ) -> Result? {
-        let reserved = cost + Charge.resource + key.count
+    private func change<Result: Sendable>(_ key: CacheKey, reserving cost: Int, _ body: (inout Shard) -> Result) -> Result? {
+        let reserved = cost + Charge.resource + key.bytes.count
         while !budget.reserve(reserved) {
             guard evict(untilFree: reserved) else { return nil }
         }
-        return change(shards[shardIndex(of: hash)], reserved: reserved, body)
+        return change(shards[shardIndex(of: key.hash)], reserved: reserved, body)
     }
 
-    @discardableResult
-    private func removing<Result: Sendable>(
-        _ hash: UInt64, _ body: (inout Shard, inout Dropped) -> Result
-    ) -> Result {
-        change(shards[shardIndex(of: hash)], reserved: 0, body)
+    /// A change that takes no memory.
+    private func change<Result: Sendable>(_ key: CacheKey, _ body: (inout Shard) -> Result) -> Result {
+        change(shards[shardIndex(of: key.hash)], reserved: 0, body)
     }
 
     /// Changes a shard under its lock; afterwards frees what it dropped and gives back what was reserved in excess.
     private func change<Result: Sendable>(
-        _ locked: borrowing LockedShard, reserved: Int, _ body: (inout Shard, inout Dropped) -> Result
+        _ locked: borrowing LockedShard, reserved: Int, _ body: (inout Shard) -> Result
     ) -> Result {
         var dropped = Dropped()
         let (result, charge, bytes) = locked.shard.withLock { shard in
             let (charged, bytes) = (shard.charged, shard.bytes)
-            let result = body(&shard, &dropped)
+            let result = body(&shard)
+            swap(&dropped, &shard.dropped)
             locked.bytes.store(shard.bytes, ordering: .relaxed)
             return (result, shard.charged - charged, shard.bytes - bytes)
         }

@@ -6,15 +6,15 @@ internal import HTTPSemantics
 /// A resource is here as long as it has a response or a note (a marker, known `Vary`). Its notes stand in the eviction
 /// queues only while it has no response; with its last response evicted they go too.
 ///
-/// Every change hands what it dropped to `dropped`, so that bodies are freed behind the lock.
+/// Every change leaves what it dropped in `dropped`, so that bodies are freed after the lock.
 struct Shard {
     /// Variants of one resource; the one with the oldest `Date` goes first. Bounds the work of choosing one.
     static let mostVariants = 64
     /// Variants of one resource of which parts are kept; the one stored longest ago goes first. Large files seldom vary.
     static let mostPartials = 8
-    /// Vary rules kept for one resource.
-    static let mostRules = 8
 
+    let budget: MemoryBudget
+    let settings: StorageSettings
     var table = ResourceTable()
     var queues: EvictionQueues
     private(set) var invalidations = InvalidationLog()
@@ -25,8 +25,14 @@ struct Shard {
     private(set) var responses = 0
     private(set) var markers = 0
     private(set) var evictions = EvictionCounts()
+    /// What changes let go of. Whoever opens the lock takes it out.
+    var dropped = Dropped()
 
-    init(smallPercent: Int) { queues = EvictionQueues(smallPercent: smallPercent) }
+    init(settings: StorageSettings, budget: MemoryBudget) {
+        self.settings = settings
+        self.budget = budget
+        queues = EvictionQueues(smallPercent: settings.smallQueuePercent)
+    }
 
     /// Bytes stored, bodies included.
     var bytes: Int { charged + bodies }
@@ -34,98 +40,85 @@ struct Shard {
     var resources: Int { table.count }
     var ghostMemory: Int { queues.ghostMemory }
 
-    func resource(hash: UInt64, key: Span<UInt8>) -> CachedResource? { table.resource(hash: hash, key: key) }
-    func form(hash: UInt64, key: Span<UInt8>) -> CachedResource.Form? { table.form(hash: hash, key: key) }
-
     /// Whether the same variant arrived after `since` and is more recent.
-    func holdsNewer(than response: StoredResponse, since: Int64, hash: UInt64, key: Span<UInt8>) -> Bool {
-        guard let resource = table.resource(hash: hash, key: key) else { return false }
+    func holdsNewer(than response: StoredResponse, since: Moment, under key: CacheKey) -> Bool {
+        guard let resource = table.resource(key) else { return false }
         return resource.variants.contains { variant in
             let held = variant.response
-            return held.isSameVariant(as: response) && held.facts.received.monotonic > since && held.facts.isMoreRecent(than: response.facts)
+            return held.isSameVariant(as: response) && held.facts.received.monotonic > since.monotonic
+                && held.facts.isMoreRecent(than: response.facts)
         }
     }
 
-    func keys(ofURL url: ByteSlice) -> [(hash: UInt64, key: ByteSlice)] {
-        var found: [(hash: UInt64, key: ByteSlice)] = []
+    func keys(ofURL url: ByteSlice) -> [CacheKey] {
+        var found: [CacheKey] = []
         table.forEach { resource in
             let key = resource.key
-            if SearchKey.isKey(key.span, ofURL: url.span) { found.append((resource.hash, key)) }
+            if SearchKey.isKey(key.span, ofURL: url.span) { found.append(CacheKey(hash: resource.hash, bytes: key)) }
         }
         return found
     }
 
     // MARK: - Changes
 
-    mutating func store(_ response: StoredResponse, hash: UInt64, key: Span<UInt8>, dropped: inout Dropped) {
-        let old = table.resource(hash: hash, key: key)
-        if old == nil, response.canStandAlone { return storeAlone(response, hash: hash) }
-        var variants = old?.variants ?? []
-        if let index = variants.firstIndex(where: { $0.response.isSameVariant(as: response) }) {
-            let former = variants.remove(at: index)
+    mutating func store(_ response: StoredResponse, under key: CacheKey) {
+        let old = table.resource(key)
+        if old == nil, response.canStandAlone { return storeAlone(response, hash: key.hash) }
+        var new = old?.contents ?? CachedResource.Contents()
+        if let index = new.variants.firstIndex(where: { $0.response.isSameVariant(as: response) }) {
+            let former = new.variants.remove(at: index)
             response.setFrequency(max(response.frequency, former.response.frequency))
-            insert(replace(former, with: response, &dropped), into: &variants)
+            new.insert(replace(former, with: response))
         } else {
-            let slot = queues.insert(.response(response), hash: hash, size: response.size)
-            account(response)
-            insert(CachedResource.Variant(response: response, slot: slot), into: &variants)
+            new.insert(add(response, hash: key.hash))
         }
-        if variants.count > Self.mostVariants { discard(variants.removeLast(), &dropped) }
+        if new.variants.count > Self.mostVariants { discard(new.variants.removeLast()) }
         // What is there whole needs no parts.
-        let partials = (old?.partials ?? []).filter { partial in
-            guard partial.response.isSameVariant(as: response) else { return true }
-            discard(partial, &dropped)
-            return false
+        if let index = new.partials.firstIndex(where: { $0.response.isSameVariant(as: response) }) {
+            discard(new.partials.remove(at: index))
         }
-        put(
-            variants, partials, knownVary: Self.adding(response.varyRule, to: old?.knownVary ?? []), marker: nil,
-            over: old, hash: hash, key: key, &dropped
-        )
+        new.learn(response.varyRule)
+        new.marker = nil
+        put(new, over: old, under: key)
     }
 
     /// What nothing was known of, and nothing more is to be said of than this response: most of what is stored. No list of it is made.
     private mutating func storeAlone(_ response: StoredResponse, hash: UInt64) {
-        let slot = queues.insert(.response(response), hash: hash, size: response.size)
-        account(response)
-        response.stand(at: slot)
+        response.stand(at: add(response, hash: hash).slot)
         let new = CachedResource(hash: hash, .only(response))
         table.insert(new)
         charged += new.charge
     }
 
-    mutating func mark(_ marker: UnshareableMarker?, hash: UInt64, key: Span<UInt8>, dropped: inout Dropped) {
-        let old = table.resource(hash: hash, key: key)
-        guard old?.marker != marker else { return }
-        put(
-            old?.variants ?? [], old?.partials ?? [], knownVary: old?.knownVary ?? [], marker: marker, over: old, hash: hash, key: key,
-            &dropped)
+    mutating func mark(_ marker: UnshareableMarker?, _ key: CacheKey) {
+        let old = table.resource(key)
+        var new = old?.contents ?? CachedResource.Contents()
+        guard new.marker != marker else { return }
+        new.marker = marker
+        put(new, over: old, under: key)
     }
 
-    mutating func learn(_ rule: VaryRule, hash: UInt64, key: Span<UInt8>, dropped: inout Dropped) {
-        let old = table.resource(hash: hash, key: key)
+    mutating func learn(_ rule: VaryRule, for key: CacheKey) {
+        let old = table.resource(key)
         guard !rule.isEmpty, old?.knownVary.first != rule else { return }
-        let rules = Self.adding(rule, to: old?.knownVary ?? [])
-        put(old?.variants ?? [], old?.partials ?? [], knownVary: rules, marker: old?.marker, over: old, hash: hash, key: key, &dropped)
+        var new = old?.contents ?? CachedResource.Contents()
+        new.learn(rule)
+        put(new, over: old, under: key)
     }
 
-    /// Drops the responses; how it varies and that it may not be shared is still known.
-    mutating func invalidate(hash: UInt64, key: Span<UInt8>, dropped: inout Dropped) -> Int {
-        invalidations.append(hash)
-        guard let old = table.resource(hash: hash, key: key) else { return 0 }
-        for variant in old.tenants { discard(variant, &dropped) }
-        put([], [], knownVary: old.knownVary, marker: old.marker, over: old, hash: hash, key: key, &dropped)
-        return old.tenants.count
+    /// Drops all responses.
+    /// - Parameter keepsNotes: how it varies and that it may not be shared is still known.
+    /// - Returns: how many.
+    mutating func invalidate(_ key: CacheKey, keepsNotes: Bool) -> Int {
+        invalidations.append(key.hash)
+        guard let old = table.resource(key) else { return 0 }
+        let variants = old.tenants
+        for variant in variants { discard(variant) }
+        put(keepsNotes ? CachedResource.Contents(knownVary: old.knownVary, marker: old.marker) : .init(), over: old, under: key)
+        return variants.count
     }
 
-    mutating func remove(hash: UInt64, key: Span<UInt8>, dropped: inout Dropped) -> Int {
-        invalidations.append(hash)
-        guard let old = table.resource(hash: hash, key: key) else { return 0 }
-        for variant in old.tenants { discard(variant, &dropped) }
-        put([], [], knownVary: [], marker: nil, over: old, hash: hash, key: key, &dropped)
-        return old.tenants.count
-    }
-
-    mutating func removeAll(dropped: inout Dropped) -> Int {
+    mutating func removeAll() -> Int {
         dropped.table = table
         let removed = responses
         table.removeAll()
@@ -134,62 +127,46 @@ struct Shard {
         return removed
     }
 
-    /// Gives up what is missed least. `false` when there is nothing.
-    mutating func evict(dropped: inout Dropped) -> Bool {
+    /// Gives up the least valuable entry. `false` when there is nothing.
+    mutating func evict() -> Bool {
         guard let eviction = queues.evict() else { return false }
         evictions.count(eviction.queue)
         let (slot, hash) = (eviction.slot, eviction.hash)
         switch eviction.candidate {
         case .notes:
-            if let resource = table.resource(hash: hash, where: { $0.notesSlot == slot }) { forget(resource, &dropped) }
+            if let resource = table.resource(hash: hash, where: { $0.notesSlot == slot }) { forget(resource) }
         case .response(let response):
-            writeOff(response, &dropped)
+            writeOff(response)
             guard let old = table.resource(hash: hash, where: { $0.tenants.contains { $0.slot == slot } }) else { break }
-            let variants = old.variants.filter { $0.slot != slot }
-            let partials = old.partials.filter { $0.slot != slot }
-            if variants.isEmpty, partials.isEmpty {
-                forget(old, &dropped)
-            } else {
-                let new = CachedResource(
-                    hash: hash, key: old.key, variants: variants, partials: partials, knownVary: old.knownVary, marker: old.marker
-                )
-                swap(old, for: new, &dropped)
-            }
+            var new = old.contents
+            new.remove(slot)
+            // With its last response it is forgotten, notes and all.
+            if new.hasResponses { put(new, over: old, under: CacheKey(hash: hash, bytes: old.key)) } else { forget(old) }
         }
         return true
     }
 
     // MARK: - Pieces of a change
 
-    /// Puts the snapshot with these contents in the place of `old`, or nothing when they say nothing.
-    mutating func put(
-        _ variants: [CachedResource.Variant], _ partials: [CachedResource.Variant], knownVary: [VaryRule], marker: UnshareableMarker?,
-        over old: CachedResource?, hash: UInt64, key: Span<UInt8>, _ dropped: inout Dropped
-    ) {
+    /// Puts `contents` in the place of `old`, or nothing when they say nothing.
+    mutating func put(_ contents: CachedResource.Contents, over old: CachedResource?, under key: CacheKey) {
         if let slot = old?.notesSlot { queues.remove(slot) }
-        guard !variants.isEmpty || !partials.isEmpty || !knownVary.isEmpty || marker != nil else {
-            if let old { forget(old, &dropped) }
+        guard !contents.isEmpty else {
+            if let old { forget(old) }
             return
         }
-        var notesSlot: EvictionSlot?
-        if variants.isEmpty, partials.isEmpty {
-            let size = Charge.resource + key.count
-            notesSlot = queues.insert(.notes, hash: hash, size: size)
-        }
-        let new = CachedResource(hash: hash, only: variants, partials, knownVary: knownVary, marker: marker) ?? CachedResource(
-            hash: hash, key: old?.ownKey ?? ByteSlice(copying: key), variants: variants, partials: partials,
-            knownVary: knownVary, marker: marker, notesSlot: notesSlot
-        )
+        let notesSlot = contents.hasResponses ? nil : queues.insert(.notes, hash: key.hash, size: Charge.resource + key.bytes.count)
+        let new = CachedResource(contents, under: key, notesSlot: notesSlot)
         if let old {
-            swap(old, for: new, &dropped)
+            swap(old, for: new)
         } else {
             table.insert(new)
             charged += new.charge
-            if marker != nil { markers += 1 }
+            if new.marker != nil { markers += 1 }
         }
     }
 
-    private mutating func swap(_ old: CachedResource, for new: CachedResource, _ dropped: inout Dropped) {
+    private mutating func swap(_ old: CachedResource, for new: CachedResource) {
         table.replace(old, with: new)
         charged += new.charge - old.charge
         if old.marker != nil { markers -= 1 }
@@ -197,54 +174,45 @@ struct Shard {
         dropped.resources.append(old)
     }
 
-    private mutating func forget(_ resource: CachedResource, _ dropped: inout Dropped) {
+    private mutating func forget(_ resource: CachedResource) {
         table.remove(resource)
         charged -= resource.charge
         if resource.marker != nil { markers -= 1 }
         dropped.resources.append(resource)
     }
 
-    mutating func discard(_ variant: CachedResource.Variant, _ dropped: inout Dropped) {
+    mutating func discard(_ variant: CachedResource.Variant) {
         queues.remove(variant.slot)
-        writeOff(variant.response, &dropped)
+        writeOff(variant.response)
     }
 
-    mutating func replace(
-        _ former: CachedResource.Variant, with response: StoredResponse, _ dropped: inout Dropped
-    ) -> CachedResource.Variant {
+    mutating func add(_ response: StoredResponse, hash: UInt64) -> CachedResource.Variant {
+        account(response)
+        return CachedResource.Variant(response: response, slot: queues.insert(.response(response), hash: hash, size: response.size))
+    }
+
+    mutating func replace(_ former: CachedResource.Variant, with response: StoredResponse) -> CachedResource.Variant {
         queues.replace(former.slot, with: .response(response), size: response.size)
         account(response)
-        writeOff(former.response, &dropped)
+        writeOff(former.response)
         return CachedResource.Variant(response: response, slot: former.slot)
     }
 
-    mutating func account(_ response: StoredResponse) {
+    private mutating func account(_ response: StoredResponse) {
         charged += response.overhead
         bodies += response.retained
         responses += 1
     }
 
-    private mutating func writeOff(_ response: StoredResponse, _ dropped: inout Dropped) {
+    private mutating func writeOff(_ response: StoredResponse) {
         charged -= response.overhead
         bodies -= response.retained
         responses -= 1
         dropped.responses.append(response)
     }
-
-    /// Before all with the same or an older `Date`.
-    func insert(_ variant: CachedResource.Variant, into variants: inout [CachedResource.Variant]) {
-        let date = variant.response.facts.date
-        let index = variants.firstIndex { $0.response.facts.date <= date } ?? variants.count
-        variants.insert(variant, at: index)
-    }
-
-    static func adding(_ rule: VaryRule, to rules: [VaryRule]) -> [VaryRule] {
-        if rule.isEmpty || rules.first == rule { return rules }
-        return [rule] + rules.filter { $0 != rule }.prefix(mostRules - 1)
-    }
 }
 
-/// What a change let go of, to be freed when the lock is open again.
+/// What changes let go of, to be freed once the lock is open again.
 struct Dropped {
     var responses: [StoredResponse] = []
     var resources: [CachedResource] = []

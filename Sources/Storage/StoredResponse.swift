@@ -97,9 +97,12 @@ public final class StoredResponse: Sendable, EvictionCandidate {
 
     /// The packed copy of a complete and small response, itself if it is neither.
     /// - Parameter key: under which it is stored.
-    func packed(under key: Span<UInt8>) -> StoredResponse {
-        guard !isPacked(under: key), let pieces, let bodyLength, bodyLength <= Self.packedBody, trailers == nil, parts == nil else { return self }
-        return StoredResponse(packing: self, under: key, pieces, bodyLength: bodyLength)
+    func packed(under key: CacheKey) -> StoredResponse {
+        let key = key.bytes
+        guard !isPacked(under: key.span), let pieces, let bodyLength, bodyLength <= Self.packedBody, trailers == nil, parts == nil else {
+            return self
+        }
+        return StoredResponse(packing: self, under: key.span, pieces, bodyLength: bodyLength)
     }
 
     /// Of the response; 200 where it stands for parts.

@@ -7,9 +7,7 @@ import Testing
     let cache = Cache()
 
     private func freshen(_ former: StoredResponse, _ new: StoredResponse, generation: Generation? = nil) -> StoreOutcome {
-        cache.store.freshen(
-            former, with: new, hash: cache.hash("a"), key: Array("a".utf8).span, generation: generation ?? cache.generation("a")
-        )
+        cache.store.freshen(former, by: new, under: cache.key("a"), generation: generation ?? cache.generation("a"))
     }
 
     @Test func `a freshened response has the same body, and its bytes count once`() throws {
@@ -49,7 +47,7 @@ import Testing
         for value in ["x", "y"] { cache.store(try #require(cache.response(vary: "Accept", request: [("Accept", value)], tag: value)), "a") }
         let generation = cache.generation("a")
         let former = try #require(cache.resource("a")?.responses.first { $0.tag == "x" })
-        for _ in 1...2 { cache.store.drop(former, hash: cache.hash("a"), key: Array("a".utf8).span) }
+        for _ in 1...2 { cache.store.drop(former, of: cache.key("a")) }
         #expect(cache.resource("a")?.responses.map(\.tag) == ["y"])
         let outcome = try cache.store(#require(cache.response(vary: "Accept", request: [("Accept", "x")], tag: "x")), "a", generation: generation)
         #expect(outcome == .stored)

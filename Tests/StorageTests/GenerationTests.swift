@@ -47,7 +47,7 @@ import Testing
         let generations = keys.map { cache.generation($0) }
         for other in 0..<100 { _ = cache.invalidate("x\(other)") }
         _ = cache.remove("k7")
-        let refused = zip(keys, generations).filter { cache.store.wasInvalidated(hash: cache.hash($0), since: $1) }
+        let refused = zip(keys, generations).filter { cache.store.wasInvalidated(cache.key($0), since: $1) }
         #expect(refused.map(\.0) == ["k7"])
     }
 
@@ -55,11 +55,11 @@ import Testing
         let key = "a"
         let before = cache.generation(key)
         // All in its shard, which the upper bits choose, and only the last one under its count, which bits in the middle do.
-        let others: [UInt64] = (1...200).map { cache.hash(key) ^ ($0 << 32) } + [cache.hash(key) ^ 1]
+        let others: [UInt64] = (1...200).map { cache.key(key).hash ^ ($0 << 32) } + [cache.key(key).hash ^ 1]
         func invalidate(_ hashes: ArraySlice<UInt64>) {
-            for hash in hashes { cache.store.invalidate(hash: hash, key: Array("x".utf8).span) }
+            for hash in hashes { cache.store.invalidate(CacheKey(hash: hash, bytes: ByteSlice("x"))) }
         }
-        func isConcerned(since generation: Generation) -> Bool { cache.store.wasInvalidated(hash: cache.hash(key), since: generation) }
+        func isConcerned(since generation: Generation) -> Bool { cache.store.wasInvalidated(cache.key(key), since: generation) }
         invalidate(others.dropLast())
         #expect(!isConcerned(since: before))
         let between = cache.generation(key)

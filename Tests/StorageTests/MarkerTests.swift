@@ -24,7 +24,7 @@ import Testing
 
     @Test func `a cleared marker leaves nothing behind`() {
         cache.mark("a")
-        cache.store.clearMarker(hash: cache.hash("a"), key: Array("a".utf8).span)
+        cache.store.clearMarker(cache.key("a"))
         #expect(cache.resource("a") == nil)
         #expect(cache.budget.used == 0)
     }

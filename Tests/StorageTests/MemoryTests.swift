@@ -85,7 +85,6 @@ import Testing
         let cache = Cache(memory: 400_000, shards: 1 << (seed % 4))
         for _ in 0..<3000 {
             let key = "k\(Int.random(in: 0..<60, using: &random))"
-            let bytes = Array(key.utf8)
             switch Int.random(in: 0..<12, using: &random) {
             case 0...4:
                 let vary = ["Accept", "Accept-Language, Accept", nil].randomElement(using: &random)
@@ -96,10 +95,9 @@ import Testing
             case 5:
                 guard let response = cache.resource(key)?.responses.randomElement(using: &random) else { continue }
                 let new = Sample.response(body: response.body, vary: "Accept", request: [("Accept", "0")], tag: "longer tag")
-                let generation = cache.store.generation(hash: cache.hash(key))
-                _ = cache.store.freshen(response, with: new, hash: cache.hash(key), key: bytes.span, generation: generation)
+                _ = cache.store.freshen(response, by: new, under: cache.key(key), generation: cache.generation(key))
             case 6: cache.mark(key, until: Int64.random(in: 0...3, using: &random))
-            case 7: cache.store.clearMarker(hash: cache.hash(key), key: bytes.span)
+            case 7: cache.store.clearMarker(cache.key(key))
             case 8:
                 cache.learn(key, vary: "x-\(Int.random(in: 0..<20, using: &random))")
             case 9: _ = Bool.random(using: &random) ? cache.invalidate(key) : cache.remove(key)
@@ -157,9 +155,8 @@ import Testing
     @Test func `a small response is freshened, learns to vary and is evicted like any other`() throws {
         cache.put("a")
         let former = try #require(cache.resource("a")?.response(at: 0))
-        let (hash, key) = (cache.hash("a"), Array("a".utf8))
         let new = Sample.response(body: former.body, vary: "Accept", request: [("Accept", "x")], tag: "new")
-        let outcome = cache.store.freshen(former, with: new, hash: hash, key: key.span, generation: cache.generation("a"))
+        let outcome = cache.store.freshen(former, by: new, under: cache.key("a"), generation: cache.generation("a"))
         #expect(outcome == .stored)
         let freshened = try #require(cache.resource("a"))
         #expect(freshened.responses.map(\.tag) == ["new"] && freshened.knownVary == [Sample.rule("Accept")])

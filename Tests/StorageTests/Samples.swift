@@ -5,6 +5,8 @@ import Storage
 /// Heads, responses and keys for tests.
 enum Sample {
     static let hasher = KeyedHash(k0: 1, k1: 2)
+    /// Of a request, so that nothing that is stored came later.
+    static let never = Moment(monotonic: .max, wall: 0)
 
     static func head(_ fields: [(String, String)]) -> HeadBlock {
         let buffer = ByteBuffer(capacity: 256)
@@ -73,25 +75,22 @@ struct Cache {
     }
 
     /// Every key has the same hash where `collides`.
-    func hash(_ key: String, collides: Bool = false) -> UInt64 {
-        collides ? 42 : Sample.hasher.hash(Array(key.utf8).span)
+    func key(_ key: String, collides: Bool = false) -> CacheKey {
+        let bytes = ByteSlice(key)
+        return CacheKey(hash: collides ? 42 : Sample.hasher.hash(bytes.span), bytes: bytes)
     }
 
-    func resource(_ key: String, collides: Bool = false) -> CachedResource? {
-        store.resource(hash: hash(key, collides: collides), key: Array(key.utf8).span)
-    }
+    func resource(_ key: String, collides: Bool = false) -> CachedResource? { store.resource(self.key(key, collides: collides)) }
 
-    func generation(_ key: String) -> Generation { store.generation(hash: hash(key)) }
+    func generation(_ key: String) -> Generation { store.generation(self.key(key)) }
 
     @discardableResult
     func store(
         _ response: StoredResponse, _ key: String, generation: Generation? = nil, popularity: Int = 0, collides: Bool = false
     ) -> StoreOutcome {
-        let hash = hash(key, collides: collides)
+        let key = self.key(key, collides: collides)
         return store.store(
-            response, hash: hash, key: Array(key.utf8).span, generation: generation ?? store.generation(hash: hash),
-            popularity: popularity
-        )
+            response, under: key, generation: generation ?? store.generation(key), requested: Sample.never, popularity: popularity)
     }
 
     /// A new response with a body of `size` bytes, or `nil` when there is no memory for the body.
@@ -109,25 +108,19 @@ struct Cache {
     }
 
     func mark(_ key: String, until: Int64 = 100) {
-        store.markUnshareable(
-            UnshareableMarker(until: until, reason: .setCookie), hash: hash(key), key: Array(key.utf8).span
-        )
+        store.markUnshareable(self.key(key), until: until, reason: .setCookie)
     }
 
     @discardableResult
     func learn(_ key: String, vary: String) -> Bool {
-        store.learnVary(Sample.rule(vary), hash: hash(key), key: Array(key.utf8).span)
+        store.learn(Sample.rule(vary), for: self.key(key))
     }
 
-    func invalidate(_ key: String) -> Int { store.invalidate(hash: hash(key), key: Array(key.utf8).span) }
+    func invalidate(_ key: String) -> Int { store.invalidate(self.key(key)) }
     func invalidate(_ key: String, after former: Generation) -> Generation? {
-        store.invalidate(hash: hash(key), key: Array(key.utf8).span, after: former)
+        store.invalidate(self.key(key), after: former)
     }
-    func remove(_ key: String) -> Int { store.remove(hash: hash(key), key: Array(key.utf8).span) }
-}
-
-extension CachedResource {
-    var responses: [StoredResponse] { (0..<count).map { response(at: $0) } }
+    func remove(_ key: String) -> Int { store.remove(self.key(key)) }
 }
 
 extension StoredResponse {

@@ -8,7 +8,7 @@ import Testing
 
 /// Run it with the thread sanitizer too: see `GrowingBodyConcurrencyTests`.
 @Suite(.serialized) struct StoreConcurrencyTests {
-    private static func keyBytes(_ number: Int) -> [UInt8] { Array("http://origin/\(number)".utf8) }
+    private static func key(_ number: Int) -> String { "http://origin/\(number)" }
 
     @Test func `threads that look up, store and purge never get another key's response`() {
         let cache = Cache(memory: 300_000, shards: 4)
@@ -18,22 +18,21 @@ import Testing
             var random = SeededGenerator(seed: UInt64(thread))
             for _ in 0..<1500 {
                 let number = Int.random(in: 0..<64, using: &random)
-                let key = Self.keyBytes(number)
-                let hash = Sample.hasher.hash(key.span)
+                let key = cache.key(Self.key(number))
                 switch Int.random(in: 0..<20, using: &random) {
                 case 0...3:
                     guard let response = cache.response(
                         Int.random(in: 1...8000, using: &random), of: UInt8(number), vary: "Accept",
                         request: [("Accept", "\(Int.random(in: 0..<4, using: &random))")], tag: "\(number)"
                     ) else { continue }
-                    _ = store.store(response, hash: hash, key: key.span, generation: store.generation(hash: hash))
-                case 4: store.markUnshareable(UnshareableMarker(until: 1, reason: .status), hash: hash, key: key.span)
-                case 5: store.invalidate(hash: hash, key: key.span)
-                case 6: store.remove(hash: hash, key: key.span)
+                    _ = store.store(response, under: key, generation: store.generation(key), requested: Sample.never)
+                case 4: store.markUnshareable(key, until: 1, reason: .status)
+                case 5: store.invalidate(key)
+                case 6: store.remove(key)
                 case 7: if number == 0 { store.removeAll() }
                 case 8: _ = store.makeRoom(bytes: Int.random(in: 0...50_000, using: &random))
                 default:
-                    guard let resource = store.resource(hash: hash, key: key.span) else { continue }
+                    guard let resource = store.resource(key) else { continue }
                     for response in resource.responses {
                         response.noteUse()
                         let isRight = response.tag == "\(number)" && firstByte(response.body) == UInt8(number)
@@ -56,23 +55,22 @@ import Testing
         let version = Atomic<Int>(0)
         let invalidated = Atomic<Int>(0)
         let stale = Atomic<Int>(0)
-        let key = Self.keyBytes(1)
-        let hash = Sample.hasher.hash(key.span)
+        let key = cache.key(Self.key(1))
         DispatchQueue.concurrentPerform(iterations: 4) { thread in
             for _ in 0..<2000 {
                 switch thread {
                 case 0:
                     let new = version.add(1, ordering: .sequentiallyConsistent).newValue
-                    if new % 3 == 0 { store.removeAll() } else { store.invalidate(hash: hash, key: key.span) }
+                    if new % 3 == 0 { store.removeAll() } else { store.invalidate(key) }
                     invalidated.store(new, ordering: .sequentiallyConsistent)
                 case 1, 2:
-                    let generation = store.generation(hash: hash)
+                    let generation = store.generation(key)
                     let seen = version.load(ordering: .sequentiallyConsistent)
                     guard let response = cache.response(10, date: Int64(seen)) else { continue }
-                    _ = store.store(response, hash: hash, key: key.span, generation: generation)
+                    _ = store.store(response, under: key, generation: generation, requested: Sample.never)
                 default:
                     let least = invalidated.load(ordering: .sequentiallyConsistent)
-                    guard let resource = store.resource(hash: hash, key: key.span) else { continue }
+                    guard let resource = store.resource(key) else { continue }
                     for response in resource.responses where response.facts.date < least {
                         stale.add(1, ordering: .sequentiallyConsistent)
                     }

@@ -20,7 +20,7 @@ import Testing
         for key in ["a", "b", "c", "aa"] {
             #expect(cache.resource(key, collides: true)?.responses.map(\.tag) == [key])
         }
-        let removed = cache.store.remove(hash: 42, key: Array("b".utf8).span)
+        let removed = cache.store.remove(cache.key("b", collides: true))
         #expect(removed == 1)
         #expect(cache.resource("b", collides: true) == nil)
         #expect(cache.resource("c", collides: true)?.responses.map(\.tag) == ["c"])
@@ -48,19 +48,19 @@ import Testing
         var model: [String: String] = [:]
         for step in 0..<4000 {
             let key = "k\(Int.random(in: 0..<200, using: &random))"
-            let bytes = Array(key.utf8)
+            let cacheKey = CacheKey(hash: hash(key), bytes: ByteSlice(key))
             switch Int.random(in: 0..<4, using: &random) {
             case 0, 1:
                 let response = try #require(cache.response(8, tag: "\(step)"))
-                let generation = cache.store.generation(hash: hash(key))
-                let outcome = cache.store.store(response, hash: hash(key), key: bytes.span, generation: generation)
+                let generation = cache.store.generation(cacheKey)
+                let outcome = cache.store.store(response, under: cacheKey, generation: generation, requested: Sample.never)
                 #expect(outcome == .stored)
                 model[key] = "\(step)"
             case 2:
-                let removed = cache.store.remove(hash: hash(key), key: bytes.span)
+                let removed = cache.store.remove(cacheKey)
                 #expect(removed == (model.removeValue(forKey: key) == nil ? 0 : 1))
             default:
-                let found = cache.store.resource(hash: hash(key), key: bytes.span)
+                let found = cache.store.resource(cacheKey)
                 #expect(found?.responses.map(\.tag) == model[key].map { [$0] })
                 #expect(found.map { String($0.key) } == (model[key] == nil ? nil : key))
             }

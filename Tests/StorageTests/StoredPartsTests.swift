@@ -32,10 +32,9 @@ import Testing
 
     @discardableResult
     private func store(_ response: StoredResponse, bringing range: Range<Int>? = nil, requested: Int64 = .max, generation: Generation? = nil) -> StoreOutcome {
-        let hash = cache.hash("k")
-        return cache.store.storeParts(
-            response, bringing: range ?? response.parts?.runs[0].range ?? 0..<0, hash: hash, key: Array("k".utf8).span,
-            generation: generation ?? cache.store.generation(hash: hash), requested: requested)
+        cache.store.storeParts(
+            response, bringing: range ?? response.parts?.runs[0].range ?? 0..<0, under: cache.key("k"),
+            generation: generation ?? cache.generation("k"), requested: Moment(monotonic: requested, wall: 0))
     }
 
     private func stored(_ fields: [(String, String)] = []) -> StoredResponse? {
@@ -166,7 +165,7 @@ import Testing
         #expect(cache.store.removeAll() == 1 && cache.resource("k") == nil)
         store(try part(0..<10))
         let former = try #require(stored())
-        cache.store.drop(former, hash: cache.hash("k"), key: Array("k".utf8).span)
+        cache.store.drop(former, of: cache.key("k"))
         #expect(stored() == nil)
     }
 
@@ -175,8 +174,7 @@ import Testing
         store(try part(20..<30, vary: [("Accept", "y")]))
         let former = try #require(stored([("Accept", "x")]))
         let new = try part(0..<10, vary: [("Accept", "y")])
-        let outcome = cache.store.freshen(
-            former, with: new, hash: cache.hash("k"), key: Array("k".utf8).span, generation: cache.generation("k"))
+        let outcome = cache.store.freshen(former, by: new, under: cache.key("k"), generation: cache.generation("k"))
         #expect(outcome == .stored && ranges([("Accept", "y")]) == [0..<10])
         #expect(cache.resource("k")?.partialResponses.count == 1)
         cache.store.removeAll()
@@ -184,8 +182,7 @@ import Testing
     }
 
     @Test func `that the whole is too large is remembered beside them`() throws {
-        let hash = cache.hash("k")
-        cache.store.markUnshareable(UnshareableMarker(until: 100, reason: .range), hash: hash, key: Array("k".utf8).span)
+        cache.store.markUnshareable(cache.key("k"), until: 100, reason: .range)
         store(try part(0..<10))
         #expect(cache.resource("k")?.marker?.reason == .range)
     }
@@ -195,9 +192,8 @@ import Testing
             let key = "k\(index)"
             guard cache.store.makeRoom(bytes: 100_000) else { continue }
             let response = try part(0..<100_000, of: 1_000_000)
-            let hash = cache.hash(key)
             _ = cache.store.storeParts(
-                response, bringing: 0..<100_000, hash: hash, key: Array(key.utf8).span, generation: cache.store.generation(hash: hash))
+                response, bringing: 0..<100_000, under: cache.key(key), generation: cache.generation(key), requested: Sample.never)
         }
         #expect(cache.budget.used <= cache.budget.limit)
         #expect(cache.store.numbers.evictedFromSmall + cache.store.numbers.evictedFromMain > 200)

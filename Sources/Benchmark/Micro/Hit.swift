@@ -68,11 +68,13 @@ struct Hit {
         var settings = StorageSettings()
         settings.memory = 64 << 20
         let store = ResponseStore(settings: settings, budget: budget)
-        let keys = (0..<10_000).map { Array("http www.example.com /articles/\($0)".utf8) }
-        let hashes = keys.map { hasher.hash($0.span) }
-        for (key, hash) in zip(keys, hashes) {
+        let keys = (0..<10_000).map { number in
+            let bytes = ByteSlice("http www.example.com /articles/\(number)")
+            return CacheKey(hash: hasher.hash(bytes.span), bytes: bytes)
+        }
+        for key in keys {
             guard let response = Self.response(budget, now) else { return }
-            let outcome = store.store(response, hash: hash, key: key.span, generation: store.generation(hash: hash))
+            let outcome = store.store(response, under: key, generation: store.generation(key), requested: now)
             precondition(outcome == .stored)
         }
         var parser = RequestHeadParser(limits: Self.limits)
@@ -80,9 +82,9 @@ struct Hit {
         let fields = parser.view(in: Self.large.span)
         var found = 0
         for number in 0..<count {
-            let place = number * 7919 % keys.count
-            let key = keys[place]
-            if store.response(hash: hashes[place], key: key.span, matching: fields) != nil { found += 1 }
+            let key = keys[number * 7919 % keys.count]
+            let bytes = key.bytes
+            if store.response(hash: key.hash, key: bytes.span, matching: fields) != nil { found += 1 }
         }
         precondition(found == count)
     }

@@ -1,4 +1,5 @@
 import Coalescing
+import HTTPSemantics
 import Storage
 import Upstream
 

@@ -1,5 +1,6 @@
 import Bytes
 import Coalescing
+import HTTPSemantics
 
 /// A fetch in flight, for people. A value: made on the control loop, read anywhere.
 public struct FetchDescription: Sendable {

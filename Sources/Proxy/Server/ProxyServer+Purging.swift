@@ -41,12 +41,11 @@ extension ProxyServer {
             return SearchKey.isKey(bytes.span, ofURL: url.span)
         }
         // In this order: what is fetched now is stored before it is fetched no more.
-        return fetched + shared.store.keys(ofURL: bytes.span).map { CacheKey(hash: $0.hash, bytes: $0.key) }
+        return fetched + shared.store.keys(ofURL: bytes.span)
     }
 
     private func remove(_ key: CacheKey) -> Int {
-        let bytes = key.bytes
-        let removed = shared.store.remove(hash: key.hash, key: bytes.span)
+        let removed = shared.store.remove(key)
         for origin in origins { origin.closeFetches(of: key) }
         return removed
     }

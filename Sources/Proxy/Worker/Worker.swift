@@ -97,7 +97,7 @@ final class Worker {
     /// Of what the response to a request may be stored under, before it is asked for.
     @inline(never)
     func generations(for request: ClientRequest) -> (ofKey: Generation, ofSentKey: Generation, ofPath: InvalidationMark) {
-        let generation = store.generation(hash: request.admitted.key.hash)
+        let generation = store.generation(request.admitted.key)
         return (
             generation, request.isUnderVariation ? store.generation(request.sentKey) : generation,
             variations.invalidations(of: request.sentKey.bytes))
