@@ -13,7 +13,7 @@ import Testing
 
     @Test func `it has the commands that the help has`() throws {
         let help = try Program.run("--help").output
-        let listed = help.split(separator: "\n").drop { $0 != "SUBCOMMANDS:" }.compactMap { $0.firstMatch(of: /^  ([a-z]+) /).map { String($0.1) } }
+        let listed = help.split(separator: "\n").drop { $0 != "SUBCOMMANDS:" }.compactMap { $0.firstMatch(of: #/^  ([a-z]+) /#).map { String($0.1) } }
         let described = Self.section("DESCRIPTION").compactMap { $0.wholeMatch(of: /\.It Cm ([a-z]+)/).map { String($0.1) } }
         #expect(listed == described && !listed.isEmpty)
     }
