@@ -127,6 +127,12 @@ enum KeyTable {
             "heuristic-limit", \.proxy.caching.policy.heuristicLimit, .secondsUpToAYear,
             "The longest such time."),
         Key(
+            "default-ttl", \.proxy.caching.policy.defaultLifetime, .secondsUpToAYear,
+            """
+            How long a response is fresh that gives neither a lifetime nor Last-Modified, if its status may be stored without one (200, 301, \
+            404 and some others). Only for origins whose responses are the same for everybody; rather set it for a route.
+            """),
+        Key(
             "set-cookie", \.proxy.caching.policy.setCookie, .word,
             "public-only: a response with Set-Cookie is stored and shared if it says Cache-Control: public. never: it is not. always: it is treated like any other."),
         Key(

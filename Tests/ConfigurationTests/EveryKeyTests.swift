@@ -50,6 +50,7 @@ import Upstream
           enabled: false
           heuristic-share: 20%
           heuristic-limit: 21s
+          default-ttl: 29s
           set-cookie: never
           targeted-fields: [edge-cache-control]
           stale-while-revalidate: 22s
@@ -88,6 +89,7 @@ import Upstream
             path: /c
             upstream: shop
             cache: true
+            default-ttl: 30s
             range-misses: whole
             request-directives: honour
             store-post-answers: true
@@ -142,6 +144,7 @@ import Upstream
         all.proxy.caching.isEnabled = false
         all.proxy.caching.policy.heuristicPercent = 20
         all.proxy.caching.policy.heuristicLimit = 21
+        all.proxy.caching.policy.defaultLifetime = 29
         all.proxy.caching.policy.setCookie = .never
         all.proxy.caching.policy.targetedFields = [ByteSlice("edge-cache-control")]
         all.proxy.caching.policy.staleWhileRevalidate = 22
@@ -192,6 +195,7 @@ import Upstream
         route.host = "b.example"
         route.path = "/c"
         route.isCached = true
+        route.defaultLifetime = 30
         route.rangeMisses = .whole
         route.ignoredRequestDirectives = .honoursAll
         route.storesPostAnswers = true

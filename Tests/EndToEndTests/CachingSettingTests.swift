@@ -63,6 +63,24 @@ import Testing
         }
     }
 
+    @Test func `a response without any sign of its lifetime is stored for as long as the operator says, unless it forbids that`() throws {
+        try scenario(.other(section: "caching", key: "default-ttl", value: "60s")) { origin, proxy in
+            origin.on("/plain") { _ in [.answer(200, body: "x")] }
+            origin.on("/error") { _ in [.answer(500, body: "x")] }
+            origin.on("/cookie") { _ in [.answer(200, "Set-Cookie: a=1", body: "x")] }
+            origin.on("/private") { _ in [.answer(200, "Cache-Control: private", body: "x")] }
+            origin.on("/authorized") { _ in [.answer(200, body: "x")] }
+            for path in ["/plain", "/error", "/cookie", "/private"] { try proxy.get(path) }
+            try proxy.get("/authorized", "Authorization: Basic YTpi")
+            let plain = try proxy.get("/plain").cacheStatus
+            #expect(plain.contains("; hit") && plain.contains("ttl=60") || plain.contains("ttl=59"), "\(plain)")
+            for path in ["/error", "/cookie", "/private", "/authorized"] {
+                let other = try proxy.get(path).cacheStatus
+                #expect(!other.contains("; hit"), "\(path): \(other)")
+            }
+        }
+    }
+
     @Test(arguments: [true, false])
     func `the fields that stand in for Cache-Control are those the operator names, in their order`(areNamed: Bool) throws {
         let named = Setting.other(section: "caching", key: "targeted-fields", value: "[edge-cache-control, cdn-cache-control]")

@@ -16,7 +16,7 @@ public enum LifetimeSource: UInt8, Sendable {
 
 /// The arithmetic of RFC 9111 §4.2.1 to §4.2.3, apart from where its numbers come from.
 enum Freshness {
-    /// §4.2.1: the first of `s-maxage`, `max-age`, `Expires` − `Date` that is there, else a heuristic.
+    /// §4.2.1: the first of `s-maxage`, `max-age`, `Expires` − `Date` that is there, else a heuristic, else the operator's default.
     static func lifetime(
         _ directives: ResponseDirectives, isTargeted: Bool, fields: FieldView, date: Int64, now: Int64,
         allowsHeuristic: Bool, policy: CachingPolicy
@@ -29,9 +29,14 @@ enum Freshness {
             guard let expires = HTTPDate.parse(fields.value(at: line), now: now) else { return (0, .expires) }
             return (DeltaSeconds.saturating(expires &- date), .expires)
         }
-        guard allowsHeuristic, let modified = fields.firstDate(of: .lastModified, now: now), modified < date else { return (0, .none) }
-        let fraction = (date - modified) / 100 * Int64(min(policy.heuristicPercent, 100))
-        let seconds = min(DeltaSeconds.saturating(fraction), policy.heuristicLimit)
+        guard allowsHeuristic else { return (0, .none) }
+        let seconds: UInt32
+        if let modified = fields.firstDate(of: .lastModified, now: now), modified < date {
+            let fraction = (date - modified) / 100 * Int64(min(policy.heuristicPercent, 100))
+            seconds = min(DeltaSeconds.saturating(fraction), policy.heuristicLimit)
+        } else {
+            seconds = policy.defaultLifetime
+        }
         return seconds == 0 ? (0, .none) : (seconds, .heuristic)
     }
 

@@ -102,6 +102,30 @@ struct FreshnessTests {
         #expect(facts("Last-Modified: {-1000}", policy: policy).lifetime == 0)
     }
 
+    static let defaults: [Row<Lifetime>] = [
+        Row("nothing to guess by", "Date: {0}", Lifetime(60, .heuristic)),
+        Row("a wrong Last-Modified", "Last-Modified: yesterday", Lifetime(60, .heuristic)),
+        Row("Last-Modified after Date", "Date: {0}\nLast-Modified: {500}", Lifetime(60, .heuristic)),
+        Row("a guess goes first", "Date: {0}\nLast-Modified: {-1000}", Lifetime(100, .heuristic)),
+        Row("one that is too short for a second as well", "Date: {0}\nLast-Modified: {-9}", Lifetime(0, .none)),
+        Row("not beside max-age", "Cache-Control: max-age=0", Lifetime(0, .maxAge)),
+        Row("not beside Expires", "Expires: 0", Lifetime(0, .expires)),
+    ]
+
+    @Test(arguments: defaults)
+    func `the operator's default is for responses that give nothing to guess by`(row: Row<Lifetime>) {
+        var policy = CachingPolicy()
+        policy.defaultLifetime = 60
+        #expect(Lifetime(facts(row.fields, policy: policy)) == row.expected)
+    }
+
+    @Test(arguments: statuses)
+    func `the operator's default is for the statuses that may be guessed about`(status: UInt16, allowed: Bool) {
+        var policy = CachingPolicy()
+        policy.defaultLifetime = 60
+        #expect(facts("Date: {0}", status: status, policy: policy).lifetime == (allowed ? 60 : 0))
+    }
+
     @Test func `fresh is what is younger than its lifetime, to the nanosecond`() {
         // §4.2: freshness_lifetime > current_age
         let response = facts("Cache-Control: max-age=1")
