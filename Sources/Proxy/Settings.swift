@@ -62,8 +62,8 @@ public struct ClientSettings: Sendable, Equatable {
 
 /// What is added to messages on their way.
 public struct ForwardingSettings: Sendable, Equatable {
-    /// The name in `Via` (RFC 9110 §7.6.3) and the first word of `Cache-Status`. `nil`: no `Via`, which a proxy should
-    /// not do: loops then go unseen.
+    /// The name in `Via` (RFC 9110 §7.6.3) and the first word of `Cache-Status`. `nil`: no `Via`, against
+    /// the RFC; `CDN-Loop` and `Cache-Status` then have `programName`.
     public var viaName: String? = Self.programName
     /// `X-Forwarded-For`, `-Proto` and `-Host` on requests to upstreams.
     public var sendsXForwarded = true
@@ -94,7 +94,7 @@ public struct CoalescingSettings: Sendable, Equatable {
     /// What happens to a fetch that all who wanted it have left.
     public var whenLastLeaves = LastLeaveAction.finish
     /// How long a key is remembered as not shareable, from the response that proved it: common practice (Varnish's
-    /// hit-for-miss), short enough to notice that an origin was mended.
+    /// hit-for-pass), short enough to notice that an origin was mended.
     public var unshareableTTL: Duration = .seconds(120)
 
     public init() {}

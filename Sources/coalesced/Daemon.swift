@@ -124,7 +124,7 @@ final class Daemon {
     /// The first time lets requests finish; the second time ends at once.
     private func end() {
         if isDraining {
-            log.notice("told again to end: cutting what is left")
+            log.notice("second signal: closing remaining connections")
             return loop.stop()
         }
         isDraining = true

@@ -66,7 +66,7 @@ import Testing
         var text = ""
         try eventually("the rest is told") {
             text += messages.read()
-            return text.contains(#/failures of upstreams: \d+ more, not told one by one/#)
+            return text.contains(#/failures of upstreams: \d+ more, suppressed/#)
         }
     }
 

@@ -5,17 +5,17 @@ import Storage
 import Telemetry
 
 /// The hot path: a plain `GET` for something stored and fresh is answered from inside `ClientConnection.readable()`, mostly with one look-up and one
-/// write. Nothing here makes a `String` or asks a clock but the loop's; and nothing allocates, but for the fields of a response that a condition is held against.
+/// write. Nothing here makes a `String` or reads another clock than the loop's, and nothing allocates, except the stored fields when a request is conditional.
 ///
-/// One a worker and its settings, on its loop. The worker has all of this too; it stands here again because a reference that is reached through
-/// another object is retained while it is in use, in two atomic instructions, and one that the object at work holds itself is not.
+/// One per worker and settings, on the worker's loop. The worker has all of this too; it stands here again because a reference that is reached
+/// through another object is retained while it is in use, in two atomic instructions, and one that the object at work holds itself is not.
 final class HitPath {
     /// Whether it answered a request.
     enum Outcome {
         case answered
-        /// What there is to know about the request is still to be found out; `Worker.keys` may hold another key.
+        /// Not examined: its route and key are still unknown, and `Worker.keys` may hold another key.
         case undecided
-        /// Nothing under its key may answer it just so. `Worker.keys` still holds that key, and this is its route.
+        /// No stored response can answer it as it is. `Worker.keys` still holds its key, and this is its route.
         case nothingFresh(Route)
     }
 

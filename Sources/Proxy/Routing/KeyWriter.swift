@@ -2,10 +2,10 @@ import Bytes
 import HTTPSemantics
 import Storage
 
-/// Writes the primary cache key of a request (RFC 9111 §2): scheme, host and target, and what a route adds. One a loop; the
+/// Writes the primary cache key of a request (RFC 9111 §2): scheme, host and target, and what a route adds. One per loop; the
 /// buffer is used again for every request.
 ///
-/// Two requests have the same key exactly when they have the same bytes here. No byte that separates the parts can stand in them.
+/// Two requests have the same key exactly when they have the same bytes here. No byte that separates the parts occurs in them.
 final class KeyWriter {
     /// The key written last, until the next call.
     let bytes = ByteBuffer(capacity: 512)

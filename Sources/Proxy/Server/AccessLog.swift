@@ -12,7 +12,7 @@ final class AccessLog: Sendable {
     let status: AccessLogStatus
     private let output: LogOutput
     private let thread: LoopThread
-    /// One a worker.
+    /// One per worker.
     private let queues: [LogQueue]
     private let flushWait: Duration
 
@@ -34,7 +34,7 @@ final class AccessLog: Sendable {
         }
     }
 
-    /// A worker's end of it. On the worker's loop, once a worker.
+    /// A worker's end of it. On the worker's loop, once per worker.
     func feed(ofWorker index: Int, on loop: EventLoop) -> AccessLogFeed {
         AccessLogFeed(queues[index], flushWait: flushWait, on: loop) { [self] in drainSoon() }
     }

@@ -12,7 +12,7 @@ public import Upstream
 ///
 /// ```
 /// new ─start→ starting ─all accept→ running ─drain→ draining ─idle, or time→ stopped
-///                 └─an address is not to be had→ stopped
+///                 └─an address cannot be bound→ stopped
 /// ```
 public final class ProxyServer {
     /// Why it does not start.
@@ -97,7 +97,7 @@ public final class ProxyServer {
     /// All that may have fetches in flight.
     var origins: [Origin] { shared.origins }
 
-    /// Before any worker: with a shared port the kernel would let a second program in beside us, and a unix socket there is but one of.
+    /// Before any worker: with a shared port the kernel would let a second program in beside us, and a unix socket can be bound only once.
     private func openTargets() throws(StartError) -> [ListenTarget] {
         var listening = Listener.Settings()
         listening.backlog = Int32(clamping: settings.backlog)

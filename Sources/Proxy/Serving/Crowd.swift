@@ -3,11 +3,11 @@ import Coalescing
 import HTTPSemantics
 import Libevent
 
-/// Those of one loop who joined the same fetch one behind the other and ask for nothing special. They share a seat at it, so that ten thousand of
-/// them are one waiter there; who of them is served, and when it has waited too long, is found out here.
+/// Consecutive requests on one loop that joined the same fetch and ask for nothing special. They share a seat at it, so that ten thousand of
+/// them are one waiter there; which of them is served, and which has waited too long, is decided here.
 ///
-/// Owned by its members, and by its worker as long as somebody may join. Confined to its loop. Where the fetch fails, each member is told when its turn
-/// comes, like each who waits by itself.
+/// Owned by its members, and by its worker as long as others may join. Confined to its loop. If the fetch fails, each member is told when its turn
+/// comes, like any other waiter.
 ///
 /// ```
 /// empty ─first joins→ gathering ─result→ served ─last leaves→ over
@@ -26,7 +26,7 @@ final class Crowd: FetchWaiter {
     private struct Member {
         /// `nil` once it has left.
         var transaction: Transaction?
-        /// Until when it waits, in nanoseconds of the loop's clock. Who comes later waits longer.
+        /// Until when it waits, in nanoseconds of the loop's clock. Later members wait longer.
         let due: Int64
     }
 
@@ -45,17 +45,17 @@ final class Crowd: FetchWaiter {
     private var deadline = Deadline.none
     /// When the last one joined, in nanoseconds of the loop's clock.
     private var lastJoined = Int64.min
-    /// What the last one asked for; `nil` unless it is gathering. The next one mostly asks for the same with the same words, which need not be read and
+    /// What the last one asked for; `nil` unless it is gathering. The next one mostly asks for the same in the same words, which need not be parsed and
     /// copied again.
     private(set) var latestHead: AdmittedHead?
     /// Those that came, for who joins later.
     private(set) var interims: [ByteSlice] = []
-    /// The last one whom the result serves: it serves everybody else with the same head who came no later.
+    /// The last one that the result serves: it serves all others with the same head that came no later.
     private var lastServed: ClientRequest?
-    /// Those who left that may be among the members, beside as many as are present.
+    /// How many departed members may stay in the list beyond the number present.
     private static let mostEmpty = 1024
 
-    /// Of nobody yet: whoever joined `operation` last made no use of it.
+    /// Empty at first: the request that prompted it has a seat of its own.
     init(at operation: FetchOperation, route: Route, worker: Worker) {
         self.operation = operation
         self.route = route
@@ -78,10 +78,10 @@ final class Crowd: FetchWaiter {
 
     // MARK: Joining and leaving
 
-    /// - Returns: `nil` when nobody gets in: the operation takes no more, the response is there, or most of the members have left.
+    /// - Returns: `nil` when it is closed: the operation takes no more, the response is there, or most of the members have left.
     func join(_ transaction: Transaction) -> FetchSeat? {
         guard members.use({ $0.count }) <= 2 * present + Self.mostEmpty else {
-            // Those who come now make another.
+            // The next ones make another.
             closeToOthers()
             return nil
         }
@@ -106,7 +106,7 @@ final class Crowd: FetchWaiter {
         return .member(self, index: index)
     }
 
-    /// Not where the response is there already: that would be late for the first one and over for the others.
+    /// Not once the response is there: the first one would have joined late, and the others could not join.
     private func takeSeat() -> Bool {
         guard operation.value == nil else { return false }
         let bound = LoopBound<FetchWaiter>(self, on: worker.loop)

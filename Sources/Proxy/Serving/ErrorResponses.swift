@@ -6,9 +6,9 @@ import Upstream
 /// Writes the responses the proxy makes itself: plain text that says what was wrong.
 struct ErrorResponses: Sendable {
     private let forwarding: ResponseForwarding
-    /// `nil` where none is wanted.
+    /// `nil`: off.
     private let proxyStatus: ProxyStatusWriter?
-    /// Seconds after which a client turned away may come again.
+    /// Seconds after which a client that was turned away should try again.
     static let retryAfter: UInt64 = 1
 
     init(forwarding: ResponseForwarding, proxyStatus: ProxyStatusWriter?) {
@@ -55,14 +55,14 @@ extension UpstreamError {
     /// What a client is told.
     var explanation: StaticString {
         switch failure {
-        case .unavailable: "The proxy has run out of what a connection to the origin takes; try again in a moment."
+        case .unavailable: "The proxy is out of sockets or ports for the origin; try again in a moment."
         case .resolve: "The origin's name could not be resolved."
         case .connect: "The origin refused the connection or could not be reached."
         case .connectTimeout: "The origin did not accept a connection in time."
         case .send, .closed: "The origin closed the connection before it answered."
         case .headTimeout: "The origin did not answer in time."
         case .head: "The origin's answer is not valid HTTP."
-        case .body, .bodyTimeout: "The origin's answer broke off."
+        case .body, .bodyTimeout: "The origin's answer was cut short."
         }
     }
 }

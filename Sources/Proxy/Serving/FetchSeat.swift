@@ -1,10 +1,11 @@
 import Coalescing
 
-/// What a request has at a fetch that it waits for or reads from: its waiter, and its ear for interim responses. Both are left together, and leaving twice is no harm.
+/// A request's place at a fetch that it waits for or reads from: its waiter, and its listener for interim responses. Leaving gives up both; leaving twice
+/// is harmless.
 enum FetchSeat {
-    /// Of the client of a fetch that is for it alone: what it waits for the fetch brings by itself.
+    /// Of the client of a fetch that is for it alone: the fetch delivers to it directly.
     case alone(FetchOperation)
-    /// As a waiter by itself. `listener`: `.none` where it hears nothing, or hears it from the fetch that it led.
+    /// As a waiter by itself. `listener`: `.none` where it hears nothing, or is told by the fetch that it led.
     case waiter(FetchOperation, WaiterToken, listener: SlotToken)
     /// Of a crowd, which has one waiter for all its members.
     case member(Crowd, index: Int)

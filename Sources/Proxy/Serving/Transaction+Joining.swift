@@ -11,8 +11,8 @@ extension Transaction {
     private static let changingPlan = HitPath.unplain.union(FieldSet(.range))
 
     /// One of a crowd joins what the one before it joined. Nothing is stored or known under its key, so its plan would be the same; and an
-    /// operation that takes a waiter is in flight: who stored its response, closed or overtook it has ended or closed it before.
-    /// - Returns: false, with nothing done, when the table is to be asked.
+    /// operation that takes a waiter is still in flight: before anything else is stored or fetched under the key, it is ended or closed.
+    /// - Returns: false, with nothing done, when the table must be asked.
     func joinCrowd() -> Bool {
         guard releases == 0, let crowd = worker.crowd, crowd.latestHead === request.admitted || (crowd.isFor(request) && isOrdinary)
         else { return false }
@@ -24,7 +24,7 @@ extension Transaction {
             for interim in crowd.interims { received(interim: interim) }
             return true
         }
-        // Perhaps it has its response: who comes now is late, each by itself.
+        // Perhaps its response is there: then each joins late, with a seat of its own.
         let bound = LoopBound<FetchWaiter>(self, on: worker.loop)
         switch crowd.operation.join(waiter(bound)) {
         case .joined(let token, let late):
@@ -34,16 +34,16 @@ extension Transaction {
         case .refused(.full):
             return false
         case .refused:
-            // Closed or over: those who are in the crowd wait on, and nobody joins them.
+            // Closed or over: the crowd waits on, and nobody joins it.
             worker.crowd = nil
             return false
         }
     }
 
-    /// Nothing was stored of what `operation` fetches, which was joined: a crowd may be coming, which need not ask the table.
+    /// `operation` was joined, and nothing is stored of what it fetches: a crowd may be coming, which need not ask the table.
     func mayBeCrowd(at operation: FetchOperation) {
         guard isOrdinary, operation.key.kind == .get, operation.key.variant == nil else { return }
-        // Of two crowds that come at the same time only one is one: to give up the other's would cost more than it spares.
+        // Of two crowds at the same time only one is kept: replacing each by the other again and again would cost more than it saves.
         if let crowd = worker.crowd, crowd.operation === operation || crowd.isGrowing { return }
         worker.offer(Crowd(at: operation, route: request.route, worker: worker))
     }
@@ -53,7 +53,7 @@ extension Transaction {
             && request.fields.present.isDisjoint(with: Self.changingPlan)
     }
 
-    /// Nobody asks for a part of what is just arriving as a whole.
+    /// If the whole is already arriving, joins that instead of asking for a part.
     func joinWhole(_ plan: FetchPlan, _ waiter: Waiter<FetchedResponse>, _ bound: LoopBound<FetchWaiter>) -> Bool {
         let kind: FetchKey.Kind = request.hasAuthorization ? .authorizedGet : .get
         let key = FetchKey(kind: kind, primary: plan.key.primary, variant: plan.key.variant, passes: plan.key.passes)

@@ -7,9 +7,9 @@ import Telemetry
 
 /// One request that is not answered on the hot path, from look-up to the last byte of its response.
 ///
-/// Owned by its client connection, confined to its loop. Whether it led or joined matters only to what it waits for: who leads has as long
-/// as the origin is given, and its content goes through its own fetch. Here it is looked up; what follows stands in the extensions: `Fetching`, `Joining`,
-/// `Waiting`, `Bounds`, `Responding`, `Content`.
+/// Owned by its client connection, confined to its loop. Whether it led or joined matters only while it waits: a leader waits as long as its fetch
+/// does, and its content goes through that fetch. Here it is looked up; the rest is in the extensions `Fetching`, `Joining`, `Waiting`, `Bounds`,
+/// `Responding`, `Content`.
 ///
 /// ```
 /// new ─look→ responding                       (stored; 503 or stale at a bound; 504 where only what is stored is wanted)
@@ -28,26 +28,26 @@ final class Transaction: FetchWaiter, TurnTaker {
     /// Released so often, a request goes alone: a third fetch of a key that nobody may share would teach nothing.
     static let mostReleases: UInt8 = 2
 
-    /// Under another key from look to look, when more is known about its path's queries.
+    /// Its key may change between looks, as more is learnt about its path's queries.
     private(set) var request: ClientRequest
     var provenance = Provenance(.synthetic)
     /// What its fetch brought.
     var fetched: FetchedResponse?
     /// The server that its connection became a tunnel to, or that failed.
     var contactedServer: ContactedServer?
-    /// They hold each other until the client lets go. An unowned reference would be retained as well, at each use.
+    /// A reference cycle, broken when the client lets go. An unowned reference would be retained at each use as well.
     let client: any TransactionClient
     let worker: Worker
     /// While it waits, and while the body of its response still comes from a fetch. Beside the state, because it stays the same from one to the other.
     var seat: FetchSeat?
-    // The small ones stand together: of those who wait by the thousand, each byte is in no cache.
+    // The small ones stand together: thousands may wait, and each cache line of them is a miss.
     var state = State.new
     var status: Status?
     /// How often it gave up a fetch that it waited for, and looked again.
     private(set) var releases: UInt8 = 0
     private(set) var mustGoAlone = false
     var contentIsHeldBack = false
-    /// What was stored, fresh or not, when the origin was asked: it may stand in at a bound.
+    /// What was stored, fresh or not, when the origin was asked: it may be served at a bound or after a failure.
     var fallback: StoredResponse?
     /// The fetch that this request led.
     var ledFetch: Fetch?
@@ -66,7 +66,7 @@ final class Transaction: FetchWaiter, TurnTaker {
         var deadline = deadline
         deadline.cancel(on: worker.deadlines)
         self.deadline = deadline
-        // First: leaving may begin somebody else's fetch on this stack.
+        // Before leaving, which may begin another request's fetch on this stack.
         state = .over
         seat.take()?.leave()
         stopLeading()
@@ -86,7 +86,7 @@ final class Transaction: FetchWaiter, TurnTaker {
         if resource == nil {
             if joinCrowd() { return }
         } else if worker.crowd?.latestHead === request.admitted {
-            // Stored since: the next one is for the hot path again.
+            // Stored since: the next one takes the hot path again.
             worker.crowd = nil
         }
         let company: Lookup.Company = mustGoAlone ? .alone : worker.settings.coalescing.isEnabled ? .shared : .coalescingOff

@@ -5,7 +5,7 @@ import Storage
 /// When each cache group was last invalidated (RFC 9875 §3). Groups are of one origin, by scheme and authority.
 ///
 /// No index of members is kept: a stored response knows its groups, and is out of date when one of them was invalidated after
-/// it was asked for. Bounded: when there is no room for another group, everything in any group that is older counts as invalidated.
+/// it was asked for. Bounded: when there is no room for another group, every older response with a group counts as invalidated.
 final class GroupInvalidations: Sendable {
     static let capacity = 10_000
 
@@ -41,8 +41,8 @@ final class GroupInvalidations: Sendable {
         response.groups.map { whenInvalidated($0, of: authority) != nil } ?? false
     }
 
-    /// From when on what is of these groups was out of date, in monotonic nanoseconds; `nil`: it is not. Where several invalidations came since it was asked
-    /// for, or how many came is not known: since it was asked for.
+    /// When a response in these groups became out of date, in monotonic nanoseconds; `nil` if it has not. After several invalidations since it was asked
+    /// for, or an unknown number: when it was asked for.
     func whenInvalidated(_ groups: CacheGroups, of authority: String) -> Int64? {
         state.withLock { state in
             if state.everythingBefore >= groups.requested { return groups.requested }

@@ -5,7 +5,7 @@ import Logging
 import Telemetry
 import Upstream
 
-/// What a loop tells the operator in the diagnostics log, of each kind only so much a second. On its loop.
+/// What a loop tells the operator in the diagnostics log, with a limit per second for each kind. On its loop.
 final class Notices {
     private enum Kind: String {
         case malformed = "malformed requests"
@@ -24,7 +24,7 @@ final class Notices {
     /// Nanoseconds.
     private static let interval: Int64 = 1_000_000_000
     private var limit = RateLimitedNotice<Kind>(limit: Notices.mostPerSecond, interval: UInt64(Notices.interval))
-    /// Whether a timer is set that tells what was suppressed last, should no more come.
+    /// Whether a timer is set that reports what was suppressed, should no more come.
     private var willTellRest = false
 
     init(loop: EventLoop, log: Logger) {
@@ -70,7 +70,7 @@ final class Notices {
     private func tellRest() {
         willTellRest = false
         for (kind, count) in limit.takeSuppressed(at: UInt64(loop.now)) {
-            log.warning("\(kind.rawValue): \(count) more, not told one by one")
+            log.warning("\(kind.rawValue): \(count) more, suppressed")
         }
         if limit.hasSuppressed { tellRestLater() }
     }

@@ -6,13 +6,13 @@ import Telemetry
 
 /// What remains of a request: counts, latencies, and a line in the access log. No text is formatted here.
 ///
-/// One a worker, on its loop.
+/// One per worker, on its loop.
 final class Recorder {
     let metrics: LoopMetrics
     let latency = LatencyRecorder()
     private let loop: EventLoop
     private let log: AccessLogFeed?
-    /// That of `log`, here for the way there.
+    /// That of `log`, one step nearer.
     private let buffer: LogBuffer?
 
     /// - Parameter log: `nil` without an access log.
@@ -23,7 +23,7 @@ final class Recorder {
         buffer = log?.buffer
     }
 
-    /// The worker ends: what is recorded from now on goes to the access log at once.
+    /// The worker ends: from now on records go to the access log at once.
     func finish() { log?.finish() }
 
     func record(

@@ -1,13 +1,13 @@
 import Bytes
 import Libevent
 
-/// Somebody who can be served now or in a later turn: one of many who get the same at the same time.
+/// One of many that are due at the same time, and can be served now or in a later turn.
 protocol TurnTaker: AnyObject {
-    /// It is served now. On the loop; also when it has gone away meanwhile.
+    /// It is served now. On the loop; also if it has left meanwhile.
     func turnCame()
 }
 
-/// Serves crowds in turns: when thousands of waiters get their response at once, the loop's other clients get a look-in between.
+/// Serves crowds in turns: when thousands of waiters get their response at once, the loop's other clients are served in between.
 ///
 /// Confined to its loop. The first of an iteration are served on the spot, so that ordinary traffic is not put off.
 final class Turns {
@@ -20,7 +20,7 @@ final class Turns {
     private let filling = Exclusive<[any TurnTaker]>([])
     private var isWaiting = false
     private var served = 0
-    /// Those of this iteration that wait for its end.
+    /// Those that are served at the end of this iteration.
     private let soon = Exclusive<[any TurnTaker]>([])
     private var hasHook = false
 
@@ -31,7 +31,7 @@ final class Turns {
         if takeTurn() { taker.turnCame() } else { put(taker) }
     }
 
-    /// Whether the caller may be served on the spot, which counts; if not, it is to be `put` off.
+    /// Whether the caller may be served on the spot, which is counted; if not, it is to be `put` off.
     func takeTurn() -> Bool {
         guard !isWaiting, served < Self.turn else { return false }
         hookOnce()
@@ -60,7 +60,7 @@ final class Turns {
         hasHook = false
         let isDone = soon.use { soon in
             guard soon.isEmpty else { return false }
-            // Its memory is for the next ones.
+            // Its memory is used again.
             swap(&due, &soon)
             return true
         }

@@ -18,11 +18,11 @@ extension Worker {
         /// RFC 9110 §10.2.1.
         fileprivate static let allow: StaticString = "Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH\r\n"
 
-        static let contentTooLarge = Refusal(.contentTooLarge, "The request's content is larger than is taken here.")
+        static let contentTooLarge = Refusal(.contentTooLarge, "The request's content is too large.")
     }
 
-    /// A request whose `Via` or `CDN-Loop` has our name this often runs in a loop. Not at once: proxies in a row may bear the same
-    /// name when nobody gave them others.
+    /// A request whose `Via` or `CDN-Loop` has our name this often runs in a loop. Not at the first: proxies in a row may share the
+    /// default name.
     static let passesThatAreALoop = 4
 
     /// What is refused before anything is looked up, and where the rest goes.
@@ -42,7 +42,7 @@ extension Worker {
             break
         }
         if head.expectation == .unknown {
-            throw Refusal(.expectationFailed, "The only expectation that is met here is 100-continue.")
+            throw Refusal(.expectationFailed, "Only `Expect: 100-continue` is supported.")
         }
         let passes = runtime.loopDetection.passes(view)
         if passes >= Self.passesThatAreALoop {

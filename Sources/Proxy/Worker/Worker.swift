@@ -41,7 +41,7 @@ final class Worker {
     private(set) var mostRequests: Int
 
     private(set) var isDraining = false
-    /// The one that the next request like its last one's joins.
+    /// The crowd that the next similar request will join.
     var crowd: Crowd?
 
     /// - Parameter accessLog: `nil` without one.
@@ -74,8 +74,8 @@ final class Worker {
     var settings: ProxySettings { runtime.settings }
     var storage: StorageSettings { shared.storage }
 
-    // What is reached through two objects is retained, at each use (docs/architecture.md, CPU). So those that are asked for often are reached through
-    // one, by a call that is not inlined.
+    // What is reached through two objects is retained at each use (docs/architecture.md, CPU). So what is used often is reached through one, by a call
+    // that is not inlined.
 
     /// Nanoseconds of the loop's clock.
     var now: Int64 { @inline(never) get { loop.now } }
@@ -94,7 +94,7 @@ final class Worker {
     /// Whether nothing new is fetched until some of the bodies on their way are done.
     var isOverloaded: Bool { @inline(never) get { shared.isOverloaded } }
 
-    /// Of what the response to a request may be stored under, before it is asked for.
+    /// Generations of all keys that the response might be stored under, taken before the origin is asked.
     @inline(never)
     func generations(for request: ClientRequest) -> (ofKey: Generation, ofSentKey: Generation, ofPath: InvalidationMark) {
         let generation = store.generation(request.admitted.key)
