@@ -126,8 +126,8 @@ import Upstream
 
     private static func fetched(_ course: Course) throws -> FetchedResponse {
         let parsed = try ParsedHead("GET /x")
-        let runtime = Runtime(upstreams: "one")
-        let route = try #require(runtime.onlyRoute)
+        let loopSettings = LoopSettings(upstreams: "one")
+        let route = try #require(loopSettings.onlyRoute)
         let key = CacheKey(hash: 1, bytes: ByteSlice("http a.example /x"))
         let leader = ClientRequest(
             AdmittedHead(parsed.head, parsed.fields, route: route, key: key, passes: 0), arrived: arrival, client: ByteSlice("192.0.2.1"))

@@ -32,9 +32,9 @@ import Upstream
         var route = RouteSettings(upstream: "second")
         (route.host, route.path) = (row.host, row.path)
         settings.routes = [route]
-        let runtime = Runtime(settings, upstreams: "first", "second")
-        for request in row.taken { #expect(try Self.upstream(of: request, runtime) == "second", "\(request)") }
-        for request in row.others { #expect(try Self.upstream(of: request, runtime) == "first", "\(request)") }
+        let loopSettings = LoopSettings(settings, upstreams: "first", "second")
+        for request in row.taken { #expect(try Self.upstream(of: request, loopSettings) == "second", "\(request)") }
+        for request in row.others { #expect(try Self.upstream(of: request, loopSettings) == "first", "\(request)") }
     }
 
     @Test func `the first route that matches decides, and a route without host and path takes all that is left`() throws {
@@ -44,28 +44,28 @@ import Upstream
             route.path = path
             return route
         }
-        let runtime = Runtime(settings, upstreams: "zero", "one", "two", "three", "four")
-        let upstreams = try ["/a/b", "/a/b/c", "/a/c", "/d", "/"].map { try Self.upstream(of: "GET \($0)", runtime) }
+        let loopSettings = LoopSettings(settings, upstreams: "zero", "one", "two", "three", "four")
+        let upstreams = try ["/a/b", "/a/b/c", "/a/c", "/d", "/"].map { try Self.upstream(of: "GET \($0)", loopSettings) }
         #expect(upstreams == ["one", "one", "two", "four", "four"])
-        #expect(runtime.onlyRoute == nil)
+        #expect(loopSettings.onlyRoute == nil)
     }
 
     @Test func `where hosts and paths make no difference, nobody need look`() throws {
-        #expect(Runtime(upstreams: "one", "two").onlyRoute?.origin.settings.name == "one")
+        #expect(LoopSettings(upstreams: "one", "two").onlyRoute?.origin.settings.name == "one")
         var settings = ProxySettings()
         settings.routes = [RouteSettings(upstream: "two")]
-        #expect(Runtime(settings, upstreams: "one", "two").onlyRoute?.origin.settings.name == "two")
+        #expect(LoopSettings(settings, upstreams: "one", "two").onlyRoute?.origin.settings.name == "two")
         settings.hosts = ["a.example"]
-        #expect(Runtime(settings, upstreams: "one", "two").onlyRoute == nil)
+        #expect(LoopSettings(settings, upstreams: "one", "two").onlyRoute == nil)
     }
 
     @Test(arguments: [("a.example", true), ("A.EXAMPLE:81", true), ("b.example", false), ("a.example.b", false), ("[::1]:80", true), ("", false)])
     func `only hosts of the list are served`(host: String, isServed: Bool) {
         var settings = ProxySettings()
         settings.hosts = ["a.example", "[::1]"]
-        let runtime = Runtime(settings, upstreams: "one")
+        let loopSettings = LoopSettings(settings, upstreams: "one")
         let authority = ByteSlice(host)
-        let serves = runtime.serves(authority.span), servesAll = Runtime(upstreams: "one").serves(authority.span)
+        let serves = loopSettings.serves(authority.span), servesAll = LoopSettings(upstreams: "one").serves(authority.span)
         #expect(serves == isServed && servesAll)
     }
 
@@ -91,8 +91,8 @@ import Upstream
         #expect(other.policy.storesPostAnswers && !other.hasPlainKey)
     }
 
-    private static func upstream(of request: String, _ runtime: Runtime) throws -> String {
+    private static func upstream(of request: String, _ loopSettings: LoopSettings) throws -> String {
         let parsed = try ParsedHead(request)
-        return runtime.route(parsed.head, parsed.fields.view).origin.settings.name
+        return loopSettings.route(parsed.head, parsed.fields.view).origin.settings.name
     }
 }

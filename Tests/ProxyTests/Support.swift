@@ -36,7 +36,7 @@ extension UpstreamSettings {
     static func named(_ name: String) -> UpstreamSettings { UpstreamSettings(name: name, servers: [UpstreamServer(host: "127.0.0.1")]) }
 }
 
-extension Runtime {
+extension LoopSettings {
     /// With upstreams of these names.
     convenience init(_ settings: ProxySettings = ProxySettings(), upstreams: String...) {
         self.init(settings, upstreams: upstreams.map { .named($0) })

@@ -1,15 +1,15 @@
 import HTTPSemantics
 import Telemetry
 
-/// What is answered without a transaction, and logged once the answer is out: a refusal, or a hit that the client takes bit by bit. A class, so that a
-/// connection that waits does not hold room for a head.
+/// A request answered without a transaction and logged once the answer is out: a refusal, or a hit that the client takes bit by bit. A class, so that a
+/// waiting connection does not hold room for a head.
 final class AnsweredRequest {
     let status: Status
     let verdict: Verdict
     /// With `fields`; `nil` where it could not be read.
     let head: RequestHead?
     let fields: HeadBlock?
-    /// Bytes of the content that stand in one piece of memory with the answer's head.
+    /// Bytes of the content that share one piece of memory with the answer's head.
     let contentInHead: Int
 
     init(_ status: Status, _ verdict: Verdict, _ head: RequestHead?, _ fields: HeadBlock?, contentInHead: Int = 0) {

@@ -46,7 +46,7 @@ extension ClientConnection {
         }
     }
 
-    /// What the client has sent ahead moves out of the room for content, which others need.
+    /// What the client has sent ahead moves out of the large buffer, which others need.
     private func keepWhatFollows(_ context: ReadContext) {
         // `serve` goes on with the buffer that it has.
         guard !isServing, context.buffer.capacity >= ReadContexts.contentBufferSize, !context.buffer.isEmpty else { return }

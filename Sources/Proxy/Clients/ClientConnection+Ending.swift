@@ -28,14 +28,14 @@ extension ClientConnection {
         _ status: Status, _ explanation: StaticString, extra: StaticString = "", head: RequestHead?, fields: HeadBlock?
     ) {
         let buffer = ByteBuffer(capacity: 512)
-        let content = worker.runtime.errors.write(
+        let content = worker.loopSettings.errors.write(
             status, explanation, provenance: nil, persists: keepsAlive, version: head?.version ?? .http11,
             date: worker.loop.wallClockSeconds, isHead: head?.method == .head, extra: extra, to: buffer)
         answered = AnsweredRequest(status, .refused, head, fields)
         send(buffer, content, .sized, passesTrailers: false)
     }
 
-    /// Closes with what was sent on its way: waits for the peer to read it, for a bounded time (RFC 9112 §9.6).
+    /// Closes once the peer has read what is on its way, or after a bounded time (RFC 9112 §9.6).
     func linger() {
         phase = .lingering
         try? shutdownWrite()
@@ -54,7 +54,7 @@ extension ClientConnection {
         }
     }
 
-    /// Closes now. Whatever is under way is left.
+    /// Closes now, whatever is under way.
     func end(abruptly: Bool = false) {
         guard phase != .closed else { return }
         if phase == .serving { record(bodyBytes: delivery?.bodyBytesSent ?? 0, isAborted: true) }
@@ -74,7 +74,7 @@ extension ClientConnection {
         if let context, context.buffer.isEmpty { giveBackContext() }
     }
 
-    /// Not while `serve` works with it, which does so itself.
+    /// Not inside `serve`, which gives it back itself.
     func giveBackContext() {
         guard !isServing, let lent = context.take() else { return }
         worker.takeBack(lent)
@@ -83,13 +83,13 @@ extension ClientConnection {
     /// The program ends: no request after the one under way.
     func drain() {
         keepsAlive = false
-        // What has come already is answered: closed on it, the kernel would reset the connection.
+        // Requests that have come already are answered: left unread, they would turn the close into a reset.
         if phase == .reading { receive() }
-        // A head of which something is here has its time to come whole (`head-timeout`).
+        // A head that has begun still has its time to become complete (`head-timeout`).
         if phase == .reading, !hasBegunHead { end() }
     }
 
-    /// Whether something of a request is here. Empty lines before one are none of it (RFC 9112 §2.2).
+    /// Whether a part of a request is here. Empty lines before it do not count (RFC 9112 §2.2).
     private var hasBegunHead: Bool {
         guard let buffer = context?.buffer else { return false }
         let bytes = buffer.span

@@ -3,10 +3,10 @@ import Libevent
 import Storage
 import Telemetry
 
-/// How what the `HitPath` has put together goes out.
+/// Sending what `HitPath` has put together.
 extension ClientConnection {
     enum HitOutcome {
-        /// All of it, or it is held back and will be.
+        /// All of it, or it is held back and goes out later.
         case sent
         /// The rest goes out as the client takes it.
         case begun(contentInHead: Int)
@@ -16,7 +16,7 @@ extension ClientConnection {
     /// Sends what `out` holds and `part` of the body behind it; or holds it back, for the hits of pipelined requests to go out in one write.
     /// - Parameters:
     ///   - hasMore: the client has sent something behind the request.
-    ///   - closes: it has said that it sends nothing behind it.
+    ///   - closes: it has said that this is its last request.
     func sendHit(_ out: ByteBuffer, _ stored: StoredResponse, _ part: Range<Int>, closes: Bool, hasMore: Bool) -> HitOutcome {
         let isLast = closes && !hasMore
         // A small one goes into the same piece of memory as the head: one vector less for the kernel.
@@ -44,7 +44,7 @@ extension ClientConnection {
     /// Sends the hits that were held back. Where the client does not take all of them, or is gone, the connection is not `reading` afterwards.
     func sendHeldHits() {
         guard holdsHits else { return }
-        // Only on a connection that is kept are hits held back, whatever the request behind them says.
+        // Hits are held back only on a connection that persists, whatever the request behind them says.
         let keepsAliveThen = keepsAlive
         keepsAlive = true
         let out = worker.scratch

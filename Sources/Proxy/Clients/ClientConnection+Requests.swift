@@ -11,7 +11,7 @@ extension ClientConnection {
         case incomplete
         case malformed(MessageSyntaxError)
         case answered(headLength: Int)
-        /// For a transaction, in the words of whoever joined the worker's crowd last: nothing is read or found out anew.
+        /// For a transaction, in the same words as the last to join the worker's crowd: nothing is parsed or looked up again.
         case alike(AdmittedHead)
         /// For a transaction; with its route, where that is known and the worker has its key.
         case unanswered(RequestHead, HeadBlock, on: Route?)
@@ -42,7 +42,7 @@ extension ClientConnection {
                 continue
             }
             sendHeldHits()
-            // Else the head is read again once what goes before it is sent.
+            // Otherwise the head is parsed again once the hits before it are sent.
             guard phase == .reading else { return }
             switch consume step {
             case .answered:
@@ -68,7 +68,7 @@ extension ClientConnection {
     @inline(__always)
     private func takeStep(_ context: ReadContext) -> Step {
         let buffer = context.buffer
-        // Not where something learnt about queries since could give the same words another key.
+        // Not if something learnt about queries since might give the same words another key.
         if let crowd = worker.crowd, let admitted = crowd.latestHead, admitted.isBeginning(of: buffer.span), worker.variations.isEmpty {
             context.parser.use { $0.reset() }
             keepsAlive = mayPersist(behind: admitted.head)
@@ -79,7 +79,7 @@ extension ClientConnection {
             do throws(MessageSyntaxError) {
                 progress = try parser.parse(buffer.span)
             } catch {
-                // It may be read once more, behind hits that are still to be sent.
+                // It may be parsed again, after the held hits are sent.
                 parser.reset()
                 return .malformed(error)
             }

@@ -8,7 +8,7 @@ extension ClientConnection: TransactionClient {
     var persists: Bool { keepsAlive && !worker.isDraining }
 
     func settlePersistence() -> Bool {
-        // How content ends that is still to come nobody knows; it may never come (RFC 9110 §10.1.1). So that is said and done.
+        // Content that is still to come may never come (RFC 9110 §10.1.1): then the connection closes, and the response says so.
         keepsAlive = persists && content == nil
         return keepsAlive
     }
@@ -29,7 +29,7 @@ extension ClientConnection: TransactionClient {
         if delivery === response, pending == nil { response.keepHead() }
     }
 
-    /// A response that is all there. Mostly the kernel takes it whole, and nothing is left that an object would have to keep.
+    /// A response that is all there. Usually the kernel takes it whole, and no `Delivery` is needed.
     /// - Parameter ofHead: bytes of the head in front of the body.
     private func sendAtOnce(_ out: ByteBuffer, _ ofHead: Int, _ sources: consuming Delivery.Sources, _ framing: Delivery.Framing) {
         let whole = out.count
@@ -57,7 +57,7 @@ extension ClientConnection: TransactionClient {
     }
 
     /// A hit went out as a whole.
-    /// - Parameter isLast: the client keeps from sending more (RFC 9112 §9.6), so that nothing unread can make the close a reset.
+    /// - Parameter isLast: the client sends nothing more (RFC 9112 §9.6), so nothing unread can turn the close into a reset.
     func hitSent(isLast: Bool) {
         requestBegan = 0
         if isLast { return end() }
@@ -106,7 +106,7 @@ extension ClientConnection: TransactionClient {
     func resumeContent() {
         guard phase == .serving, content != nil else { return }
         startReading()
-        // Nothing may be left of it but its end.
+        // Perhaps only its end is left.
         if context == nil { context = worker.lendContext() }
         readContent()
         giveBackContextIfUnused()
@@ -126,14 +126,14 @@ extension ClientConnection: TransactionClient {
             responseSent(bodyBytes: delivery.bodyBytesSent)
         case .blocked:
             armWrite()
-            // Pumped because the body grew, a client that takes nothing has not moved.
+            // If the body grew and the client takes nothing, the client has made no progress.
             if sent > 0 || deadline.waitsFor != .send { due(.send, worker.timeouts.send) }
         case .starved:
             disarmWrite()
             if deadline.waitsFor == .send { awaitContent() }
             if let body = delivery.followed { worker.followers.wait(self, for: body) }
         case .cutOff:
-            // Without an announced end a plain close would look like one.
+            // Where the close marks the body's end, a plain close would look like a complete body.
             end(abruptly: delivery.framing == .untilClose)
         case .peerGone:
             end()
@@ -167,7 +167,7 @@ extension ClientConnection: TransactionClient {
         requestBegan = 0
         due(.request, worker.timeouts.idle)
         if !inputEnded { startReading() }
-        // From inside `serve` its loop goes on; else there may be a request in the buffer already.
+        // Inside `serve` its loop goes on; otherwise a request may be in the buffer already.
         if !isServing, let context { serve(context) }
     }
 

@@ -6,7 +6,7 @@ import Telemetry
 /// One client's connection: reads requests, one after another, and writes their responses in the same order (RFC 9112 §9.3).
 ///
 /// Owned by its worker, confined to its loop. A plain hit is answered inside `readable()` (see `HitPath`); anything else
-/// becomes a `Transaction`. Here are its states and what it is told; requests, hits, content, sending and the end stand in extensions.
+/// becomes a `Transaction`. Here are its states and events; requests, hits, content, sending and the end are in extensions.
 ///
 /// ```
 /// reading ─head, hit→ reading                 (or lingering, closed, where the connection is not kept)
@@ -42,7 +42,7 @@ final class ClientConnection: Socket {
     /// Until the request's content is in.
     var content: ContentReader?
     var tunnelRelay: Tunnel?
-    /// Whether another request may come behind this one, as far as this one goes.
+    /// Whether this request allows another one behind it.
     var keepsAlive = true
     /// Whether the client has closed its half.
     var inputEnded = false
@@ -106,8 +106,8 @@ final class ClientConnection: Socket {
         }
     }
 
-    /// The client will send nothing more. A client that only closed its half looks like one that has gone; as most servers do, we take
-    /// it to have gone while its response is still to come, and go on with what is complete here.
+    /// The client will send nothing more. A client that only closed its half looks like one that has gone. Like most servers, we treat it
+    /// as gone while its response is still to come, and finish sending what is complete here.
     func endOfStream() {
         inputEnded = true
         stopReading()

@@ -2,15 +2,15 @@ import Bytes
 import HTTPSemantics
 import Storage
 
-/// What a plain hit sends of a stored response that is complete. The same as an `Answer` would, which costs more because it can do everything else too.
+/// What a plain hit sends of a complete stored response: the same as an `Answer`, which can do everything and costs more.
 enum HitContent {
     case whole
     /// 206 with one range.
     case part(Range<Int>)
-    /// With the fields it tells some of.
+    /// With the stored fields, some of which it repeats.
     case notModified(HeadBlock)
 
-    /// Fields for which it may be less than the whole.
+    /// Fields of a request that may get less than the whole.
     private static let conditional = FieldSet(.ifNoneMatch, .ifModifiedSince, .range)
 
     /// `nil` where a `Transaction` is to decide: several ranges, or one that is not there.

@@ -19,7 +19,7 @@ final class HitPath {
         case nothingFresh(Route)
     }
 
-    private let runtime: Runtime
+    private let loopSettings: LoopSettings
     /// Where all requests go, if there is no choice.
     private let onlyRoute: Route?
     private let forwarding: ResponseForwarding
@@ -32,11 +32,11 @@ final class HitPath {
     private let recorder: Recorder
 
     /// - Parameter output: where responses are put together.
-    init(runtime: Runtime, shared: SharedState, loop: EventLoop, keys: KeyWriter, output: ByteBuffer, recorder: Recorder) {
-        self.runtime = runtime
-        onlyRoute = runtime.onlyRoute
-        forwarding = runtime.responseForwarding
-        maxRanges = runtime.settings.caching.maxRanges
+    init(loopSettings: LoopSettings, shared: SharedState, loop: EventLoop, keys: KeyWriter, output: ByteBuffer, recorder: Recorder) {
+        self.loopSettings = loopSettings
+        onlyRoute = loopSettings.onlyRoute
+        forwarding = loopSettings.responseForwarding
+        maxRanges = loopSettings.settings.caching.maxRanges
         store = shared.store
         variations = shared.variations
         self.loop = loop
@@ -54,8 +54,8 @@ final class HitPath {
         guard head.method == .get, head.framing == .none, head.version == .http11, head.target.form == .origin,
               fields.present.isDisjoint(with: Self.unplain) else { return .undecided }
         if let onlyRoute { return answer(head, fields, on: onlyRoute, to: client) }
-        guard runtime.serves(fields.bytes.extracting(head.authority.range)) else { return .undecided }
-        return answer(head, fields, on: runtime.route(head, fields), to: client)
+        guard loopSettings.serves(fields.bytes.extracting(head.authority.range)) else { return .undecided }
+        return answer(head, fields, on: loopSettings.route(head, fields), to: client)
     }
 
     @inline(__always)

@@ -3,7 +3,7 @@ import Libevent
 import Telemetry
 import Upstream
 
-/// Relays bytes both ways after an upgrade (RFC 9110 §7.8): what is inside is none of our business.
+/// Relays bytes both ways after an upgrade (RFC 9110 §7.8) without looking at them.
 ///
 /// Owned by the client connection, confined to its loop. Each side is read only while less than `highWater` waits for the other. Over when both
 /// directions are shut, at an error, or after a long silence.
@@ -44,7 +44,7 @@ final class Tunnel: TunnelEnd {
         awaitBytes()
     }
 
-    /// A byte either way: both sides have the whole time again.
+    /// A byte went either way: the time-out begins anew.
     private func awaitBytes() {
         if client.phase == .tunnelling { client.due(.tunnel, worker.timeouts.tunnel) }
     }

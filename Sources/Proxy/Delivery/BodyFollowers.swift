@@ -1,7 +1,7 @@
 import Bytes
 import Libevent
 
-/// Who on this loop waits for which body to grow. One notice a loop and batch of chunks, however many clients wait.
+/// Which clients of this loop wait for which body to grow. One notice per loop and batch of chunks, however many clients wait.
 ///
 /// Confined to its loop. A body is followed from the first client that waits for it until it ends.
 final class BodyFollowers {
@@ -16,7 +16,7 @@ final class BodyFollowers {
     }
 
     private var groups: [ObjectIdentifier: Group] = [:]
-    /// The one that was last waited in: those of a crowd come one after the other.
+    /// The one that was joined last: a crowd comes one after the other.
     private var latest: Group?
     private let loop: EventLoop
     /// Names this loop among a body's followers.

@@ -28,11 +28,11 @@ extension Delivery {
         case packed(StoredResponse)
         /// `part`: only this part of the body, which then has a known length.
         case arriving(GrowingBody, GrowingBody.Cursor, part: Range<Int>?)
-        /// The body cannot be had any more: the response ends short.
+        /// The body is gone: the response is cut off.
         case lost
 
         /// Puts a small body that is all there after its head: the copy costs less than another vector for the kernel.
-        /// - Returns: false, with nothing done, where it is not so simple.
+        /// - Returns: false, with nothing done, if that is not possible.
         func appendWhole(to head: ByteBuffer) -> Bool {
             switch self {
             case .none:

@@ -18,7 +18,7 @@ final class Delivery {
         case peerGone
     }
 
-    /// Bytes from which on the kernel's queue is bounded (`Socket.boundSendQueue`): what is less it takes in one or two writes either way.
+    /// From so many bytes on, the kernel's queue is bounded (`Socket.boundSendQueue`): it takes less in one or two writes either way.
     static let largeBody = 256 << 10
 
     let framing: Framing
@@ -27,9 +27,9 @@ final class Delivery {
     private(set) var bodyBytesSent: UInt64 = 0
     private let beganLarge: Bool
     private var source: Source
-    /// What comes when `source` is all sent, the next one last.
+    /// What follows `source`, the next one last.
     private var later: [Source]
-    /// Head, chunk sizes and chunk ends that go before the next body byte. `nil` once the head is out, where there are no chunks.
+    /// Head, chunk sizes and chunk ends that go before the next body byte. `nil` once the head is out, unless there are chunks.
     private var control: ByteBuffer?
     private var chunks = Chunks.none
 
@@ -95,7 +95,7 @@ final class Delivery {
 
     deinit { detach() }
 
-    /// From now on the head that it was made with is somebody else's again.
+    /// Copies what is left of the head that it was made with, which was lent.
     func keepHead() {
         guard let head = control, !head.isEmpty || framing == .chunked else { control = nil; return }
         let rest = ByteBuffer(capacity: max(head.count, Self.controlCapacity))
@@ -112,7 +112,7 @@ final class Delivery {
         return nil
     }
 
-    /// Whether much of it is known to go out: it was all there, or so much went already.
+    /// Whether it is known to be large: it was all there, or so much has gone out already.
     var isLarge: Bool { beganLarge || bodyBytesSent >= Self.largeBody }
 
     /// Leaves the body: what only this client still needed is freed.
@@ -135,8 +135,7 @@ final class Delivery {
                 switch end {
                 case .more, .starved: return .starved
                 case .complete:
-                    guard let next = later.last else { return .done }
-                    later = later.dropLast()
+                    guard let next = later.popLast() else { return .done }
                     if case .arriving(let body, let cursor, _) = source { body.detach(cursor) }
                     source = next
                     continue
@@ -149,7 +148,7 @@ final class Delivery {
             case .wrote(let count):
                 sent += count
                 list.removeAll()
-                // Where it is certain how it stands, without looking again. What comes meanwhile is noticed by who follows the body.
+                // Where the outcome is certain, without looking again. What comes meanwhile is noticed by those who follow the body.
                 if count == ofControl + ofBody, end == .complete, isLast {
                     bodyBytesSent += UInt64(ofBody)
                     return .done

@@ -39,8 +39,3 @@ extension StoredParts.Run {
         return .arriving(body, cursor, part: bodyRange(of: part))
     }
 }
-
-extension StoredResponse {
-    /// Whether nothing of it still arrives.
-    var isAllThere: Bool { parts?.runs.allSatisfy { $0.body.completeLength != nil } ?? (bodyLength != nil) }
-}

@@ -32,9 +32,9 @@ extension Fetch {
         let maxForwards = request.maxForwards
         if maxForwards != nil { dropping.insert(.maxForwards) }
         let isUpgrading = plan.isPass && request.head.asksForUpgrade
-        let (framing, head, runtime) = (request.head.framing, worker.scratch, worker.runtime)
+        let (framing, head, loopSettings) = (request.head.framing, worker.scratch, worker.loopSettings)
         head.removeAll()
-        runtime.write(request, RequestForwarding.Changes(
+        loopSettings.write(request, RequestForwarding.Changes(
             method: method, framing: framing, dropping: dropping, keyed: request.route.keyedForwarding, isUpgrading: isUpgrading,
             acceptsTrailers: true), to: head)
         if !plan.isPass {
@@ -43,7 +43,7 @@ extension Fetch {
             validation.write(to: head)
             appendRange(to: head)
         }
-        runtime.loopDetection.writeLoop(to: head)
+        loopSettings.loopDetection.writeLoop(to: head)
         if let maxForwards { head.appendField("Max-Forwards", UInt64(maxForwards - 1)) }
         head.appendLineEnd()
         return UpstreamRequest(
@@ -76,7 +76,7 @@ extension Fetch {
     }
 }
 
-extension Runtime {
+extension LoopSettings {
     /// The request as the origin gets it, without what its fetch adds.
     fileprivate func write(_ request: ClientRequest, _ changes: RequestForwarding.Changes, to head: ByteBuffer) {
         let (fields, address, key) = (request.fields, request.client, request.sentKey)

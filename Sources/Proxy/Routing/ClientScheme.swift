@@ -1,6 +1,9 @@
-/// How clients reach the proxy, as their URLs say it (RFC 9110 §4.2). All that goes by the scheme asks here.
+/// How clients reach the proxy, as their URLs say it (RFC 9110 §4.2). Everything that depends on the scheme asks here.
 enum ClientScheme: Sendable {
     case http
+
+    /// That of all clients so far.
+    static var ofClients: Self { .http }
 
     var name: StaticString {
         switch self {

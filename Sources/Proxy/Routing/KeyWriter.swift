@@ -11,17 +11,15 @@ final class KeyWriter {
     let bytes = ByteBuffer(capacity: 512)
     private let spare = ByteBuffer(capacity: 512)
     private let hash: KeyedHash
-    /// Of the key written last, once somebody asked.
+    /// Of the key written last, once asked for.
     private var hashOfBytes: UInt64?
     private let parameters = QueryParameters()
-    /// Whose key `bytes` hold, as it was sent.
+    /// The authority of the key in `bytes`, as it was sent.
     private let lastAuthority = ByteBuffer(capacity: 64)
-    /// How long the key is up to its path; 0 where it was not written from a request.
+    /// Bytes of the key before its path; 0 if it was not written from a request.
     private var startLength = 0
     /// What `key` gave last.
     private var latest: CacheKey?
-
-    fileprivate static let scheme = ClientScheme.http
 
     init(hash: KeyedHash) { self.hash = hash }
 
@@ -50,9 +48,9 @@ final class KeyWriter {
             buffer.truncate(to: startLength)
         } else {
             buffer.removeAll()
-            buffer.append(Self.scheme.name)
+            buffer.append(ClientScheme.ofClients.name)
             buffer.append(UInt8(ascii: " "))
-            buffer.appendKeyHost(authority, head.host, defaultPort: Self.scheme.defaultPort)
+            buffer.appendKeyHost(authority, head.host, defaultPort: ClientScheme.ofClients.defaultPort)
             buffer.append(UInt8(ascii: " "))
             startLength = buffer.count
             lastAuthority.removeAll()
@@ -125,7 +123,7 @@ extension CacheKey {
     var authority: Span<UInt8> {
         @_lifetime(borrow self)
         get {
-            let start = KeyWriter.scheme.name.utf8CodeUnitCount + 1
+            let start = ClientScheme.ofClients.name.utf8CodeUnitCount + 1
             let bytes = bytes.span
             return bytes.extracting(start..<(bytes.firstIndex(of: UInt8(ascii: " "), from: start) ?? start))
         }

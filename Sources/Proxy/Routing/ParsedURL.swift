@@ -8,7 +8,7 @@ public struct ParsedURL {
 
     /// `nil` when `url` is no absolute URL of the scheme that clients use.
     public init?(_ url: String) {
-        guard url.lowercased().hasPrefix("\(ClientScheme.http.name)://"), !url.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7f }) else { return nil }
+        guard url.lowercased().hasPrefix("\(ClientScheme.ofClients.name)://"), !url.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7f }) else { return nil }
         let text = ByteSlice("GET \(url) HTTP/1.1\r\nHost: purge\r\n\r\n")
         var parser = RequestHeadParser(limits: HeadLimits(maxHeadBytes: 65_536, maxFieldLines: 4, maxTargetLength: 65_000))
         do throws(MessageSyntaxError) {

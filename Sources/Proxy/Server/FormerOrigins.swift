@@ -5,7 +5,7 @@ import Upstream
 /// Belongs to the server, confined to the control loop.
 struct FormerOrigins {
     private(set) var origins: [Origin] = []
-    /// By name: what those have counted that had nothing in flight any more.
+    /// By name: the counts of those that have nothing in flight any more.
     private var counted: [String: OperationQueueSnapshot] = [:]
 
     /// The origins `new` take the place of `old`, of which some may be the same.
@@ -16,7 +16,7 @@ struct FormerOrigins {
             counted[origin.settings.name, default: OperationQueueSnapshot()].add(snapshot)
             return true
         }
-        // Behind that: until every loop has the new settings, a fetch may still begin at an old origin.
+        // Added afterwards: until every loop has the new settings, a fetch may still begin at an old origin.
         origins += old.filter { former in !new.contains { $0 === former } }
         let names = Set(new.map(\.settings.name))
         counted = counted.filter { names.contains($0.key) }

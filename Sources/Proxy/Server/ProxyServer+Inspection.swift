@@ -12,7 +12,7 @@ extension ProxyServer {
         ServerSnapshot(
             isDraining: isDraining, addresses: workers.addresses, workers: workers.count, counters: workers.counters,
             storage: shared.store.numbers, inFlightBytes: shared.inFlightBytes, memoryLimit: shared.budget.limit,
-            upstreams: runtime.origins.map { ($0.settings.name, formerOrigins.snapshot(with: $0)) },
+            upstreams: loopSettings.origins.map { ($0.settings.name, formerOrigins.snapshot(with: $0)) },
             accessLog: accessLog?.status.families() ?? [])
     }
 

@@ -9,7 +9,7 @@ extension ProxyServer {
     /// - Returns: how many responses.
     public func purge(_ url: ParsedURL) -> Int {
         let fields = url.fields
-        let route = runtime.route(url.head, fields.view)
+        let route = loopSettings.route(url.head, fields.view)
         let writer = KeyWriter(hash: shared.keyHash)
         url.write(to: writer, route.key)
         let key = writer.key()

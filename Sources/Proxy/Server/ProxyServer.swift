@@ -36,7 +36,7 @@ public final class ProxyServer {
     let workers: WorkerGroup
     private let log: Logger
     private var settings: ProxySettings
-    private(set) var runtime: Runtime
+    private(set) var loopSettings: LoopSettings
     private(set) var formerOrigins = FormerOrigins()
     private let accessLogSettings: AccessLogSettings
     private(set) var accessLog: AccessLog?
@@ -55,8 +55,8 @@ public final class ProxyServer {
         self.log = log
         accessLogSettings = accessLog
         shared = SharedState(storage, log: log)
-        runtime = Runtime(settings, upstreams: upstreams)
-        shared.origins = runtime.origins
+        loopSettings = LoopSettings(settings, upstreams: upstreams)
+        shared.origins = loopSettings.origins
         workers = WorkerGroup(control: control)
     }
 
@@ -81,9 +81,9 @@ public final class ProxyServer {
         }
         workers.start(
             count, at: targets,
-            make: { [shared, runtime, accessLog] index, loop, metrics throws(SystemError) in
+            make: { [shared, loopSettings, accessLog] index, loop, metrics throws(SystemError) in
                 try Worker(
-                    index: index, on: loop, shared: shared, runtime: runtime.copy(), metrics: metrics, accessLog: accessLog)
+                    index: index, on: loop, shared: shared, loopSettings: loopSettings.copy(), metrics: metrics, accessLog: accessLog)
             }
         ) { [unowned self] result in
             switch result {
@@ -123,11 +123,11 @@ public final class ProxyServer {
     public func reload(_ new: ProxySettings, upstreams: [UpstreamSettings]) {
         guard state == .running else { return }
         settings = new
-        let runtime = Runtime(new, upstreams: upstreams, number: runtime.number + 1, previous: runtime)
-        formerOrigins.replaced(self.runtime.origins, by: runtime.origins)
-        self.runtime = runtime
-        shared.origins = runtime.origins + formerOrigins.origins
-        workers.post { $0.apply(runtime.copy()) }
+        let loopSettings = LoopSettings(new, upstreams: upstreams, number: loopSettings.number + 1, previous: loopSettings)
+        formerOrigins.replaced(self.loopSettings.origins, by: loopSettings.origins)
+        self.loopSettings = loopSettings
+        shared.origins = loopSettings.origins + formerOrigins.origins
+        workers.post { $0.apply(loopSettings.copy()) }
     }
 
     /// Opens the access log again, after it was rotated away.

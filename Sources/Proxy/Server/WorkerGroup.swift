@@ -57,7 +57,7 @@ final class WorkerGroup {
         guard let start else { return }
         guard members.count < start.count else { return startEnded(.success(addresses)) }
         let (index, make) = (members.count, start.make)
-        // The thread would keep what its body names until it ends, and a unix socket would stay open as long.
+        // Taken out by the thread, which keeps what its body names until it ends: a unix socket would stay open as long.
         let targets = Guarded(start.targets)
         let metrics = LoopMetrics()
         let report = LoopBound({ [weak self] (result: Accepting) in _ = self?.started(result) }, on: control)
@@ -146,7 +146,7 @@ final class WorkerGroup {
     }
 }
 
-/// Calls back once: with so many answers, or with those that came when it is finished before. Confined to its loop.
+/// Calls back once: with all answers, or with those that have come when it is finished early. Confined to its loop.
 private final class Countdown<Answer> {
     private var answers: [Answer] = []
     private let expected: Int

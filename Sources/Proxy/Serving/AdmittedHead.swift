@@ -3,7 +3,7 @@ import HTTPSemantics
 import Storage
 
 /// The head of a request that was admitted: copied out of its connection's buffer, with what follows from it under the settings and what is known about
-/// its path's queries. Those of a crowd who ask with the same words share one. Immutable, free to go to any thread.
+/// its path's queries. Requests of a crowd in the same words share one. Immutable, free to go to any thread.
 final class AdmittedHead: Sendable {
     let head: RequestHead
     let fields: HeadBlock
@@ -11,14 +11,14 @@ final class AdmittedHead: Sendable {
     let route: Route
     /// How often the request has been through here already (`LoopDetection`).
     let passes: UInt8
-    /// By which it is looked up and its fetch is found: that of its URL, or what that is under a variation (No-Vary-Search).
+    /// By which it is looked up and its fetch is found: the key of its URL, or what that becomes under a variation (No-Vary-Search).
     let key: CacheKey
-    /// That of its URL as sent, where it is another.
+    /// The key of its URL as sent, if that is another.
     private let otherSentKey: CacheKey?
     /// The variation that was the latest of its path when `key` was chosen.
     let variation: SearchVariation?
 
-    /// That of its URL as sent.
+    /// The key of its URL as sent.
     var sentKey: CacheKey { otherSentKey ?? key }
     /// Whether requests for other URLs have the same key.
     var isUnderVariation: Bool { otherSentKey != nil }
@@ -58,7 +58,7 @@ final class AdmittedHead: Sendable {
         variation = other.variation
     }
 
-    /// Whether `bytes` begin with this head. Then it is what they would be read as: a head says itself where it ends.
+    /// Whether `bytes` begin with this head, and so would be parsed as it: a head marks its own end.
     func isBeginning(of bytes: Span<UInt8>) -> Bool {
         let head = fields.bytes
         return bytes.count >= head.count && head.span.isEqual(to: bytes.extracting(0..<head.count))

@@ -17,7 +17,7 @@ struct Answer: Sendable {
     private let content: Content
     /// The length of the content that is sent or, to HEAD, would be; `nil` when it is not known yet.
     private let length: Int?
-    /// The length of the whole representation, where ranges are spoken of and it is known.
+    /// The length of the whole representation, for ranges; `nil` when it is not known.
     private let wholeLength: Int?
     private let response: StoredResponse
 
@@ -69,7 +69,7 @@ struct Answer: Sendable {
                 return (.rangeNotSatisfiable, .none, 0)
             }
         }
-        // A part of what nobody knows the length of.
+        // A part of something of unknown length.
         if length == nil, response.parts != nil, maxRanges > 0, range.specs.count == 1,
            case .between(let first, let last) = range.specs[0] {
             return (.partialContent, .part(first..<last + 1), last + 1 - first)
@@ -77,7 +77,7 @@ struct Answer: Sendable {
         return nil
     }
 
-    /// Letters and digits that a body does not hold but by an absurd chance.
+    /// Letters and digits that a body contains only by an absurd coincidence.
     private static func makeBoundary() -> ByteSlice {
         let buffer = ByteBuffer(capacity: 32)
         buffer.append(hexadecimal: .random(in: .min ... .max))
@@ -176,7 +176,7 @@ struct Answer: Sendable {
         case .none where status == .notModified:
             buffer.appendFieldsOfNotModified(fields)
         case .none:
-            // 416: what the representation's content is like does not describe this answer.
+            // 416: fields about the representation's content do not describe this answer.
             buffer.appendFields(fields, connection: ConnectionOptions(), dropping: FieldSet(.contentType, .contentEncoding, .contentRange, .etag, .lastModified))
             buffer.append(.unsatisfied(length: wholeLength ?? 0))
         case .whole:
@@ -191,6 +191,11 @@ struct Answer: Sendable {
             buffer.appendLineEnd()
         }
     }
+}
+
+extension StoredResponse {
+    /// Whether nothing of it still arrives.
+    fileprivate var isAllThere: Bool { parts?.runs.allSatisfy { $0.body.completeLength != nil } ?? (bodyLength != nil) }
 }
 
 extension FieldSet {

@@ -2,8 +2,8 @@ import Bytes
 import HTTPSemantics
 import Storage
 
-/// One request: what anything but the hot path works with. Immutable, free to go to any thread. Its identity is the client's that asked:
-/// a response may be for this one alone.
+/// One request, as everything but the hot path sees it. Immutable, free to go to any thread. Its identity stands for the client that asked:
+/// a response may be for that one alone.
 final class ClientRequest: Sendable {
     let admitted: AdmittedHead
     /// When its head was complete.
@@ -41,7 +41,7 @@ final class ClientRequest: Sendable {
     var variation: SearchVariation? { admitted.variation }
     var isUnderVariation: Bool { admitted.isUnderVariation }
 
-    var scheme: ClientScheme { .http }
+    var scheme: ClientScheme { .ofClients }
     var method: Method { head.method }
     var hasContent: Bool {
         switch head.framing {

@@ -149,7 +149,7 @@ final class Crowd: FetchWaiter {
     // MARK: What comes
 
     override func received(interim: ByteSlice) {
-        interims = interims + [interim]
+        interims.append(interim)
         var index = 0
         while let member = member(at: index) {
             member.transaction?.received(interim: interim)

@@ -18,7 +18,7 @@ struct Lookup {
         case shared
         /// Coalescing is off: for the request alone.
         case coalescingOff
-        /// For the request alone, since a shared one was in vain or took too long; and for no range in the name of others.
+        /// For the request alone, since a shared one was no use or took too long; and for no range on behalf of others.
         case alone
     }
 
@@ -34,7 +34,7 @@ struct Lookup {
         if case .pass(let reason) = RequestScope(fields.view, method: request.method, hasContent: request.hasContent) {
             return passed(because: reason)
         }
-        // What is stored from before a reload is as if it were not where the route is no longer cached.
+        // After a reload the route may be cached no longer: then what is still stored does not count.
         let stored = request.route.isCached ? resource?.response(matching: fields.view) : nil
         let selected = stored.map { counted($0) }
         var doubt = ValidationReason.stale
@@ -51,14 +51,14 @@ struct Lookup {
         return request.directives.onlyIfCached ? .notStored : .fetch(plan(for: stored, fallback: selected, doubt, marker))
     }
 
-    /// `stored` as it counts: to be validated where one of its groups was invalidated. What is stored itself goes by its identity, and stays as it is.
+    /// `stored`, marked as to be validated if one of its groups was invalidated. The store knows the original by its identity: that stays as it is.
     private func counted(_ stored: StoredResponse) -> StoredResponse {
         stored.groups != nil && groups.haveInvalidated(stored, of: request.authority) ? stored.invalidated : stored
     }
 
     // MARK: - What is passed
 
-    /// What only the origin can answer; which `only-if-cached` does not want, whatever else it asks for (§5.2.1.7).
+    /// Only the origin can answer it. `only-if-cached` rules that out, whatever else the request says (§5.2.1.7).
     @inline(never) // Rare: kept out of the way of what looks something up.
     private func passed(because reason: NotCoalescedReason) -> Outcome {
         if reason == .method { return .fetch(pass(.method)) }
@@ -112,7 +112,7 @@ struct Lookup {
 
     // MARK: - Parts
 
-    /// What is to be done where parts of the variant are stored; `nil`: as if they were not.
+    /// What to do if parts of the variant are stored; `nil`: the same as if they were not.
     private func parts(_ marker: NotSharedReason?) -> Outcome? {
         guard marker == nil || marker == .range, request.method == .get, request.route.isCached, !request.directives.noStore else { return nil }
         let fields = request.fields

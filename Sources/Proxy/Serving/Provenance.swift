@@ -7,8 +7,8 @@ import Upstream
 /// Where a response came from, and what part its request had in a shared fetch, for `Cache-Status`, the metrics and the access log.
 /// Nothing is decided by it.
 struct Provenance: Sendable {
-    /// The fetch's number; 0: none.
-    var operation: UInt64 = 0
+    /// The fetch's number.
+    var operation: UInt64?
     /// Why it was not shared or stored, or what else was special (RFC 9211 §2.8).
     var detail: StaticString?
     /// Seconds the response stays fresh, negative when it is stale; `nil` when it cannot be reused.
@@ -25,7 +25,7 @@ struct Provenance: Sendable {
 
     init(_ verdict: Verdict) { self.verdict = verdict }
 
-    /// The origin is asked, or will be. So far it is a miss, or was passed: should the client leave, that is what is told of its request.
+    /// The origin is asked, or will be. Until it answers, the request is a miss or was passed: what the log tells if the client leaves.
     mutating func noteAsking(for reason: ForwardReason) {
         forwarded = reason
         verdict = wasPassed ? .pass : .miss
@@ -45,7 +45,7 @@ struct Provenance: Sendable {
         let facts = fetched.response.facts
         originStatus = fetched.originStatus
         isStored = fetched.willBeStored
-        // Who joined late gets what was made for somebody before.
+        // A late joiner gets what was made for an earlier request.
         tellsAge = fetched.hasAge || role == .joinedLate
         switch fetched.source {
         case .origin:
@@ -68,7 +68,7 @@ struct Provenance: Sendable {
         }
     }
 
-    /// What is stored instead of what the fetch of somebody else brought, which failed.
+    /// What is stored, in place of what a joined fetch failed to bring.
     mutating func noteStandIn(_ stored: StoredResponse, status: Status?, at now: Moment) {
         originStatus = status
         tellsAge = true

@@ -5,9 +5,9 @@ import HTTPSemantics
 final class ResponseForwarding: Sendable {
     /// `Via: 1.1 name` with its CRLF; empty for none. The version is the one we speak to origins.
     let via: ByteSlice
-    /// `nil` where none is wanted.
+    /// `nil`: off.
     let cacheStatus: CacheStatusWriter?
-    /// Of a hit: all of it, or all up to the seconds of its `Cache-Status`.
+    /// For a hit: everything, or everything up to the seconds of its `Cache-Status`.
     private let hitText: ByteSlice
     private let tellsTimeToLive: Bool
 

@@ -3,12 +3,12 @@ import HTTPSemantics
 import Storage
 import Telemetry
 
-/// What those get who joined one fetch and ask for nothing special: made for one of them, and the same bytes for all the others. Immutable.
+/// The answer to all who joined one fetch and ask for nothing special: made for one of them, the same bytes for the others. Immutable.
 final class SharedAnswer: Sendable {
-    /// Fields with which an answer may differ from those of others.
+    /// Fields of a request that may make its answer another one.
     static let changingAnswer = FieldSet.conditions.union(FieldSet(.te, .upgrade, .expect))
 
-    /// All else that tells one answer from another.
+    /// All else in which answers may differ.
     struct Traits: Sendable, Equatable {
         private let role: Role
         private let forwarded: ForwardReason?
@@ -19,7 +19,7 @@ final class SharedAnswer: Sendable {
         /// Seconds, as they may stand in the head.
         private let age: UInt32
         private let timeToLive: Int64
-        /// By which settings, which say what is added to the head.
+        /// Which settings say what is added to the head.
         private let settings: Int
 
         init(_ fetched: FetchedResponse, _ transaction: Transaction) {
@@ -32,7 +32,7 @@ final class SharedAnswer: Sendable {
             length = fetched.length ?? fetched.response.bodyLength
             age = facts.age(at: now)
             timeToLive = facts.timeToLive(at: now)
-            settings = transaction.worker.runtime.number
+            settings = transaction.worker.loopSettings.number
         }
     }
 

@@ -4,9 +4,9 @@ import Storage
 
 /// What becomes of a request that meets a bound: full memory, a full queue, the longest wait.
 extension Transaction {
-    /// What the operator wants then.
-    /// - Parameter operation: whose waiter the request was, or would have been: a fetch of its own is a way round that. There is none
-    ///   round full memory or a full queue at the origin.
+    /// Does what the operator wants then.
+    /// - Parameter operation: whose waiter the request was, or would have been: a fetch of its own avoids that bound. Nothing avoids full
+    ///   memory or a full queue at the origin.
     func boundExceeded(_ what: StaticString, by operation: FetchOperation? = nil) {
         switch worker.settings.coalescing.whenExceeded {
         case .pass where operation != nil && !mustGoAlone: return lookAgain(alone: true)

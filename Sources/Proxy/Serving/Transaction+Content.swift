@@ -5,7 +5,7 @@ import Libevent
 import Telemetry
 import Upstream
 
-/// What the fetch that this request led tells of itself, and the content that the client sends through it.
+/// What the fetch that this request led reports, and the content that the client sends through it.
 extension Transaction: FetchClient {
     /// The fetch that is for this request alone, through which its content goes.
     var unsharedFetch: Fetch? {
@@ -33,13 +33,13 @@ extension Transaction: FetchClient {
 
     func fetch(_ fetch: Fetch, brings result: consuming Result<FetchedResponse, OperationError>) {
         self.result = consume result
-        // What came right behind the response's head goes out with it.
+        // Content that came with the response's head goes out with it.
         worker.serveSoon(self)
     }
 
     func fetch(_ fetch: Fetch, answers response: FetchedResponse) {
         guard state == .waiting, let seat, seat.leave() else { return }
-        // Before anybody hears of it: who comes then finds a fetch that goes on for others, or none.
+        // Before anything is sent: a request that comes after it must find a fetch that goes on for others, or none.
         seat.operation.cancelIfUnattended()
         self.seat = nil
         deadline.clear()

@@ -14,13 +14,13 @@ extension Transaction {
         fallback = plan.fallback
         provenance.noteAsking(for: plan.reason)
         let fetches = worker.fetches(of: request)
-        // To join costs a cursor; only a new fetch needs memory.
+        // Joining costs a cursor; only a new fetch needs memory.
         if worker.isOverloaded, fetches.operation(for: plan.key, as: FetchOperation.self) == nil {
             worker.notices.overloaded(worker.shared)
             return boundExceeded("memory-full")
         }
         guard plan.isShared else {
-            // What it brings it brings by itself (`FetchClient`).
+            // The fetch delivers directly (`FetchClient`).
             let nobody: Waiter<FetchedResponse>? = nil
             return enqueued(fetches.enqueueAlone(worker.makeFetch(request, plan, client: self), waiter: nobody), .alone)
         }

@@ -33,7 +33,7 @@ extension Transaction {
         }
     }
 
-    /// Whether all that tells its answer from that of others who joined is in `SharedAnswer.Traits`.
+    /// Whether its answer can differ from those of others who joined only in `SharedAnswer.Traits`.
     private func mayShareAnswer(of fetched: FetchedResponse) -> Bool {
         request.method == .get && request !== fetched.leader && request.fields.present.isDisjoint(with: SharedAnswer.changingAnswer)
     }
@@ -50,7 +50,7 @@ extension Transaction {
     /// - Parameter made: what is done with the head before it is sent.
     func respond(_ response: StoredResponse, length: Int?, made: (Answer, ByteBuffer) -> Void = { _, _ in }) {
         // Once each: what is read from a variable, or reached through two objects, is retained.
-        let (request, runtime) = (request, worker.runtime)
+        let (request, loopSettings) = (request, worker.loopSettings)
         let answer = Answer(
             request, response, length: length, isPassedThrough: unsharedFetch?.plan.isPass == true,
             maxRanges: request.route.maxRanges)
@@ -59,12 +59,12 @@ extension Transaction {
         status = answer.status
         answer.writeHead(
             to: head, provenance: provenance, at: worker.moment, persists: client.settlePersistence(), version: request.head.version,
-            forwarding: runtime.responseForwarding)
+            forwarding: loopSettings.responseForwarding)
         made(answer, head)
         client.send(head, answer.sources(), answer.framing(for: request.head.version), passesTrailers: request.acceptsTrailers)
     }
 
-    /// Answers by ourselves, in plain text that says what was wrong.
+    /// Gives an answer of our own: plain text that says what was wrong.
     func fail(_ status: Status, _ explanation: StaticString, detail: StaticString, upstream: UpstreamError? = nil) {
         deadline.clear()
         state = .responding
@@ -72,7 +72,7 @@ extension Transaction {
         provenance.verdict = .synthetic
         provenance.detail = detail
         let head = ByteBuffer(capacity: 512)
-        let content = worker.runtime.errors.write(
+        let content = worker.loopSettings.errors.write(
             status, explanation, provenance: provenance, upstream: upstream, persists: client.settlePersistence(),
             version: request.head.version, date: worker.loop.wallClockSeconds, isHead: request.method == .head, to: head)
         client.send(head, content, .sized, passesTrailers: false)

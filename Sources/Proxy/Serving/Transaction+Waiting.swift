@@ -14,9 +14,9 @@ extension Transaction {
         provenance.operation = operation.number
     }
 
-    /// Not longer than the operator says.
+    /// From now on it waits only as long as the operator says.
     func boundWait(for operation: FetchOperation) {
-        // Who leads waits as long as the origin is given, but not for ever for its slot.
+        // Once its fetch has its slot, a leader waits as long as the fetch does.
         if ledFetch?.hasBegun == true { return }
         if case .alone = seat { operation.tellClientIfCancelled() }
         let patience = worker.settings.coalescing.waitTimeout.nanoseconds
@@ -35,7 +35,7 @@ extension Transaction {
             state = .responding
             return respond(fetched)
         }
-        // A seat of its own went with the result; that in a crowd is kept as long as others have theirs.
+        // A seat of its own ended with the result; a crowd's is kept until all its members have left.
         if let seat = seat.take(), seat.isInCrowd { seat.leave() }
         switch result {
         case .success: break
@@ -49,7 +49,7 @@ extension Transaction {
             if ledFetch == nil, !request.route.policy.sharesErrors { return lookAgain(alone: true) }
             fail(Status(error.status), error.explanation, detail: error.failure.name, upstream: error)
         case .failure(.cancelled):
-            // The fetch was cancelled over our head, as when the program ends.
+            // Cancelled from outside, as when the program ends.
             fail(.serviceUnavailable, "The request to the origin was cancelled.", detail: "cancelled")
         case .failure(.abandoned), .failure(.dependency):
             fail(.badGateway, "The request to the origin was given up.", detail: "abandoned")

@@ -1,8 +1,7 @@
 import Libevent
 import Telemetry
 
-/// One worker's end of the access log: sees to it that what is recorded reaches the writer, a batch when there is enough, and whatever there is after
-/// the flush time.
+/// One worker's end of the access log: hands records over to the writer, as a batch when there are enough, and otherwise after the flush time.
 ///
 /// On the worker's loop.
 final class AccessLogFeed {
@@ -23,12 +22,12 @@ final class AccessLogFeed {
         self.wakeWriter = wakeWriter
     }
 
-    /// A record was appended to `buffer` that was not just one more.
+    /// A record was appended to `buffer`. Not called for `.kept`.
     func noteAppended(_ outcome: LogBuffer.Outcome) {
         switch outcome {
         case .kept: break
         case .keptFirst: hasEnded ? handOver() : startWait()
-        // Also where there is no room: the writer may have come meanwhile.
+        // Also where there was no room: the writer may have made some meanwhile.
         case .keptAtMark, .dropped: handOver()
         }
     }

@@ -2,20 +2,19 @@ import Bytes
 import Libevent
 import Synchronization
 
-/// Tells when all those have been called back, on every loop, whose callbacks are on their way at this moment.
+/// Tells when all callbacks that are on their way at this moment have been made, on every loop.
 ///
 /// One for all loops, used from any thread. Each loop joins as it is made; one that has ended keeps nobody waiting.
 final class CallbackBarrier: Sendable {
     private let loops = Guarded<[LoopBound<Turns>]>([])
 
-    /// From now on those of this loop are waited for too. On its thread.
+    /// From now on callbacks of this loop are waited for too. On its thread.
     func joins(_ turns: Turns, on loop: EventLoop) {
         let turns = LoopBound(turns, on: loop)
         loops.withLock { $0.append(turns) }
     }
 
-    /// Runs `job`, on any thread, once every loop has called back those whose callbacks were posted to it before, or are just being posted by what
-    /// runs there.
+    /// Runs `job`, on any thread, once every loop has made the callbacks that were posted to it before, or are just being posted by what runs there.
     func whenAllAreCalledBack(_ job: @escaping @Sendable () -> Void) {
         let loops = loops.withLock { $0 }
         let last = LastOfSeveral(loops.count, job)

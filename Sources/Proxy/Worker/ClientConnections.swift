@@ -54,7 +54,7 @@ final class ClientConnections {
     private func turnAway(_ descriptor: consuming Descriptor, for worker: Worker) {
         let socket = Socket(adopting: descriptor, on: loop)
         let buffer = ByteBuffer(capacity: 512)
-        let content = worker.runtime.errors.write(
+        let content = worker.loopSettings.errors.write(
             .serviceUnavailable, "There are too many connections.", provenance: nil, persists: false,
             date: loop.wallClockSeconds, to: buffer)
         var sent = 0

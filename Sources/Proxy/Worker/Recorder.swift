@@ -11,20 +11,20 @@ final class Recorder {
     let metrics: LoopMetrics
     let latency = LatencyRecorder()
     private let loop: EventLoop
-    private let log: AccessLogFeed?
-    /// That of `log`, one step nearer.
+    private let feed: AccessLogFeed?
+    /// That of `feed`, one step nearer.
     private let buffer: LogBuffer?
 
-    /// - Parameter log: `nil` without an access log.
-    init(loop: EventLoop, metrics: LoopMetrics, log: AccessLogFeed?) {
+    /// - Parameter feed: of the access log; `nil` without one.
+    init(loop: EventLoop, metrics: LoopMetrics, feed: AccessLogFeed?) {
         self.loop = loop
         self.metrics = metrics
-        self.log = log
-        buffer = log?.buffer
+        self.feed = feed
+        buffer = feed?.buffer
     }
 
     /// The worker ends: from now on records go to the access log at once.
-    func finish() { log?.finish() }
+    func finish() { feed?.finish() }
 
     func record(
         _ sent: SentResponse, of admitted: AdmittedHead, _ provenance: Provenance, client: Span<UInt8>, server: Span<UInt8>,
@@ -34,7 +34,7 @@ final class Recorder {
         var record = makeRecord(sent, provenance.verdict)
         record.version = ProtocolVersion(admitted.head.version)
         record.role = provenance.role
-        record.operation = provenance.operation
+        record.operation = provenance.operation ?? 0
         record.upstreamStatus = provenance.originStatus?.code ?? 0
         record.upstreamDuration = upstreamDuration
         count(admitted.head.method, record)
@@ -105,13 +105,13 @@ final class Recorder {
             record, client: client, method: bytes.extracting(head.methodRange.range), host: bytes.extracting(head.authority.range),
             target: bytes.extracting(head.target.whole.range), upstream: server, detail: detail, referer: fields.firstValue(of: .referer),
             userAgent: fields.firstValue(of: .userAgent))
-        if let outcome, outcome != .kept { log?.noteAppended(outcome) }
+        if let outcome, outcome != .kept { feed?.noteAppended(outcome) }
     }
 
     /// What was refused before its head could be read.
     private func appendUnread(_ record: TransactionRecord, client: ByteSlice) {
         let outcome = buffer?.append(record, client: client.span, method: Span(), host: Span(), target: Span())
-        if let outcome, outcome != .kept { log?.noteAppended(outcome) }
+        if let outcome, outcome != .kept { feed?.noteAppended(outcome) }
     }
 }
 

@@ -30,7 +30,7 @@ final class SharedState: Sendable {
         store = ResponseStore(settings: storage, budget: budget)
     }
 
-    /// All that may have fetches in flight, those of settings that were replaced too. Set before any loop has the settings with a new one.
+    /// All that may have fetches in flight, also those of replaced settings. Set before any loop has the settings with a new one.
     var origins: [Origin] {
         get { liveOrigins.withLock { $0 } }
         set { liveOrigins.withLock { $0 = newValue } }

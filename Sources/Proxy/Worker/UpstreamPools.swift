@@ -20,9 +20,9 @@ final class UpstreamPools {
     private let metrics: LoopMetrics
     /// Those of the settings.
     private var origins: [Origin]
-    /// With its origin, so that no other can come to have the same identity.
+    /// With its origin, so that no other gets the same identity.
     private var pools: [ObjectIdentifier: (origin: Origin, pool: UpstreamPool)] = [:]
-    /// The one asked for last, for most requests.
+    /// The one asked for last, which most requests want.
     private var latest: (origin: Origin, pool: UpstreamPool)?
 
     init(of origins: [Origin], on loop: EventLoop, names: NameResolution, metrics: LoopMetrics) throws(SystemError) {

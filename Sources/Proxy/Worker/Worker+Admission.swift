@@ -44,7 +44,7 @@ extension Worker {
         if head.expectation == .unknown {
             throw Refusal(.expectationFailed, "Only `Expect: 100-continue` is supported.")
         }
-        let passes = runtime.loopDetection.passes(view)
+        let passes = loopSettings.loopDetection.passes(view)
         if passes >= Self.passesThatAreALoop {
             throw Refusal(Status(508), "The request has come through here before: the upstream leads back to this proxy.")
         }
@@ -58,9 +58,9 @@ extension Worker {
     }
 
     private func findRoute(_ head: RequestHead, _ fields: FieldView) throws(Refusal) -> Route {
-        guard runtime.serves(fields.bytes.extracting(head.authority.range)) else {
+        guard loopSettings.serves(fields.bytes.extracting(head.authority.range)) else {
             throw Refusal(.misdirectedRequest, "This host is not served here.")
         }
-        return runtime.route(head, fields)
+        return loopSettings.route(head, fields)
     }
 }

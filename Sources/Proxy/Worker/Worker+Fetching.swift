@@ -11,7 +11,7 @@ extension Worker {
     @inline(never) // As those in `Worker`: inlined, `pools` would be retained.
     func pool(for route: Route) -> UpstreamPool { pools.pool(of: route.origin) }
 
-    /// - Parameter client: whom what concerns nobody else is told.
+    /// - Parameter client: is told what concerns nobody else.
     func makeFetch(_ request: ClientRequest, _ plan: FetchPlan, client: (any FetchClient)?) -> FetchOperation {
         let operation = FetchOperation(
             number: shared.nextOperation(), plan: plan, work: LoopOwned(Fetch(request, plan: plan, worker: self, client: client), on: loop))
@@ -25,7 +25,7 @@ extension Worker {
     /// Fetches anew what is served stale, for nobody in particular (RFC 5861 §3): it neither delays nor dies with the request.
     /// - Parameter resource: what was seen at look-up. Where it is another by now, somebody refreshed or forgot it.
     func refresh(_ stored: StoredResponse, _ resource: CachedResource?, for client: ClientRequest) {
-        // What is stored for all was asked for without `Authorization`, and with it nobody would get what the refresh brings (RFC 9111 §3.5).
+        // What is stored for all was fetched without `Authorization`; what a refresh with it brings could not be shared (RFC 9111 §3.5).
         let request = client.hasAuthorization && !stored.facts.contains(.allowsAuthorized) ? ClientRequest(anonymous: client) : client
         let fields = request.fields
         let variant = resource?.knownVary.first.map { VariantKey(fields.view, under: $0) }

@@ -28,7 +28,7 @@ extension Worker {
         for related in Invalidation.relatedTargets(of: response, base: base) {
             guard let url = ParsedURL("\(request.scheme.name)://\(String(base.authority))\(String(related))") else { continue }
             let (fields, urlFields) = (request.fields, url.fields)
-            let route = runtime.route(url.head, urlFields.view)
+            let route = loopSettings.route(url.head, urlFields.view)
             url.write(to: keys, route.key, as: fields.view)
             let key = keys.key()
             // Once is enough, and a second time would keep out the request's own answer.

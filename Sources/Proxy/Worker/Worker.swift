@@ -34,9 +34,9 @@ final class Worker {
     let scratch = ByteBuffer(capacity: 32 << 10)
     let gatherList = GatherList()
 
-    private(set) var runtime: Runtime
+    private(set) var loopSettings: LoopSettings
     private(set) var hitPath: HitPath
-    // Also in `runtime`; held here to spare a retain.
+    // Also in `loopSettings`; held here to spare a retain.
     private(set) var timeouts: ClientTimeouts
     private(set) var mostRequests: Int
 
@@ -46,32 +46,32 @@ final class Worker {
 
     /// - Parameter accessLog: `nil` without one.
     init(
-        index: Int, on loop: EventLoop, shared: SharedState, runtime: Runtime, metrics: LoopMetrics, accessLog: AccessLog?
+        index: Int, on loop: EventLoop, shared: SharedState, loopSettings: LoopSettings, metrics: LoopMetrics, accessLog: AccessLog?
     ) throws(SystemError) {
         self.loop = loop
         self.shared = shared
         store = shared.store
         variations = shared.variations
         groups = shared.groups
-        self.runtime = runtime
+        self.loopSettings = loopSettings
         self.metrics = metrics
-        recorder = Recorder(loop: loop, metrics: metrics, log: accessLog?.feed(ofWorker: index, on: loop))
+        recorder = Recorder(loop: loop, metrics: metrics, feed: accessLog?.feed(ofWorker: index, on: loop))
         notices = Notices(loop: loop, log: shared.log)
         deadlines = loop.deadlines
         turns = Turns(loop: loop)
         followers = BodyFollowers(loop: loop, index: index, turns: turns)
         keys = KeyWriter(hash: shared.keyHash)
-        timeouts = runtime.timeouts
-        mostRequests = runtime.mostRequests
-        contexts = ReadContexts(limits: runtime.headLimits)
+        timeouts = loopSettings.timeouts
+        mostRequests = loopSettings.mostRequests
+        contexts = ReadContexts(limits: loopSettings.headLimits)
         clients = ClientConnections(on: loop, shared: shared, metrics: metrics)
-        pools = try UpstreamPools(of: runtime.origins, on: loop, names: shared.names, metrics: metrics)
+        pools = try UpstreamPools(of: loopSettings.origins, on: loop, names: shared.names, metrics: metrics)
         hitPath = HitPath(
-            runtime: runtime, shared: shared, loop: loop, keys: keys, output: scratch, recorder: recorder)
+            loopSettings: loopSettings, shared: shared, loop: loop, keys: keys, output: scratch, recorder: recorder)
         shared.callbacks.joins(turns, on: loop)
     }
 
-    var settings: ProxySettings { runtime.settings }
+    var settings: ProxySettings { loopSettings.settings }
     var storage: StorageSettings { shared.storage }
 
     // What is reached through two objects is retained at each use (docs/architecture.md, CPU). So what is used often is reached through one, by a call
@@ -127,9 +127,9 @@ final class Worker {
     /// Accepts at `target` from now on; gives the address with the port that was chosen.
     func listen(at target: ListenTarget) throws(ListenError) -> SocketAddress { try clients.listen(at: target, for: self) }
 
-    func apply(_ new: Runtime) {
-        runtime = new
-        hitPath = HitPath(runtime: new, shared: shared, loop: loop, keys: keys, output: scratch, recorder: recorder)
+    func apply(_ new: LoopSettings) {
+        loopSettings = new
+        hitPath = HitPath(loopSettings: new, shared: shared, loop: loop, keys: keys, output: scratch, recorder: recorder)
         timeouts = new.timeouts
         mostRequests = new.mostRequests
         contexts.change(new.headLimits)

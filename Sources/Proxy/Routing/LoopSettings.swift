@@ -5,15 +5,15 @@ import Upstream
 /// The settings as a loop works with them: names resolved, texts made bytes. Immutable; a reload makes a new one, and each loop
 /// swaps its own when told.
 ///
-/// Each loop has a copy: it retains routes and texts with every request, and a reference count that several cores change goes from one's cache to
-/// the other's.
-final class Runtime: Sendable {
+/// Each loop has a copy: it retains routes and texts with every request, and a reference count that several cores change moves between their
+/// caches.
+final class LoopSettings: Sendable {
     let settings: ProxySettings
     /// How often they were loaded before: the same in all copies.
     let number: Int
     let origins: [Origin]
     private let routes: [Route]
-    /// Of what no other claims: to the first upstream.
+    /// For what no other claims: to the first upstream.
     private let lastRoute: Route
     let requestForwarding: RequestForwarding
     let responseForwarding: ResponseForwarding
@@ -29,7 +29,7 @@ final class Runtime: Sendable {
     ///   - upstreams: at least one.
     ///   - number: different for each load.
     ///   - previous: its origins are kept where their settings are the same: their fetches go on.
-    init(_ settings: ProxySettings, upstreams: [UpstreamSettings], number: Int = 0, previous: Runtime? = nil) {
+    init(_ settings: ProxySettings, upstreams: [UpstreamSettings], number: Int = 0, previous: LoopSettings? = nil) {
         precondition(!upstreams.isEmpty, "a proxy of nothing")
         self.settings = settings
         self.number = number
@@ -59,8 +59,8 @@ final class Runtime: Sendable {
         lastRoute = Route(RouteSettings(upstream: upstreams[0].name), origin: origins[0], settings)
     }
 
-    /// The same in objects of its own, but for the origins, whose fetches all loops share.
-    func copy() -> Runtime { Runtime(settings, upstreams: origins.map(\.settings), number: number, previous: self) }
+    /// The same in objects of its own, except the origins, whose fetches all loops share.
+    func copy() -> LoopSettings { LoopSettings(settings, upstreams: origins.map(\.settings), number: number, previous: self) }
 
     /// Whether requests for `authority` are served at all (RFC 9110 §15.5.20).
     func serves(_ authority: Span<UInt8>) -> Bool {
