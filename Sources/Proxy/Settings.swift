@@ -83,10 +83,10 @@ public struct CoalescingSettings: Sendable, Equatable {
     public var isEnabled = true
     /// Requests that wait for one operation: a whole crowd, but not every connection there is.
     public var maxWaiters = 10_000
-    /// How long a request waits for the head of a fetch it joined, or for its own fetch to begin. Who leads a fetch that has begun waits
-    /// as long as the origin is given.
+    /// How long a request waits for the head of a fetch it joined, or for its own fetch to begin. A leader whose fetch has begun
+    /// waits as long as that does.
     public var waitTimeout: Duration = .seconds(30)
-    /// Without a byte from the origin for so long, a fetch is overtaken: the next request starts another. Shorter than the
+    /// Without a byte from the origin for this long, a fetch is overtaken: the next request starts another. Shorter than the
     /// time after which the upstream is given up (`UpstreamSettings.noProgressTimeout`), so that nobody queues behind it.
     public var overtakeAfter: Duration = .seconds(5)
     /// What happens to a request at one of the bounds above.
