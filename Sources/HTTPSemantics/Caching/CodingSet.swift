@@ -5,24 +5,25 @@ struct CodingSet: OptionSet, Equatable {
     let rawValue: UInt8
 
     static let gzip = Self(rawValue: 1), br = Self(rawValue: 2), zstd = Self(rawValue: 4), deflate = Self(rawValue: 8)
-    static let any = Self(rawValue: 16), noIdentity = Self(rawValue: 32)
+    static let noIdentity = Self(rawValue: 16)
 
     init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    /// `nil` where more is said than a set of the common ones can hold: a client that does not say the same might get what it cannot read.
+    /// `nil` where more is said than a set of the common ones can hold: a client that does not say the same might get what it cannot read. `*` is
+    /// more: beside it, it matters what is refused.
     init?(acceptedBy fields: FieldView) {
         self = []
         var members = ListIterator(fields, .acceptEncoding)
         while let member = members.next() {
             let end = member.firstIndex(of: UInt8(ascii: ";")) ?? member.count
-            let coding = Self(naming: member.extracting(0..<end).trimmingOptionalWhitespace())
-            let isRefused = end < member.count && Self.isZeroWeight(member.extracting((end + 1)...))
+            let name = member.extracting(0..<end).trimmingOptionalWhitespace()
+            guard !name.isEqual(to: "*"), let isRefused = end < member.count ? Self.isZero(member.extracting((end + 1)...)) : false
+            else { return nil }
+            let coding = Self(naming: name)
             // `identity` is acceptable unless refused.
             if coding == .noIdentity ? isRefused : !isRefused {
                 if coding.isEmpty { return nil }
                 insert(coding)
-            } else if coding == .any {
-                return nil
             }
         }
     }
@@ -32,17 +33,20 @@ struct CodingSet: OptionSet, Equatable {
         } else if name.isEqualIgnoringCase(to: "br") { self = .br
         } else if name.isEqualIgnoringCase(to: "zstd") { self = .zstd
         } else if name.isEqualIgnoringCase(to: "deflate") { self = .deflate
-        } else if name.isEqual(to: "*") { self = .any
         } else if name.isEqualIgnoringCase(to: "identity") { self = .noIdentity
         } else { self = [] }
     }
 
-    /// `;q=0`, `;q=0.000`: not acceptable (RFC 9110 §12.4.2).
-    private static func isZeroWeight(_ parameters: Span<UInt8>) -> Bool {
-        let text = parameters.trimmingOptionalWhitespace()
-        guard text.count >= 3, text[0].lowercasedASCII == UInt8(ascii: "q"), text[1] == UInt8(ascii: "=") else { return false }
-        for index in 2..<text.count where text[index] != UInt8(ascii: "0") && text[index] != UInt8(ascii: ".") { return false }
-        return true
+    /// Whether a weight is `q=0`, `q=0.000`: not acceptable (RFC 9110 §12.4.2). `nil` if `text` is no weight.
+    private static func isZero(_ text: Span<UInt8>) -> Bool? {
+        let weight = text.trimmingOptionalWhitespace()
+        guard weight.count >= 3, weight[0].lowercasedASCII == UInt8(ascii: "q"), weight[1] == UInt8(ascii: "=") else { return nil }
+        var isZero = true
+        for index in 2..<weight.count where weight[index] != UInt8(ascii: ".") {
+            guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(weight[index]) else { return nil }
+            if weight[index] != UInt8(ascii: "0") { isZero = false }
+        }
+        return isZero
     }
 
     /// Takes the next coding out, as a byte that stands in no field value.

@@ -113,6 +113,9 @@ struct VariantTests {
         ("gzip, *;q=0", "gzip", false), ("ab", "gzip, br", false), ("gzip, br;q=0", "gzip", true), ("gzip, br;q=0.000", "gzip", true),
         ("gzip, identity", "gzip", true), ("gzip, identity;q=0", "gzip", false), ("gzip", "br", false),
         ("gzip", "gzip, br", false), ("*", "gzip", false), ("gzip", "deflate", false), ("zstd", "zstd, br", false),
+        // Beside `*`, a refusal says something.
+        ("*", "*, gzip;q=0", false), ("*, br", "br, *", false), ("*;q=0.5", "*;q=0.5", true), ("gzip, br", "gzip;q=0;x=1, br", false),
+        ("gzip", "gzip;x=1", false), ("gzip;q=0, br", "br", true),
     ]
 
     @Test(arguments: encodings)
