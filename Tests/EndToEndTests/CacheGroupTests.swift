@@ -28,6 +28,17 @@ import Testing
         }
     }
 
+    @Test func `nor after a HEAD that confirms nothing`() throws {
+        try scenario { [invalidating] origin, proxy in
+            origin.on("/post", invalidating)
+            origin.on("/g") { request in [.answer(200, "Cache-Control: max-age=60", "Cache-Groups: \"g\"", body: "\(request.number)")] }
+            try proxy.get("/g")
+            try invalidate(proxy)
+            try proxy.send("HEAD", "/g")
+            #expect(try proxy.get("/g").text == "3")
+        }
+    }
+
     @Test func `nor is one that was confirmed to a request from before`() throws {
         try scenario { [fresh] origin, proxy in
             let gate = Gate()

@@ -60,6 +60,22 @@ import Testing
         }
     }
 
+    /// The validators of the page as it was stored, and as HEAD tells of the next one. The length is the same.
+    @Test(arguments: [("", ""), ("ETag: \"1\"", ""), ("ETag: 1", "ETag: 2"), ("Last-Modified: Sun, 06-Nov-21", "Last-Modified: Sun, 06-Nov-22")])
+    func `after a HEAD that does not tell that it is the same page it is asked for anew`(_ stored: String, _ told: String) throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { request in
+                let validator = request.method == "HEAD" ? told : stored
+                let fields = ["Cache-Control: max-age=60", "Content-Length: 1"] + (validator.isEmpty ? [] : [validator])
+                return [.head(200, fields), .text("\(request.number)")]
+            }
+            try proxy.get("/x")
+            try proxy.send("HEAD", "/x", "Cache-Control: no-cache")
+            let answer = try proxy.get("/x")
+            #expect(answer.text == "3" && !answer.cacheStatus.contains("hit"))
+        }
+    }
+
     @Test func `a HEAD answered from the store leaves nothing on the connection`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "hello")] }

@@ -15,20 +15,30 @@ public enum HeadFreshening: Sendable, Equatable {
         head: FieldView, headFacts: ResponseFacts, stored: FieldView, storedFacts: ResponseFacts, storedLength: Int
     ) {
         guard headFacts.status == .ok, storedFacts.status == .ok else { self = .none; return }
-        self = Self.isSame(head, headFacts, stored, storedFacts, storedLength) ? .update : .expire
+        self = Self.isSame(head, headFacts, stored, storedLength) ? .update : .expire
     }
 
-    /// Every validator received agrees, and the length where it was.
+    /// The validators agree, of which at least one was received, and the length where it was.
+    ///
+    /// §4.3.5 leaves open what holds where no validator was received: equal lengths, or none, prove nothing. And a tag that only the stored one
+    /// has was asked about: with it, it would have been 304.
     private static func isSame(
-        _ head: FieldView, _ headFacts: ResponseFacts, _ stored: FieldView, _ storedFacts: ResponseFacts, _ length: Int
+        _ head: FieldView, _ headFacts: ResponseFacts, _ stored: FieldView, _ length: Int
     ) -> Bool {
-        if let tag = head.entityTag {
-            guard let own = stored.entityTag, tag.isWeak == own.isWeak, tag.isWeaklyEqual(to: own) else { return false }
-        }
-        if headFacts.contains(.hasLastModified) {
-            guard storedFacts.contains(.hasLastModified), headFacts.lastModified == storedFacts.lastModified else { return false }
-        }
+        guard headFacts.hasValidator, head.hasSame(.etag, as: stored) else { return false }
+        if head.contains(.lastModified), !head.hasSame(.lastModified, as: stored) { return false }
         guard let line = head.firstIndex(of: .contentLength) else { return true }
         return RangeRequest.position(head.value(at: line)) == length
+    }
+}
+
+extension FieldView {
+    /// Whether the first line of `validator` has the same value in both, byte for byte, or neither has one. Two that are no tags or no dates are
+    /// compared just so: where they differ, so does what they stand for.
+    func hasSame(_ validator: KnownField, as other: borrowing FieldView) -> Bool {
+        guard let line = firstIndex(of: validator), let otherLine = other.firstIndex(of: validator) else {
+            return contains(validator) == other.contains(validator)
+        }
+        return value(at: line).isEqual(to: other.value(at: otherLine))
     }
 }

@@ -149,11 +149,20 @@ struct ValidationTests {
         ("§4.3.5 the same date", "Last-Modified: {-9}", "Last-Modified: {-9}", .update),
         ("§4.3.5 another date", "Last-Modified: {-8}", "Last-Modified: {-9}", .expire),
         ("§4.3.5 the same tag, another date", "ETag: \"a\"\nLast-Modified: {-8}", "ETag: \"a\"\nLast-Modified: {-9}", .expire),
-        ("§4.3.5 the same length", "Content-Length: 10", "Content-Length: 10", .update),
+        ("§4.3.5 the same tag, no date", "ETag: \"a\"", "ETag: \"a\"\nLast-Modified: {-9}", .update),
+        ("§4.3.5 the same date, no tag where there was one", "Last-Modified: {-9}", "ETag: \"a\"\nLast-Modified: {-9}", .expire),
+        ("§4.3.5 the same length alone proves nothing", "Content-Length: 10", "Content-Length: 10", .expire),
+        ("§4.3.5 no tag where there was one", "Content-Length: 10", "ETag: \"a\"\nContent-Length: 10", .expire),
+        ("§4.3.5 what is no tag, changed", "ETag: a\nLast-Modified: {-9}", "ETag: b\nLast-Modified: {-9}", .expire),
+        ("§4.3.5 what is no tag, where there was one", "ETag: a\nLast-Modified: {-9}", "ETag: \"a\"\nLast-Modified: {-9}", .expire),
+        ("§4.3.5 what is no tag, the same", "ETag: a\nLast-Modified: {-9}", "ETag: a\nLast-Modified: {-9}", .update),
+        ("§4.3.5 what is no tag, the same, and nothing else", "ETag: a", "ETag: a", .expire),
+        ("§4.3.5 what is no date, changed", "ETag: \"a\"\nLast-Modified: Sun, 06-Nov-22", "ETag: \"a\"\nLast-Modified: Sun, 06-Nov-21", .expire),
         ("§4.3.5 another length", "Content-Length: 11", "Content-Length: 10", .expire),
-        ("§4.3.5 the length of what was stored chunked", "Content-Length: 10", "", .update),
+        ("§4.3.5 the same tag, and the length of what was stored chunked", "ETag: \"a\"\nContent-Length: 10", "ETag: \"a\"", .update),
         ("§4.3.5 the same tag, another length", "ETag: \"a\"\nContent-Length: 11", "ETag: \"a\"", .expire),
-        ("§4.3.5 nothing to compare", "", "ETag: \"a\"", .update),
+        ("§4.3.5 nothing to compare", "", "", .expire),
+        ("§4.3.5 nothing received", "", "ETag: \"a\"", .expire),
     ]
 
     @Test(arguments: heads)
