@@ -39,6 +39,20 @@ import Testing
         }
     }
 
+    @Test(arguments: ["ETag: v2", "ETag: v1", "Last-Modified: Sun, 06-Nov-22"])
+    func `a 304 with another validator than was asked about confirms nothing, readable or not`(_ told: String) throws {
+        try scenario { origin, proxy in
+            origin.on("/m") { request in
+                request["if-none-match"] == nil
+                    ? [.answer(200, "Cache-Control: max-age=60", request.number == 1 ? "Age: 60" : "Age: 0", "ETag: \"v1\"", body: "\(request.number)")]
+                    : [.answer(304, "Cache-Control: max-age=600", told)]
+            }
+            try proxy.get("/m")
+            #expect(try proxy.get("/m").text == "3")
+            #expect(origin.requests("/m").map { $0["if-none-match"] != nil } == [false, true, false])
+        }
+    }
+
     @Test func `a changed page replaces the stored one for all who wait`() throws {
         try scenario { origin, proxy in
             let gate = Gate()

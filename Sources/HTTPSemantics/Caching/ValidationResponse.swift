@@ -3,6 +3,8 @@ import Bytes
 /// Which stored responses a 304 is about (RFC 9111 §4.3.4): add each that could have been chosen for the request,
 /// then read `selected`. Where that is empty the 304 is about something the client has: pass it on, or ask again
 /// without conditions if the client asked none.
+///
+/// An `ETag` that is no tag, or a `Last-Modified` that is no date, is no validator, but a 304 with another one is not about what is stored.
 public struct FresheningSelection {
     private enum Validator: Equatable { case strong, weak, none }
 
@@ -10,6 +12,7 @@ public struct FresheningSelection {
     private let validator: Validator
     private var strong: [Int] = []
     private var newestWeak: (index: Int, facts: ResponseFacts)?
+    private var contradicts = false
     private var count = 0
 
     /// - Parameter facts: those of the 304 itself.
@@ -33,7 +36,7 @@ public struct FresheningSelection {
             if let newest = newestWeak, !facts.isMoreRecent(than: newest.facts) { return }
             newestWeak = (count, facts)
         case .none:
-            return
+            if !Self.agrees(.etag, notModified, stored) || !Self.agrees(.lastModified, notModified, stored) { contradicts = true }
         }
     }
 
@@ -44,7 +47,7 @@ public struct FresheningSelection {
         case .weak: newestWeak.map { [$0.index] } ?? []
         // The text asks that the stored one lacks a validator too. But many origins leave the validator out of a
         // 304, and where only one response was named there is no doubt which one was confirmed.
-        case .none: count == 1 ? [0] : []
+        case .none: count == 1 && !contradicts ? [0] : []
         }
     }
 
@@ -53,7 +56,12 @@ public struct FresheningSelection {
             guard let own = stored.entityTag else { return false }
             return tag.isWeaklyEqual(to: own)
         }
-        return facts.contains(.hasLastModified) && facts.lastModified == notModifiedFacts.lastModified
+        return Self.agrees(.etag, notModified, stored) && facts.contains(.hasLastModified)
+            && facts.lastModified == notModifiedFacts.lastModified
+    }
+
+    private static func agrees(_ validator: KnownField, _ notModified: FieldView, _ stored: FieldView) -> Bool {
+        !notModified.contains(validator) || notModified.hasSame(validator, as: stored)
     }
 }
 

@@ -120,6 +120,12 @@ struct ValidationTests {
         Selection("§4.3.4 no validator, one stored without", "", [""], [0]),
         Selection("§4.3.4 no validator, one stored that we asked about", "", ["ETag: \"a\""], [0]),
         Selection("§4.3.4 no validator, several stored", "", ["", ""], []),
+        Selection("§4.3.4 what is no tag is not the stored one", "ETag: a", ["ETag: \"a\""], []),
+        Selection("§4.3.4 what is no tag, changed", "ETag: b", ["ETag: a"], []),
+        Selection("§4.3.4 what is no tag, changed, and the same date", "ETag: b\nLast-Modified: {-9}", ["ETag: a\nLast-Modified: {-9}"], []),
+        Selection("§4.3.4 what is no tag, the same, and the same date", "ETag: a\nLast-Modified: {-9}", ["ETag: a\nLast-Modified: {-9}"], [0]),
+        Selection("§4.3.4 what is no tag, the same, and no date", "ETag: a", ["ETag: a\nLast-Modified: {-9}"], [0]),
+        Selection("§4.3.4 what is no date, changed", "Last-Modified: Sun, 06-Nov-22", ["Last-Modified: {-9}"], []),
         Selection("§4.3.4 nothing stored", "ETag: \"a\"", [], []),
     ]
 
