@@ -125,6 +125,41 @@ import Testing
         }
     }
 
+    /// A URL's own response that a plain hit does not answer with: because of what is asked, or of what it is.
+    @Test(arguments: [("Range: bytes=0-0,2-2", ""), ("Range: x=0-1", ""), ("Range: bytes=100-", ""), ("X-Plain: 1", "Cache-Groups: \"g\"")])
+    func `what is stored for a URL answers also what is not plain`(_ asked: String, _ field: String) throws {
+        try scenario { origin, proxy in
+            origin.on("/p") { request in
+                request.number == 1
+                    ? [.answer(404, Self.fresh, "No-Vary-Search: params=(\"u\")", body: "common")]
+                    : [.answer(200, Self.fresh, field.isEmpty ? "X-Nothing: 1" : field, body: "own")]
+            }
+            try proxy.get("/p?q=1&u=2")
+            #expect(try proxy.get("/p?q=1", "Cache-Control: no-cache").text == "own")
+            #expect(try proxy.get("/p?q=1", asked).status != 404)
+            #expect(origin.count("/p") == 2)
+        }
+    }
+
+    @Test(arguments: ["Cache-Control: max-age=600|Age: 600", "Cache-Control: no-cache"])
+    func `what is stored for a URL alone and must be validated is not passed over for something older`(_ fields: String) throws {
+        try scenario { origin, proxy in
+            origin.on("/p") { request in
+                switch request.number {
+                case 1: [.answer(200, Self.fresh, "No-Vary-Search: except=()", body: "common")]
+                case 2: [.head(200, fields.split(separator: "|").map(String.init) + ["ETag: \"own\"", "Content-Length: 3"]), .text("own")]
+                default: [.head(request["if-none-match"] == "\"own\"" ? 304 : 500, "ETag: \"own\"")]
+                }
+            }
+            try proxy.get("/p?u=1")
+            #expect(try proxy.get("/p?u=2", "Cache-Control: no-cache").text == "own")
+            // Once on the hot path, once beside it.
+            #expect(try proxy.get("/p?u=2").text == "own")
+            #expect(try proxy.get("/p?u=2", "CDN-Loop: z").text == "own")
+            #expect(try proxy.get("/p?u=1").text == "common")
+        }
+    }
+
     @Test func `an error that says nothing of queries takes nothing back`() throws {
         try scenario { origin, proxy in
             origin.on("/p") { request in

@@ -67,12 +67,16 @@ final class HitPath {
         return answerEquivalent(head, fields, to: client) ? .answered : .undecided
     }
 
-    /// Nothing is there for the URL itself: perhaps for one that differs in what does not matter (No-Vary-Search).
+    /// The URL itself has no plain hit: perhaps one that differs in what does not matter has (No-Vary-Search).
     @inline(never) // Rare: not in the way of plain hits.
     private func answerEquivalent(_ head: RequestHead, _ fields: FieldView, to client: ClientConnection) -> Bool {
         let sent = keys.bytes
         guard let variation = variations.latest(for: sent.span) else { return false }
+        let own = keys.response(in: store, matching: fields)
         keys.rewrite(under: variation)
+        // The URL's own may be no plain hit and still be what is to be sent.
+        if let own, let common = keys.response(in: store, matching: fields),
+           own.facts.goesBefore(common.facts, for: .none, at: Moment(monotonic: loop.now, wall: loop.wallClockSeconds)) { return false }
         return answerWritten(head, fields, to: client)
     }
 

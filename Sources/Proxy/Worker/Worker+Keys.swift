@@ -6,15 +6,15 @@ import Storage
 extension Worker {
     /// `request` under the key that fits what is known now. The same object where nothing is.
     ///
-    /// What is stored for the very URL goes first, as in the draft ('Caching'): it may be older than what is known, or say otherwise.
+    /// What is stored for the very URL goes first (`ResponseFacts.goesBefore`), as in the draft ('Caching'): it may be older than what is known, or say
+    /// otherwise.
     func keyed(_ request: ClientRequest) -> ClientRequest {
         let sent = request.sentKey.bytes
         guard request.method == .get || request.method == .head, let variation = variations.latest(for: sent.span) else {
             return request.variation == nil ? request : ClientRequest(request, key: request.sentKey, variation: nil)
         }
         let key = keys.key(request.sentKey, under: variation)
-        let goesBySent = isFresh(request.sentKey, for: request) || (isContradicted(key) && !isFresh(key, for: request))
-        return ClientRequest(request, key: goesBySent ? request.sentKey : key, variation: variation)
+        return ClientRequest(request, key: goesBySent(request, rather: key) ? request.sentKey : key, variation: variation)
     }
 
     /// Whether a variation of the request's path became the latest since its key was chosen.
@@ -23,16 +23,25 @@ extension Worker {
         return variations.latest(for: sent.span) !== request.variation
     }
 
-    private func isFresh(_ key: CacheKey, for request: ClientRequest) -> Bool {
-        let fields = request.fields
-        guard let stored = shared.store.resource(key)?.response(matching: fields.view) else { return false }
-        if case .fresh = stored.facts.reuse(for: request.directives, at: moment) { return true }
-        return false
+    private func goesBySent(_ request: ClientRequest, rather key: CacheKey) -> Bool {
+        let (fields, directives, now) = (request.fields, request.directives, moment)
+        let resource = shared.store.resource(key)
+        let common = resource?.response(matching: fields.view)?.facts
+        if let own = shared.store.resource(request.sentKey)?.response(matching: fields.view)?.facts,
+           own.goesBefore(common, for: directives, at: now) { return true }
+        // Whether the last response under `key` was not for all who asked there.
+        guard let marker = resource?.marker, marker.reason == .search, marker.holds(at: now) else { return false }
+        return common?.isFresh(for: directives, at: now) != true
+    }
+}
+
+extension ResponseFacts {
+    /// Whether what is stored for a URL alone goes before what is stored for it and others: while it is fresh, and where it is more recent (RFC 9111 §4).
+    func goesBefore(_ common: ResponseFacts?, for directives: RequestDirectives, at now: Moment) -> Bool {
+        isFresh(for: directives, at: now) || common.map(isMoreRecent) ?? false
     }
 
-    /// Whether the last response under `key` was not for all who asked there.
-    private func isContradicted(_ key: CacheKey) -> Bool {
-        guard let marker = shared.store.resource(key)?.marker else { return false }
-        return marker.reason == .search && marker.holds(at: moment)
+    fileprivate func isFresh(for directives: RequestDirectives, at now: Moment) -> Bool {
+        if case .fresh = reuse(for: directives, at: now) { true } else { false }
     }
 }
