@@ -50,6 +50,24 @@ import Testing
         }
     }
 
+    @Test(arguments: ["purge", "POST"])
+    func `what was invalidated before its head came is not said to be stored`(_ how: String) throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/x") { request in
+                request.method == "POST" ? [.requestBody, .answer(200)] : [.gate(gate), .answer(200, "Cache-Control: max-age=600", body: "x")]
+            }
+            let crowd = proxy.crowd(2, get: "/x")
+            try proxy.joined(2)
+            try eventually("it is asked for") { origin.count("/x") == 1 }
+            if how == "purge" { try proxy.purge("http://\(proxy.host)/x") } else { try proxy.send("POST", "/x", body: "q") }
+            gate.open()
+            let answers = crowd.finished()
+            #expect(answers.allSatisfy { $0.text == "x" && !$0.cacheStatus.contains("stored") && $0.cacheStatus.contains("detail=outdated") })
+            #expect(try proxy.get("/x").cacheStatus.contains("stored"))
+        }
+    }
+
     private static func letter(_ number: Int) -> String { String(UnicodeScalar(UInt8(96 + number))) }
 
     @Test(arguments: ["", "No-Vary-Search: key-order"])

@@ -31,6 +31,8 @@ extension Fetch {
         let outdatedSince = outdatedSince(head.fields)
         var notStored: NotStoredReason? = outdatedSince != nil ? .outdated
             : part != nil && !policy.storesPartialContent ? .partial : reasonNotToStore(head, facts, policy, length: length ?? 0)
+        // The store would refuse it, but whoever is told that it is stored might rely on that.
+        if notStored == nil, worker.shared.store.wasInvalidated(request.key, since: placement.generation) { notStored = .outdated }
         notStored = chooseStoreKey(by: head.fields, willBeStored: notStored == nil) ?? notStored
         // Kept whole, for storing or for who comes late, is only what may be as large.
         let isKept = sharing.isForSeveral && length ?? 0 <= worker.storage.objectLimit
