@@ -134,7 +134,7 @@ import Upstream
         // What stands in, or was confirmed, has a status of its own.
         let status = course.source == .origin ? course.status : 200
         let circumstances = FetchedResponse.Circumstances(
-            leader: leader, search: .default, server: ByteSlice("192.0.2.2:80"), requested: arrival, outdatedSince: nil)
+            leader: leader, search: .default, server: ByteSlice("192.0.2.2:80"), requested: arrival, invalidations: nil)
         return FetchedResponse(
             stored(course.fields, status: status), source: course.source, sharing: course.sharing, originStatus: course.status == 0 ? nil : Status(course.status), length: 1,
             willBeStored: course.isStored, notStored: course.notStored, hasAge: course.hasAge, circumstances)

@@ -10,8 +10,6 @@ struct HeadDecision {
     let length: Int?
     /// Why it is not stored, as far as the head tells.
     let notStored: NotStoredReason?
-    /// When it became out of date with one of its groups, if it did (`Fetch.outdatedSince`).
-    let outdatedSince: Int64?
 }
 
 /// Who may have the response, whether and where it is stored, and how much of its body is held.
@@ -28,8 +26,7 @@ extension Fetch {
         let announced = method == .head ? head.head.contentLength.map { Int(clamping: $0) } : head.head.framing.announcedLength
         let length = part?.range.count ?? announced
         let sharing = sharing(of: facts, policy)
-        let outdatedSince = outdatedSince(head.fields)
-        var notStored: NotStoredReason? = outdatedSince != nil ? .outdated
+        var notStored: NotStoredReason? = isOutdated(CacheGroups.of(head.fields, requested: sentAt)) ? .outdated
             : part != nil && !policy.storesPartialContent ? .partial : reasonNotToStore(head, facts, policy, length: length ?? 0)
         // The store would refuse it, but whoever is told that it is stored might rely on that.
         if notStored == nil, worker.shared.store.wasInvalidated(request.key, since: placement.generation) { notStored = .outdated }
@@ -37,7 +34,7 @@ extension Fetch {
         // Kept whole, for storing or for who comes late, is only what may be as large.
         let isKept = sharing.isForSeveral && length ?? 0 <= worker.storage.objectLimit
         arriving = ArrivingBody(notStored == nil ? .stored : isKept ? .forSharing : .window, length: length, part: part)
-        return HeadDecision(sharing: sharing, length: part == nil ? length : nil, notStored: notStored, outdatedSince: outdatedSince)
+        return HeadDecision(sharing: sharing, length: part == nil ? length : nil, notStored: notStored)
     }
 
     func sharing(of facts: ResponseFacts, _ policy: CachingPolicy) -> Sharing {

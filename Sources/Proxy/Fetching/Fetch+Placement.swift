@@ -21,20 +21,15 @@ extension Fetch {
         return reason
     }
 
-    /// When a response with these fields became out of date with one of its groups (RFC 9875 §3), if it did: its groups are unknown until the head arrives.
-    func outdatedSince(_ fields: FieldView) -> Int64? {
-        guard fields.contains(.cacheGroups) else { return nil }
-        return outdatedSince(CacheGroups.of(fields, requested: sentAt))
-    }
-
-    func outdatedSince(_ groups: CacheGroups?) -> Int64? {
-        groups.flatMap { worker.shared.groups.whenInvalidated($0, of: request.authority) }
+    /// Whether a response of these groups is out of date with one of them (RFC 9875 §3): they are unknown until the head arrives.
+    func isOutdated(_ groups: CacheGroups?) -> Bool {
+        groups.map { worker.shared.groups.whenInvalidated($0, of: request.authority) != nil } ?? false
     }
 
     /// Some invalidations could not find the operation: those from before its key was chosen, those of the response's own key until the delivery, and
     /// those of its groups before its head named them.
     func closeIfInvalidated() {
-        if let response, outdatedSince(response.groups) != nil { operation?.close() }
+        if isOutdated(response?.groups) { operation?.close() }
         if placement.wasInvalidatedElsewhere(in: worker.shared.store) { operation?.close() }
     }
 

@@ -65,14 +65,14 @@ extension Fetch: ExchangeHandler {
         FetchedResponse(
             response, leaderResponse: leaderResponse, source: .origin, sharing: decision.sharing, originStatus: head.head.status,
             length: decision.length, willBeStored: keeping == .stored, notStored: decision.notStored, hasAge: head.fields.contains(.age),
-            circumstances(outdatedSince: decision.outdatedSince))
+            circumstances(of: response))
     }
 
     @inline(__always)
-    func circumstances(outdatedSince: Int64?) -> FetchedResponse.Circumstances {
+    func circumstances(of response: StoredResponse) -> FetchedResponse.Circumstances {
         FetchedResponse.Circumstances(
             leader: request, otherKey: placement.otherKey, search: placement.search, server: exchange?.addressText ?? .empty, requested: sentAt,
-            outdatedSince: outdatedSince)
+            invalidations: response.groups == nil ? nil : worker.shared.groups)
     }
 
     /// The whole was asked for so that all could have their parts of it. But it will not be kept, and their parts may be small: those who wait ask

@@ -236,7 +236,7 @@ final class Fetch: DeadlineTarget {
         // RFC 9111 §5.2.2.4: after `no-cache`, each request needs a validation of its own; and the 304 may have made it private.
         let forWaiters: Sharing = if case .nobody = sharing, source == .validated { sharing } else { .waitersOnly(varies: true) }
         operation?.close()
-        var circumstances = circumstances(outdatedSince: outdatedSince(stored.groups))
+        var circumstances = circumstances(of: stored)
         circumstances.otherKey = staysUnderItsKey(stored) ? nil : request.sentKey
         circumstances.search = Placement.said(storedHead.view)
         let fetched = FetchedResponse(

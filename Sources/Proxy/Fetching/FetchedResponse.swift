@@ -26,9 +26,8 @@ final class FetchedResponse: Sendable {
         let server: ByteSlice
         /// When the origin was asked.
         let requested: Moment
-        /// When it became out of date because a group was invalidated while the head was in transit: later requests must not get it. In nanoseconds
-        /// of the monotonic clock.
-        let outdatedSince: Int64?
+        /// Those that its groups may be among; `nil` where it has none.
+        let invalidations: GroupInvalidations?
     }
 
     private let circumstances: Circumstances
@@ -102,7 +101,7 @@ final class FetchedResponse: Sendable {
     func mayServe(_ request: ClientRequest) -> Bool {
         if request === leader { return true }
         guard isFor(request) else { return false }
-        if let outdatedSince = circumstances.outdatedSince, request.arrived.monotonic >= outdatedSince { return false }
+        if isOutdated(for: request) { return false }
         switch sharing {
         case .nobody:
             return false
@@ -119,6 +118,14 @@ final class FetchedResponse: Sendable {
             on: failure, for: request.directives, at: request.arrived, policy: request.route.policy) { return false }
         let fields = request.fields
         return response.answers(fields.view) && response.hasAll(that: request)
+    }
+
+    /// Whether one of its groups was invalidated before `request` came (RFC 9875 §3). Looked up each time: a request may join after an invalidation
+    /// that does not yet find these groups, and before the fetch finds the invalidation.
+    private func isOutdated(for request: ClientRequest) -> Bool {
+        guard let invalidations = circumstances.invalidations, let groups = response.groups,
+              let since = invalidations.whenInvalidated(groups, of: leader.authority) else { return false }
+        return request.arrived.monotonic >= since
     }
 
     /// Whether it came when the head was there already.
