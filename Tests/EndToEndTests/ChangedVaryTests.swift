@@ -94,6 +94,22 @@ import Testing
         }
     }
 
+    @Test func `what a full answer without Vary brings is what the next one gets too`() throws {
+        try scenario { origin, proxy in
+            origin.on("/v") { request in
+                let vary = request.number <= 2 ? "Vary: Accept-Language" : "X-Vary: none"
+                return [.answer(200, "ETag: \"\(request.number)\"", "Cache-Control: max-age=60", vary, body: "\(request.number)")]
+            }
+            for language in ["de", "fr"] { try proxy.get("/v", "Accept-Language: \(language)") }
+            #expect(try proxy.get("/v", "Accept-Language: de", "Cache-Control: no-cache").text == "3")
+            let next = try proxy.get("/v", "Accept-Language: de")
+            #expect(next.text == "3" && next.cacheStatus.contains("hit"))
+            #expect(try proxy.get("/v", "Accept-Language: en").text == "3")
+            #expect(try proxy.get("/v", "Accept-Language: fr").text == "2", "of this one the origin said nothing")
+            #expect(origin.count("/v") == 3)
+        }
+    }
+
     @Test func `what may be anybody's from now on is nobody's: a 304 with Vary *`() throws {
         try scenario { origin, proxy in
             origin.on("/s") { request in

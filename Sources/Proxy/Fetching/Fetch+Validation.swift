@@ -145,11 +145,22 @@ extension Fetch {
     func forbidStaleUse(after answer: ResponseFacts, _ fields: FieldView) {
         guard !plan.isPass, method == .get, let former = plan.stored, answer.supersedesStored, speaksForOthers(answer) else { return }
         let rule = answer.contains(.varies) ? varyRule(fields) : .none
-        if keeping == .stored, rule == former.varyRule { return }
+        if keeping == .stored {
+            if rule == former.varyRule { return }
+            if rule.isEmpty, placement.otherKey == nil { return dropWhatGoesBefore() }
+        }
         var facts = former.facts
         facts.forbidStale()
         _ = worker.shared.store.freshen(
             former, by: former.with(head: former.head, facts: facts, groups: former.groups), under: request.key, generation: placement.generation)
+    }
+
+    /// The answer will be stored without `Vary`: it may answer all that the variants for this request did, but those would go before it (§4.1).
+    private func dropWhatGoesBefore() {
+        let fields = request.fields
+        for stored in plan.resource?.responses ?? [] where !stored.varyRule.isEmpty && stored.answers(fields.view) {
+            worker.shared.store.drop(stored, of: request.key)
+        }
     }
 
     /// What the origin tells a client that sent `Authorization` concerns that client alone, unless it says otherwise (RFC 9111 §3.5): what is stored for
