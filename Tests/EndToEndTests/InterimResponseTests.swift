@@ -66,6 +66,18 @@ import Testing
         }
     }
 
+    @Test(arguments: [true, false])
+    func `100 goes only to a client that asked for it`(isAskedFor: Bool) throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { _ in [.interim(100), .interim(103, "Link: </a>"), .requestBody, .answer(200, body: "x")] }
+            let client = try proxy.connect()
+            try client.send(proxy.request("POST", "/x", ["Content-Length: 3"] + (isAskedFor ? ["Expect: 100-continue"] : [])))
+            try client.progress { $0.interim.contains { $0.status == 103 } }
+            try client.send("abc")
+            #expect(try client.answer().interim.map(\.status) == (isAskedFor ? [100, 103] : [103]))
+        }
+    }
+
     @Test func `an interim answer has no length, whatever the origin says`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
