@@ -84,7 +84,7 @@ enum KeyTable {
             "x-forwarded", \.proxy.forwarding.sendsXForwarded, .flag,
             """
             X-Forwarded-For, -Proto and -Host on requests to upstreams. The client's address is added to the X-Forwarded-For that came \
-            with the request; a response that varies by this field is not shared. Other such fields from a client are not forwarded: \
+            with the request; a client on a Unix socket has none, and nothing is added. A response that varies by this field is not shared. Other such fields from a client are not forwarded: \
             -Proto, -Host and the like, Forwarded, X-Host, X-Original-URL, and X-HTTP-Method-Override with GET and HEAD. Upstreams build \
             links and paths from them, which other clients would get. Fields in the route's key are the exception, as behind a proxy that \
             terminates TLS: key: {headers: [x-forwarded-proto]}.

@@ -49,7 +49,7 @@ public enum SocketAddress: Hashable, Sendable {
         }
     }
 
-    /// The address without port or brackets, as `X-Forwarded-For` and logs want it; the path for a unix socket.
+    /// The address without port or brackets, as `X-Forwarded-For` and logs want it. For a Unix socket its path, unchecked: a peer may bind to any bytes.
     public var host: String {
         switch self {
         case .ipv4(let address, _): address.description

@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 
 /// What a proxy takes away, adds and leaves alone (RFC 9110 §7.6).
@@ -93,6 +94,37 @@ import Testing
             #expect(origin.requests("/x")[0]["via"] == "1.0 outer, 1.1 coalesced")
             #expect(origin.requests("/x")[0]["x-forwarded-for"]?.hasSuffix("127.0.0.1") ?? false)
         }
+    }
+
+    @Test func `what a client on a Unix socket is called goes to no origin`() throws {
+        let origin = try ScriptedOrigin()
+        defer { origin.stop() }
+        origin.on("*") { [.answer(200, "Cache-Control: max-age=60", body: $0.target)] }
+        let folder = try System.makeTemporaryFolder()
+        let program = try Program(
+            folder: folder, ["--listen", "unix:\(folder)/s", "--upstream", origin.url, "--workers", "1", "--access-log", "\(folder)/log"])
+        defer { program.stop() }
+        let place = Address(endpoint: .unix("\(folder)/s"))
+        try eventually("it listens") { program.diagnostics.contains("listening on unix:") }
+        // A path may have any bytes but NUL, and may look like an address.
+        for inner in ["", "/evil HTTP"] { #expect(unsafe mkdir("\(folder)/x\r\n\r\nGET \(inner)", 0o700) == 0) }
+        let names = ["\(folder)/x\r\n\r\nGET /evil HTTP/1.1\r\nHost: v", nil]
+        for (number, name) in names.enumerated() {
+            let client = try Conversation(with: place.endpoint, as: name)
+            try client.send(place.request("GET", "/none/\(number)", ["Host: h"]))
+            #expect(try client.answer().text == "/none/\(number)")
+            try client.send(place.request("GET", "/some/\(number)", ["Host: h", "X-Forwarded-For: 192.0.2.1"]))
+            #expect(try client.answer().text == "/some/\(number)")
+        }
+        #expect(origin.count("/evil") == 0 && origin.total == 4)
+        for number in names.indices {
+            let sent = [origin.requests("/none/\(number)"), origin.requests("/some/\(number)")].map { $0.map { $0.head.all("x-forwarded-for") } }
+            #expect(sent == [[[]], [["192.0.2.1"]]])
+        }
+        program.terminate()
+        #expect(try program.exited() == .code(0))
+        let clients = System.contents(of: "\(folder)/log").split(separator: "\n").map { $0.prefix { $0 != " " } }
+        #expect(clients.count == 4 && clients.allSatisfy { $0 == "-" || $0.hasPrefix("\(folder)/x\\x0d\\x0a") }, "\(clients)")
     }
 
     @Test func `a client cannot put its host into what others get`() throws {

@@ -5,7 +5,7 @@ public import Bytes
 public final class RequestForwarding: Sendable {
     /// What becomes of the `X-Forwarded-*` fields that a client sends.
     public enum ClientFields: Sendable {
-        /// Our client's address is appended to `X-Forwarded-For`. `X-Forwarded-Proto` and `-Host` say what we know ourselves; `Forwarded`
+        /// Our client's address is appended to `X-Forwarded-For`, if it has one. `X-Forwarded-Proto` and `-Host` say what we know ourselves; `Forwarded`
         /// (RFC 7239) and the like go no further (`KeyedForwarding`).
         case append
         /// Forwarded as they are, and none written.
@@ -57,7 +57,8 @@ public final class RequestForwarding: Sendable {
     /// Appends the head up to its empty line, which the caller appends, after any further field lines of its own.
     ///
     /// `head` and `fields` are the received ones, `host` is theirs as the cache key has it (RFC 9110 §4.2.3): how one client spells it, others would get
-    /// in links. `clientAddress` is the peer's IP address, `scheme` how it came.
+    /// in links. `clientAddress` is the peer's IP address and goes out as it is: empty for a peer on a Unix socket, whose path is any bytes it likes.
+    /// `scheme` is how it came.
     public func write(
         _ head: RequestHead, _ fields: FieldView, _ changes: Changes, host: Span<UInt8>,
         clientAddress: Span<UInt8>, scheme: StaticString, to buffer: ByteBuffer
@@ -66,7 +67,7 @@ public final class RequestForwarding: Sendable {
         let defaultHost = defaultHost
         let host = host.isEmpty ? defaultHost.span : host
         buffer.appendField("Host", host)
-        let written = fieldsWrittenHere(changes.keyed.fields).union(changes.dropping)
+        let written = fieldsWrittenHere(changes.keyed.fields, addsAddress: !clientAddress.isEmpty).union(changes.dropping)
         let method = changes.method ?? head.method
         buffer.appendFields(
             fields, connection: head.connection, dropping: written, unlessIn: clientFields == .append ? changes.keyed : nil,
@@ -105,11 +106,14 @@ public final class RequestForwarding: Sendable {
         buffer.append(" HTTP/1.1\r\n")
     }
 
-    private func fieldsWrittenHere(_ keyed: FieldSet) -> FieldSet {
+    private func fieldsWrittenHere(_ keyed: FieldSet, addsAddress: Bool) -> FieldSet {
         var written = Self.alwaysWritten
         switch clientFields {
         case .off: break
-        case .append: written.formUnion(KeyedForwarding.known.subtracting(keyed).union(FieldSet(.xForwardedFor)))
+        case .append:
+            written.formUnion(KeyedForwarding.known.subtracting(keyed))
+            // With nothing to add, what came goes on as it is: no empty members (RFC 9110 §5.6.1).
+            if addsAddress { written.insert(.xForwardedFor) }
         }
         if via != nil { written.insert(.via) }
         return written
@@ -125,10 +129,12 @@ public final class RequestForwarding: Sendable {
         case .off:
             return
         case .append:
-            buffer.appendName(KnownField.xForwardedFor.wireName)
-            buffer.appendMembers(.xForwardedFor, of: fields, connection)
-            buffer.append(address)
-            buffer.appendLineEnd()
+            if !address.isEmpty {
+                buffer.appendName(KnownField.xForwardedFor.wireName)
+                buffer.appendMembers(.xForwardedFor, of: fields, connection)
+                buffer.append(address)
+                buffer.appendLineEnd()
+            }
             let kept = fields.present.intersection(keyed).subtracting(connection.nominated)
             if !kept.contains(.xForwardedProto) { buffer.appendField("X-Forwarded-Proto", scheme) }
             if !kept.contains(.xForwardedHost) { buffer.appendField("X-Forwarded-Host", host) }

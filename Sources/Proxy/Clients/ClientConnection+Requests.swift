@@ -55,7 +55,7 @@ extension ClientConnection {
                 requestCount += 1
                 buffer.consume(admitted.head.length)
                 beginServing()
-                beginTransaction(ClientRequest(admitted, arrived: worker.moment, client: peerText))
+                beginTransaction(ClientRequest(admitted, arrived: worker.moment, client: ipAddress))
             case .unanswered(let head, let fields, let route):
                 requestCount += 1
                 buffer.consume(head.length)
@@ -107,7 +107,7 @@ extension ClientConnection {
         beginServing()
         let request: ClientRequest
         do throws(Worker.Refusal) {
-            request = try worker.admit(head, fields, on: route, from: peerText)
+            request = try worker.admit(head, fields, on: route, from: ipAddress)
         } catch {
             keepsAlive = keepsAlive && head.framing == .none
             return respondWithoutTransaction(error.status, error.explanation, extra: error.extra, head: head, fields: fields)

@@ -23,8 +23,11 @@ final class ClientConnection: Socket {
 
     let worker: Worker
     let peer: SocketAddress
-    /// The peer's address as text, for the log and `X-Forwarded-For`.
+    /// The peer's address as text, for the log. The path of a Unix socket is any bytes that its owner chose.
     let peerText: ByteSlice
+    private let hasIPAddress: Bool
+    /// For origins; empty for a Unix socket.
+    var ipAddress: ByteSlice { hasIPAddress ? peerText : .empty }
 
     var phase = Phase.reading
     /// Lent while there is something to read, or what was read is not all used.
@@ -59,6 +62,7 @@ final class ClientConnection: Socket {
         self.worker = worker
         self.peer = peer
         peerText = peer.hostText
+        hasIPAddress = peer.port != nil
         super.init(adopting: descriptor, on: worker.loop)
         due(.request, worker.timeouts.idle)
         startReading()

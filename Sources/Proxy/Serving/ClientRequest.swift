@@ -8,7 +8,7 @@ final class ClientRequest: Sendable {
     let admitted: AdmittedHead
     /// When its head was complete.
     let arrived: Moment
-    /// The client's address as text, without the port.
+    /// The client's IP address as text, without the port, for `X-Forwarded-For`; empty if it came by a Unix socket.
     let client: ByteSlice
 
     init(_ admitted: AdmittedHead, arrived: Moment, client: ByteSlice) {

@@ -17,8 +17,9 @@ final class Conversation: Sendable {
 
     static let patience = Duration.seconds(20)
 
-    init(with endpoint: Endpoint) throws {
-        descriptor = try Socket.connect(to: endpoint)
+    /// - Parameter name: the path that our end is bound to, if it is a Unix socket.
+    init(with endpoint: Endpoint, as name: String? = nil) throws {
+        descriptor = try Socket.connect(to: endpoint, as: name)
         wait(for: POLLOUT, until: .now + Self.patience)
         if let code = Socket.failure(of: descriptor) {
             close()

@@ -22,20 +22,20 @@ enum Socket {
         case failed(Int32)
     }
 
-    /// A listener on 127.0.0.1, port chosen by the kernel unless given.
+    /// A listener on 127.0.0.1, or another last byte, port chosen by the kernel unless given.
     /// - Parameter backlog: how many connections it holds that nobody has accepted yet; those that come then hear nothing.
-    static func listen(port: UInt16 = 0, backlog: Int32 = 4096) throws -> (descriptor: Int32, port: UInt16) {
-        let bound = try bind(port: port)
+    static func listen(port: UInt16 = 0, last: UInt8 = 1, backlog: Int32 = 4096) throws -> (descriptor: Int32, port: UInt16) {
+        let bound = try bind(port: port, last: last)
         guard Glibc.listen(bound.descriptor, backlog) == 0 else { throw System.Failure(call: "listen", code: errno) }
         return bound
     }
 
     /// A port that nobody else gets and that refuses connections: bound, never listening.
-    static func bind(port: UInt16 = 0) throws -> (descriptor: Int32, port: UInt16) {
+    static func bind(port: UInt16 = 0, last: UInt8 = 1) throws -> (descriptor: Int32, port: UInt16) {
         let descriptor = socket(AF_INET, kind, 0)
         guard descriptor >= 0 else { throw System.Failure(call: "socket", code: errno) }
         set(descriptor, SO_REUSEADDR, 1)
-        var address = loopback(port)
+        var address = loopback(port, last: last)
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         let code = unsafe withSocketAddress(&address) { unsafe Glibc.bind(descriptor, $0, length) }
         guard code == 0 else {
@@ -58,7 +58,8 @@ enum Socket {
     }
 
     /// Begins to connect; the socket turns writable when it is connected or has failed (`failure(of:)`).
-    static func connect(to endpoint: Endpoint, receiveBuffer: Int32? = nil) throws -> Int32 {
+    /// - Parameter name: the path that a Unix socket is bound to; `nil` leaves it unnamed.
+    static func connect(to endpoint: Endpoint, receiveBuffer: Int32? = nil, as name: String? = nil) throws -> Int32 {
         let descriptor: Int32
         let code: Int32
         switch endpoint {
@@ -74,12 +75,17 @@ enum Socket {
         case .unix(let path):
             descriptor = socket(AF_UNIX, kind, 0)
             guard descriptor >= 0 else { throw System.Failure(call: "socket", code: errno) }
-            var address = sockaddr_un()
-            address.sun_family = sa_family_t(AF_UNIX)
-            unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: path.utf8) }
-            code = unsafe withSocketAddress(&address) {
-                unsafe Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            let length = socklen_t(MemoryLayout<sockaddr_un>.size)
+            if let name {
+                var address = unixAddress(name)
+                guard unsafe withSocketAddress(&address, { unsafe Glibc.bind(descriptor, $0, length) }) == 0 else {
+                    let failure = System.Failure(call: "bind \(name)", code: errno)
+                    close(descriptor)
+                    throw failure
+                }
             }
+            var address = unixAddress(path)
+            code = unsafe withSocketAddress(&address) { unsafe Glibc.connect(descriptor, $0, length) }
         }
         if code != 0, errno != EINPROGRESS {
             let failure = System.Failure(call: "connect \(endpoint)", code: errno)
@@ -151,11 +157,18 @@ enum Socket {
         Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
     }
 
-    private static func loopback(_ port: UInt16) -> sockaddr_in {
+    private static func loopback(_ port: UInt16, last: UInt8 = 1) -> sockaddr_in {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        address.sin_addr.s_addr = (UInt32(0x7F00_0000) | UInt32(last)).bigEndian
         address.sin_port = port.bigEndian
+        return address
+    }
+
+    private static func unixAddress(_ path: String) -> sockaddr_un {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: path.utf8) }
         return address
     }
 

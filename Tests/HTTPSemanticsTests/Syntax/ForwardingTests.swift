@@ -5,7 +5,7 @@ import Testing
 /// The head that an origin gets for `request`.
 private func forward(
     _ request: String, _ changes: RequestForwarding.Changes? = nil,
-    _ clientFields: RequestForwarding.ClientFields = .off, via: Bool = false,
+    _ clientFields: RequestForwarding.ClientFields = .off, via: Bool = false, from client: String = "192.0.2.7",
     extra: @escaping (ByteBuffer) -> Void = { _ in }
 ) throws -> String {
     let message = wire(request)
@@ -15,7 +15,7 @@ private func forward(
         via: via ? ByteSlice("us") : nil, clientFields: clientFields, defaultHost: ByteSlice("origin:9000")
     )
     let buffer = ByteBuffer(capacity: 64)
-    let address = ByteSlice("192.0.2.7")
+    let address = ByteSlice(client)
     let host = ByteBuffer(capacity: 64)
     host.appendKeyHost(message.span.extracting(parser.head.authority.range), parser.head.host, defaultPort: 80)
     forwarding.write(
@@ -74,6 +74,17 @@ private func forward(
         let nominated = try forward(
             "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 1.1.1.1\r\nConnection: x-forwarded-for\r\n\r\n", nil, .append)
         #expect(nominated == "GET / HTTP/1.1|Host: h|X-Forwarded-For: 192.0.2.7|X-Forwarded-Proto: http|X-Forwarded-Host: h||")
+    }
+
+    @Test func `a client without an address adds none, and those before it go on as they came`() throws {
+        let ours = "X-Forwarded-Proto: http|X-Forwarded-Host: h||"
+        let some = try forward("GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 1.1.1.1\r\nA: b\r\nX-forwarded-for: 2.2.2.2\r\n\r\n", nil, .append, from: "")
+        #expect(some == "GET / HTTP/1.1|Host: h|X-Forwarded-For: 1.1.1.1|A: b|X-forwarded-for: 2.2.2.2|" + ours)
+        let none = try forward("GET / HTTP/1.1\r\nHost: h\r\n\r\n", nil, .append, from: "")
+        #expect(none == "GET / HTTP/1.1|Host: h|" + ours)
+        let nominated = try forward(
+            "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 1.1.1.1\r\nConnection: x-forwarded-for\r\n\r\n", nil, .append, from: "")
+        #expect(nominated == "GET / HTTP/1.1|Host: h|" + ours)
     }
 
     @Test func `what the client says of scheme and host goes on where it is part of the key`() throws {
