@@ -30,7 +30,10 @@ enum UpstreamKeys {
             "An idempotent request is sent once more if a reused connection turns out to be dead."),
         Key(
             "resolve-ttl", \.resolveTTL, .duration(.seconds(1) ... .seconds(86_400)),
-            "How long a resolved name is used before it is looked up again. After a reload it is looked up anew, and /etc/hosts and resolv.conf are read again."),
+            """
+            How long a resolved name is used before it is looked up again. Idle connections to an address that it no longer has are closed then, \
+            and those in use after their response. After a reload it is looked up anew, and /etc/hosts and resolv.conf are read again.
+            """),
         Key("max-failures", \.maxFailures, .integer(1...1_000_000), "Consecutive failures after which a server is not used for a while."),
         Key("failure-cooldown", \.failureCooldown, .patience, "How long it is not used then."),
         Key("max-head-size", \.maxHeadSize, .size(1 << 10...16 << 20), "The largest response head; more gets 502."),

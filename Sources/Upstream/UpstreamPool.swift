@@ -5,8 +5,20 @@ public import Telemetry
 /// One loop's connections to one origin: which server is next, and which connections are idle.
 ///
 /// Confined to its loop. Idle connections are used last in, first out: the one used last is the least likely to be dead,
-/// and surplus ones grow old and close.
+/// and surplus ones grow old and close. A connection to an address that its server's name no longer has is not used again.
 public final class UpstreamPool {
+    /// How often the addresses of names are asked for again while connections are used, in nanoseconds: the shortest `resolve-ttl`. No name server is asked
+    /// before that is over.
+    private static let lookInterval: Int64 = 1_000_000_000
+
+    private struct Server {
+        /// Whether it is given by a name.
+        let isNamed: Bool
+        /// Those of its name, once they were asked for; an IP address has none.
+        var addresses: [SocketAddress]?
+        var idle: [UpstreamConnection] = []
+    }
+
     /// Of the origin.
     public let settings: UpstreamSettings
     /// On which everything of it happens.
@@ -19,9 +31,10 @@ public final class UpstreamPool {
     private let names: NameResolution
     private let resolver: Resolver
     private let balance: Exclusive<ServerBalance>
-    /// For each server.
-    private let idle: Exclusive<[[UpstreamConnection]]>
+    private let servers: Exclusive<[Server]>
     private var idleCount = 0
+    /// When the names are asked for again, in nanoseconds of the loop's clock.
+    private var looksAgainAt = Int64.max
     /// Keeps no connection any more: those in use are closed after their exchange.
     private var isDropped = false
 
@@ -41,13 +54,13 @@ public final class UpstreamPool {
         balance = Exclusive(ServerBalance(
             servers: settings.servers.count, maxFailures: settings.maxFailures,
             cooldown: settings.failureCooldown.nanoseconds))
-        idle = Exclusive(Array(repeating: [], count: settings.servers.count))
+        servers = Exclusive(settings.servers.map { Server(isNamed: SocketAddress(literal: $0.host, port: $0.port) == nil) })
     }
 
     /// Closes every idle connection: the pool is going away.
     public func closeIdle() {
         isDropped = true
-        for connections in idle.use({ $0 }) { for connection in connections { connection.end() } }
+        for connection in servers.use({ $0.flatMap(\.idle) }) { connection.end() }
     }
 
     // Calls, not properties: what is reached through two objects is retained at each use.
@@ -59,7 +72,9 @@ public final class UpstreamPool {
     func takeBack(_ buffer: ByteBuffer) { buffers.takeBack(buffer) }
 
     func takeIdle(server: Int) -> UpstreamConnection? {
-        guard idleCount > 0, let connection = idle.use({ $0[server].popLast() }) else { return nil }
+        guard idleCount > 0 else { return nil }
+        if loop.now >= looksAgainAt { lookAgain() }
+        guard let connection = servers.use({ $0[server].idle.popLast() }) else { return nil }
         idleCount -= 1
         return connection
     }
@@ -67,15 +82,19 @@ public final class UpstreamPool {
     /// Keeps a connection for the next exchange, when there is room.
     func keep(idle connection: UpstreamConnection) -> Bool {
         guard !isDropped, idleCount < settings.maxIdleConnections else { return false }
-        idle.use { $0[connection.server].append(connection) }
-        idleCount += 1
-        return true
+        let isKept = servers.use { servers in
+            guard servers[connection.server].addresses?.contains(connection.address) ?? true else { return false }
+            servers[connection.server].idle.append(connection)
+            return true
+        }
+        if isKept { idleCount += 1 }
+        return isKept
     }
 
     func forget(idle connection: UpstreamConnection) {
-        let isThere = idle.use { idle in
-            guard let index = idle[connection.server].firstIndex(where: { $0 === connection }) else { return false }
-            idle[connection.server].remove(at: index)
+        let isThere = servers.use { servers in
+            guard let index = servers[connection.server].idle.firstIndex(where: { $0 === connection }) else { return false }
+            servers[connection.server].idle.remove(at: index)
             return true
         }
         if isThere { idleCount -= 1 }
@@ -95,8 +114,27 @@ public final class UpstreamPool {
 
     /// The addresses of a server: remembered, looked up, or by joining a look-up in flight.
     func resolve(server: Int, _ completion: @escaping (Result<[SocketAddress], UpstreamError>) -> Void) {
-        let server = settings.servers[server]
-        names.addresses(
-            of: server, timeToLive: settings.resolveTTL.nanoseconds, on: resolver, completion: completion)
+        names.addresses(of: settings.servers[server], timeToLive: settings.resolveTTL.nanoseconds, on: resolver) { [weak self] result in
+            if case .success(let found) = result { self?.learn(found, of: server) }
+            completion(result)
+        }
+    }
+
+    /// Asks for the names that have connections again, beside the requests: those go on with what is known until an answer comes, if one does.
+    public func lookAgain() {
+        guard looksAgainAt != .max else { return }
+        looksAgainAt = loop.now + Self.lookInterval
+        let known = servers.use { servers in servers.indices.filter { servers[$0].addresses != nil } }
+        for server in known { resolve(server: server) { _ in } }
+    }
+
+    private func learn(_ found: [SocketAddress], of server: Int) {
+        guard servers.use({ $0[server].isNamed }) else { return }
+        let left = servers.use { servers in
+            servers[server].addresses = found
+            return servers[server].idle.filter { !found.contains($0.address) }
+        }
+        for connection in left { connection.end() }
+        if looksAgainAt == .max { looksAgainAt = loop.now + Self.lookInterval }
     }
 }

@@ -51,4 +51,35 @@ import Testing
         #expect(try place.get("/x", "Host: a").status == 502)
         #expect(program.diagnostics.contains("connect: 127.0.0.1:9: connect: Connection refused"))
     }
+
+    @Test func `connections to an address that a name no longer has are not used again`() throws {
+        let before = try ScriptedOrigin()
+        let after = try ScriptedOrigin(port: before.port, last: 2)
+        defer { for origin in [before, after] { origin.stop() } }
+        let gate = Gate()
+        before.on("*") { _ in [.answer(200, "Cache-Control: no-store", body: "before")] }
+        before.on("/slow") { _ in [.gate(gate), .answer(200, "Cache-Control: no-store", body: "before")] }
+        after.on("*") { _ in [.answer(200, "Cache-Control: no-store", body: "after")] }
+        let folder = try System.makeTemporaryFolder()
+        let files = OwnNetwork(hosts: "127.0.0.1 moves.test\n", nameServers: Self.silent.nameServers, isShared: true)
+        let (program, place) = try serve(in: folder, files, upstream: "http://moves.test:\(before.port)")
+        defer { program.stop() }
+        // One connection in use, and one idle.
+        let slow = try place.connect()
+        try slow.send(place.request("GET", "/slow", ["Host: a"]))
+        try eventually("it is asked") { before.count("/slow") == 1 }
+        #expect(try place.get("/x", "Host: a").text == "before")
+        #expect(try place.get("/x", "Host: a").text == "before")
+        #expect(before.openConnections == 2)
+
+        try OwnNetwork.rewrite(hosts: "127.0.0.2 moves.test\n", in: folder)
+        program.signal(SIGHUP)
+        try eventually("the new address is asked") { try place.get("/x", "Host: a").text == "after" }
+        try eventually("the idle connection is closed") { before.openConnections == 1 }
+        gate.open()
+        #expect(try slow.answer().text == "before")
+        try eventually("that in use is closed") { before.openConnections == 0 }
+        for _ in 1...3 { #expect(try place.get("/x", "Host: a").text == "after") }
+        #expect(after.acceptedConnections == 1)
+    }
 }

@@ -50,7 +50,8 @@ final class UpstreamPools {
         return pool
     }
 
-    /// New settings: the pools of origins that are still among them stay. Names are looked up anew.
+    /// New settings: the pools of origins that are still among them stay. Names are looked up anew, and connections to addresses that they no longer have
+    /// are not used again.
     func change(to origins: [Origin]) {
         // Failing that, by the files as they were.
         try? resolver.readFilesAgain()
@@ -58,7 +59,8 @@ final class UpstreamPools {
         self.origins = origins
         latest = nil
         let kept = Set(origins.map { ObjectIdentifier($0) })
-        for (id, entry) in pools where !kept.contains(id) {
+        for (id, entry) in pools {
+            if kept.contains(id) { entry.pool.lookAgain(); continue }
             entry.pool.closeIdle()
             pools[id] = nil
         }

@@ -1,6 +1,7 @@
 import Glibc
 
 /// A network for one program alone, with name servers and a hosts file as a test wants them. Clients reach it by unix sockets.
+/// Or only the files.
 ///
 /// By util-linux's `unshare` and iproute2's `ip`; without root it takes a kernel that lets everybody make namespaces.
 struct OwnNetwork {
@@ -10,10 +11,15 @@ struct OwnNetwork {
 
     var hosts = ""
     var nameServers = ""
+    /// This machine's network, with files of its own.
+    var isShared = false
+
+    /// Other names from now on, for who reads them again.
+    static func rewrite(hosts: String, in folder: String) throws { try System.write(hosts, to: "\(folder)/hosts") }
 
     private static let shell = "/bin/sh"
     private static let script = """
-        ip link set lo up && ip addr add \(address) dev lo && mount --bind "$1/hosts" /etc/hosts && mount --bind "$1/resolv.conf" /etc/resolv.conf \
+        mount --bind "$1/hosts" /etc/hosts && mount --bind "$1/resolv.conf" /etc/resolv.conf \
         && shift && exec "$@"
         """
 
@@ -21,8 +27,9 @@ struct OwnNetwork {
     func command(_ words: [String], in folder: String) throws -> [String] {
         try System.write(hosts, to: "\(folder)/hosts")
         try System.write(nameServers, to: "\(folder)/resolv.conf")
-        let options = getuid() == 0 ? ["-n", "-m"] : ["-r", "-n", "-m"]
-        return ["/usr/bin/unshare"] + options + [Self.shell, "-c", Self.script, Self.shell, folder] + words
+        let options = (getuid() == 0 ? [] : ["-r"]) + (isShared ? [] : ["-n"]) + ["-m"]
+        let network = isShared ? "" : "ip link set lo up && ip addr add \(Self.address) dev lo && "
+        return ["/usr/bin/unshare"] + options + [Self.shell, "-c", network + Self.script, Self.shell, folder] + words
     }
 
     /// Whether this machine lets us have one.

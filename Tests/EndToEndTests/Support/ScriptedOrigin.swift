@@ -13,8 +13,9 @@ final class ScriptedOrigin: Peer, Sendable {
     var endpoint: Endpoint { .tcp(port) }
     var url: String { "http://127.0.0.1:\(port)" }
 
-    init(port: UInt16 = 0) throws {
-        let (listener, port) = try Socket.listen(port: port)
+    /// - Parameter last: the last byte of its address, 127.0.0.1 by default; `url` and clients of the test know that one only.
+    init(port: UInt16 = 0, last: UInt8 = 1) throws {
+        let (listener, port) = try Socket.listen(port: port, last: last)
         let initial = State(listener: listener)
         self.port = port
         waker = initial.table.waker
