@@ -102,6 +102,10 @@ extension Resolver.Family {
 
 /// The evdns base. Look-ups in flight keep it: evdns must not lose it before their callbacks have come.
 @safe final class NameServers {
+    /// Seconds that the addresses of one family wait for those of the other. Some name servers never answer questions for IPv6 addresses (RFC 4074 §4.1), and
+    /// evdns would wait 3 s for each of them.
+    private static let longestSkew = "0.3"
+
     let base: OpaquePointer
     let loop: EventLoop
 
@@ -113,6 +117,8 @@ extension Resolver.Family {
         unsafe self.base = base
         self.loop = loop
         _ = unsafe evdns_base_load_hosts(base, settings.hosts)
+        // Before the file, which may say otherwise.
+        _ = unsafe evdns_base_set_option(base, "getaddrinfo-allow-skew:", Self.longestSkew)
         // Not DNS_OPTION_HOSTSFILE, which would read /etc/hosts whatever the settings say.
         let options = DNS_OPTION_SEARCH | DNS_OPTION_NAMESERVERS | DNS_OPTION_MISC
         _ = unsafe evdns_base_resolv_conf_parse(base, options, settings.resolvConf)

@@ -28,7 +28,8 @@ struct KnownNames: Sendable {
 
     /// Remembers an answer, unless all was forgotten since the question.
     /// - Parameters:
-    ///   - asked: the generation when it was asked for, which was at `now`.
+    ///   - asked: the generation when it was asked for.
+    ///   - now: when the answer came.
     ///   - timeToLive: nanoseconds an answer is used for.
     /// - Returns: the answer, or what was known before if there was none.
     mutating func settle(_ answer: Resolver.Answer, of server: UpstreamServer, asked: Int, at now: Int64, timeToLive: Int64) -> Resolver.Answer {

@@ -45,7 +45,7 @@ public final class NameResolution: Sendable {
         }
         let resolverBox = LoopBound(resolver, on: resolver.loop)
         _ = inFlight.enqueue(question, waiter: waiter) {
-            ResolveOperation(question, server: server, resolver: resolverBox) { [self] answer in
+            ResolveOperation(question, server: server, resolver: resolverBox) { [self] answer, now in
                 names.withLock { $0.settle(answer, of: server, asked: generation, at: now, timeToLive: timeToLive) }
             }
         }
@@ -60,11 +60,12 @@ public final class NameResolution: Sendable {
 final class ResolveOperation: CoalescibleOperation<[SocketAddress]> {
     private nonisolated let server: UpstreamServer
     private nonisolated let resolver: LoopBound<Resolver>
-    private nonisolated let settle: @Sendable (Resolver.Answer) -> Resolver.Answer
+    /// With the time of the answer.
+    private nonisolated let settle: @Sendable (Resolver.Answer, Int64) -> Resolver.Answer
 
     nonisolated init(
         _ question: some Hashable & Sendable, server: UpstreamServer, resolver: LoopBound<Resolver>,
-        settle: @escaping @Sendable (Resolver.Answer) -> Resolver.Answer
+        settle: @escaping @Sendable (Resolver.Answer, Int64) -> Resolver.Answer
     ) {
         self.server = server
         self.resolver = resolver
@@ -75,7 +76,7 @@ final class ResolveOperation: CoalescibleOperation<[SocketAddress]> {
     nonisolated override func execute() {
         resolver.handle.post { [self] in
             resolver.value.resolve(server.host, port: server.port) { [self] answer in
-                finish(settle(answer).mapError { $0 as any Error })
+                finish(settle(answer, resolver.value.loop.now).mapError { $0 as any Error })
             }
         }
     }

@@ -128,6 +128,15 @@ import Testing
         server.stop()
     }
 
+    @Test func `a server that never answers for IPv6 holds up nothing for long`() throws {
+        let server = try NameServer()
+        var settings = Resolver.Settings()
+        settings.resolvConf = file("four-\(server.port)", "nameserver 127.0.0.1:\(server.port)\n")
+        settings.timeout = 2000 * millisecond
+        #expect(try answer("four-origin.test", settings) == .success([.ipv4(IPv4Address(192, 0, 2, 1), port: 80)]))
+        server.stop()
+    }
+
     @Test func `what libevent says of a server goes where messages go`() throws {
         let server = try NameServer()
         let said = Guarded<[String]>([])
@@ -196,7 +205,7 @@ import Testing
 }
 
 /// A name server with some names: `origin.test` is 192.0.2.1 unless told otherwise, `empty.test` has no address, `silent.test` gets no answer, `refused.test` is
-/// refused, the rest does not exist.
+/// refused, `four-origin.test` has no answer for IPv6, `late-origin.test` no address when it is first asked for; the rest does not exist.
 final class NameServer: Sendable {
     let port: UInt16
     private let number: Int32
@@ -217,7 +226,8 @@ final class NameServer: Sendable {
         self.number = number
         port = UInt16(bigEndian: memory.sin_port)
         thread = try LoopThread(name: "nameserver") { _ in
-            while Self.answerOne(number, last) {}
+            var wasAsked = false
+            while Self.answerOne(number, last, &wasAsked) {}
         }
     }
 
@@ -234,7 +244,7 @@ final class NameServer: Sendable {
         close(number)
     }
 
-    private static func answerOne(_ number: Int32, _ last: UInt8) -> Bool {
+    private static func answerOne(_ number: Int32, _ last: UInt8, _ wasAsked: inout Bool) -> Bool {
         var packet = [UInt8](repeating: 0, count: 512)
         var memory = sockaddr_in()
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
@@ -251,8 +261,11 @@ final class NameServer: Sendable {
             reply[3] = 0x80
             reply.replaceSubrange(4..<12, with: [0, 1, 0, 0, 0, 0, 0, 0])
             let isAddressQuery = packet[end - 3] == 1
+            if name.contains(Array("four".utf8)), !isAddressQuery { return true }
             if name.contains(Array("origin".utf8)) {
-                if isAddressQuery {
+                let isEarly = name.contains(Array("late".utf8)) && !wasAsked
+                if isAddressQuery { wasAsked = true }
+                if isAddressQuery, !isEarly {
                     reply[7] = 1
                     reply += [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, last]
                 }

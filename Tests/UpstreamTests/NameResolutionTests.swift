@@ -78,4 +78,18 @@ import Testing
         }
         #expect(answers == [[address(7)], isFresh ? [address(7)] : nil])
     }
+
+    @Test func `an answer holds from when it came, however long it took`() throws {
+        var isAtOnce = false
+        let timeToLive = minute / 100
+        try onLoop { loop, resolver, _ in
+            let names = NameResolution()
+            names.addresses(of: server, timeToLive: timeToLive, on: resolver) { _ in
+                names.addresses(of: server, timeToLive: timeToLive, on: resolver) { _ in isAtOnce = true }
+                loop.stop()
+            }
+            usleep(UInt32(timeToLive / 1000) + 100_000)
+        }
+        #expect(isAtOnce)
+    }
 }
