@@ -35,7 +35,7 @@ enum UpstreamKeys {
             and those in use after their response. After a reload it is looked up anew, and /etc/hosts and resolv.conf are read again.
             """),
         Key("max-failures", \.maxFailures, .integer(1...1_000_000), "Consecutive failures after which a server is not used for a while."),
-        Key("failure-cooldown", \.failureCooldown, .patience, "How long it is not used then."),
+        Key("failure-cooldown", \.failureCooldown, .patience, "How long it is not used then. After that one request tries it, and the others pass it over until it has answered."),
         Key("max-head-size", \.maxHeadSize, .size(1 << 10...16 << 20), "The largest response head; more gets 502."),
     ]
 

@@ -2,7 +2,9 @@
 /// Pure: time is an argument.
 ///
 /// ```
-/// healthy ─maxFailures in a row→ left alone ─cool-down over→ healthy (one failure leaves it alone again)
+/// healthy ─maxFailures in a row→ left alone for a cool-down ─success→ healthy
+///                                    ↑   └─over: one request tries it─┐
+///                                    └────────────────────────────────┘
 /// ```
 public struct ServerBalance: Sendable {
     struct Health: Sendable {
@@ -28,10 +30,11 @@ public struct ServerBalance: Sendable {
     public mutating func pick(at now: Int64) -> Int {
         for step in 0..<health.count {
             let candidate = (next + step) % health.count
-            if health[candidate].leftAloneUntil <= now {
-                next = (candidate + 1) % health.count
-                return candidate
-            }
+            guard health[candidate].leftAloneUntil <= now else { continue }
+            next = (candidate + 1) % health.count
+            // One request tries it. Others pass it over until that one has an answer, or for another cool-down.
+            if health[candidate].failuresInARow >= maxFailures { health[candidate].leftAloneUntil = now + cooldown }
+            return candidate
         }
         return health.indices.min { health[$0].leftAloneUntil < health[$1].leftAloneUntil } ?? 0
     }

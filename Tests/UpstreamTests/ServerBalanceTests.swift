@@ -45,6 +45,8 @@ import Testing
         Transcript("after the cool-down one more failure leaves it alone again", servers: 2,
             .failed(0, at: 0), .failed(0, at: 0), .pick(at: 100, 0), .failed(0, at: 101),
             .pick(at: 102, 1), .pick(at: 200, 1), .pick(at: 201, 0)),
+        Transcript("after the cool-down one request tries it, and another only if that one ends without a word", servers: 2,
+            .failed(0, at: 0), .failed(0, at: 0), .pick(at: 100, 0), .pick(at: 101, 1), .pick(at: 102, 1), .pick(at: 199, 1), .pick(at: 200, 0)),
         Transcript("after the cool-down a success makes it as good as new", servers: 2,
             .failed(0, at: 0), .failed(0, at: 0), .pick(at: 100, 0), .succeeded(0), .failed(0, at: 101),
             .pick(at: 102, 1), .pick(at: 102, 0)),
