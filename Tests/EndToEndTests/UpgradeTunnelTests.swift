@@ -2,8 +2,8 @@ import Testing
 
 @Suite(.scenario) struct UpgradeTunnelTests {
     private let fields = ["Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version: 13"]
-    private static let switching = Step.raw(
-        "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: x\r\n\r\n")
+    private static let head = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: x\r\n\r\n"
+    private static let switching = Step.raw(head)
 
     @Test func `after 101 bytes pass both ways`() throws {
         try scenario { origin, proxy in
@@ -30,6 +30,18 @@ import Testing
             try client.send(proxy.request("GET", "/ws", fields) + "early")
             #expect(try client.answer().status == 101)
             #expect(try client.bytes(5) == Array("early".utf8))
+        }
+    }
+
+    @Test func `bytes sent right behind the 101 reach the client`() throws {
+        try scenario { origin, proxy in
+            origin.on("/ws") { _ in [.raw(Self.head + "welcome"), .echo] }
+            let client = try proxy.connect()
+            try client.send(proxy.request("GET", "/ws", fields))
+            #expect(try client.answer().status == 101)
+            #expect(try client.bytes(7) == Array("welcome".utf8))
+            try client.send("back")
+            #expect(try client.bytes(4) == Array("back".utf8))
         }
     }
 
