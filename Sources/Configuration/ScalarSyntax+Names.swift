@@ -73,11 +73,11 @@ extension ScalarSyntax where Value == AccessLogTarget {
     }
 }
 
-extension ScalarSyntax where Value == LogFormat {
+extension ScalarSyntax where Value == AccessLogFormat {
     static var format: Self {
-        let names = LogFormat.allCases.map { "\($0.name)" }
+        let names = AccessLogFormat.allCases.map { "\($0.name)" }
         return ScalarSyntax("one of these words", range: names.joined(separator: ", "), words: names, write: { "\($0.name)" }) { text in
-            LogFormat.allCases.first { "\($0.name)" == text }.map { .value($0) } ?? .malformed
+            AccessLogFormat.allCases.first { "\($0.name)" == text }.map { .value($0) } ?? .malformed
         }
     }
 }

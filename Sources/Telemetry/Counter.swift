@@ -1,4 +1,4 @@
-/// Everything one worker loop counts. Closed: the scrape, the tests and the slots below follow from the cases.
+/// Everything that one worker loop counts. Closed: the scrape, the tests and the slots below follow from the cases.
 public enum Counter: Hashable, Sendable {
     case requests(MethodClass)
     case responses(StatusClass)
@@ -17,7 +17,7 @@ public enum Counter: Hashable, Sendable {
     case clientConnectionsOpened, clientConnectionsClosed, clientConnectionsRefused
     /// Bytes read from and written to clients, heads and framing included.
     case clientBytesIn, clientBytesOut
-    /// Requests answered with 400 and friends for their syntax (RFC 9112 §2.2).
+    /// Requests refused with 400 and the like for their syntax (RFC 9112 §2.2).
     case malformedRequests
 }
 

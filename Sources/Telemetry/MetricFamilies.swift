@@ -1,4 +1,4 @@
-/// Which counter and which histogram stands under which name on the metrics page.
+/// Under which names the counters and histograms stand on the metrics page.
 
 extension CounterValues {
     /// All counters, and the gauges that follow from them.

@@ -1,6 +1,6 @@
-/// One metric with all its samples, on its way to the metrics page. Made at the scrape, never on the hot path.
+/// One metric with all its samples, for the metrics page. Made at the scrape, never on the hot path.
 public struct MetricFamily: Sendable {
-    /// The types of Prometheus that we have.
+    /// The Prometheus types that are used.
     public enum Kind: UInt8, PublicName {
         case counter, gauge, histogram
 
@@ -13,7 +13,7 @@ public struct MetricFamily: Sendable {
         }
     }
 
-    /// Without the prefix, and without a counter's `_total`: `[a-z0-9_]+`.
+    /// Without the prefix and without a counter's `_total`: `[a-z0-9_]+`.
     public let name: String
     public let help: String
     public let kind: Kind

@@ -1,4 +1,4 @@
-/// The closed sets of names that stand, spelled the same, in the metrics, the access log, `Cache-Status` and the tests: small words
+/// The closed sets of names that are spelled the same in the metrics, the access log, `Cache-Status` and the tests: lower-case words
 /// joined by hyphens, as in the configuration and in HTTP.
 /// A name is public contract: dashboards are built on it. Add cases, never rename one.
 public protocol PublicName: CaseIterable, Hashable, Sendable where AllCases == [Self] {
@@ -56,7 +56,7 @@ public enum StatusClass: UInt8, PublicName {
     }
 }
 
-/// What the cache had to say to one request: the one word that ends its look-up.
+/// What the cache made of one request: the one word that ends its look-up.
 public enum Verdict: UInt8, PublicName {
     /// Served from the store, fresh.
     case hit
@@ -122,7 +122,7 @@ public enum CoalescingEvent: UInt8, PublicName {
     case joinedLate
     /// A waiter was sent to fetch for itself: the response turned out not to be shareable (RFC 9111 §3).
     case released
-    /// An operation had stalled: whoever asks from then on starts another over it.
+    /// An operation had stalled: the next request starts another in its place.
     case overtaken
     /// A request was turned away: too many waiters or too many operations.
     case refused
@@ -142,7 +142,7 @@ public enum CoalescingEvent: UInt8, PublicName {
 
 /// How an exchange with an origin failed: where it happened, in the order of an exchange.
 public enum UpstreamFailure: UInt8, PublicName {
-    /// We have no descriptor, memory or port left for a connection: nothing that another server could help with.
+    /// We have no descriptor, memory or port left for a connection: another server would not help.
     case unavailable
     /// The name did not resolve.
     case resolve
@@ -190,7 +190,7 @@ public enum StoreResult: UInt8, PublicName {
     case noRoom
     /// Not the whole body.
     case incomplete
-    /// What was to be freshened is not stored any more.
+    /// What was to be freshened is no longer stored.
     case gone
 
     public var name: StaticString {

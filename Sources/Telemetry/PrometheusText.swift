@@ -8,7 +8,7 @@ public enum PrometheusText {
     /// Begins every name.
     static let prefix = "coalesced_"
 
-    /// The whole page. Each family's name may come once.
+    /// The whole page. Each family's name may occur once.
     public static func page(_ families: [MetricFamily]) -> ByteBuffer {
         let page = ByteBuffer(capacity: 32 << 10)
         for family in families { append(family, to: page) }
@@ -16,7 +16,7 @@ public enum PrometheusText {
     }
 
     private static func append(_ family: MetricFamily, to page: ByteBuffer) {
-        // `_total` is put here and nowhere else, so that no counter lacks it.
+        // `_total` is added here and nowhere else, so that no counter lacks it.
         let name = prefix + family.name + (family.kind == .counter ? "_total" : "")
         page.append(string: "# HELP \(name) ")
         page.append(escaping: family.help, quote: false)
@@ -29,7 +29,7 @@ public enum PrometheusText {
         }
     }
 
-    /// Upper bounds in nanoseconds: from a hit's 100 µs to the patience of a person, two or three a decade.
+    /// Upper bounds in nanoseconds: from a hit's 100 µs to a person's patience, two or three per decade.
     static let bounds: [UInt64] = [
         100_000, 250_000, 500_000,
         1_000_000, 2_500_000, 5_000_000,

@@ -1,11 +1,11 @@
-/// Keeps the diagnostics log readable under attack: at most so many notices of one kind an interval, and one number for
+/// Keeps the diagnostics log readable under attack: at most so many notices of one kind per interval, and one number for
 /// the rest. Reads no clock; belongs to one loop or thread.
 ///
 /// `Kind` must be a closed enum without payloads from outside: there is one entry for each value ever seen.
 public struct RateLimitedNotice<Kind: Hashable & Sendable>: Sendable {
     /// What to do about one more.
     public enum Decision: Sendable, Equatable {
-        /// Write it. If `suppressed` is not 0, say first that so many similar ones were not written.
+        /// Write it. If `suppressed` is not 0, say first that this many similar ones were not written.
         case write(suppressed: UInt64)
         case suppress
     }
@@ -21,7 +21,7 @@ public struct RateLimitedNotice<Kind: Hashable & Sendable>: Sendable {
     private var windows: [Kind: Window] = [:]
 
     /// - Parameters:
-    ///   - limit: notices of one kind written an interval.
+    ///   - limit: notices of one kind written per interval.
     ///   - interval: nanoseconds.
     public init(limit: Int, interval: UInt64) {
         self.limit = limit
@@ -45,10 +45,10 @@ public struct RateLimitedNotice<Kind: Hashable & Sendable>: Sendable {
         return .write(suppressed: suppressedBefore)
     }
 
-    /// Whether there is something that `takeSuppressed` will give, now or later.
+    /// Whether `takeSuppressed` will return something, now or later.
     public var hasSuppressed: Bool { windows.values.contains { $0.suppressed > 0 } }
 
-    /// What was suppressed in intervals that are over: for a timer, so that the number is told though the attack has ended.
+    /// What was suppressed in intervals that are over: for a timer, so that the number is reported even if the attack has ended.
     public mutating func takeSuppressed(at now: UInt64) -> [(kind: Kind, count: UInt64)] {
         let over = windows.filter { isOver($0.value, at: now) }
         for kind in over.keys { windows[kind] = nil }

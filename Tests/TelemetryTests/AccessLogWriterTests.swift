@@ -18,8 +18,8 @@ private final class Tally: Sendable {
     }
 
     @Test func `a drain writes what every loop handed over, in the order it was appended`() {
-        let queues = [LogQueue(), LogQueue()]
-        let buffers = queues.map { LogBuffer($0) }
+        let queues = [AccessLogQueue(), AccessLogQueue()]
+        let buffers = queues.map { AccessLogBuffer($0) }
         let sink = MemorySink()
         var writer = AccessLogWriter(queues: queues, format: .combined, sink: sink)
         for number in 0..<1000 { Self.example(number).append(to: buffers[number % 2]) }
@@ -38,7 +38,7 @@ private final class Tally: Sendable {
     }
 
     @Test func `the first record of a batch and those from its mark on are told apart`() {
-        let buffer = LogBuffer(LogQueue(capacity: 4096))
+        let buffer = AccessLogBuffer(AccessLogQueue(capacity: 4096))
         #expect(Self.example(0).append(to: buffer) == .keptFirst)
         let outcomes = (1..<100).map { Self.example($0).append(to: buffer) }
         let mark = outcomes.firstIndex(of: .keptAtMark)
@@ -52,8 +52,8 @@ private final class Tally: Sendable {
     }
 
     @Test func `while a batch waits the next one fills, drops, counts, and goes on after the drain`() {
-        let queue = LogQueue(capacity: 4096)
-        let buffer = LogBuffer(queue)
+        let queue = AccessLogQueue(capacity: 4096)
+        let buffer = AccessLogBuffer(queue)
         let sink = MemorySink()
         var writer = AccessLogWriter(queues: [queue], format: .combined, sink: sink)
         Self.example(0).append(to: buffer)
@@ -78,8 +78,8 @@ private final class Tally: Sendable {
     }
 
     @Test func `what a loop leaves at its end is taken in any case, in order`() {
-        let queue = LogQueue(capacity: 4096)
-        let buffer = LogBuffer(queue)
+        let queue = AccessLogQueue(capacity: 4096)
+        let buffer = AccessLogBuffer(queue)
         for number in 0..<4 {
             Self.example(number).append(to: buffer)
             let isTaken = buffer.handOver(isLast: number > 0)
@@ -93,13 +93,13 @@ private final class Tally: Sendable {
     }
 
     @Test func `a loop that is as fast as the sink keeps neither the others nor a reopening waiting`() {
-        let queues = [LogQueue(), LogQueue()]
-        let buffers = queues.map { LogBuffer($0) }
+        let queues = [AccessLogQueue(), AccessLogQueue()]
+        let buffers = queues.map { AccessLogBuffer($0) }
         let sink = MemorySink()
         // More than is written at a time.
-        let each = 2 * LogSettings.flushSize / Self.example(0).line(.combined).utf8.count
+        let each = 2 * AccessLogSettings.flushSize / Self.example(0).line(.combined).utf8.count
         var number = 0
-        func handOver(to buffer: LogBuffer) {
+        func handOver(to buffer: AccessLogBuffer) {
             for _ in 0..<each { Self.example(number).append(to: buffer) }
             number += 1
             _ = buffer.handOver()
@@ -115,8 +115,8 @@ private final class Tally: Sendable {
     }
 
     @Test func `a full disk costs lines, is counted, and tears no later line`() {
-        let queue = LogQueue()
-        let buffer = LogBuffer(queue)
+        let queue = AccessLogQueue()
+        let buffer = AccessLogBuffer(queue)
         let sink = MemorySink()
         let status = AccessLogStatus()
         var writer = AccessLogWriter(queues: [queue], format: .json, sink: sink, status: status)
@@ -146,7 +146,7 @@ private final class Tally: Sendable {
     }
 
     @Test func `a request to reopen is honoured once, before the next lines`() {
-        let queue = LogQueue()
+        let queue = AccessLogQueue()
         let sink = MemorySink()
         let status = AccessLogStatus()
         var writer = AccessLogWriter(queues: [queue], format: .json, sink: sink, status: status)
@@ -159,8 +159,8 @@ private final class Tally: Sendable {
     }
 
     @Test func `a failed reopening is reported and the old file goes on`() {
-        let queue = LogQueue()
-        let buffer = LogBuffer(queue)
+        let queue = AccessLogQueue()
+        let buffer = AccessLogBuffer(queue)
         let sink = MemorySink()
         sink.reopenFailure = 13
         let status = AccessLogStatus()
@@ -176,12 +176,12 @@ private final class Tally: Sendable {
 
     @Test func `loops and writer at work at once lose no line and tear none`() async {
         let loops = 3, each = 4000
-        let queues = (0..<loops).map { _ in LogQueue(capacity: 8 << 20) }
+        let queues = (0..<loops).map { _ in AccessLogQueue(capacity: 8 << 20) }
         let finished = Tally()
         let lines: [String] = await withTaskGroup(of: [String].self) { group in
             for loop in 0..<loops {
                 group.addTask {
-                    let buffer = LogBuffer(queues[loop])
+                    let buffer = AccessLogBuffer(queues[loop])
                     for number in 0..<each {
                         Self.example(loop * each + number).append(to: buffer)
                         if number % 10 == 0 { _ = buffer.handOver() }

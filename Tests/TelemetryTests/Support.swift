@@ -26,20 +26,20 @@ struct Example {
     }
 
     @discardableResult
-    func append(to buffer: LogBuffer) -> LogBuffer.Outcome {
+    func append(to buffer: AccessLogBuffer) -> AccessLogBuffer.Outcome {
         buffer.append(
             record, client: client.span, method: method.span, host: host.span, target: target.span, upstream: upstream.span,
             detail: detail.span, referer: referer.span, userAgent: userAgent.span)
     }
 
-    func line(_ format: LogFormat) -> String {
-        let queue = LogQueue(capacity: 1 << 16)
-        let buffer = LogBuffer(queue)
+    func line(_ format: AccessLogFormat) -> String {
+        let queue = AccessLogQueue(capacity: 1 << 16)
+        let buffer = AccessLogBuffer(queue)
         append(to: buffer)
         _ = buffer.handOver()
-        var batch = LogBatch(capacity: 0)
+        var batch = AccessLogBatch(capacity: 0)
         _ = queue.exchange(&batch)
-        var formatter = LogLineFormatter(format: format)
+        var formatter = AccessLogFormatter(format: format)
         let output = ByteBuffer(capacity: 256)
         formatter.append(batch, at: 0, to: output)
         return text(output)
@@ -47,7 +47,7 @@ struct Example {
 }
 
 /// Remembers what it was given, and fails when told to.
-final class MemorySink: LogSink {
+final class MemorySink: AccessLogSink {
     private(set) var bytes: [UInt8] = []
     private(set) var reopenings = 0
     /// Taken from the front, one for each write: how many bytes to accept before failing with ENOSPC.
@@ -56,7 +56,7 @@ final class MemorySink: LogSink {
     /// Called after each write.
     var whenWritten: () -> Void = {}
 
-    func write(_ bytes: Span<UInt8>) -> LogWriteResult {
+    func write(_ bytes: Span<UInt8>) -> AccessLogWriteResult {
         defer { whenWritten() }
         let room = roomLeft.isEmpty ? bytes.count : min(roomLeft.removeFirst(), bytes.count)
         for index in 0..<room { self.bytes.append(bytes[index]) }

@@ -13,11 +13,11 @@ final class AccessLog: Sendable {
     private let output: LogOutput
     private let thread: LoopThread
     /// One per worker.
-    private let queues: [LogQueue]
+    private let queues: [AccessLogQueue]
     private let flushWait: Duration
 
     init(_ settings: AccessLogSettings, workers: Int, log: Logger) throws(SystemError) {
-        let queues = (0..<workers).map { _ in LogQueue(capacity: settings.batchCapacity) }
+        let queues = (0..<workers).map { _ in AccessLogQueue(capacity: settings.batchCapacity) }
         self.queues = queues
         flushWait = settings.flushWait
         let status = AccessLogStatus()
@@ -60,7 +60,7 @@ final class AccessLog: Sendable {
 /// The writer, which only the log's thread uses; the locks are never waited for.
 private final class LogOutput: Sendable {
     private let writer: Mutex<AccessLogWriter<LogFile>>
-    private let losses = Mutex(LogLosses())
+    private let losses = Mutex(AccessLogLosses())
     private let path: String
     /// Who takes the lines, in the words of a notice.
     private let taker: StaticString
@@ -93,7 +93,7 @@ private final class LogOutput: Sendable {
 }
 
 /// Where the lines go.
-private struct LogFile: LogSink, ~Copyable {
+private struct LogFile: AccessLogSink, ~Copyable {
     private var file: AppendFile
     var isOpen: Bool { file.isOpen }
     var hasReader: Bool { file.hasReader }
@@ -105,7 +105,7 @@ private struct LogFile: LogSink, ~Copyable {
         }
     }
 
-    mutating func write(_ bytes: Span<UInt8>) -> LogWriteResult {
+    mutating func write(_ bytes: Span<UInt8>) -> AccessLogWriteResult {
         let (written, error) = file.write(bytes)
         if let error { return .failed(written: written, code: error.code) }
         return .complete

@@ -5,7 +5,7 @@ import Telemetry
 ///
 /// On the worker's loop.
 final class AccessLogFeed {
-    let buffer: LogBuffer
+    let buffer: AccessLogBuffer
     private let loop: EventLoop
     /// The longest that a record waits here, in nanoseconds.
     private let wait: Int64
@@ -15,15 +15,15 @@ final class AccessLogFeed {
     private var hasEnded = false
 
     /// - Parameter wakeWriter: called when a batch has been handed over. Any thread.
-    init(_ queue: LogQueue, flushWait: Duration, on loop: EventLoop, wakeWriter: @escaping @Sendable () -> Void) {
-        buffer = LogBuffer(queue)
+    init(_ queue: AccessLogQueue, flushWait: Duration, on loop: EventLoop, wakeWriter: @escaping @Sendable () -> Void) {
+        buffer = AccessLogBuffer(queue)
         self.loop = loop
         wait = flushWait.nanoseconds
         self.wakeWriter = wakeWriter
     }
 
     /// A record was appended to `buffer`. Not called for `.kept`.
-    func noteAppended(_ outcome: LogBuffer.Outcome) {
+    func noteAppended(_ outcome: AccessLogBuffer.Outcome) {
         switch outcome {
         case .kept: break
         case .keptFirst: hasEnded ? handOver() : startWait()

@@ -13,7 +13,7 @@ final class Recorder {
     private let loop: EventLoop
     private let feed: AccessLogFeed?
     /// That of `feed`, one step nearer.
-    private let buffer: LogBuffer?
+    private let buffer: AccessLogBuffer?
 
     /// - Parameter feed: of the access log; `nil` without one.
     init(loop: EventLoop, metrics: LoopMetrics, feed: AccessLogFeed?) {

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// What other threads hold of the access log: they ask for it to be reopened and read what became of its lines.
+/// What other threads may use of the access log: they request that it be reopened, and read what became of its lines.
 public final class AccessLogStatus: Sendable {
     private let reopenRequested = Atomic<Bool>(false)
     private let written = Atomic<UInt64>(0)
@@ -17,7 +17,7 @@ public final class AccessLogStatus: Sendable {
 
     func countFailure() { failures.wrappingAdd(1, ordering: .relaxed) }
 
-    func add<Sink: LogSink & ~Copyable>(_ report: AccessLogWriter<Sink>.Report) {
+    func add<Sink: AccessLogSink & ~Copyable>(_ report: AccessLogWriter<Sink>.Report) {
         written.wrappingAdd(UInt64(report.written), ordering: .relaxed)
         dropped.wrappingAdd(report.dropped, ordering: .relaxed)
         lost.wrappingAdd(UInt64(report.lost), ordering: .relaxed)

@@ -1,10 +1,10 @@
 internal import Bytes
 
-/// A moment in UTC by the proleptic Gregorian calendar. Only for log lines; HTTP's own dates are `HTTPSemantics`' business.
+/// A moment in UTC by the proleptic Gregorian calendar. Only for log lines: HTTP's dates are in `HTTPSemantics`.
 struct CivilTime: Equatable {
     var year: Int, month: Int, day: Int, hour: Int, minute: Int, second: Int
 
-    /// Leap seconds do not exist here, as in POSIX time.
+    /// Without leap seconds, as in POSIX time.
     init(unixSeconds: Int64) {
         let (days, secondOfDay) = floorDivide(Int(unixSeconds), by: 86_400)
         hour = secondOfDay / 3600
@@ -29,12 +29,12 @@ func floorDivide(_ dividend: Int, by divisor: Int) -> (quotient: Int, remainder:
 }
 
 /// Writes the dates of log lines, and computes each second only once.
-struct LogDateFormatter {
-    let format: LogFormat
+struct AccessLogDates {
+    let format: AccessLogFormat
     private var second = Int64.min
     private let cached = ByteBuffer(capacity: 32)
 
-    init(format: LogFormat) { self.format = format }
+    init(format: AccessLogFormat) { self.format = format }
 
     /// `[21/Nov/2026:05:16:44 +0000]`, or `2026-11-21T05:16:44.123Z` for JSON. `milliseconds` since 1970.
     mutating func append(_ milliseconds: Int64, to line: ByteBuffer) {

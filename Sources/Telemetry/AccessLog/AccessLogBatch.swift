@@ -1,16 +1,16 @@
 internal import Bytes
 
 /// Finished requests that wait to be written: fixed-size entries, and one run of bytes for all their texts.
-/// A value without a lock; three of a loop's go round between its `LogBuffer`, its `LogQueue` and the writer.
-struct LogBatch: Sendable {
+/// A value without a lock; each loop has three, which circulate between its `AccessLogBuffer`, its `AccessLogQueue` and the writer.
+struct AccessLogBatch: Sendable {
     /// Bytes that entries and texts may take together.
     let capacity: Int
     private(set) var entries: [Entry] = []
     private(set) var texts: [UInt8] = []
-    /// Records that did not fit any more.
+    /// Records that no longer fitted.
     var dropped: UInt64 = 0
 
-    /// A record and where its texts lie. 80 bytes: with each line of the caches that it takes less, a hit costs less.
+    /// A record and where its texts are. 80 bytes: every cache line less makes a hit cheaper.
     struct Entry: Sendable {
         var record: TransactionRecord
         /// Where each text ends, counted from `textStart`.
@@ -25,11 +25,11 @@ struct LogBatch: Sendable {
             self.textStart = UInt32(truncatingIfNeeded: textStart)
         }
 
-        /// Where in `texts` one of them lies.
+        /// Where one of them is in `texts`.
         @inline(__always)
         func range(of text: TransactionText) -> Range<Int> { range(from: text, through: text) }
 
-        /// Where those from `first` to `last` lie, one behind the other.
+        /// Where those from `first` to `last` are, one after another.
         @inline(__always)
         func range(from first: TransactionText, through last: TransactionText) -> Range<Int> {
             let start = first == .client ? 0 : Int(ends[Int(first.rawValue) &- 1])
@@ -40,7 +40,7 @@ struct LogBatch: Sendable {
     /// No batch is larger: where a text begins fits 32 bits.
     static let mostCapacity = 1 << 31
 
-    /// Reserves all it will ever use, so that appending never allocates. What is reserved and not touched stays virtual.
+    /// Reserves all it will ever use, so that appending never allocates. What is reserved but not touched stays virtual.
     init(capacity: Int) {
         let capacity = min(capacity, Self.mostCapacity)
         self.capacity = capacity
@@ -54,15 +54,15 @@ struct LogBatch: Sendable {
     /// Bytes taken, out of `capacity`.
     var used: Int { entries.count * MemoryLayout<Entry>.stride + texts.count }
 
-    /// Takes one finished request; `false` when it does not fit, and then nothing has changed.
-    @inline(__always) // Into `LogBuffer.append`: the record and eight spans are not passed twice.
+    /// Takes one finished request; `false` if it does not fit, and then nothing has changed.
+    @inline(__always) // Into `AccessLogBuffer.append`: the record and eight spans are not passed twice.
     mutating func append(
         _ record: TransactionRecord,
         client: Span<UInt8>, method: Span<UInt8>, host: Span<UInt8>, target: Span<UInt8>, upstream: Span<UInt8>, detail: Span<UInt8>,
         referer: Span<UInt8>, userAgent: Span<UInt8>
     ) -> Bool {
         let longest = client.count + method.count + host.count + target.count + upstream.count + detail.count + referer.count + userAgent.count
-        // A clipped request is taken for longer than it becomes: near the end it is dropped early, never late.
+        // A clipped request is taken to be longer than it becomes: near the end it is dropped early, never late.
         guard used + MemoryLayout<Entry>.stride + min(longest, TransactionText.allLimits) <= capacity else { return false }
         var entry = Entry(record, textStart: texts.count)
         texts.append(addingCapacity: min(longest, TransactionText.allLimits)) { output in
@@ -79,7 +79,7 @@ struct LogBatch: Sendable {
         return true
     }
 
-    /// Forgets everything and keeps the memory.
+    /// Removes everything and keeps the memory.
     mutating func removeAll() {
         entries.removeAll(keepingCapacity: true)
         texts.removeAll(keepingCapacity: true)
@@ -87,7 +87,7 @@ struct LogBatch: Sendable {
     }
 }
 
-extension LogBatch.Entry {
+extension AccessLogBatch.Entry {
     @inline(__always)
     fileprivate mutating func keep(_ bytes: Span<UInt8>, as text: TransactionText, in output: inout OutputSpan<UInt8>) {
         let kept = bytes.extracting(first: text.limit)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Telemetry
 
-@Suite struct LogDateTests {
+@Suite struct AccessLogDatesTests {
     @Test(arguments: [
         (0, "[01/Jan/1970:00:00:00 +0000]", "1970-01-01T00:00:00.000Z"),
         (-1, "[31/Dec/1969:23:59:59 +0000]", "1969-12-31T23:59:59.999Z"),
@@ -17,11 +17,11 @@ import Testing
     ] as [(Int64, String, String)])
     func `a moment is written in both formats`(milliseconds: Int64, combined: String, iso: String) {
         let output = ByteBuffer(capacity: 64)
-        var dates = LogDateFormatter(format: .combined)
+        var dates = AccessLogDates(format: .combined)
         dates.append(milliseconds, to: output)
         #expect(text(output) == combined)
         output.removeAll()
-        dates = LogDateFormatter(format: .json)
+        dates = AccessLogDates(format: .json)
         dates.append(milliseconds, to: output)
         #expect(text(output) == iso)
     }
@@ -43,7 +43,7 @@ import Testing
     }
 
     @Test func `the remembered second does not outlive itself`() {
-        var dates = LogDateFormatter(format: .json)
+        var dates = AccessLogDates(format: .json)
         let output = ByteBuffer(capacity: 64)
         for milliseconds in [1000, 1999, 2000, 1001] as [Int64] { dates.append(milliseconds, to: output) }
         #expect(text(output) == """

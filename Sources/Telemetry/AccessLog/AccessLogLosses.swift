@@ -1,11 +1,11 @@
-/// What became of lines that were not written, gathered: the diagnostics log is told at once, and then of all that came since only after a while.
+/// Lines that were not written, gathered: the first loss is reported in the diagnostics log at once, those after it together, after a while.
 ///
 /// A disk stays full for hours, and the log is drained many times a second.
-public struct LogLosses: Sendable {
+public struct AccessLogLosses: Sendable {
     /// Between two notices.
     public static let interval = Duration.seconds(10)
 
-    /// What a notice tells: everything since the one before.
+    /// What a notice reports: everything since the one before.
     public struct Notice: Sendable, Equatable {
         /// Lines the sink did not take.
         public var lost = 0
@@ -22,14 +22,14 @@ public struct LogLosses: Sendable {
     public init() {}
 
     /// What one drain did not write.
-    public mutating func add<Sink: LogSink & ~Copyable>(_ report: AccessLogWriter<Sink>.Report) {
+    public mutating func add<Sink: AccessLogSink & ~Copyable>(_ report: AccessLogWriter<Sink>.Report) {
         gathered.lost += report.lost
         gathered.dropped += report.dropped
         gathered.failure = report.failure ?? gathered.failure
     }
 
-    /// What is to be told now.
-    /// - Parameter isLast: there will be no later time to tell it.
+    /// What is to be reported now.
+    /// - Parameter isLast: there will be no later chance to report it.
     public mutating func take(at now: ContinuousClock.Instant, isLast: Bool = false) -> Notice? {
         guard gathered != Notice(), isLast || told.map({ now - $0 >= Self.interval }) ?? true else { return nil }
         defer { gathered = Notice() }

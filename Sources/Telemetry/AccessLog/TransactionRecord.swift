@@ -1,5 +1,5 @@
-/// One finished request, as far as it has a fixed size: 56 bytes. The loop fills it in and appends it to its `LogBuffer`
-/// together with the texts (`TransactionText`) that stand in the connection's own buffers.
+/// The parts of a finished request that have a fixed size: 56 bytes. The loop fills it in and appends it to its `AccessLogBuffer`
+/// together with the texts (`TransactionText`), which are in the connection's own buffers.
 public struct TransactionRecord: Sendable, Equatable {
     /// Wall clock at the request's first byte: milliseconds since 1970-01-01T00:00:00Z.
     public var started: Int64
@@ -11,9 +11,9 @@ public struct TransactionRecord: Sendable, Equatable {
     public var bodyBytesSent: UInt64 = 0
     /// The operation it led or joined: one number in all the lines of one fetch. 0: none.
     public var operation: UInt64 = 0
-    /// The status sent; 0 when the connection ended before any.
+    /// The status sent; 0 if the connection ended before that.
     public var status: UInt16 = 0
-    /// The origin's status, 0 when none was asked or none came.
+    /// The origin's status; 0 if none was asked or none came.
     public var upstreamStatus: UInt16 = 0
     public var version: ProtocolVersion = .unknown
     public var verdict: Verdict = .refused
@@ -21,20 +21,20 @@ public struct TransactionRecord: Sendable, Equatable {
     /// The client left, or the response was cut off, before its end.
     public var isAborted = false
 
-    /// One of which the rest is still to be filled in; see the properties.
+    /// The rest is still to be filled in; see the properties.
     public init(started: Int64, duration: UInt64, firstByte: UInt64? = nil) {
         self.started = started
         self.duration = duration
         firstByteTime = Time(firstByte)
     }
 
-    /// From the first byte of the request to the first of the response, in nanoseconds; `nil` when none was sent.
+    /// From the first byte of the request to the first of the response, in nanoseconds; `nil` if none was sent.
     public var firstByte: UInt64? {
         get { firstByteTime.nanoseconds }
         set { firstByteTime = Time(newValue) }
     }
 
-    /// From handing the request to the pool to the end of the origin's response, or its failure, in nanoseconds; `nil` when none was asked.
+    /// From handing the request to the pool to the end of the origin's response, or its failure, in nanoseconds; `nil` if none was asked.
     public var upstreamDuration: UInt64? {
         get { upstreamTime.nanoseconds }
         set { upstreamTime = Time(newValue) }
@@ -60,7 +60,7 @@ public enum TransactionText: UInt8, CaseIterable, Sendable {
     case detail
     case referer, userAgent
 
-    /// At most so many bytes are kept; what is longer is clipped and the record says so.
+    /// At most this many bytes are kept; a longer text is clipped, and the record says so.
     @inlinable public var limit: Int {
         switch self {
         case .client, .upstream: 64

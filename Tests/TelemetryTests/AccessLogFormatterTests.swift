@@ -2,7 +2,7 @@ import Testing
 
 @testable import Telemetry
 
-@Suite struct LogLineTests {
+@Suite struct AccessLogFormatterTests {
     @Test func `a combined line is what Apache's readers expect, with the cache's part after it`() {
         let example = Example {
             $0.record.verdict = .miss
@@ -73,8 +73,8 @@ import Testing
         #expect(line.hasSuffix(" upstream_time=- detail=no-store aborted\n"))
     }
 
-    @Test(arguments: LogFormat.allCases)
-    func `a text over its limit is clipped and the line says so`(format: LogFormat) {
+    @Test(arguments: AccessLogFormat.allCases)
+    func `a text over its limit is clipped and the line says so`(format: AccessLogFormat) {
         let line = Example { $0.target = [UInt8](repeating: UInt8(ascii: "a"), count: 2049) }.line(format)
         #expect(line.contains(String(repeating: "a", count: 2048)))
         #expect(!line.contains(String(repeating: "a", count: 2049)))
@@ -83,8 +83,8 @@ import Testing
         #expect(!fitting.contains("clipped"))
     }
 
-    @Test(arguments: LogFormat.allCases)
-    func `no byte of a request can end the line`(format: LogFormat) {
+    @Test(arguments: AccessLogFormat.allCases)
+    func `no byte of a request can end the line`(format: AccessLogFormat) {
         let all = (0...255).map { UInt8($0) }
         let line = Example {
             ($0.client, $0.method, $0.host, $0.target) = (all, all, all, all)

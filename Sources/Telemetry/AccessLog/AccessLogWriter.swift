@@ -2,10 +2,10 @@ internal import Bytes
 
 /// Empties the queues of all loops into one sink, a line for each record.
 ///
-/// Owned by one thread at a time: the thread that writes the log calls `drain`, when a loop has handed a batch over, and once more at the end.
+/// Owned by one thread at a time: the thread that writes the log calls `drain` when a loop has handed over a batch, and once more at the end.
 /// A sink that fails costs lines, which are counted, and nothing else.
-public struct AccessLogWriter<Sink: LogSink & ~Copyable>: ~Copyable {
-    /// What one drain did; worth a notice in the diagnostics log when something was lost.
+public struct AccessLogWriter<Sink: AccessLogSink & ~Copyable>: ~Copyable {
+    /// What one drain did; worth a notice in the diagnostics log if something was lost.
     public struct Report: Sendable, Equatable {
         /// Lines that reached the sink whole.
         public internal(set) var written = 0
@@ -15,18 +15,18 @@ public struct AccessLogWriter<Sink: LogSink & ~Copyable>: ~Copyable {
         public internal(set) var lost = 0
         /// The last `errno` of the sink, from writing.
         public internal(set) var failure: Int32?
-        /// Why it could not be opened again (`errno`).
+        /// Why the sink could not be opened again (`errno`).
         public internal(set) var reopenFailure: Int32?
     }
 
-    /// How many lines were written and lost. Any thread.
+    /// How many lines were written and how many lost. Any thread.
     public let status: AccessLogStatus
-    private let queues: [LogQueue]
+    private let queues: [AccessLogQueue]
     private var sink: Sink
-    private var formatter: LogLineFormatter
+    private var formatter: AccessLogFormatter
     /// The batch just taken from a queue; the next queue that has one gets it, emptied.
-    private var batch: LogBatch
-    private let output = ByteBuffer(capacity: 2 * LogSettings.flushSize)
+    private var batch: AccessLogBatch
+    private let output = ByteBuffer(capacity: 2 * AccessLogSettings.flushSize)
     /// How many lines `output` holds.
     private var lines = 0
     /// The sink's last byte was in the middle of a line: the next write must not continue it, so `output` begins with its end.
@@ -35,17 +35,17 @@ public struct AccessLogWriter<Sink: LogSink & ~Copyable>: ~Copyable {
     /// - Parameters:
     ///   - queues: one for each loop, all of one capacity; each drain takes from all of them.
     ///   - sink: where lines go; it may block, so the writer needs a thread of its own.
-    public init(queues: [LogQueue], format: LogFormat, sink: consuming Sink, status: AccessLogStatus = AccessLogStatus()) {
+    public init(queues: [AccessLogQueue], format: AccessLogFormat, sink: consuming Sink, status: AccessLogStatus = AccessLogStatus()) {
         self.queues = queues
         self.status = status
         self.sink = sink
-        formatter = LogLineFormatter(format: format)
-        batch = LogBatch(capacity: queues.first?.capacity ?? 0)
+        formatter = AccessLogFormatter(format: format)
+        batch = AccessLogBatch(capacity: queues.first?.capacity ?? 0)
     }
 
-    /// Writes what was handed over, one batch of each loop, and reopens the sink first if that was asked for. Each batch that is handed over asks for
-    /// a drain of its own; so a loop that is as fast as the sink neither keeps the others waiting nor puts off a reopening.
-    /// - Parameter isLast: the loops have ended: writes all.
+    /// Writes what was handed over, one batch of each loop, and reopens the sink first if that was requested. Each batch that is handed over requests
+    /// a drain of its own, so a loop that is as fast as the sink neither keeps the others waiting nor puts off a reopening.
+    /// - Parameter isLast: the loops have ended: writes everything.
     public mutating func drain(isLast: Bool = false) -> Report {
         var report = Report()
         if status.takeReopenRequest() { reopen(&report) }
@@ -55,7 +55,7 @@ public struct AccessLogWriter<Sink: LogSink & ~Copyable>: ~Copyable {
                 for index in batch.entries.indices {
                     formatter.append(batch, at: index, to: output)
                     lines += 1
-                    if output.count >= LogSettings.flushSize { flush(&report) }
+                    if output.count >= AccessLogSettings.flushSize { flush(&report) }
                 }
                 if !isLast { break }
             }

@@ -7,9 +7,9 @@ enum Escaping {
     /// Bytes below this one are not printable.
     case belowAndOthers(UInt8)
 
-    /// In a part that quotes end.
+    /// In a part that a quote ends.
     static let quotable: UInt8 = 0x20
-    /// In a part that blanks end.
+    /// In a part that a blank ends.
     static let word: UInt8 = 0x21
 
     @inline(__always)
@@ -18,8 +18,8 @@ enum Escaping {
     }
 }
 
-/// Bytes from strangers, made harmless: neither can end a line, a quoted part or a JSON string, nor speak to a terminal.
-/// Nearly all are harmless as they are, which one scan finds out, and are then copied as a whole.
+/// Bytes from outside, made harmless: none can end a line, a quoted part or a JSON string, or control a terminal.
+/// Nearly all texts are harmless as they are, which one scan finds out; those are copied whole.
 extension ByteBuffer {
     /// A text of a combined line. Nothing at all is `-`.
     func append(_ bytes: Span<UInt8>, _ escaping: Escaping) {

@@ -1,17 +1,17 @@
 internal import Bytes
 
 /// Turns records into lines. Pure, except that it remembers the last second's date; owned by the log writer.
-struct LogLineFormatter {
-    let format: LogFormat
-    private var dates: LogDateFormatter
+struct AccessLogFormatter {
+    let format: AccessLogFormat
+    private var dates: AccessLogDates
 
-    init(format: LogFormat) {
+    init(format: AccessLogFormat) {
         self.format = format
-        dates = LogDateFormatter(format: format)
+        dates = AccessLogDates(format: format)
     }
 
     /// Appends the line of one record of `batch`, newline included.
-    mutating func append(_ batch: LogBatch, at index: Int, to output: ByteBuffer) {
+    mutating func append(_ batch: AccessLogBatch, at index: Int, to output: ByteBuffer) {
         let texts = batch.texts
         switch format {
         case .combined: appendCombined(batch.entries[index], texts.span, to: output)
@@ -22,9 +22,9 @@ struct LogLineFormatter {
 
     // MARK: combined
 
-    private mutating func appendCombined(_ entry: LogBatch.Entry, _ texts: Span<UInt8>, to line: ByteBuffer) {
+    private mutating func appendCombined(_ entry: AccessLogBatch.Entry, _ texts: Span<UInt8>, to line: ByteBuffer) {
         let record = entry.record
-        // One look at the texts that lie side by side tells that none of them, as nearly always, needs escaping.
+        // One scan of the adjacent texts shows that none of them needs escaping, as nearly always.
         let words = Escaping(for: texts.extracting(entry.range(from: .client, through: .detail)), printableFrom: Escaping.word)
         let quoted = Escaping(for: texts.extracting(entry.range(from: .referer, through: .userAgent)), printableFrom: Escaping.quotable)
         line.append(texts.extracting(entry.range(of: .client)), words)
@@ -70,7 +70,7 @@ struct LogLineFormatter {
         if entry.isClipped { line.append(" clipped") }
     }
 
-    private func appendUpstream(_ entry: LogBatch.Entry, _ texts: Span<UInt8>, _ words: Escaping, to line: ByteBuffer) {
+    private func appendUpstream(_ entry: AccessLogBatch.Entry, _ texts: Span<UInt8>, _ words: Escaping, to line: ByteBuffer) {
         let record = entry.record
         line.append(" upstream=")
         line.append(texts.extracting(entry.range(of: .upstream)), words)
@@ -82,7 +82,7 @@ struct LogLineFormatter {
 
     // MARK: JSON
 
-    private mutating func appendJSON(_ entry: LogBatch.Entry, _ texts: Span<UInt8>, to line: ByteBuffer) {
+    private mutating func appendJSON(_ entry: AccessLogBatch.Entry, _ texts: Span<UInt8>, to line: ByteBuffer) {
         let record = entry.record
         line.append("{\"time\":\"")
         dates.append(record.started, to: line)

@@ -1,10 +1,10 @@
 import Telemetry
 import Testing
 
-@Suite struct LogLossesTests {
+@Suite struct AccessLogLossesTests {
     private func report(lost: Int = 0, failure: Int32? = nil) -> AccessLogWriter<MemorySink>.Report {
-        let queue = LogQueue()
-        let buffer = LogBuffer(queue)
+        let queue = AccessLogQueue()
+        let buffer = AccessLogBuffer(queue)
         let sink = MemorySink()
         if lost > 0 { sink.roomLeft = [0] }
         for _ in 0..<lost { Example().append(to: buffer) }
@@ -14,23 +14,23 @@ import Testing
     }
 
     @Test func `the first loss is told at once, those after it together`() {
-        var losses = LogLosses()
+        var losses = AccessLogLosses()
         let start = ContinuousClock.now
         losses.add(report(lost: 2))
         let first = losses.take(at: start)
         #expect(first?.lost == 2 && first?.failure != nil)
         for step in 1..<100 {
             losses.add(report(lost: 1))
-            let next = losses.take(at: start + LogLosses.interval * step / 100)
+            let next = losses.take(at: start + AccessLogLosses.interval * step / 100)
             #expect(next == nil)
         }
-        let later = losses.take(at: start + LogLosses.interval)
+        let later = losses.take(at: start + AccessLogLosses.interval)
         #expect(later?.lost == 99)
-        #expect(losses.take(at: start + LogLosses.interval * 5) == nil)
+        #expect(losses.take(at: start + AccessLogLosses.interval * 5) == nil)
     }
 
     @Test func `what is not told yet is told at the end`() {
-        var losses = LogLosses()
+        var losses = AccessLogLosses()
         let start = ContinuousClock.now
         #expect(losses.take(at: start, isLast: true) == nil)
         losses.add(report(lost: 1))

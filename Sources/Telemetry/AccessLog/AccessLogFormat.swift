@@ -1,0 +1,14 @@
+/// How a line of the access log looks.
+public enum AccessLogFormat: UInt8, PublicName {
+    /// The combined format of Apache and nginx, with `key=value` pairs after it.
+    case combined
+    /// One JSON object (RFC 8259) per line.
+    case json
+
+    public var name: StaticString {
+        switch self {
+        case .combined: "combined"
+        case .json: "json"
+        }
+    }
+}
