@@ -9,7 +9,7 @@ public enum Enqueued<Op: Sendable, Found: Sendable>: Sendable {
     /// Nobody will be called back. `by`: the operation that is full.
     case refused(Refusal, by: Op?)
 
-    /// The operation that works for the caller.
+    /// The operation that does the caller's work.
     public var operation: Op? {
         switch self {
         case .joined(let operation, _, _), .started(let operation, _): operation
@@ -17,7 +17,7 @@ public enum Enqueued<Op: Sendable, Found: Sendable>: Sendable {
         }
     }
 
-    /// Of the waiter, to leave with; `nil` where it does not wait.
+    /// The waiter's token, to leave with; `nil` if it does not wait.
     public var token: WaiterToken? {
         switch self {
         case .joined(_, let token, _), .started(_, let token): token
@@ -27,9 +27,9 @@ public enum Enqueued<Op: Sendable, Found: Sendable>: Sendable {
 }
 
 extension OperationQueueManager {
-    /// What the step under the lock decided; what it takes to carry it out comes after the lock.
+    /// What the step under the lock decided; it is carried out after the lock.
     @usableFromInline
-    enum Verdict<Op: Sendable, Value: Sendable, Found: Sendable>: Sendable {
+    enum Decision<Op: Sendable, Value: Sendable, Found: Sendable>: Sendable {
         case found(Found)
         case joined(Op, WaiterToken)
         case late(Op, WaiterToken, Value)
@@ -40,16 +40,16 @@ extension OperationQueueManager {
 
     /// Joins the operation in flight for `identifier` or starts a new one. Any thread, as with all that enqueues.
     ///
-    /// As one step for the identifier: `unless` is asked, and if it has an answer that is all; else the waiter joins the operation in
-    /// flight; else `make` gives a new one. An operation that is closed, or whose value the waiter does not accept, is left to those it
+    /// As one step for the identifier: `unless` is asked, and if it has an answer, that is all; otherwise the waiter joins the operation in
+    /// flight; otherwise `make` gives a new one. An operation that is closed, or whose value the waiter does not accept, is left to those it
     /// has, and the new one takes its place. One that is full is not replaced: the answer is `.refused(.full, by:)`.
     ///
     /// - Parameters:
-    ///   - waiter: who is called back; `nil` when only the work counts (its token is `.none`).
+    ///   - waiter: who is called back; `nil` if only the work matters (its token is `.none`).
     ///   - priority: the operation's priority is raised to it.
-    ///   - unless: a last look where finished results are kept. Runs under the shard's lock, as `make` does.
+    ///   - unless: a last look at where finished results are kept. Runs under the shard's lock, as `make` does.
     ///   - make: a new operation, not yet started, of class `Op`. Called only when one is needed.
-    /// - Returns: Without having called anybody back on this stack, except those on an `InlineQueue`. The operation may have begun,
+    /// - Returns: What became of it. Nobody was called back on this stack, except on an `InlineQueue`. The operation may have begun,
     ///   and even ended, on this stack.
     @inlinable
     public func enqueue<Op, Value, Found>(
@@ -81,7 +81,7 @@ extension OperationQueueManager {
     /// Starts an operation that is for its one waiter alone: nobody finds or joins it, so it takes no place in the table. It counts against
     /// the limit, waits its turn, and is among `operations` like every other.
     ///
-    /// - Parameter operation: a new one, not yet started. Dropped where there is no room.
+    /// - Parameter operation: a new one, not yet started. Dropped if there is no room.
     @inlinable
     public func enqueueAlone<Op, Value>(
         _ operation: Op, waiter: Waiter<Value>?, priority: OperationPriority = .normal
@@ -124,7 +124,7 @@ extension OperationQueueManager {
     ) -> Enqueued<Op, Found> where Op: CoalescibleOperation<Value> {
         let name = InFlightName(identifier, ObjectIdentifier(Op.self))
         let shard = shard(for: name.hash)
-        let verdict = shard.table.withLock { table -> Verdict<Op, Value, Found> in
+        let decision = shard.table.withLock { table -> Decision<Op, Value, Found> in
             if let found = unless() { return .found(found) }
             var ended: Operation?
             var replaces = false
@@ -154,15 +154,15 @@ extension OperationQueueManager {
                 return .refused(refusal, operation)
             }
         }
-        return carryOut(verdict, waiter: waiter, priority: priority, in: shard, prepare: prepare)
+        return carryOut(decision, waiter: waiter, priority: priority, in: shard, prepare: prepare)
     }
 
     @inlinable
     func carryOut<Op, Value, Found>(
-        _ verdict: Verdict<Op, Value, Found>, waiter: Waiter<Value>?, priority: OperationPriority, in shard: InFlightShard<Key>,
+        _ decision: Decision<Op, Value, Found>, waiter: Waiter<Value>?, priority: OperationPriority, in shard: InFlightShard<Key>,
         prepare: (Op) -> Void
     ) -> Enqueued<Op, Found> where Op: CoalescibleOperation<Value> {
-        switch verdict {
+        switch decision {
         case .found(let found):
             shard.counters.found.count()
             return .found(found)
@@ -198,7 +198,7 @@ extension OperationQueueManager {
         guard let identifier = operation.identifier as? Key else { return .refused(.foreign, by: operation) }
         let name = InFlightName(identifier, ObjectIdentifier(type(of: operation)))
         let shard = shard(for: name.hash)
-        let verdict = shard.table.withLock { table -> Verdict<Op, Value, Never> in
+        let decision = shard.table.withLock { table -> Decision<Op, Value, Never> in
             var ended: Operation?
             var replaces = false
             if let current = table[name]?.operation as? Op {
@@ -219,8 +219,8 @@ extension OperationQueueManager {
             InFlightShard.insert(operation, as: name, replacing: ended, in: &table)
             return .started(operation, .none, value: nil, replaces: replaces)
         }
-        if case .late(_, _, let value) = verdict { operation.deliver(value) }
-        return carryOut(verdict, waiter: nil, priority: priority, in: shard, prepare: { _ in })
+        if case .late(_, _, let value) = decision { operation.deliver(value) }
+        return carryOut(decision, waiter: nil, priority: priority, in: shard, prepare: { _ in })
     }
 
     /// Starts work that is never shared, under the same limit and priorities.

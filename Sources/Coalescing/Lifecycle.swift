@@ -38,11 +38,11 @@ struct Lifecycle: Sendable {
         case ended(outcome: OperationError?)
     }
 
-    /// Who says that it has ended.
-    enum Origin: Sendable {
+    /// Who ends it.
+    enum Initiator: Sendable {
         /// The work itself: there is nothing left to stop.
         case work
-        /// Anybody else: work that was begun has to be stopped.
+        /// Anyone else: work that was begun has to be stopped.
         case outside
     }
 
@@ -61,7 +61,7 @@ struct Lifecycle: Sendable {
         return true
     }
 
-    /// True when that was the last one and the operation is ready now.
+    /// True if that was the last one and the operation is ready now.
     mutating func dependencyMet() -> Bool {
         unmetDependencies -= 1
         return becomeReady()
@@ -88,7 +88,7 @@ struct Lifecycle: Sendable {
         return true
     }
 
-    /// Another operation does the work. True when this one had not been submitted.
+    /// Another operation does the work. True if this one had not been submitted.
     mutating func coalesce() -> Bool {
         guard case .pending = phase, !isSubmitted else { return false }
         phase = .coalesced
@@ -122,17 +122,17 @@ struct Lifecycle: Sendable {
     }
 
     /// It has ended, with `outcome` (`nil` is success). Anything but `.ignored` is returned exactly once.
-    mutating func end(_ outcome: OperationError?, by origin: Origin) -> Ending {
+    mutating func end(_ outcome: OperationError?, by initiator: Initiator) -> Ending {
         switch phase {
         case .pending, .ready:
             phase = .ending(outcome: outcome)
             return .retire
         case .starting:
-            phase = .stopping(outcome: outcome, stopsWork: origin == .outside)
+            phase = .stopping(outcome: outcome, stopsWork: initiator == .outside)
             return .leaveToStarter
         case .executing:
             phase = .ending(outcome: outcome)
-            return origin == .outside ? .stopWorkAndRetire : .retire
+            return initiator == .outside ? .stopWorkAndRetire : .retire
         case .coalesced:
             phase = .ending(outcome: outcome)
             return .leaveSourceAndRetire
@@ -141,7 +141,7 @@ struct Lifecycle: Sendable {
         }
     }
 
-    /// Its manager lets go of it.
+    /// Its manager releases it.
     mutating func retire() {
         if case .ending(let outcome) = phase { phase = .ended(outcome: outcome) }
     }

@@ -20,7 +20,7 @@ open class Operation {
         /// Kept only to find cycles.
         var dependencies: [WeakOperation] = []
 
-        /// Who is still to hear that it has ended.
+        /// Those still to be told that it has ended.
         struct Farewell: Sendable {
             let phase: OperationPhase
             let observers: [OperationObserver]
@@ -37,7 +37,7 @@ open class Operation {
         }
     }
 
-    /// Weak: whoever waits for an operation must not be what keeps it from being abandoned.
+    /// Weak: a waiter must not be what keeps an operation from being abandoned.
     struct WeakOperation: Sendable {
         weak var operation: Operation?
     }
@@ -55,7 +55,7 @@ open class Operation {
     }
 
     deinit {
-        // Dropped without a manager and without an end: those who depend on it shall not hang.
+        // Dropped without a manager and without an end: operations that depend on it must not hang.
         guard !hasEnded else { return }
         let sequels = state.withLock { $0.sequels }
         for sequel in sequels { sequel(.abandoned) }
@@ -88,7 +88,7 @@ open class Operation {
         OperationPriority(rawValue: priorityLevel.load(ordering: .relaxed)) ?? .background
     }
 
-    /// Moves it forward in its queue when it still waits there. Does nothing when `priority` is not higher than it has.
+    /// Moves it forward in its queue if it still waits there. Does nothing unless `priority` is higher than its own.
     @inlinable
     public nonisolated final func raisePriority(to priority: OperationPriority) {
         if self.priority < priority { raisePrioritySlow(to: priority) }
@@ -100,12 +100,12 @@ open class Operation {
         state.withLock { $0.enrolment?.gate }?.priorityRaised(of: self)
     }
 
-    /// Runs it without a manager, as soon as its dependencies are met. Does nothing when it was started or ended before.
+    /// Runs it without a manager, as soon as its dependencies are met. Does nothing if it was started or ended before.
     public nonisolated final func start() {
         submit()
     }
 
-    /// Ends it with `.cancelled` and stops its work. False when it had ended already.
+    /// Ends it with `.cancelled` and stops its work. False if it had ended already.
     @discardableResult
     public nonisolated final func cancel() -> Bool {
         endFromOutside(with: .cancelled)
@@ -144,7 +144,7 @@ open class Operation {
         var enrolment: Enrolment? = consume enrolment
         let adoption = state.withLock { state -> Adoption in
             guard state.enrolment == nil, state.lifecycle.isFresh else { return .refused }
-            // Before anybody can find it, so no gate has to hear of it.
+            // Before anyone can find it, so no gate needs to be told.
             priorityLevel.max(priority.rawValue, ordering: .relaxed)
             state.enrolment = enrolment.take()
             if !observers.isEmpty { state.observers += observers }
@@ -184,8 +184,8 @@ open class Operation {
 
     /// Calls `execute()` unless it has ended meanwhile.
     ///
-    /// - Returns: True when it has ended already, or never begins: the caller releases its slot, which does no harm where
-    ///   somebody else did. Were it released here, each operation that finishes at once would begin the next one deeper in the stack.
+    /// - Returns: True if it has ended already, or never begins: the caller releases its slot, which is harmless if
+    ///   somebody else did. If it were released here, each operation that finishes at once would begin the next one deeper in the stack.
     @discardableResult
     nonisolated final func begin() -> Bool {
         let observers = state.withLock { $0.lifecycle.begin() ? $0.observers : nil }
@@ -209,10 +209,10 @@ open class Operation {
     /// callbacks that are due.
     @discardableResult
     nonisolated final func end(
-        _ outcome: OperationError?, by origin: Lifecycle.Origin, conclude: () -> WakeUps
+        _ outcome: OperationError?, by initiator: Lifecycle.Initiator, conclude: () -> WakeUps
     ) -> Bool {
         let ending = state.withLock { state in
-            let ending = state.lifecycle.end(outcome, by: origin)
+            let ending = state.lifecycle.end(outcome, by: initiator)
             if ending != .ignored { isDecided.store(true, ordering: .releasing) }
             return ending
         }
@@ -260,8 +260,8 @@ open class Operation {
         return enrolment?.gate
     }
 
-    /// Counts waiters that could not be served with the value, for `OperationQueueSnapshot.released`: for who shares its seat with others
-    /// (`CoalescibleOperation.join(behind:)`) and finds that out by itself. Any thread.
+    /// Counts waiters that could not be served with the value, for `OperationQueueSnapshot.released`: for a waiter that shares its seat
+    /// (`CoalescibleOperation.join(behind:)`) and finds that out itself. Any thread.
     public nonisolated final func countReleased(_ count: Int = 1) {
         state.withLock { $0.enrolment?.counters }?.released.count(count)
     }
@@ -299,7 +299,7 @@ open class Operation {
     /// Stops following the operation it was coalesced into.
     nonisolated func leaveSource() {}
 
-    /// Lets somebody leave who stays here for another operation.
+    /// Ends the stay of one who is here for another operation.
     nonisolated func endStay(_ token: WaiterToken) {}
 }
 

@@ -1,4 +1,4 @@
-/// What the store's own structures take, in bytes, as measured with glibc on 64-bit Linux (see `docs`): counted into the
+/// What the store's own structures take, in bytes, as measured with glibc on 64-bit Linux (docs/benchmarks.md, under Memory): counted into the
 /// budget so that a cache of a million tiny responses stays below it too.
 enum Charge {
     /// A response: its object, its body's object and lists, the heads' allocations, its node in the eviction queues and its

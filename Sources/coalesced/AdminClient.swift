@@ -23,12 +23,12 @@ struct AdminClient {
         }
     }
 
-    /// How long an answer may take; the admin listener has all it says in memory.
+    /// How long a response may take; the admin listener has everything it says in memory.
     static let patience: Duration = .seconds(5)
 
     let address: SocketAddress
 
-    /// Asks and waits on a loop of its own. HTTP/1.0, so that the answer ends where the connection does.
+    /// Asks, and waits on a loop of its own. HTTP/1.0, so that the response ends with the connection.
     func send(_ method: String, _ path: String, body: String = "") throws(Failure) -> Reply {
         let request = """
             \(method) \(path) HTTP/1.0\r
@@ -38,10 +38,10 @@ struct AdminClient {
             \r
             \(body)
             """
-        let connection: AdminConnection
+        let connection: AdminRequest
         do throws(SystemError) {
             let loop = try EventLoop()
-            connection = try AdminConnection(to: address, on: loop, request: request)
+            connection = try AdminRequest(to: address, on: loop, request: request)
             loop.schedule(after: Int64(Self.patience / .nanoseconds(1))) { [weak connection] in connection?.finish(.failure(.timedOut)) }
             loop.run()
             loop.finish()
@@ -49,8 +49,8 @@ struct AdminClient {
             throw .system(error)
         }
         switch connection.result {
-        case .success(let bytes):
-            guard let reply = Reply(String(decoding: bytes, as: UTF8.self)) else { throw .notUnderstood }
+        case .success(let text):
+            guard let reply = Reply(text) else { throw .notUnderstood }
             return reply
         case .failure(let failure): throw failure
         }
@@ -58,42 +58,31 @@ struct AdminClient {
 }
 
 extension AdminClient.Reply {
-    /// A status line, fields, an empty line and the rest. `nil`: another kind of server answered, and said so.
+    /// A status line, fields, an empty line and the rest. `nil`: a server of another kind answered, and said so.
     init?(_ text: String) {
         let words = text.utf8.prefix { $0 != UInt8(ascii: "\r") }.split(separator: UInt8(ascii: " "))
         guard words.count >= 2, words[0].starts(with: "HTTP/1.".utf8), let status = Int(Substring(words[1])),
             let head = text.firstRange(of: "\r\n\r\n")
         else { return nil }
-        // Earlier ones do not name themselves.
+        // Earlier versions do not name themselves.
         let servers = text[..<head.upperBound].split(separator: "\r\n").filter { $0.lowercased().hasPrefix("server:") }
         guard servers.allSatisfy({ $0 == "Server: coalesced" }) else { return nil }
         self.init(status: status, body: String(text[head.upperBound...]))
     }
 }
 
-extension ByteBuffer {
-    /// A copy of what is unconsumed. Not for the proxy's hot path; for what the command line reads.
-    var bytes: [UInt8] {
-        let bytes = span
-        var copy: [UInt8] = []
-        copy.reserveCapacity(bytes.count)
-        for index in bytes.indices { copy.append(bytes[index]) }
-        return copy
-    }
-}
-
-/// Sends a request and gathers the answer up to the end of the connection; then stops its loop.
-private final class AdminConnection: Socket {
-    private var unsent: ArraySlice<UInt8>
+/// Sends a request and gathers the response up to the end of the connection; then stops its loop.
+private final class AdminRequest: Socket {
+    private let unsent = ByteBuffer(capacity: 1024)
     private let received = ByteBuffer(capacity: 16 << 10)
-    private(set) var result: Result<[UInt8], AdminClient.Failure> = .failure(.notUnderstood)
+    private(set) var result: Result<String, AdminClient.Failure> = .failure(.notUnderstood)
 
     init(to address: SocketAddress, on loop: EventLoop, request: String) throws(SystemError) {
-        unsent = Array(request.utf8)[...]
+        unsent.append(string: request)
         try super.init(connectingTo: address, on: loop)
     }
 
-    func finish(_ result: Result<[UInt8], AdminClient.Failure>) {
+    func finish(_ result: Result<String, AdminClient.Failure>) {
         guard !isClosed else { return }
         self.result = result
         close()
@@ -107,9 +96,10 @@ private final class AdminConnection: Socket {
     }
 
     override func writable() {
+        let unsent = unsent
         while !unsent.isEmpty {
             switch write(unsent.span) {
-            case .wrote(let count): unsent.removeFirst(count)
+            case .wrote(let count): unsent.consume(count)
             case .wouldBlock: return armWrite()
             case .failed(let error): return finish(.failure(.system(error)))
             }
@@ -118,10 +108,10 @@ private final class AdminConnection: Socket {
     }
 
     override func readable() {
+        let received = received
         switch read(into: received) {
         case .bytes, .wouldBlock: break
-        case .endOfStream:
-            finish(.success(received.bytes))
+        case .endOfStream: finish(.success(String(received.span)))
         case .failed(let error): finish(.failure(.system(error)))
         }
     }

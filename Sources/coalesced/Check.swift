@@ -1,6 +1,6 @@
 internal import ArgumentParser
 
-/// `coalesced check`: what `serve` would say to the file.
+/// `coalesced check`: what `serve` would say about the file.
 struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Find every mistake in a configuration file.",
@@ -17,7 +17,7 @@ struct Check: ParsableCommand {
 
     func run() throws {
         var source = ConfigurationSource(path: path ?? file.config)
-        // Asked to check, a missing file is a mistake.
+        // For a check, a missing file is a mistake.
         source.path = source.readPath
         do throws(ConfigurationSource.Failure) {
             _ = try source.load()

@@ -1,8 +1,7 @@
 internal import ArgumentParser
 internal import Libevent
 
-/// The command line. Exit codes follow sysexits: 64 usage, 69 address in use or unavailable, 77 no permission, 78
-/// configuration.
+/// The command line. Exit codes: `ExitStatus`.
 @main
 struct Coalesced: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -24,7 +23,7 @@ struct Coalesced: ParsableCommand {
 
     static func main() {
         Allocator.keepFreedBlocks()
-        // Swift reads them in /proc; without it everything would look like `serve` without options.
+        // Swift reads the arguments from /proc; without it every command would look like `serve` without options.
         guard !CommandLine.arguments.isEmpty else {
             System.writeError("the arguments cannot be read: /proc is not mounted here\n")
             exit(withError: ExitStatus.unavailable)

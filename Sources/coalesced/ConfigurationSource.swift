@@ -1,9 +1,9 @@
 internal import ArgumentParser
 internal import Configuration
 
-/// Where the settings come from: a file, if there is one, and the flags above it. Read at the start and at each reload.
+/// Where the settings come from: a file, if there is one, and the flags that override it. Read at the start and at each reload.
 struct ConfigurationSource {
-    /// Where a file is looked for when none is named.
+    /// The file that is read if none is named and it exists.
     static let defaultPath = "/etc/coalesced/coalesced.yaml"
 
     enum Failure: Error {
@@ -12,7 +12,7 @@ struct ConfigurationSource {
         /// In the flags alone.
         case usage(String)
 
-        /// Each a line of its own.
+        /// One per problem.
         var lines: [String] {
             switch self {
             case .unreadable(let path, let failure): ["\(path): \(failure)"]
@@ -40,10 +40,10 @@ struct ConfigurationSource {
     var path: String?
     var flags = Overrides()
 
-    /// - Parameter mayWait: for who writes into a pipe (`<(envsubst …)`, `/dev/stdin`). A reload may not: all signals would wait with it.
+    /// - Parameter mayWait: for the writer of a pipe (`<(envsubst …)`, `/dev/stdin`). A reload may not: all signals would wait with it.
     func load(mayWait: Bool = true) throws(Failure) -> Settings { try read(mayWait: mayWait).settings }
 
-    /// The same, with the path of the file; `nil` where there is none, and none was named.
+    /// The same, with the path of the file; `nil` if there is none, and none was named.
     func read(mayWait: Bool) throws(Failure) -> (settings: Settings, path: String?) {
         guard let text = try text(mayWait: mayWait) else {
             let settings = Settings.withoutFile.overridden(by: flags)

@@ -10,7 +10,7 @@ internal import Upstream
 ///
 /// Lives on the main thread's loop, which does nothing else. The workers have threads of their own.
 ///
-///     serving ─SIGHUP→ serving ─SIGTERM, SIGINT→ draining ─all requests done, or again a signal→ ended
+///     serving ─SIGHUP→ serving ─SIGTERM, SIGINT→ draining ─all requests done, or a second signal→ ended
 final class Daemon {
     private let loop: EventLoop
     private let server: ProxyServer
@@ -104,7 +104,7 @@ final class Daemon {
         loop.run()
         admin?.close()
         if failure == nil { server.stop() }
-        // When nobody watches for them any more they would end the program by themselves, with another exit code.
+        // Unwatched, they would end the program by themselves, with another exit code.
         for signal in [SIGTERM, SIGINT, SIGHUP] { System.holdBack(signal) }
         loop.finish()
         if let failure { throw failure }
@@ -135,7 +135,7 @@ final class Daemon {
 
     /// Opens the logs again. Takes up new settings, or keeps the old ones whole if there is a mistake anywhere.
     private func reload() {
-        // In any case: who rotated the log away waits for it, whatever is wrong with the file.
+        // In any case: whoever rotated the log waits for that, whatever is wrong with the file.
         server.reopenLogs()
         guard let source, isOpen, !isDraining else { return }
         serviceManager.reloading()

@@ -1,12 +1,12 @@
+internal import Bytes
 internal import Configuration
 internal import Glibc
 internal import Libevent
 internal import Logging
-internal import Synchronization
 
-/// The diagnostics log: one line each on standard error, with journald's priority in front when that is where it goes.
+/// The diagnostics log: one line per message on standard error, with journald's priority in front if it goes there.
 ///
-/// It never waits: event loops write here. What whoever reads it does not take in time is lost, as is what a line has beyond `LineOutput.longest`.
+/// It never waits: event loops write here. What its reader does not take in time is lost, as is whatever exceeds `LineOutput.longest` in a line.
 struct DiagnosticsLog: LogHandler {
     /// Of this log and all its copies: every worker has one, and a reload means them all.
     var logLevel: Logger.Level {
@@ -15,8 +15,8 @@ struct DiagnosticsLog: LogHandler {
     }
 
     private final class Threshold: Sendable {
-        let level: Mutex<Logger.Level>
-        init(_ level: Logger.Level) { self.level = Mutex(level) }
+        let level: Guarded<Logger.Level>
+        init(_ level: Logger.Level) { self.level = Guarded(level) }
     }
 
     private let threshold: Threshold
@@ -25,7 +25,7 @@ struct DiagnosticsLog: LogHandler {
 
     init(level: Logger.Level) {
         threshold = Threshold(level)
-        // While there is a descriptor for it: want of them is one of the things it has to tell.
+        // While there is a descriptor for it: running out of them is one of the things it has to report.
         _ = Self.output
         goesToJournal = System.errorsGoToJournal
     }
@@ -63,7 +63,7 @@ struct DiagnosticsLog: LogHandler {
 }
 
 extension Logger.Level {
-    /// As in syslog (RFC 5424 §6.2.1), which sd-daemon(3) takes up.
+    /// As in syslog (RFC 5424 §6.2.1), which sd-daemon(3) adopts.
     var priority: Int {
         switch self {
         case .critical: 2

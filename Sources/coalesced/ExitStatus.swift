@@ -12,7 +12,7 @@ enum ExitStatus {
 }
 
 extension ParsableCommand {
-    /// Prints what the command was asked for. What nobody got is no success.
+    /// Prints what the command was asked for. It is no success unless it was written.
     func output(_ text: String) throws {
         do throws(System.Failure) {
             try System.writeOutput(text)

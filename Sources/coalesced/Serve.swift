@@ -71,7 +71,7 @@ struct Serve: ParsableCommand {
     }
 
     func run() throws {
-        // By itself it would end a program that is not yet there to reload, while the file may be waited for.
+        // By itself it would end the program, which cannot reload yet and may still wait for the file.
         System.holdBack(SIGHUP)
         let source = ConfigurationSource(path: file.config, flags: flags)
         let settings: Settings

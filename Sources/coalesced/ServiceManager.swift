@@ -1,6 +1,6 @@
 internal import Logging
 
-/// Tells systemd how we are (sd_notify(3)); says nothing where nobody asked, which is when `NOTIFY_SOCKET` is not set.
+/// Tells systemd our state (sd_notify(3)), if `NOTIFY_SOCKET` asks for it.
 struct ServiceManager {
     private let socket: String?
     private let log: Logger

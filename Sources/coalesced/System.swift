@@ -7,7 +7,7 @@ enum System {
         /// A failed call's `errno`.
         case call(Int32)
         case notAFile
-        /// A pipe, where nothing may wait for its writer.
+        /// A pipe, although waiting for its writer is not allowed.
         case mayWait
         case tooLarge
 
@@ -31,16 +31,16 @@ enum System {
         }
     }
 
-    /// Bytes of a file that is read whole. A configuration has some thousands; a slip (another file, a device) must not fill the memory.
+    /// The most bytes of a file that is read whole. A configuration has some thousands; the wrong file or a device must not fill the memory.
     static let largestFile = 1 << 20
 
     static func environment(_ name: String) -> String? {
-        // Nothing here sets a variable, so what getenv gives stays while it is copied.
+        // Nothing here sets a variable, so what getenv returns stays valid while it is copied.
         unsafe getenv(name).map { unsafe String(cString: $0) }
     }
 
     /// All of a regular file or a pipe, as UTF-8; what is not UTF-8 becomes U+FFFD, which no key or value of ours has.
-    /// - Parameter mayWait: for a pipe's writer, perhaps for ever. Otherwise a pipe is refused.
+    /// - Parameter mayWait: for a pipe's writer, perhaps forever. Otherwise a pipe is refused.
     static func contents(of path: String, mayWait: Bool) throws(Failure) -> String {
         let file = unsafe open(path, O_RDONLY | (mayWait ? 0 : O_NONBLOCK) | O_NOCTTY | O_CLOEXEC)
         // ENXIO: a socket, as standard input of a service may be.
@@ -64,8 +64,8 @@ enum System {
         }
     }
 
-    /// Writes all of `text` to standard error, and waits as long as that takes: for commands, of which nobody waits for anything else. What runs writes to
-    /// the diagnostics log. Nobody is left to tell if it fails.
+    /// Writes all of `text` to standard error, and waits as long as that takes: for commands, which have nothing else to do. The running proxy writes
+    /// to the diagnostics log instead. A failure cannot be reported anywhere.
     static func writeError(_ text: String) { try? write(text, to: STDERR_FILENO) }
 
     /// Writes all of `text` to standard output.
@@ -86,10 +86,10 @@ enum System {
         if let failure { throw failure }
     }
 
-    /// To write to a pipe whose reader has gone is an error from now on, like any other, and no longer the end.
+    /// From now on, writing to a pipe without a reader is an ordinary error and no longer ends the process.
     static func ignoreBrokenPipes() { _ = signal(SIGPIPE, SIG_IGN) }
 
-    /// From now on such a signal waits until a loop watches for it. To be called while there is one thread.
+    /// From now on this signal waits until a loop watches for it. To be called while there is only one thread.
     static func holdBack(_ signal: Int32) {
         var set = sigset_t()
         unsafe sigemptyset(&set)
@@ -97,7 +97,7 @@ enum System {
         unsafe sigprocmask(SIG_BLOCK, &set, nil)
     }
 
-    /// What was printed goes out now, also where standard output is a pipe.
+    /// Writes out what was printed, even if standard output is a pipe.
     static func flushOutput() { _ = fflush(nil) }
 
     /// Whether standard error goes to journald, which says so in `JOURNAL_STREAM` by device and inode
@@ -109,7 +109,7 @@ enum System {
         return stream == "\(status.st_dev):\(status.st_ino)"
     }
 
-    /// Sends `message` as one datagram to a Unix socket, or fails where nobody takes it at once; a path that begins with `@` is in the abstract namespace.
+    /// Sends `message` as one datagram to a Unix socket, or fails if it is not taken at once; a path that begins with `@` is in the abstract namespace.
     static func send(_ message: String, toUnixSocket path: String) throws(Failure) {
         let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { throw .last }
@@ -134,7 +134,7 @@ enum System {
         guard sent >= 0 else { throw .last }
     }
 
-    /// The wall clock as RFC 3339 has it, in UTC.
+    /// The wall clock in the form of RFC 3339, in UTC.
     static func timestamp() -> String {
         var seconds = time(nil)
         var parts = unsafe tm()
@@ -146,7 +146,7 @@ enum System {
         }
     }
 
-    /// Microseconds on the monotonic clock, as systemd wants them.
+    /// Microseconds on the monotonic clock, as systemd expects them.
     static func monotonicMicroseconds() -> Int64 {
         var now = timespec()
         unsafe clock_gettime(CLOCK_MONOTONIC, &now)

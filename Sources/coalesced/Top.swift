@@ -14,7 +14,7 @@ struct Top: ParsableCommand {
         var before: [String: Double] = [:]
         while true {
             let page = MetricsPage(try admin.ask("GET", "/metrics"))
-            // Home, and what is left of the last picture wiped: no flicker.
+            // Cursor home, then erase only what is left of the last picture: no flicker.
             try output("\u{1B}[H\(page.table(since: before))\u{1B}[J")
             before = page.values
             try pause()
@@ -42,7 +42,7 @@ struct MetricsPage {
 
     var values: [String: Double] { Dictionary(samples.map { ($0.name, $0.value) }, uniquingKeysWith: { $1 }) }
 
-    /// Everything but empty counters and the buckets of histograms, a line each, with its growth since the last look.
+    /// Everything except empty counters and the buckets of histograms, one per line, with its growth since the last look.
     func table(since before: [String: Double]) -> String {
         let shown = samples.filter { $0.value != 0 && !$0.name.contains("_bucket") }
         let width = shown.map(\.name.count).max() ?? 0

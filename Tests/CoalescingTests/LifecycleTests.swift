@@ -44,7 +44,7 @@ struct LifecycleTests {
 
     /// Where it stands, who ends it, and what that asks for.
     @Test(arguments: [
-        ("pending", Lifecycle.Origin.outside, Lifecycle.Ending.retire),
+        ("pending", Lifecycle.Initiator.outside, Lifecycle.Ending.retire),
         ("ready", .outside, .retire),
         ("ready", .work, .retire),
         ("starting", .work, .leaveToStarter),
@@ -54,12 +54,12 @@ struct LifecycleTests {
         ("coalesced", .outside, .leaveSourceAndRetire),
         ("coalesced", .work, .leaveSourceAndRetire),
     ])
-    func `it ends once, wherever it stands`(phase: String, origin: Lifecycle.Origin, expected: Lifecycle.Ending) {
+    func `it ends once, wherever it stands`(phase: String, initiator: Lifecycle.Initiator, expected: Lifecycle.Ending) {
         var life = Lifecycle()
         if phase == "coalesced" { _ = life.coalesce() } else if phase != "pending" { _ = life.submit() }
         if phase == "starting" || phase == "executing" { _ = life.begin() }
         if phase == "executing" { _ = life.entered() }
-        let first = life.end(.cancelled, by: origin)
+        let first = life.end(.cancelled, by: initiator)
         #expect(first == expected)
         #expect(life.visiblePhase == .cancelled)
         let second = life.end(nil, by: .work)

@@ -5,7 +5,7 @@ internal import Libevent
 internal import Proxy
 internal import Upstream
 
-/// `coalesced demo`: a deliberately slow origin and the proxy in front of it, to see with one's own eyes.
+/// `coalesced demo`: a deliberately slow origin with the proxy in front of it, to see it work.
 struct Demo: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Try it: a deliberately slow origin with the proxy in front.")
@@ -35,7 +35,7 @@ struct Demo: ParsableCommand {
         let admin = addresses.admin.map { "\($0)" } ?? ""
         return """
 
-            The origin on port \(originPort) takes its time; below it tells of every request that reaches it.
+            The origin on port \(originPort) takes its time; below, it reports every request that reaches it.
             Try in another terminal:
 
               # fifty clients, one fetch: the page takes two seconds to stream, to all of them at once

@@ -30,7 +30,8 @@ final class DemoConnection: Socket {
     /// Answers the request that is there, if it is whole and the last one is answered.
     private func answerNext() {
         guard !isAnswering, !isClosed else { return }
-        let text = String(decoding: received.bytes, as: UTF8.self)
+        let received = received
+        let text = String(received.span)
         guard let end = text.firstRange(of: "\r\n\r\n") else { return }
         received.consume(text[..<end.upperBound].utf8.count)
         guard let request = DemoRequest(String(text[..<end.lowerBound])), request.method == "GET" || request.method == "HEAD" else {

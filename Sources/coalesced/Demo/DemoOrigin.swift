@@ -1,13 +1,13 @@
 internal import Libevent
 
-/// The demo's slow origin: a thread of its own that serves `DemoPage` and tells of each request.
+/// The demo's slow origin: a thread of its own that serves `DemoPage` and reports each request.
 struct DemoOrigin {
     let port: UInt16
     private let thread: LoopThread
 
     /// Serves on a free port of this machine until stopped.
     static func start() throws -> DemoOrigin {
-        // Bound here, where a failure can be told, and served there.
+        // Bound here, where a failure can be reported, and served there.
         let port = try freePort()
         let thread = try LoopThread(name: "demo origin") { loop in
             let site = DemoSite(loop)
