@@ -7,8 +7,8 @@
 # make bench-quick  the most telling rows, in less than two minutes
 # make tools        what .ci/count needs to count instructions per request
 #
-# Each installs what is missing (libevent-dev, pkg-config) by itself. A package list that cannot be fetched, of some other repository
-# perhaps, is no reason to give up.
+# Each installs missing packages (libevent-dev, pkg-config) itself. If a package list cannot be fetched, perhaps that of some other
+# repository, it goes on.
 
 SWIFT ?= swift
 PROGRAM = $(CURDIR)/.build/release/coalesced
@@ -16,9 +16,9 @@ PACKAGES = libevent-dev pkg-config
 DESTDIR ?=
 prefix ?= /usr
 
-# Swift's own libraries become part of the program where the toolchain has them for that, and there is a libstdc++ to link them with: it starts in
-# half the time, and runs on machines without Swift. Without lld the linker would warn of a function in Foundation that nobody here calls.
-# `make STATIC= …` leaves them where they are.
+# Swift's own libraries are linked into the program if the toolchain has static ones and there is a libstdc++ to link them with: it starts in
+# half the time, and runs on machines without Swift. Without lld the linker would warn of a function in Foundation that is never called here.
+# `make STATIC= …` links them dynamically.
 RUNTIME = $(shell $(SWIFT) -print-target-info 2>/dev/null | sed -n 's/.*"runtimeResourcePath": *"\(.*\)".*/\1/p')
 STATIC = $(if $(and $(wildcard $(RUNTIME)_static/linux/libFoundation.a),$(wildcard $(RUNTIME)/../../bin/ld.lld),$(wildcard /usr/lib/gcc/*/*/libstdc++.*)),--static-swift-stdlib -Xswiftc -use-ld=lld)
 RELEASE = $(SWIFT) build -c release $(STATIC)
@@ -28,8 +28,8 @@ RELEASE = $(SWIFT) build -c release $(STATIC)
 run: build
 	@exec "$(PROGRAM)" demo
 
-# The end-to-end tests drive the program as it is used: the release build. They go by real time, so they run after the parts'
-# own tests, some of which keep every core busy on purpose.
+# The end-to-end tests drive the program as it is used: the release build. They use real time, so they run after the unit tests,
+# some of which keep every core busy on purpose.
 test: build
 	$(SWIFT) test --skip EndToEndTests
 	COALESCED_PROGRAM="$(PROGRAM)" $(SWIFT) test --skip-build --filter EndToEndTests
@@ -44,7 +44,7 @@ BASH_COMPLETION = $(DESTDIR)$(prefix)/share/bash-completion/completions/coalesce
 ZSH_COMPLETION = $(DESTDIR)$(prefix)/share/zsh/site-functions/_coalesced
 FISH_COMPLETION = $(DESTDIR)$(prefix)/share/fish/vendor_completions.d/coalesced.fish
 
-# Where the program cannot run, as in an image for other processors, there are no completions.
+# If the program cannot run here, as in an image for other processors, there are no completions.
 install:
 	install -D -m 0755 "$(PROGRAM)" "$(BINARY)"
 	install -D -m 0644 systemd/coalesced.service "$(UNIT)"
@@ -88,7 +88,7 @@ tools: build
 	$(RELEASE) --product BareResponder
 	$(RELEASE) --product Benchmark
 
-# What coalesced is compared with. Installing must start no service, now or at the next boot.
+# What coalesced is compared with. Installing must not start any service, now or at the next boot.
 peers:
 	@missing=; \
 	for pair in nginx:nginx varnishd:varnish haproxy:haproxy valgrind:valgrind objcopy:binutils; do \

@@ -22,7 +22,7 @@ final class AdminConnection: Socket {
     private var decoder: BodyDecoder?
     private let content = ByteBuffer(capacity: 256)
     private var path = ""
-    /// Why it will be refused, once all of it is in.
+    /// Why it will be refused, once it has arrived whole.
     private var refusal: String?
     private var deadline = Deadline.none
 

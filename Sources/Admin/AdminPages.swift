@@ -71,7 +71,7 @@ final class AdminPages {
         func refused(_ reason: String) -> AdminPage {
             AdminPage(status: .badRequest, text: "Send URLs such as http://www.example.com/page, a line each, or 'all'; \(reason).\n")
         }
-        // Numbered as an editor does.
+        // Numbered as in an editor.
         let all = content.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).map(String.init)
         let numbered = all.enumerated().filter { !$0.element.isEmpty }
         let lines = numbered.map(\.element)

@@ -5,25 +5,25 @@ public import Proxy
 ///
 /// Owned by whoever started it, confined to its loop. A connection is answered once and closed.
 public final class AdminServer {
-    /// Connections at a time; the next ones are closed at once. A scrape and a few people.
+    /// Simultaneous connections; further ones are closed at once. Enough for a scrape and a few people.
     static let maxConnections = 64
     /// A request that is not complete by then is given up, in nanoseconds.
     static let requestTimeout: Int64 = 10_000_000_000
 
     private let pages: AdminPages
     private let loop: EventLoop
-    /// Told of the first request that is refused for where it comes from.
+    /// Told of the first request that is refused because of where it comes from.
     private var onRefusal: ((String) -> Void)?
     private var listener: Listener?
     private var connections: [ObjectIdentifier: AdminConnection] = [:]
 
-    /// Where it listens, with the port that was chosen.
+    /// Where it listens, with the actual port.
     public let address: SocketAddress
 
     /// Listens at `address`; on `loop`, which is the server's control loop.
     /// - Parameters:
     ///   - version: of the program, for the metrics page.
-    ///   - onRefusal: told why, the first time that a request is refused for where it comes from.
+    ///   - onRefusal: told why, the first time that a request is refused because of where it comes from.
     /// - Throws: if that address cannot be listened at.
     public init(
         at address: SocketAddress, _ settings: AdminSettings, of server: ProxyServer, version: String, on loop: EventLoop,

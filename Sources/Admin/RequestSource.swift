@@ -2,8 +2,8 @@ import Bytes
 import HTTPSemantics
 import Libevent
 
-/// Whether a request to the admin listener may come from a page in somebody's browser, which can make it send requests to what only this machine reaches:
-/// from a page of another site, or from one whose name was made to mean this address (DNS rebinding).
+/// Whether a request to the admin listener may come from a page in somebody's browser, which can send requests to what only this machine reaches:
+/// from a page of another site, or from one whose name was made to resolve to this address (DNS rebinding).
 enum RequestSource {
     /// Why a request is refused, for its sender; `nil` if it is not.
     /// - Parameter address: where it was accepted.
@@ -12,9 +12,9 @@ enum RequestSource {
         let host = String(authority.extracting(first: head.host.map { Int($0.host.upper) } ?? 0))
         let isRead = head.method == .get || head.method == .head
         let path = fields.bytes.extracting(head.target.path.range)
-        // Of these a page learns no more than that somebody listens, which it learns from a refusal too; and health checks ask by any name.
+        // From these a page learns no more than that somebody listens, as it would from a refusal; and health checks ask by any name.
         if isRead, path.isEqual(to: "/healthz") || path.isEqual(to: "/readyz") { return nil }
-        // Elsewhere names are those of a network, which we do not know; a page of a name is then refused for its `Origin`.
+        // Elsewhere names are those of a network, which we do not know; a page by such a name is then refused because of its `Origin`.
         if address.isLoopback, !host.isEmpty, !isOwn(host) {
             return "The admin listener is at \(address); '\(host)' is not a name of it. Ask for it by its address, or as localhost.\n"
         }
@@ -31,7 +31,7 @@ enum RequestSource {
 
     private static let refused = "Web pages of others may change nothing here.\n"
 
-    /// No name that somebody else could give a meaning: an address, or what is this machine everywhere (RFC 6761 section 6.3).
+    /// Not a name that others could make resolve here: an address, or a name that means this machine everywhere (RFC 6761 §6.3).
     private static func isOwn(_ host: String) -> Bool {
         let name = host.lowercased()
         let labels = name.hasSuffix(".") ? name.dropLast() : name[...]
@@ -41,7 +41,7 @@ enum RequestSource {
 }
 
 extension SocketAddress {
-    /// Whether only this machine reaches it, by a port.
+    /// Whether it is a port that only this machine reaches.
     fileprivate var isLoopback: Bool {
         switch self {
         case .ipv4(let address, _): address.bits >> 24 == 127

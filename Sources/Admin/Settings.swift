@@ -2,7 +2,7 @@ public import Libevent
 
 /// Where the admin listener is and who may use it.
 public struct AdminSettings: Sendable, Equatable {
-    /// `nil`: no admin listener. On this machine only: whoever reaches it may purge.
+    /// `nil`: no admin listener. By default for this machine only: whoever reaches it may purge.
     public var address: SocketAddress? = .ipv4(.loopback, port: 8081)
     /// Permissions of a Unix socket: its owner and group.
     public var socketMode: UInt32 = 0o660

@@ -32,10 +32,10 @@ open class AsyncOperation<Value: Sendable>: CoalescibleOperation<Value> {
 extension OperationQueueManager {
     /// Joins the operation in flight for `identifier` or starts the one that `make` gives, and waits for its value.
     ///
-    /// A cancelled task leaves: it throws `CancellationError` at once and the others go on. After the value was given out the task counts as
+    /// A cancelled task leaves: it throws `CancellationError` at once and the others go on. Once it has the value, the task counts as
     /// a follower until the operation ends.
     ///
-    /// - Throws: `CancellationError` when this task was cancelled, `Refusal` when it was not let in, else the `OperationError` with which the
+    /// - Throws: `CancellationError` if this task was cancelled, `Refusal` if it was not let in, otherwise the `OperationError` with which the
     ///   operation ended.
     public func value<Op, Value>(
         for identifier: Key, priority: OperationPriority = .normal, make: () -> Op
@@ -60,7 +60,7 @@ extension OperationQueueManager {
         }
     }
 
-    /// The value of `work`, which runs once for all who ask for `identifier` at the same time and expect a `Value`.
+    /// The value of `work`, which runs once for all callers that ask for `identifier` at the same time and expect a `Value`.
     ///
     ///     let user = try await manager.value(for: "users/7") { try await database.user(7) }
     ///
@@ -79,7 +79,7 @@ extension OperationQueueManager {
     }
 }
 
-/// A task's stay with an operation, so that its cancellation finds the way out whenever it comes.
+/// A task's stay with an operation, so that cancellation can end it whenever it comes.
 private final class AsyncStay<Value: Sendable>: Sendable {
     /// ```
     /// outside ─entered→ inside ─cancel→ gone

@@ -1,4 +1,4 @@
-/// Everybody who waits for one operation's value or follows it while it goes on growing. Pure; `CoalescibleOperation` locks it and
+/// Everyone who waits for one operation's value, or follows it while it grows. Pure; `CoalescibleOperation` locks it and
 /// performs what it returns.
 @usableFromInline
 struct Audience<Value: Sendable>: Sendable {
@@ -8,7 +8,7 @@ struct Audience<Value: Sendable>: Sendable {
     ///     └───────end─────────┴──→ ended
     /// ```
     /// *gathering*: waiters wait. *delivered*: they were served and now follow; late ones are served at once. *ended*: nobody is let
-    /// in; the value, if there was one, stays readable. `isClosed` stands beside it: nobody new is let in, whatever the phase.
+    /// in; the value, if there was one, stays readable. `isClosed` is separate: nobody new is let in, whatever the phase.
     @usableFromInline
     enum Phase: Sendable {
         case gathering
@@ -38,7 +38,7 @@ struct Audience<Value: Sendable>: Sendable {
     @inlinable
     init() {}
 
-    /// Those who wait and those who follow, each of those who share a seat.
+    /// Those who wait and those who follow; all who share a seat are counted.
     @inlinable var count: Int { seats.count + behind }
 
     @usableFromInline
@@ -50,8 +50,8 @@ struct Audience<Value: Sendable>: Sendable {
     }
 
     /// - Parameters:
-    ///   - waiter: `nil` asks only whether it is open: somebody wants the work done but no call-back.
-    ///   - leads: it is the one the operation was made for; only the end keeps it out.
+    ///   - waiter: `nil` asks only whether it is open: the caller wants the work done but no callback.
+    ///   - leads: the operation was made for this waiter; only the end keeps it out.
     @inlinable
     mutating func join(_ waiter: Waiter<Value>?, leads: Bool = false) -> Join {
         switch phase {
@@ -71,7 +71,7 @@ struct Audience<Value: Sendable>: Sendable {
         }
     }
 
-    /// One more shares a seat whose waiter still waits. False when that has ended, or when nobody is let in.
+    /// One more shares a seat whose waiter still waits. False if that has ended, or if nobody is let in.
     @inlinable
     mutating func join(behind token: SlotToken) -> Bool {
         guard case .gathering = phase, !isClosed, count < limit else { return false }
@@ -81,7 +81,7 @@ struct Audience<Value: Sendable>: Sendable {
         return isThere
     }
 
-    /// Lets in the only one there will be. `nil` when there is a value, or the end.
+    /// Lets in the only one there will ever be. `nil` if there is a value already, or it has ended.
     @inlinable
     mutating func seatAlone(_ waiter: consuming Waiter<Value>?) -> SlotToken? {
         guard case .gathering = phase else { return nil }
@@ -90,7 +90,7 @@ struct Audience<Value: Sendable>: Sendable {
         return seats.append(Seat(waiter))
     }
 
-    /// The value is there. `nil` when there was one before or it has ended.
+    /// The value is there. `nil` if there was one before, or it has ended.
     @inlinable
     mutating func deliver(_ value: Value) -> Callbacks<Value>? {
         switch phase {
@@ -103,7 +103,7 @@ struct Audience<Value: Sendable>: Sendable {
         }
     }
 
-    /// Those who accept become followers, the others leave: all at this moment, so that the released go on side by side.
+    /// Those who accept become followers, the others leave, all at this moment, so that the released go on side by side.
     @inlinable
     mutating func serve(_ value: Value) -> Callbacks<Value> {
         var callbacks = Callbacks<Value>()
@@ -122,7 +122,7 @@ struct Audience<Value: Sendable>: Sendable {
         return callbacks
     }
 
-    /// The seat goes with it if nobody is left there, so that nothing a user's closure holds is let go of under the lock.
+    /// It carries the seat if nobody is left there, so that nothing that a user's closure holds is released under the lock.
     @usableFromInline
     struct Departure: Sendable {
         @usableFromInline
@@ -154,7 +154,7 @@ struct Audience<Value: Sendable>: Sendable {
         }
     }
 
-    /// `nil` when there is no such stay.
+    /// `nil` if there is no such stay.
     @inlinable
     mutating func leave(_ token: SlotToken) -> Departure? {
         if behind > 0, let departure = leaveShared(token) { return departure }
@@ -169,7 +169,7 @@ struct Audience<Value: Sendable>: Sendable {
         }
     }
 
-    /// `nil` when nobody shares the seat.
+    /// `nil` if nobody shares the seat.
     @inlinable
     mutating func leaveShared(_ token: SlotToken) -> Departure? {
         var departure: Departure?
@@ -182,7 +182,7 @@ struct Audience<Value: Sendable>: Sendable {
         return departure
     }
 
-    /// True when nobody is there; from then on nobody gets in.
+    /// True if nobody is there; from then on nobody gets in.
     @inlinable
     mutating func endIfEmpty() -> Bool {
         guard seats.isEmpty else { return false }
@@ -194,7 +194,7 @@ struct Audience<Value: Sendable>: Sendable {
         }
     }
 
-    /// It has ended. A value that comes only now is delivered first; `error` goes to those who still wait.
+    /// It has ended. A value that arrives only now is delivered first; `error` goes to those who still wait.
     @inlinable
     mutating func end(_ result: Result<Value, OperationError>) -> Callbacks<Value> {
         var callbacks = Callbacks<Value>()
@@ -218,7 +218,7 @@ struct Audience<Value: Sendable>: Sendable {
         return callbacks
     }
 
-    /// It has ended, and its value was there. False, and nothing has changed, where it was not.
+    /// It has ended, and its value was there. False, and nothing changed, if it was not.
     @inlinable
     mutating func endStream() -> Bool {
         guard hasValue else { return false }
@@ -237,7 +237,7 @@ struct Audience<Value: Sendable>: Sendable {
         }
     }
 
-    /// True when this call closed it.
+    /// True if this call closed it.
     @inlinable
     mutating func close() -> Bool {
         defer { isClosed = true }

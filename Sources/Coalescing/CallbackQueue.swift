@@ -1,7 +1,7 @@
-/// Where a waiter lives: the place its handler is called, whatever thread the work ended on.
+/// Where a waiter lives: its handler is called here, whatever thread the work ended on.
 ///
 /// An event loop, a dispatch queue or an actor's executor conforms with a few lines. Identity counts: all waiters of one queue
-/// object are called back by a single `enqueue`, so hand out the same object to everybody who lives there.
+/// object are called back by a single `enqueue`, so use the same object for everyone who lives there.
 public protocol CallbackQueue: AnyObject, Sendable {
     /// Runs `callback` soon, once, in the order of the calls. Called on any thread, never under a lock of this library.
     /// It must not drop the callback: an exactly-once promise ends where the queue begins.

@@ -1,22 +1,22 @@
-/// Work that any number of callers share: it runs once, and everybody who asked for the same identifier gets its one result.
+/// Work that any number of callers share: it runs once, and everyone who asked for the same identifier gets its one result.
 ///
 /// Subclass it and override `execute()` (and `cancelWork()`). When the result is there, call `finish(.success(value))`. A result that
-/// goes on growing after it can be handed out (a response whose body still arrives) is *streamed*: `deliver(value)` hands it out, the
-/// operation stays in flight and serves whoever joins late, and `finish()` ends it.
+/// goes on growing after it can be handed out (a response whose body is still arriving) is *streamed*: `deliver(value)` hands it out, the
+/// operation stays in flight and serves late joiners, and `finish()` ends it.
 ///
 /// **Exactly once.** Every waiter's handler is called exactly once, on its own queue, unless `leave` returned true for it, which means
-/// never. What decides is the lock at the moment of `deliver`, `finish` or `cancel`: whoever left before is not called, whoever
-/// leaves after gets `false` and his callback is on its way or has run. Dropping the operation without an end calls back with
-/// `.abandoned`; a manager keeps its operations alive, so there the duty belongs into a `FinishPermit`.
+/// never. What decides is the lock at the moment of `deliver`, `finish` or `cancel`: whoever left before is not called; whoever
+/// leaves after gets `false`, and its callback is on its way or has run. Dropping the operation without an end calls back with
+/// `.abandoned`; a manager keeps its operations alive, so a worker that may lose track of one should hold a `FinishPermit`.
 ///
-/// **Leaving.** A waiter that was served goes on counting as a follower until it leaves, so that a stream nobody reads can be stopped:
+/// **Leaving.** A waiter that was served counts as a follower until it leaves, so that a stream nobody reads can be stopped:
 /// see `lastLeavePolicy`.
 @ThreadSafe
 open class CoalescibleOperation<Value: Sendable>: Operation {
     @usableFromInline nonisolated let given: (any Hashable & Sendable)?
 
-    /// What makes two operations of one class the same work. A subclass that holds it as a value of its own overrides this; one that was
-    /// given none is the same as no other.
+    /// What makes two operations of one class the same work. A subclass that stores it itself overrides this; an operation without one
+    /// equals no other.
     open nonisolated var identifier: any Hashable & Sendable { given ?? ObjectIdentifier(self) }
 
     @usableFromInline nonisolated let audience = Protected(Audience<Value>())
@@ -44,11 +44,11 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
     // MARK: For subclasses
 
     /// The last waiter or follower has left. Called without a lock, under both policies, before the work is cancelled under
-    /// `LastLeavePolicy.cancel`. Somebody may have joined again when it runs under `.goOn`.
+    /// `LastLeavePolicy.cancel`. Under `.goOn` somebody may have joined again by the time it runs.
     nonisolated open func lastWaiterLeft() {}
 
-    /// Hands the value out: everybody waiting is called back with it, those who do not accept it with `.released`, all at the same
-    /// moment. The operation remains in flight. False when there was a value before or it has ended.
+    /// Hands out the value: everyone waiting is called back with it, those who do not accept it with `.released`, all at the same
+    /// moment. The operation stays in flight. False if there was a value before, or it has ended.
     @discardableResult
     @inlinable
     public nonisolated final func deliver(_ value: Value) -> Bool {
@@ -57,8 +57,8 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
         return true
     }
 
-    /// Ends it with its result. After `deliver` the result only tells how it ended: nobody is called twice, and a value that was
-    /// handed out carries its own end. False when it had ended already.
+    /// Ends it with its result. After `deliver` the result only says how it ended: nobody is called twice, and a value that was
+    /// handed out carries its own end. False if it had ended already.
     @discardableResult
     @inlinable
     public nonisolated final func finish(_ result: Result<Value, any Error>) -> Bool {
@@ -82,7 +82,7 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
 
     // MARK: For everybody
 
-    /// The value, once it was delivered or the operation finished with it. Those who depend on the operation read it here.
+    /// The value, once it was delivered or the operation finished with it. Dependent operations read it here.
     @inlinable
     public nonisolated final var value: Value? { audience.withLock { $0.value } }
 
@@ -97,15 +97,15 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
         set { audience.withLock { $0.limit = newValue } }
     }
 
-    /// What happens when the last one leaves. May change at any time; it counts at the moment of leaving, so after setting `.cancel`
-    /// call `cancelIfUnattended()` where the last one may be gone already.
+    /// What happens when the last one leaves. May change at any time; it is read at the moment of leaving, so after setting `.cancel`
+    /// call `cancelIfUnattended()` if the last one may have left already.
     @inlinable
     public nonisolated final var lastLeavePolicy: LastLeavePolicy {
         get { audience.withLock { $0.lastLeavePolicy } }
         set { audience.withLock { $0.lastLeavePolicy = newValue } }
     }
 
-    /// What `join` answers.
+    /// What `join` returns.
     public enum Joining: Sendable {
         /// `late`: the value was there already and is on its way.
         case joined(WaiterToken, late: Bool)
@@ -129,11 +129,11 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
         }
     }
 
-    /// Lets one more share the seat of a waiter that still waits: for those who live in the same place and take the same, where one
-    /// waiter can stand for all and serve them itself. Each counts as one who waits, then as one who follows; the handler is called once for all
+    /// Lets one more share the seat of a waiter that still waits: for callers on the same queue that take the same values, so that one
+    /// waiter can stand for all and serve them itself. Each counts as a waiter, then as a follower; the handler is called once for all
     /// of them. Each leaves with the same token; the seat is given up when the last one leaves.
     ///
-    /// - Returns: False when the waiter has its result, or the operation takes no more: nothing has changed then.
+    /// - Returns: False, and nothing changed, if the waiter has its result or the operation takes no more.
     @inlinable
     public nonisolated final func join(behind token: WaiterToken) -> Bool {
         guard token.operation == ObjectIdentifier(self), audience.withLock({ $0.join(behind: token.seat) }) else { return false }
@@ -143,8 +143,8 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
 
     /// Ends one stay.
     ///
-    /// - Returns: True when it was still waiting: its handler will never be called. False when its callback has run or is on its way
-    ///   (it merely stops following), or when the token is not of a stay here.
+    /// - Returns: True if it was still waiting: its handler will never be called. False if its callback has run or is on its way
+    ///   (it merely stops following), or if the token is not of a stay here.
     @discardableResult
     @inlinable
     public nonisolated final func leave(_ token: WaiterToken) -> Bool {
@@ -162,7 +162,7 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
         return departure.wasWaiting
     }
 
-    /// Lets nobody in any more: the next `enqueue` for its identifier starts a new operation. Those who wait stay. True when this call
+    /// Lets nobody else in: the next `enqueue` for its identifier starts a new operation. Those who wait stay. True if this call
     /// closed it.
     @discardableResult
     @inlinable
@@ -170,7 +170,7 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
         audience.withLock { $0.close() }
     }
 
-    /// Cancels it when nobody waits for it or follows it, as one step: nobody can join in between.
+    /// Cancels it if nobody waits for it or follows it, as one step: nobody can join in between.
     @discardableResult
     @inlinable
     public nonisolated final func cancelIfUnattended() -> Bool {
@@ -180,8 +180,8 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
     /// Takes `operation` in: this one works for both, and the other ends when and as this one does, with its own waiters, tokens and
     /// policy. When the other is cancelled it merely leaves.
     ///
-    /// - Returns: False, and nothing changed, when this one has ended, is closed or full, when the two differ in identifier or class,
-    ///   or when `operation` was started, enqueued or coalesced before.
+    /// - Returns: False, and nothing changed, if this one has ended, is closed or full, if the two differ in identifier or class,
+    ///   or if `operation` was started, enqueued or coalesced before.
     public nonisolated final func coalesce(operation: CoalescibleOperation<Value>) -> Bool {
         switch take(in: operation) {
         case .refused: return false
@@ -199,7 +199,7 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
         seat == .none ? .none : WaiterToken(operation: ObjectIdentifier(self), seat: seat)
     }
 
-    /// `coalesce` without the call-back of a late one: safe under a manager's lock.
+    /// `coalesce` without calling back a late one: safe under a manager's lock.
     nonisolated final func take(in other: CoalescibleOperation<Value>) -> Audience<Value>.Join {
         guard other !== self, type(of: other) == type(of: self),
             AnyHashable(other.identifier) == AnyHashable(identifier),
@@ -261,7 +261,7 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
     }
 }
 
-/// The operation that executes for another one. A class: few have one, and a weak reference would be moved about with each that has none.
+/// The operation that executes for another one. A class: few have one, and a weak reference stored inline would burden all others.
 @usableFromInline
 final class OperationSource: Sendable {
     // Weak: that one keeps this one alive, which has waiters to serve.

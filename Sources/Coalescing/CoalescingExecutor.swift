@@ -16,8 +16,8 @@ public final class CoalescingExecutor<Element: Sendable>: Sendable {
     private let act: @Sendable (Element) -> Void
 
     /// - Parameters:
-    ///   - coalesceWait: how long no element must have come.
-    ///   - maxWait: how long the first element of a burst waits at most.
+    ///   - coalesceWait: how long it must have been quiet.
+    ///   - maxWait: the longest that the first element of a burst waits.
     ///   - queue: where `act` runs.
     public init(
         coalesceWait: Duration, maxWait: Duration, timers: any TimerSource, on queue: any CallbackQueue,
@@ -44,7 +44,7 @@ public final class CoalescingExecutor<Element: Sendable>: Sendable {
         perform(action, with: gathered)
     }
 
-    /// Acts now on what has been gathered; does nothing when that is nothing.
+    /// Acts now on what has been gathered, if anything.
     public func flush() {
         perform(.act, with: burst.withLock { $0.take() })
     }
@@ -71,7 +71,7 @@ public final class CoalescingExecutor<Element: Sendable>: Sendable {
         case .none:
             break
         case .wake(let number, let delay):
-            // Weak: a timer far away must not keep it alive; what is gathered when it goes is acted on then.
+            // Weak: a distant timer must not keep it alive; what is gathered when it goes is acted on then.
             timers.schedule(after: delay) { [weak self] in self?.fired(number) }
         case .act:
             if let gathered { queue.enqueue { [act] in act(gathered) } }
@@ -95,7 +95,7 @@ struct Burst<Element: Sendable>: Sendable {
         case none
         /// Call `fired(number, …)` after the delay.
         case wake(number: UInt64, after: Duration)
-        /// Take what is gathered and act on it.
+        /// Take what has been gathered and act on it.
         case act
     }
 

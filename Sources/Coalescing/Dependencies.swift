@@ -7,10 +7,10 @@ public enum DependencyRule: Sendable {
 }
 
 extension Operation {
-    /// Waits with `execute()` until `dependency` has ended. It may be of any kind, on any manager, in flight or already over. The
-    /// dependency is not started by this.
+    /// Delays `execute()` until `dependency` has ended. That may be of any kind, on any manager, in flight or already over. It
+    /// is not started by this.
     ///
-    /// - Returns: False, and nothing changed, when it is too late (the operation was started, enqueued or has ended) or when
+    /// - Returns: False, and nothing changed, if it is too late (the operation was started, enqueued or has ended) or if
     ///   `dependency` waits for this very operation, which would never end.
     @discardableResult
     public nonisolated final func addDependency(_ dependency: Operation, rule: DependencyRule = .success) -> Bool {
@@ -36,7 +36,7 @@ extension Operation {
         }
     }
 
-    /// Calls `sequel` once nobody can find the operation any more, at once when that is so already. Never under a lock.
+    /// Calls `sequel` once nobody can find the operation any longer, at once if that is so already. Never under a lock.
     nonisolated final func whenEnded(_ sequel: @escaping @Sendable (OperationError?) -> Void) {
         let outcome = state.withLock { state in
             let outcome = state.lifecycle.finalOutcome

@@ -60,7 +60,7 @@ final class InFlightShard<Key: Hashable & Sendable>: Sendable {
         table[name] = entry
     }
 
-    /// It is gone. Whoever has its place by now keeps it; those still being stopped before it get it back.
+    /// It is gone. An operation that has its place by now keeps it; those before it that are still being stopped get it back.
     @inlinable
     func remove(_ operation: Operation, from name: InFlightName<Key>) {
         table.withLock { table in

@@ -1,4 +1,4 @@
-/// Somebody who wants to know when an operation reaches chosen phases: a metric, an access log, a trace.
+/// Is told when an operation reaches chosen phases: for a metric, an access log, a trace.
 ///
 /// Called once per phase, never under a lock, on `queue` or, without one, on the thread that made the change. Notices of one
 /// operation made by different threads may overtake each other on the way; each carries its own phase.

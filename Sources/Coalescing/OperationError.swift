@@ -2,7 +2,7 @@
 public enum OperationError: Error, Sendable {
     /// The operation was cancelled, by `cancel()` or because its last waiter left under `LastLeavePolicy.cancel`.
     case cancelled
-    /// The value is there but may not serve this waiter (`Waiter.accepts`). It should fetch for itself.
+    /// The value is there but may not serve this waiter (`Waiter.accepts`), which should fetch for itself.
     case released
     /// Whoever had to finish the operation dropped it, or called `finish()` before there was a value.
     case abandoned
@@ -34,7 +34,7 @@ public enum Refusal: Error, Sendable, CaseIterable {
     case finished
     /// `close()` was called: it serves only those who already wait.
     case closed
-    /// Its value is there and the waiter's `accepts` turned it down.
+    /// Its value is there, and the waiter's `accepts` rejected it.
     case notAccepted
     /// It has as many waiters as `waiterLimit` allows.
     case full

@@ -1,7 +1,7 @@
-/// All operations in flight: whoever asks for work that is being done joins it, whoever asks first starts it, and both is one atomic
+/// All operations in flight: whoever asks for work that is being done joins it, whoever asks first starts it, and both are one atomic
 /// step per identifier. Plain operations run beside them under the same limit.
 ///
-/// Make one and hand it to those who need it; it is never a global.
+/// Make one and pass it to those who need it; never a global.
 ///
 ///     let users = OperationQueueManager<Int>()
 ///     let waiter = Waiter<User>(on: loop) { result in page.show(result) }
@@ -29,9 +29,9 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
         public var maxConcurrent = Int.max
         /// How many more may wait to start.
         public var maxQueued = Int.max
-        /// Every how many grants the longest waiting goes before the most urgent: one slot in eight for the unimportant.
+        /// After how many grants one goes to the longest waiting instead of the most urgent: one slot in eight for the unimportant.
         public var agingInterval = 8
-        /// Parts of the table; rounded up to a power of two. Several times the number of threads makes meetings rare.
+        /// Parts of the table; rounded up to a power of two. Several times the number of threads makes contention rare.
         public var shards = 64
         /// Called for every operation of this manager.
         public var observers: [OperationObserver] = []
@@ -59,7 +59,7 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
         shards[hash & (shards.count - 1)]
     }
 
-    /// Where an operation without a name is counted: any shard, but threads should not all meet in one.
+    /// Where an operation without a name is counted: any shard, but threads should not all contend for one.
     @inlinable
     func anyShard(for operation: Operation) -> InFlightShard<Key> {
         // Objects lie 16 bytes apart.
@@ -84,7 +84,7 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
         gate.read { $0.members }
     }
 
-    /// How it stands, and what it has counted. Takes each shard's lock in turn. Any thread.
+    /// Its present state, and what it has counted. Takes each shard's lock in turn. Any thread.
     public var snapshot: OperationQueueSnapshot {
         var snapshot = OperationQueueSnapshot()
         for shard in shards { snapshot.add(shard.counters) }
@@ -101,7 +101,7 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
         for operation in operations { operation.cancel() }
     }
 
-    /// Starts nothing more until `resume()`. What runs goes on; joining goes on.
+    /// Starts nothing more until `resume()`. Running operations and joining go on.
     public func pause() {
         gate.change { $0.isPaused = true }
     }
@@ -125,7 +125,7 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
 
     // MARK: Letting in
 
-    /// Makes `operation` one of this manager's. False when it is not a fresh one. Call `submit()` on it next, without a lock.
+    /// Makes `operation` one of this manager's. False if it is not a fresh one. Call `submit()` on it next, without a lock.
     @inlinable
     func enrol(
         _ operation: Operation, in shard: InFlightShard<Key>, as name: InFlightName<Key>?, priority: OperationPriority

@@ -20,7 +20,7 @@ public struct OperationTask<Op: Operation>: Sendable {
         makeAlone = make
     }
 
-    /// The same task with one more dependency. `nil` from `dependency` means that it could not be had (its queue was full, say): the
+    /// The same task with one more dependency. `nil` from `dependency` means that there is none (its queue was full, say): the
     /// operation then ends with `.dependency(.cancelled)`.
     public func after(
         rule: DependencyRule = .success, _ dependency: @escaping @Sendable () -> Operation?

@@ -3,7 +3,7 @@
 package struct SlotToken: Hashable, Sendable {
     /// Which slot.
     @usableFromInline package let index: UInt32
-    /// Which of those who took that slot, one after another.
+    /// Which of the elements that have had this slot.
     @usableFromInline package let stay: UInt32
 
     /// Finds nothing in any list.
@@ -56,7 +56,7 @@ package struct SlotList<Element> {
 
     @inlinable var isEmpty: Bool { count == 0 }
 
-    /// Puts `element` behind all others; the token finds it until it leaves.
+    /// Appends `element`; the token finds it until it leaves.
     @inlinable
     package mutating func append(_ element: consuming Element) -> Token {
         let index: Int32
@@ -76,7 +76,7 @@ package struct SlotList<Element> {
         return Token(index: UInt32(truncatingIfNeeded: index), stay: slots[Int(index)].stay)
     }
 
-    /// Takes out what the token names; `nil` when it has left before.
+    /// Removes what the token names; `nil` if it has left.
     @inlinable
     package mutating func remove(_ token: Token) -> Element? {
         let index = Int(token.index)
@@ -86,7 +86,7 @@ package struct SlotList<Element> {
         return element
     }
 
-    /// Changes what the token names, where it stands. False when it has left before. `body` must not leave `nil`.
+    /// Changes what the token names in place. False if it has left. `body` must not leave `nil`.
     @discardableResult
     @inlinable
     mutating func update(_ token: Token, _ body: (inout Element?) -> Void) -> Bool {
@@ -108,7 +108,7 @@ package struct SlotList<Element> {
         count -= 1
     }
 
-    /// What the token names, where it stands; `nil` when it has left. Nothing happens when `nil`, or what has left, is set.
+    /// What the token names, in place; `nil` if it has left. Setting `nil`, or what has left, does nothing.
     @inlinable
     subscript(token: Token) -> Element? {
         get {
@@ -131,7 +131,7 @@ package struct SlotList<Element> {
         return (Token(index: UInt32(truncatingIfNeeded: first), stay: slots[Int(first)].stay), element)
     }
 
-    /// Visits everyone in order, where they stand. Whoever `body` leaves `nil` leaves.
+    /// Visits every element in order, in place. One that `body` sets to `nil` leaves.
     @inlinable
     mutating func update(_ body: (inout Element?) -> Void) {
         var index = first

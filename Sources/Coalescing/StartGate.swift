@@ -49,7 +49,7 @@ struct StartGate<Member: GateMember>: Sendable {
 
     var members: [Member] { records.elements.map(\.member) }
 
-    /// Makes room for one more. False when all slots are taken and as many wait as may.
+    /// Makes room for one more. False if all slots are taken and as many wait as may.
     mutating func admit() -> Bool {
         let room = isPaused ? 0 : max(0, maxConcurrent - running)
         guard queued < room || queued - room < maxQueued else { return false }
@@ -83,7 +83,7 @@ struct StartGate<Member: GateMember>: Sendable {
         return true
     }
 
-    /// It could run now. Ignored when it has left meanwhile.
+    /// It could run now. Ignored if it has left meanwhile.
     mutating func submit(_ member: Member, priority: OperationPriority) {
         let record = member.record
         guard case .pending = records[record]?.phase else { return }
@@ -101,7 +101,7 @@ struct StartGate<Member: GateMember>: Sendable {
         records[record]?.phase = .waiting(priority, lanes[Int(priority.rawValue)].append(arrival))
     }
 
-    /// The next to begin; it holds a slot from now on until `leave`. `nil` when nobody waits or no slot is free.
+    /// The next to begin; it holds a slot from now on until `leave`. `nil` if nobody waits or no slot is free.
     mutating func next() -> Member? {
         guard queued > 0, !isPaused, running < maxConcurrent else { return nil }
         let longestFirst = (grants + 1) % agingInterval == 0
@@ -138,7 +138,7 @@ struct StartGate<Member: GateMember>: Sendable {
     }
 }
 
-/// Somebody who waits at a gate or has passed it. It keeps where its record is, so that the gate need not search for it.
+/// Waits at a gate, or has passed it. It remembers where its record is, so that the gate need not search for it.
 protocol GateMember: AnyObject, Sendable {
     /// For the gate, which calls both under its lock: what `keep` was given last, `.none` before.
     var record: SlotToken { get }

@@ -1,7 +1,7 @@
-/// One handler that is due, with what it is due.
+/// One handler that is due, with its result.
 @usableFromInline
 struct Callback<Value: Sendable>: Sendable {
-    // The whole waiter, so that nothing a user's closure holds is let go of under the lock that made this.
+    // The whole waiter, so that nothing that a user's closure holds is released under the lock that made this.
     @usableFromInline let waiter: Waiter<Value>
     @usableFromInline let result: Result<Value, OperationError>
 

@@ -3,10 +3,10 @@ public enum Configuration {
     /// Reads all of `text`, a YAML document; what it does not mention keeps its default. No I/O.
     /// - Parameters:
     ///   - path: the file's name, for the mistakes.
-    ///   - flags: what stands above the file.
+    ///   - flags: what overrides the file.
     /// - Returns: the settings, or every mistake in the order of the file.
     public static func load(text: String, path: String, overriddenBy flags: Overrides = Overrides()) -> Result<Settings, Mistakes> {
-        // What should have been written into it was not, as where `<(envsubst <template)` finds no template.
+        // Something failed to write it, such as `<(envsubst <template)` without a template.
         guard text.contains(where: { !$0.isWhitespace }) else {
             let message = "the file is empty; where all defaults are meant, write a comment into it"
             return .failure(Mistakes(all: [Mistake(path: path, position: Position(line: 1, column: 1), message: message)]))
@@ -30,7 +30,7 @@ public enum Configuration {
     }
 }
 
-/// All that is wrong in one file; never empty.
+/// Everything that is wrong in one file; never empty.
 public struct Mistakes: Error, Equatable, Sendable {
     /// In the order of the file; at least one.
     public let all: [Mistake]

@@ -1,6 +1,6 @@
 /// The file that is shipped: every key with its comment and its default, made from the table of keys.
 public enum DefaultFile {
-    /// Characters of a line of comment.
+    /// Characters in a line of comment.
     private static let width = 110
 
     /// What `config/coalesced.yaml` holds.
@@ -18,7 +18,7 @@ public enum DefaultFile {
     static func lines<Root>(of keys: [Key<Root>], in root: Root) -> [String] {
         var lines: [String] = []
         for key in keys {
-            // Air around what has its own comment above it.
+            // An empty line between keys, since each has its own comment above it.
             lines.append("")
             lines += comment(key.doc, key.range.map { "(\($0))" })
             let value = key.write(root)

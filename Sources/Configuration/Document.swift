@@ -2,9 +2,9 @@ internal import Yams
 
 /// A configuration file as a tree of nodes that know where they stand.
 ///
-/// Yams stops at the first mapping with a key given twice. To find all the other mistakes too, the earlier of the two is
-/// hidden behind a stand-in of the same length, and the text is parsed again: so often, and no oftener, that whoever mends the file has
-/// enough to do.
+/// Yams stops at the first mapping with a duplicate key. To find the other mistakes too, the earlier of the two is
+/// hidden behind a placeholder of the same length, and the text is parsed again: only as often as gives the operator
+/// enough mistakes to work on.
 struct Document {
     /// Keys that are given again.
     private static let mostHidden = 20

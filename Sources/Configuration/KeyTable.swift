@@ -6,8 +6,8 @@ internal import Storage
 internal import Telemetry
 internal import Upstream
 
-/// Every key a configuration file may have: the one place that says name, place, range and meaning. The file is read by
-/// it, checked by it, and the shipped file is made from it.
+/// Every key that a configuration file may have: the only place for its name, its place in the settings, its range and its meaning. Files
+/// are read and checked by it, and the shipped file is made from it.
 enum KeyTable {
     static let all: [Key<Settings>] = [
         Key("log-level", \.logLevel, .word, "The least severe messages written to the diagnostics log, on standard error."),
@@ -217,7 +217,7 @@ extension ScalarSyntax where Value == Int {
 }
 
 extension ScalarSyntax where Value == Duration {
-    /// What one waits on a network: anything shorter is a slip, anything longer is for ever.
+    /// What is worth waiting on a network: anything shorter is a slip, anything longer is forever.
     static var patience: Self { duration(.milliseconds(10) ... .seconds(86_400)) }
 }
 

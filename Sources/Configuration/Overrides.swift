@@ -5,7 +5,7 @@ internal import Storage
 public import Telemetry
 public import Upstream
 
-/// What the flags of the command line say: each stands above the file, none means the file's word holds.
+/// The flags of the command line: each overrides the file; without one, the file holds.
 public struct Overrides: Sendable, Equatable {
     /// In place of all listeners of the file.
     public var listeners: [SocketAddress] = []
@@ -22,7 +22,7 @@ public struct Overrides: Sendable, Equatable {
 }
 
 extension Settings {
-    /// The settings with the flags' word above the file's.
+    /// The settings, with the flags in place of what the file says.
     public func overridden(by flags: Overrides) -> Settings {
         var settings = self
         if !flags.listeners.isEmpty { settings.proxy.listeners = flags.listeners }
@@ -38,7 +38,7 @@ extension Settings {
         return settings
     }
 
-    /// What holds where there is no file at all: no admin listener, which nobody asked for and whose port may be taken.
+    /// The settings without a file: no admin listener, which nobody asked for and whose port may be taken.
     public static var withoutFile: Settings {
         var settings = Settings()
         settings.admin.address = nil

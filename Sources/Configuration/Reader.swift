@@ -4,7 +4,7 @@ internal import Proxy
 internal import Upstream
 internal import Yams
 
-/// Walks the nodes of one file by a table of keys and keeps a note of everything that is wrong.
+/// Walks the nodes of one file by a table of keys and notes everything that is wrong.
 struct Reader {
     struct Note {
         var position: Position
@@ -14,7 +14,7 @@ struct Reader {
     private(set) var notes: [Note] = []
     /// Routes name upstreams that may come later in the file: looked up at the end.
     private var upstreamReferences: [(name: String, position: Position)] = []
-    /// What becomes of them depends on `forwarding`: looked at in the end.
+    /// Whether they are right depends on `forwarding`: checked at the end.
     private var keyFields: [(name: String, position: Position)] = []
     private let hidden: [Position: String]
 
@@ -69,7 +69,7 @@ struct Reader {
         return "`\(name)` is not known; remove it. Known here: \(keys.map { "`\($0.name)`" }.joined(separator: ", "))"
     }
 
-    /// A key tells requests apart by what upstreams get to see of them.
+    /// A key can only contain what upstreams get to see of a request.
     mutating func checkKeyFields(of settings: Settings) {
         let forwarding = settings.proxy.forwarding
         for field in keyFields {
@@ -91,7 +91,7 @@ struct Reader {
     /// The admin listener has an address of its own.
     mutating func checkListeners(of settings: Settings, in root: Node?) {
         guard let mistake = settings.listenerMistake else { return }
-        // Where neither is in the file, both are flags or defaults.
+        // If neither is in the file, both are flags or defaults.
         let node = root?["admin"]?["address"] ?? root?["listen"]
         note(node?.position ?? Position(line: 1, column: 1), mistake)
     }

@@ -23,14 +23,14 @@ extension ScalarSyntax where Value == Int {
             write: sizeText
         ) { text in
             guard let (number, unit) = split(text) else { return .malformed }
-            // A bare number is bytes, and nobody means anything else by `64kib`.
+            // A bare number is bytes, and `64kib` can only mean `64KiB`.
             let name = unit.isEmpty ? "b" : unit.lowercased()
             guard let factor = sizeUnits.first(where: { $0.name.lowercased() == name })?.bytes else { return .malformed }
             return ranged(scaled(number, by: factor), in: range)
         }
     }
 
-    /// From the largest to the smallest, so that the first that fits is the shortest to write.
+    /// From the largest to the smallest: the first that divides a value is the shortest way to write it.
     private static var sizeUnits: [(name: String, bytes: Int)] {
         [
             ("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10),
@@ -105,7 +105,7 @@ extension ScalarSyntax where Value: RawRepresentable & CaseIterable, Value.RawVa
     }
 }
 
-/// Those of `values` that may be given: `a`, `b` or `c`.
+/// The allowed `values`, for a message: `a`, `b` or `c`.
 private func examples<Value: Comparable>(_ values: [Value], in range: ClosedRange<Value>, as text: (Value) -> String) -> String {
     let words = values.filter(range.contains).map { "`\(text($0))`" }
     return words.count < 2 ? words.joined() : words.dropLast().joined(separator: ", ") + " or " + words[words.count - 1]

@@ -1,7 +1,7 @@
 internal import Bytes
 internal import HTTPSemantics
 
-/// What the rules of caching are told: they count in whole seconds and compare bytes.
+/// Values for the caching rules, which count in whole seconds and compare bytes.
 extension ScalarSyntax where Value == ByteSlice {
     static var token: Self { bytes(of: .token) }
     static var fieldName: Self { bytes(of: .fieldName) }
@@ -14,7 +14,7 @@ extension ScalarSyntax where Value == UInt32 {
     /// `10%`.
     static var share: Self { ScalarSyntax<Int>.percent(0...100).mapped(to: { UInt32(clamping: $0) }, from: { Int($0) }) }
 
-    /// A duration; what is less than a second of it does not count.
+    /// A duration, rounded down to whole seconds.
     static var secondsUpToAYear: Self {
         ScalarSyntax<Duration>.duration(.zero ... .seconds(365 * 86_400)).mapped(
             to: { UInt32(clamping: $0.components.seconds) }, from: { .seconds($0) })

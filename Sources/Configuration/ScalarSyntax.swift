@@ -12,7 +12,7 @@ public struct ScalarSyntax<Value: Sendable>: Sendable {
     let form: String
     /// What is allowed, in brackets after `form` and in the shipped file: '100ms to 1h'.
     let range: String?
-    /// The words it knows, for guessing what a misspelled one meant.
+    /// The known words, for guessing what a misspelled one meant.
     let words: [String]
     let parse: @Sendable (String) -> Parsed
     let write: @Sendable (Value) -> String

@@ -5,7 +5,7 @@ public import Storage
 public import Telemetry
 public import Upstream
 
-/// Everything an operator can choose: what a configuration file and the flags come to.
+/// Everything an operator can choose: the result of a configuration file and the flags.
 public struct Settings: Sendable, Equatable {
     /// What is worth a line in the diagnostics log.
     public var logLevel = LogLevel.info
@@ -25,14 +25,14 @@ public enum LogLevel: String, Sendable, CaseIterable {
 }
 
 extension Settings {
-    /// What is wrong where clients and the admin listener are given the same address, which only one of them can listen on.
+    /// The mistake if clients and the admin listener have the same address, which only one of them can listen on.
     public var listenerMistake: String? {
         guard let address = admin.address, let taken = proxy.listeners.first(where: { $0.covers(address) || address.covers($0) }) else { return nil }
         return "clients connect at \(taken), which takes the admin listener's \(address); choose another for `listen` or for `admin.address`"
     }
 
-    /// The keys whose values differ in `new` and cannot change while the proxy runs: sockets, threads and memory are laid
-    /// out at the start.
+    /// The keys whose values differ in `new` and cannot change while the proxy runs: sockets, threads and memory are set
+    /// up at the start.
     public func keysAtStart(changedBy new: Settings) -> [String] {
         [
             ("listen", proxy.listeners == new.proxy.listeners), ("socket-mode", proxy.socketMode == new.proxy.socketMode),

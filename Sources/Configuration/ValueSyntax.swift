@@ -2,13 +2,13 @@ internal import Bytes
 internal import HTTPSemantics
 internal import Yams
 
-/// How a value stands in the file: from node to value, noting what is wrong, and back to lines of YAML.
+/// How a value is written in the file: from node to value, noting what is wrong, and back to lines of YAML.
 struct ValueSyntax<Value: Sendable>: Sendable {
     /// What may be chosen, for the shipped file.
     let range: String?
     /// `name` is the key, for the notes.
     let read: @Sendable (Node, _ name: String, inout Reader) -> Value?
-    /// One line stands behind its key, several below it.
+    /// A single line follows its key, several stand below it.
     let write: @Sendable (Value) -> [String]
 
     init(
@@ -39,7 +39,7 @@ struct ValueSyntax<Value: Sendable>: Sendable {
 }
 
 extension ValueSyntax {
-    /// A list of single values; one alone may stand without the list.
+    /// A list of single values; one alone needs no list.
     static func list<Element>(of scalar: ScalarSyntax<Element>, atLeast minimum: Int = 0) -> ValueSyntax<[Element]>
     where Value == [Element], Element: Equatable & Sendable {
         let element = ValueSyntax<Element>(scalar)

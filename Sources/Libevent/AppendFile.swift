@@ -1,9 +1,9 @@
 internal import Glibc
 
-/// What is appended to, such as a log: closed when it is let go. A file blocks as disks do, so this belongs on a thread of its own.
+/// Something to append to, such as a log: closed when the value is dropped. A file blocks as disks do, so this belongs on a thread of its own.
 ///
-/// A pipe, standard output or a FIFO, is waited for while somebody reads it: a second for all that is written at once, and after that not at all until
-/// it takes bytes again. Whoever writes may want to end.
+/// A pipe (standard output or a FIFO) is waited for while it has a reader: up to a second for each write, and after that not at all until
+/// it takes bytes again, so that the writing thread can end.
 public struct AppendFile: ~Copyable {
     /// How long a reader may take to make room for all of one write.
     private static let patience = Duration.seconds(1)
@@ -14,14 +14,14 @@ public struct AppendFile: ~Copyable {
     private var isStalled = false
 
     /// Opens `path`, or creates it readable by its group. A FIFO without a reader is opened later, when something is written.
-    /// - Throws: where the path may not be written or made, or no descriptor is left.
+    /// - Throws: if the path cannot be written or created, or no descriptor is left.
     public init(path: String) throws(SystemError) {
         descriptor = try Self.open(path)
         self.path = path
     }
 
     /// The process's standard output.
-    /// - Throws: where it is closed, or no descriptor is left for one of our own.
+    /// - Throws: if it is closed, or no descriptor is left for one of our own.
     public static func standardOutput() throws(SystemError) -> AppendFile {
         if case .stream = OpenFile(STDOUT_FILENO), let own = try? Descriptor(reopening: STDOUT_FILENO) { return AppendFile(own) }
         return AppendFile(try Descriptor(duplicating: STDOUT_FILENO))
@@ -35,15 +35,15 @@ public struct AppendFile: ~Copyable {
     /// `false`: it is a FIFO that nobody reads.
     public var isOpen: Bool { descriptor.rawValue >= 0 }
 
-    /// Whether somebody reads what is written, or should: else it is kept on a disk.
+    /// Whether it is read by somebody, or should be, rather than kept on a disk.
     public var hasReader: Bool { if case .disk = OpenFile(descriptor.rawValue) { false } else { true } }
 
     /// Opens the path again, after it was rotated away. Until that works the old file is written.
-    /// - Throws: where the path may not be written or made, or no descriptor is left; the old file is written on.
+    /// - Throws: if the path cannot be written or created, or no descriptor is left; the old file stays in use.
     public mutating func reopen() throws(SystemError) {
         guard let path else { return }
         let new = try Self.open(path)
-        // Its reader went away: the old descriptor works as soon as there is another.
+        // Its reader has left: the old descriptor works again as soon as there is another.
         if new.rawValue >= 0 || !isOpen { descriptor = new }
     }
 
@@ -80,7 +80,7 @@ public struct AppendFile: ~Copyable {
     }
 
     private static func open(_ path: String) throws(SystemError) -> Descriptor {
-        // Without waiting: else a FIFO would be opened when somebody reads it, perhaps never.
+        // Without waiting: otherwise opening a FIFO would wait for a reader, perhaps forever.
         let number = unsafe Glibc.open(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0o640)
         let error = SystemError.last(.open)
         guard number >= 0 || error.code == ENXIO && isFIFO(path) else { throw error }

@@ -1,30 +1,30 @@
-/// Something deadlines can be set for. A base class, not a protocol: a deadline is reached by a table call.
+/// Something that deadlines can be set for. A base class, not a protocol: reaching a deadline is then a call through the class's table.
 open class DeadlineTarget {
     public init() {}
 
     /// A deadline of this object has come. On the loop's thread.
     ///
-    /// To be lazy about activity, leave the deadline armed, only note the time of the activity, and answer here when
-    /// it should really be.
-    /// - Returns: when the same deadline is due again, in nanoseconds like `EventLoop.now`; `nil` when it has ended.
+    /// To make activity cheap, leave the deadline armed, only note the time of the activity, and return here when the deadline
+    /// should really be.
+    /// - Returns: when the same deadline is due again, in nanoseconds like `EventLoop.now`; `nil` if it has ended.
     open func deadlineReached() -> Int64? { nil }
 }
 
 /// Deadlines by the thousand on one loop, at constant cost each and with one libevent timer for all.
 ///
-/// Time is coarse: a deadline is reached never before its time on the loop's clock and normally within one tick after
-/// it. Ticks are counted off the clock, so lateness does not add up. An armed deadline keeps its target alive. The timer
+/// Time is coarse: a deadline is never reached before its time on the loop's clock, and normally within one tick after
+/// it. Ticks are computed from the clock, so lateness does not add up. An armed deadline keeps its target alive. The timer
 /// only runs while something is armed.
 public final class DeadlineWheel {
     /// How coarse it is, and how large.
     public enum Settings {
         /// 100 ms, in nanoseconds: timeouts are given in seconds, and ten wake-ups a second cost nothing.
         public static let tick: Int64 = 100_000_000
-        /// 51 s a turn: most timeouts fire in their first one.
+        /// 51 s per turn: most timeouts fire in their first.
         static let rings = 512
     }
 
-    /// Without the run-time exclusivity check: the wheel calls nobody, and what it held is let go of outside of it.
+    /// Without the run-time exclusivity check: the wheel calls no other code, and what it held is released outside it.
     @exclusivity(unchecked) private var wheel = Wheel<DeadlineTarget>(ringCount: Settings.rings)
     private var timer: Timer?
     /// The loop owns its wheel.
@@ -42,7 +42,7 @@ public final class DeadlineWheel {
     /// Lets `target.deadlineReached()` be called once `time` (nanoseconds like `EventLoop.now`) has come.
     public func arm(_ target: DeadlineTarget, at time: Int64) -> Deadline {
         if timer == nil {
-            // While nothing was armed nobody turned the wheel.
+            // The wheel did not turn while nothing was armed.
             unsafe wheel.collect(upTo: tick(before: loop.now))
             timer = loop.schedule(every: Settings.tick) { [unowned self] in turn() }
         }
@@ -54,20 +54,20 @@ public final class DeadlineWheel {
         arm(target, at: later(delay))
     }
 
-    /// Moves an armed deadline; false when it has ended.
+    /// Moves an armed deadline; false if it has ended.
     @discardableResult
     public func move(_ deadline: Deadline, to time: Int64) -> Bool {
         unsafe wheel.move(deadline, to: tick(after: time))
     }
 
-    /// Disarms and forgets; does nothing when it has ended.
+    /// Disarms and forgets; does nothing if it has ended.
     public func cancel(_ deadline: inout Deadline) {
         // Taken out first, so that whatever ends with it finds the wheel at rest.
         _ = unsafe wheel.remove(deadline)
         deadline = .none
     }
 
-    /// Lets go of all targets, which keep the loop that keeps this wheel.
+    /// Releases all targets: they keep the loop, which keeps this wheel.
     func loopEnds() {
         timer = nil
         var former = Wheel<DeadlineTarget>(ringCount: Settings.rings)

@@ -11,8 +11,8 @@ internal import Glibc
     public let handle: LoopHandle
     let base: OpaquePointer
 
-    // Read several times a request from other modules, where only a run-time check could tell that nobody writes meanwhile. Nobody can:
-    // they are numbers, written by `readClocks` and `run` alone, which call nobody while they do.
+    // Read several times per request from other modules, where only a run-time check could rule out a concurrent write. There is none:
+    // they are numbers, written only by `readClocks` and `run`, which call no other code meanwhile.
     @exclusivity(unchecked) @usableFromInline var clockIsFresh = false
     @exclusivity(unchecked) @usableFromInline var monotonic: Int64 = 0
     @exclusivity(unchecked) @usableFromInline var wallClock: Int64 = 0
@@ -33,7 +33,7 @@ internal import Glibc
     private var wheel: DeadlineWheel?
 
     /// A loop of the calling thread, to be run there.
-    /// - Throws: where no descriptor or no memory is left.
+    /// - Throws: if no descriptor or no memory is left.
     public convenience init() throws(SystemError) {
         try self.init(handle: LoopHandle())
         handle.claim()
@@ -115,7 +115,7 @@ extension EventLoop {
         for signal in signals.values { signal.cancel() }
         wheel?.loopEnds()
         hooks.removeAll()
-        // What comes home now was dropped elsewhere a moment ago.
+        // What arrives to be released here now was dropped on other threads a moment ago.
         while handle.takeLastBatch(&batch) { runTakenBatch() }
         handle.disown()
     }
@@ -128,7 +128,7 @@ extension EventLoop {
     private func runTakenBatch() {
         // Jobs run and are released one by one in order; what they post lands in the mailbox, not here.
         for parcel in batch { parcel.job() }
-        // A rare burst does not hold its memory for ever.
+        // A rare burst does not keep its memory forever.
         batch.removeAll(keepingCapacity: batch.capacity <= 4096)
     }
 
@@ -144,7 +144,7 @@ extension EventLoop {
 // MARK: Time
 
 extension EventLoop {
-    /// Deadlines by the thousand; see there.
+    /// Thousands of deadlines; see `DeadlineWheel`.
     public var deadlines: DeadlineWheel {
         if let wheel { return wheel }
         let made = DeadlineWheel(loop: self)
@@ -160,13 +160,13 @@ extension EventLoop {
         return unsafe monotonic
     }
 
-    /// Seconds since 1970 as the wall clock has it, read together with `now`.
+    /// Seconds since 1970 by the wall clock, read together with `now`.
     @inlinable public var wallClockSeconds: Int64 {
         if unsafe !clockIsFresh { readClocks() }
         return unsafe wallClock
     }
 
-    /// Milliseconds since 1970 as the wall clock has it, read together with `now`.
+    /// Milliseconds since 1970 by the wall clock, read together with `now`.
     @inlinable public var wallClockMilliseconds: Int64 {
         if unsafe !clockIsFresh { readClocks() }
         return unsafe wallClockMillis

@@ -1,14 +1,14 @@
 /// The one deadline of a connection, which moves with every byte but is looked at only now and then.
 ///
-/// Moving it later only notes the time; the wheel finds out when the old time comes. So activity costs two stores: where it is
-/// used, not behind a call, for which all of this is inlinable. `Kind` says what is waited for.
+/// Moving it later only notes the time; the wheel finds out when the old time comes. So activity costs two stores and no call,
+/// since all of this is inlinable. `Kind` says what is waited for.
 public struct LazyDeadline<Kind> {
-    /// What it means that the wheel called.
+    /// What a call from the wheel means.
     public enum Reached {
         case due(Kind)
         /// Not yet: arm again for this time (nanoseconds like `EventLoop.now`).
         case later(Int64)
-        /// Nothing is waited for any more.
+        /// Nothing is waited for now.
         case nothing
     }
 
@@ -45,7 +45,7 @@ public struct LazyDeadline<Kind> {
         dueAt = .max
     }
 
-    /// Nothing is waited for, and the wheel lets go of the target.
+    /// Nothing is waited for, and the wheel releases the target.
     @inlinable
     public mutating func cancel(on wheel: DeadlineWheel) {
         clear()
@@ -53,7 +53,7 @@ public struct LazyDeadline<Kind> {
         armedAt = .max
     }
 
-    /// The wheel has called: what that means. Answer the wheel with the time of `later`, else with `nil`.
+    /// The wheel has called: what that means. Return the time of `later` to the wheel, otherwise `nil`.
     @inlinable
     public mutating func reached(at now: Int64) -> Reached {
         guard let kind else {

@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// Lines for whoever reads standard error, from any thread. None waits: what cannot be taken at once is lost.
+/// Lines for the reader of standard error, from any thread. Writing never waits: what cannot be taken at once is lost.
 ///
 /// A pipe that nobody reads fills up, and an event loop that waited there would stand still with all its clients. `O_NONBLOCK` belongs to
 /// the open file, which other programs may share (a shell, whoever else writes to the log), so it is set on one of our own.
@@ -13,7 +13,7 @@ public final class LineOutput: Sendable {
         /// A file takes anything, and an open file of our own does not wait.
         case write
         case send
-        /// Where the file cannot be opened anew: a pipe that can be written to has room for a line as long as nobody else writes.
+        /// If the file cannot be opened again: a pipe that can be written to has room for a line as long as nobody else writes.
         case ask
     }
 
@@ -22,7 +22,7 @@ public final class LineOutput: Sendable {
     private let turn = Lock(())
 
     /// - Parameter number: an open descriptor, which stays the caller's.
-    /// - Throws: where `number` is not open, or no descriptor is left for one of our own.
+    /// - Throws: if `number` is not open, or no descriptor is left for one of our own.
     public init(to number: Int32) throws(SystemError) {
         let file = OpenFile(number)
         if case .stream = file, let own = try? Descriptor(reopening: number) {

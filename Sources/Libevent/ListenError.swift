@@ -2,18 +2,18 @@ internal import Glibc
 
 /// Why an address cannot be listened on.
 public struct ListenError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What an operator can do something about. The raw values are for logs.
+    /// What an operator can act on. The raw values are for logs.
     public enum Reason: String, Sendable {
         case addressInUse = "address_in_use"
         case noPermission = "no_permission"
-        /// Not an address of this machine, or a path that cannot be.
+        /// Not an address of this machine, or an impossible path.
         case addressUnavailable = "address_unavailable"
-        /// Something else stands at the path, which is left alone.
+        /// Something else is at the path, and is left alone.
         case notASocket = "not_a_socket"
         case other
     }
 
-    /// That was to be listened on.
+    /// The address that was to be listened on.
     public let address: SocketAddress
     /// The call that failed, with its `errno`.
     public let cause: SystemError

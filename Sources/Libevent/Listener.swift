@@ -1,11 +1,11 @@
 internal import CLibevent
 internal import Glibc
 
-/// Accepts connections on one address, on its loop. Letting go of it closes it.
+/// Accepts connections on one address, on its loop. Dropping it closes it.
 ///
 /// When descriptors run out it stops accepting for a moment and then tries again: the clients wait in the kernel's
 /// queue meanwhile. (Keeping a spare descriptor to accept and turn away with would need it on every loop, and two loops
-/// would take it from each other; a limit on connections below the descriptor limit answers 503 before it comes to that.)
+/// would take it from each other. A limit on connections below the descriptor limit answers 503 before it comes to that.)
 @safe public final class Listener {
     /// Called on the listener's loop for every connection; it owns the descriptor from then on.
     public typealias Accept = (_ connection: consuming Descriptor, _ peer: SocketAddress) -> Void
@@ -48,10 +48,9 @@ internal import Glibc
 
     /// Listens on `address` and accepts from the next iteration on.
     /// - Parameters:
-    ///   - onFailure: called when accepting fails for want of descriptors or memory, once a `reportInterval` at most.
-    ///   - accept: is handed each connection, non-blocking, and closed if not kept.
-    /// - Throws: where somebody listens there who does not share it, or the machine has no such address or may not use it
-    ///   (`ListenError.reason`).
+    ///   - onFailure: called when accepting fails for lack of descriptors or memory, at most once per `reportInterval`.
+    ///   - accept: gets each connection, non-blocking, and closed unless it is kept.
+    /// - Throws: if somebody listens there without sharing, or this machine lacks the address or may not use it (`ListenError.reason`).
     public convenience init(
         _ address: SocketAddress, on loop: EventLoop, settings: Settings = Settings(),
         onFailure: @escaping (SystemError) -> Void = { _ in }, accept: @escaping Accept
@@ -87,7 +86,7 @@ internal import Glibc
     }
 
     /// Accepts on a socket that listens already, such as one inherited from systemd; it must be non-blocking.
-    /// - Throws: where it is no socket, or memory is short. It is closed then.
+    /// - Throws: if it is not a socket, or memory is short. It is closed then.
     public init(
         adopting descriptor: consuming Descriptor, on loop: EventLoop, settings: Settings = Settings(),
         onFailure: @escaping (SystemError) -> Void = { _ in }, accept: @escaping Accept
@@ -105,12 +104,12 @@ internal import Glibc
 
     /// Finds out whether `address` can be listened on, without sharing: another program that shares its port there, which
     /// `sharesPort` alone would silently join, is noticed. Not for unix sockets.
-    /// - Throws: where somebody listens there, or the machine has no such address or may not use it (`ListenError.reason`).
+    /// - Throws: if somebody listens there, or this machine lacks the address or may not use it (`ListenError.reason`).
     public static func probe(_ address: SocketAddress) throws(ListenError) {
         var settings = Settings()
         settings.sharesPort = false
         do throws(SystemError) {
-            // Binding is not enough: what is only bound may be bound beside.
+            // Binding is not enough: a port that is only bound can be bound again.
             let descriptor = try bind(address, settings)
             guard Glibc.listen(descriptor.rawValue, 1) == 0 else { throw .last(.listen) }
         } catch {
@@ -156,7 +155,7 @@ internal import Glibc
         do throws(SystemError) { try startWatching() } catch { retryLater(error) }
     }
 
-    /// Accepts all who wait in the kernel's queue now: for whoever is about to close, which would reset them.
+    /// Accepts everything now in the kernel's queue: before closing, which would reset it.
     public func acceptWaiting() {
         for _ in 0..<settings.backlog { guard acceptNext() else { return } }
     }
@@ -203,7 +202,7 @@ internal import Glibc
 extension Listener {
     private static func bind(_ address: SocketAddress, _ settings: Settings) throws(SystemError) -> Descriptor {
         let descriptor = try Descriptor.stream(for: address)
-        // Old connections in TIME_WAIT do not keep a restarted program off its port.
+        // Old connections in TIME_WAIT do not keep a restarted program from its port.
         try descriptor.setOption(SOL_SOCKET, SO_REUSEADDR, 1)
         if settings.sharesPort { try descriptor.setOption(SOL_SOCKET, SO_REUSEPORT, 1) }
         if case .ipv6 = address {

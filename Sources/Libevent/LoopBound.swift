@@ -1,7 +1,7 @@
 /// Carries something that belongs to a loop through `Sendable` closures, and lets only that loop touch it.
 ///
 /// `@unchecked Sendable` holds because `value` is read on the loop's thread alone, which is checked, and is released
-/// there: when the last reference goes elsewhere, the value is posted home first. Once the loop has ended nobody else
+/// there: if the last reference goes elsewhere, the value is posted to its loop first. Once the loop has ended, nothing else
 /// can be touching it, and it is released where it is.
 public struct LoopBound<Value>: @unchecked Sendable {
     @usableFromInline let home: LoopHome
@@ -12,7 +12,7 @@ public struct LoopBound<Value>: @unchecked Sendable {
         home = LoopHome(value, isBoxed: false, handle: loop.handle)
     }
 
-    /// On the loop's thread. What is no object gets a box.
+    /// On the loop's thread. A value that is not an object gets a box.
     @inlinable
     @_disfavoredOverload
     public init(_ value: Value, on loop: EventLoop) {
@@ -62,7 +62,7 @@ final class LoopHome: @unchecked Sendable {
     }
 }
 
-/// Something on its way home. Emptied on the loop, so that it does not matter which thread lets go of it last.
+/// Something on its way to its loop. Emptied there, so that it does not matter which thread drops it last.
 final class LoopParcel: @unchecked Sendable {
     var content: AnyObject?
     init(_ content: consuming AnyObject?) { self.content = content }
@@ -77,7 +77,7 @@ final class LoopBox<Value> {
     init(_ value: Value) { self.value = value }
 }
 
-/// `LoopBound` for one owner: something that belongs to a loop, held by an object that other threads see. No object stands between.
+/// `LoopBound` for one owner: something that belongs to a loop, held by an object that other threads see, without an object in between.
 ///
 /// `@unchecked Sendable` for the same reasons: `value` is read on the loop's thread alone, which is checked, and is released there.
 /// `object` is a reference that `init` took and only `deinit` gives up, so it is valid in between.

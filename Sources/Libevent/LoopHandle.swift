@@ -9,13 +9,13 @@ internal import Synchronization
 /// jobs it holds. The mailbox has no bound of its own: whoever posts keeps to one outstanding post per thing
 /// (a notice per body, a completion per waiter), and so the sum is bounded by what is bounded elsewhere.
 public final class LoopHandle: Sendable {
-    /// What another thread has the loop do. It runs on the loop's thread and must not block.
+    /// Work that another thread gives the loop. It runs on the loop's thread and must not block.
     public typealias Job = @Sendable () -> Void
 
     /// open ─beginClosing→ closing ─takeLastBatch→ closed
     private enum Phase {
         case open
-        /// Nothing new is taken but loop-bound objects on their way home.
+        /// Nothing new is taken, except loop-bound objects to be released here.
         case closing
         case closed
     }
@@ -52,11 +52,11 @@ public final class LoopHandle: Sendable {
 
     /// Runs `job` on the loop, later, never inside this call: in the next batch, also when posted from a batch.
     /// Any thread.
-    /// - Returns: false when the loop has ended; then `job` is dropped, with what it holds, on the caller's thread.
+    /// - Returns: false if the loop has ended; then `job` is dropped, with what it holds, on the caller's thread.
     @discardableResult
     public func post(_ job: @escaping Job) -> Bool { deliver(job, whileClosing: false) }
 
-    /// `post` for those who do not ask whether the loop still lives.
+    /// `post` for callers that need not know whether the loop has ended.
     public func enqueue(_ job: @escaping Job) { deliver(job, whileClosing: false) }
 
     /// Lets the loop's `run` return after its current iteration; a loop that is not running returns at once when run.
@@ -66,7 +66,7 @@ public final class LoopHandle: Sendable {
         if !isCurrent { ring() }
     }
 
-    /// Brings a loop-bound object home to be released there. Taken also while the loop is closing.
+    /// Gives a loop-bound object to the loop to be released there. Taken also while the loop is closing.
     func bringHome(_ job: @escaping Job) { deliver(job, whileClosing: true) }
 
     @discardableResult
@@ -107,7 +107,7 @@ extension LoopHandle {
     var mustStop: Bool { stopRequested.load(ordering: .acquiring) }
     func forgetStop() { stopRequested.store(false, ordering: .relaxed) }
 
-    /// Exchanges what has come for the empty `batch`, whose capacity is used again.
+    /// Exchanges what has arrived for the empty `batch`, whose capacity is reused.
     func takeBatch(_ batch: inout [Parcel]) {
         holdsOwnPosts.store(false, ordering: .relaxed)
         mail.withLock { swap(&$0.jobs, &batch) }
@@ -118,7 +118,7 @@ extension LoopHandle {
         mail.withLock { if $0.phase == .open { $0.phase = .closing } }
     }
 
-    /// Takes what is left into the empty `batch`; closes for good and answers false when nothing is.
+    /// Takes what is left into the empty `batch`; if there is nothing, closes for good and returns false.
     func takeLastBatch(_ batch: inout [Parcel]) -> Bool {
         mail.withLock { mail in
             swap(&mail.jobs, &batch)

@@ -15,7 +15,7 @@ public final class LoopThread: Sendable {
 
     /// Starts the thread. Posts to `handle` are taken from now on.
     /// - Parameter name: shown by `top` and debuggers; the kernel keeps 15 bytes of it.
-    /// - Throws: where no descriptor, no thread or no memory is left.
+    /// - Throws: if no descriptor, thread or memory is left.
     public init(name: String, body: @escaping @Sendable (EventLoop) -> Void) throws(SystemError) {
         handle = try LoopHandle()
         let start = try Start(name: name, loop: EventLoop(handle: handle), body: body)
@@ -23,7 +23,7 @@ public final class LoopThread: Sendable {
     }
 
     deinit {
-        // Never joined: the thread ends by itself and the kernel takes its remains.
+        // Never joined: the thread ends by itself and the kernel cleans up.
         thread.withLock { if let thread = $0 { pthread_detach(thread) } }
     }
 

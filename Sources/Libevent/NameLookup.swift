@@ -67,7 +67,7 @@ internal import Glibc
     private func receive(_ code: Int32, _ found: UnsafeMutablePointer<addrinfo>?) {
         called()
         guard completion != nil else { return }
-        // Of a name that has no address it says the same as of a server that fails.
+        // It reports a name without addresses and a failing server alike.
         if code == EAI_FAIL { return askWhy(family.each) }
         let addresses = unsafe read(found)
         conclude(code == 0 && !addresses.isEmpty ? .success(addresses) : .failure(code == 0 ? .notFound : ResolveError(code: code)))
@@ -98,7 +98,7 @@ internal import Glibc
         switch reason {
         case DNS_ERR_NODATA, DNS_ERR_NOTEXIST: askWhy(left)
         case DNS_ERR_TIMEOUT: conclude(.failure(.timedOut))
-        // Perhaps it has an address by now; then the next look-up finds it.
+        // It may have an address by now; then the next look-up finds it.
         default: conclude(.failure(.serverFailed))
         }
     }
@@ -106,7 +106,7 @@ internal import Glibc
     /// evdns calls.
     private func called() {
         servers.loop.pendingLookups -= 1
-        // It is still at work behind this callback, and its base may be ours to free last.
+        // It is still at work below this callback, and ours may be the last reference to its base.
         servers.loop.afterBatch { [servers] in withExtendedLifetime(servers) {} }
         unsafe request = nil
         unsafe question = nil

@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// What is behind an open descriptor, as far as writing to it differs.
+/// What kind of file is behind an open descriptor, as far as it matters for writing.
 enum OpenFile {
     /// Takes everything, as fast as the disk does.
     case disk
@@ -23,8 +23,8 @@ enum OpenFile {
 }
 
 extension Descriptor {
-    /// What `number` writes to, opened once more: whoever shares `number` goes on waiting when it is full, the new one does not. Fails for sockets,
-    /// without `/proc`, where another user owns it, and for a pipe without a reader.
+    /// What `number` writes to, opened once more: those who share `number` still wait when it is full, the new one does not. Fails for sockets,
+    /// without `/proc`, if another user owns it, and for a pipe without a reader.
     init(reopening number: Int32) throws(SystemError) {
         let own = unsafe open("/proc/self/fd/\(number)", O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
         guard own >= 0 else { throw .last(.open) }

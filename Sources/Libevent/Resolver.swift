@@ -5,7 +5,7 @@ internal import Glibc
 ///
 /// The hosts file and `resolv.conf` (servers, search list, ndots, timeouts) are read when it is made and when it is told to; without a usable
 /// `resolv.conf` the server is 127.0.0.1:53, as in resolver(5). evdns asks over UDP and does not tell how long an answer
-/// holds, so nothing is kept here: whoever caches decides for how long.
+/// is valid, so nothing is kept here: whoever caches decides for how long.
 @safe public final class Resolver {
     /// Which addresses are wanted.
     public enum Family: Sendable {
@@ -23,7 +23,7 @@ internal import Glibc
         public init() {}
     }
 
-    /// The addresses of a name, in the order to try them: at least one.
+    /// The addresses of a name, in the order in which to try them: at least one.
     public typealias Answer = Result<[SocketAddress], ResolveError>
 
     /// On which it is used and answers.
@@ -32,7 +32,7 @@ internal import Glibc
     private var servers: NameServers
 
     /// Reads the files of `settings`, blocking.
-    /// - Throws: where no memory is left. Files that are missing or make no sense are no error.
+    /// - Throws: if no memory is left. Missing or malformed files are not errors.
     public init(on loop: EventLoop, settings: Settings = Settings()) throws(SystemError) {
         self.loop = loop
         self.settings = settings
@@ -40,7 +40,7 @@ internal import Glibc
     }
 
     /// Reads the files again, blocking, for look-ups that begin from now on. On the loop's thread.
-    /// - Throws: where no memory is left; then all stays as it is.
+    /// - Throws: if no memory is left; then nothing changes.
     public func readFilesAgain() throws(SystemError) { servers = try NameServers(loop, settings) }
 
     /// Looks up `host`, a name or an IP address without brackets. On the loop's thread.

@@ -14,7 +14,7 @@ internal import Glibc
         watch = try unsafe Watch(loop.base, number, EV_SIGNAL | EV_PERSIST, context: context(self)) { _, _, context in
             unsafe watcher(context, as: SignalWatch.self)?.action()
         }
-        // Whoever started the program may have left it blocked, or the program itself until now: then one may have come already.
+        // It may have been blocked by whoever started the program, or by the program until now; then one may be pending already.
         var set = sigset_t()
         unsafe sigemptyset(&set)
         unsafe sigaddset(&set, number)
@@ -22,7 +22,7 @@ internal import Glibc
         loop.signals[ObjectIdentifier(self)] = self
     }
 
-    /// Gives the signal back its former effect. On the loop's thread.
+    /// Restores the signal's former effect. On the loop's thread.
     public func cancel() {
         guard watch != nil else { return }
         watch = nil
@@ -35,7 +35,7 @@ internal import Glibc
 extension EventLoop {
     /// Runs `action` on this loop for each arrival of `signal` (`SIGTERM`, …); arrivals close together may count once.
     /// Only one loop of a process may watch for signals (a limit of libevent). On the loop's thread.
-    /// - Throws: where `signal` is none that can be watched for, or no memory is left.
+    /// - Throws: if `signal` cannot be watched for, or no memory is left.
     @discardableResult
     public func onSignal(_ signal: Int32, _ action: @escaping () -> Void) throws(SystemError) -> SignalWatch {
         try SignalWatch(signal, on: self, action: action)

@@ -3,8 +3,8 @@ internal import Glibc
 
 /// One non-blocking stream socket on a loop. Subclasses say what happens when it can be read or written.
 ///
-/// The owner keeps the object; letting go of it closes it. All on the loop's thread. Callbacks come from the loop, never
-/// from inside a call made here, and after `close` none comes any more. Closing inside a callback is fine: the object
+/// The owner keeps the object; dropping it closes it. All on the loop's thread. Callbacks come from the loop, never
+/// from inside a call made here, and none comes after `close`. Closing inside a callback is fine: the object
 /// lives until the callback returns. A watch costs memory only while it is armed.
 @safe open class Socket: DeadlineTarget {
     /// On which all of its methods are called, and which calls its own.
@@ -14,8 +14,8 @@ internal import Glibc
     private var isConnecting = false
     /// See `boundSendQueue`.
     var sendQueueIsBounded = false
-    // Asked for at every read and write. Without the run-time exclusivity check: making and dropping a watch calls libevent alone,
-    // which calls nobody from there.
+    // Used at every read and write. Without the run-time exclusivity check: making and dropping a watch calls only libevent,
+    // which does not call back from there.
     @exclusivity(unchecked) private var readWatch: Watch?
     @exclusivity(unchecked) private var writeWatch: Watch?
 
@@ -26,15 +26,15 @@ internal import Glibc
         super.init()
     }
 
-    /// Begins to connect to `address`; `connected` tells the outcome.
-    /// - Throws: what is known at once, such as no route or no descriptor left.
+    /// Begins to connect to `address`; `connected` reports the outcome.
+    /// - Throws: if it fails at once, for lack of a route or a descriptor.
     public init(connectingTo address: SocketAddress, on loop: EventLoop) throws(SystemError) {
         let descriptor = try Descriptor.stream(for: address)
         if case .unix = address {} else { try descriptor.setOption(Int32(IPPROTO_TCP), TCP_NODELAY, 1) }
         let result = unsafe address.withMemory { memory, length in
             unsafe Glibc.connect(descriptor.rawValue, memory, length)
         }
-        // An interrupted connect goes on by itself like one in progress.
+        // An interrupted connect continues by itself, like one in progress.
         guard result == 0 || errno == EINPROGRESS || errno == EINTR else { throw .last(.connect) }
         self.loop = loop
         self.descriptor = descriptor.take()
@@ -68,7 +68,7 @@ internal import Glibc
     public final var isReading: Bool { unsafe readWatch != nil }
 
     /// `readable()` is called from now on whenever bytes, or the end of the stream, wait to be read; again as long as they are left there. Does
-    /// nothing when it is already so. On the loop's thread.
+    /// nothing if that is already so. On the loop's thread.
     public final func startReading() {
         guard unsafe readWatch == nil, !isClosed else { return }
         do throws(SystemError) {
@@ -80,13 +80,13 @@ internal import Glibc
         }
     }
 
-    /// `readable()` is not called any more; the kernel's buffer fills, and then the peer waits. On the loop's thread.
+    /// `readable()` is no longer called; the kernel's buffer fills, and then the peer waits. On the loop's thread.
     public final func stopReading() { unsafe readWatch = nil }
 
     /// Whether `writable()` is still to come. On the loop's thread.
     public final var isWriteArmed: Bool { unsafe writeWatch != nil }
 
-    /// `writable()` is called as soon as the kernel takes bytes again, until `disarmWrite()`: for who met `.wouldBlock`. On the loop's
+    /// `writable()` is called as soon as the kernel takes bytes again, until `disarmWrite()`: for use after `.wouldBlock`. On the loop's
     /// thread.
     public final func armWrite() {
         guard unsafe writeWatch == nil, !isClosed else { return }
@@ -115,7 +115,7 @@ internal import Glibc
         connected(code == 0 ? nil : SystemError(.connect, code: code))
     }
 
-    /// Never on the stack of the caller, which does not expect to be closed by arming.
+    /// Never on the caller's stack: it does not expect that arming closes the socket.
     private func reportLater(_ error: SystemError) {
         loop.afterBatch { [self] in
             if !isClosed { cannotWatch(error) }
@@ -127,16 +127,16 @@ internal import Glibc
     /// Closes; bytes already written still go out. May be called again.
     public final func close() { releaseDescriptor() }
 
-    /// Closes with a reset, so that the peer sees that what it got is not whole. On a unix socket this is `close`.
+    /// Closes with a reset, so that the peer sees that what it received is not complete. On a Unix socket this is `close`.
     public final func abort() {
         guard !isClosed else { return }
-        // Fails on unix sockets, which know no reset.
+        // Fails on Unix sockets, which have no reset.
         try? setSocketOption(descriptor, SOL_SOCKET, SO_LINGER, linger(l_onoff: 1, l_linger: 0))
         releaseDescriptor()
     }
 
     /// Sends the end of the stream; reading goes on.
-    /// - Throws: where the socket is closed, or its connection has ended.
+    /// - Throws: if the socket is closed, or its connection has ended.
     public final func shutdownWrite() throws(SystemError) {
         guard Glibc.shutdown(descriptor, Int32(SHUT_WR)) == 0 else { throw .last(.shutdown) }
     }
@@ -153,13 +153,13 @@ internal import Glibc
     // MARK: Addresses
 
     /// Our end's address. Asks the kernel.
-    /// - Throws: where the socket is closed.
+    /// - Throws: if the socket is closed.
     public final func localAddress() throws(SystemError) -> SocketAddress {
         try unsafe SocketAddress.asking(.getsockname, descriptor) { unsafe getsockname($0, $1, $2) }
     }
 
     /// The other end's address. Asks the kernel.
-    /// - Throws: where the socket is closed, or its peer has gone.
+    /// - Throws: if the socket is closed, or its peer has gone.
     public final func peerAddress() throws(SystemError) -> SocketAddress {
         try unsafe SocketAddress.asking(.getpeername, descriptor) { unsafe getpeername($0, $1, $2) }
     }

@@ -4,9 +4,9 @@ internal import Glibc
 
 /// What one read gave.
 public enum ReadResult: Sendable, Equatable {
-    /// So many bytes, at least one.
+    /// This many bytes, at least one.
     case bytes(Int)
-    /// Nothing there now; `readable` tells when.
+    /// Nothing yet; `readable` reports when.
     case wouldBlock
     /// The peer has sent everything and said so.
     case endOfStream

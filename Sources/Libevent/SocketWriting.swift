@@ -3,7 +3,7 @@ internal import Glibc
 
 /// What one write gave.
 public enum WriteResult: Sendable, Equatable {
-    /// So many bytes went out, perhaps fewer than were offered: then arm for writing and send the rest later.
+    /// This many bytes were written, perhaps fewer than offered: then arm for writing and send the rest later.
     case wrote(Int)
     /// The socket is full; arm for writing.
     case wouldBlock
@@ -12,7 +12,7 @@ public enum WriteResult: Sendable, Equatable {
 }
 
 /// Writing straight to the kernel: one system call each, nothing kept. On the loop's thread, while the socket is open.
-/// A peer that went away is a result like any other: no signal is raised.
+/// A peer that has left is a result like any other: no signal is raised.
 extension Socket {
     /// Writes what the kernel takes now. On the socket's loop; never waits.
     public final func write(_ bytes: Span<UInt8>) -> WriteResult {
@@ -77,15 +77,15 @@ extension Socket {
     /// Bytes the kernel may hold of what was written, on the loopback; it counts its own overhead and doubles the number, so that three to four
     /// segments of 64 KiB fit. With less than two it would wait for acknowledgements that a peer delays.
     private static let sendQueueOnLoopback: Int32 = 128 << 10
-    /// A segment of this size goes over the loopback: Ethernet's are of 9,000 bytes at most. It is half the peer's receive buffer, if that is less than
+    /// A segment of this size is on loopback: Ethernet's have at most 9,000 bytes. It is half the peer's receive buffer, if that is less than
     /// what fits.
     private static let loopbackSegment: Int32 = 16 << 10
 
-    /// For much that is about to be written: keeps the kernel from taking all of it at once where that wins nothing.
+    /// Before a large write: keeps the kernel from taking all of it at once where that gains nothing.
     ///
-    /// The kernel lets twice as many segments wait as may be on their way, beginning with ten. That fits networks, where it stays as it is. But on the
-    /// loopback a segment has 64 KiB, so that megabytes are copied into a queue nobody reads as fast: they have left the
-    /// processor's caches when the peer gets at them, and each slow peer costs that much memory. On the loop's thread; costs system calls the
+    /// The kernel queues twice as many segments as may be in flight, beginning with ten. That suits networks, where it stays as it is. But on
+    /// loopback a segment is 64 KiB, so that megabytes are copied into a queue faster than the peer reads: they have left the
+    /// processor's caches by the time it does, and each slow peer costs that much memory. On the loop's thread; costs system calls the
     /// first time only.
     @inline(__always)
     public final func boundSendQueue() {
@@ -101,7 +101,7 @@ extension Socket {
         guard unsafe getsockopt(descriptor, Int32(IPPROTO_TCP), TCP_MAXSEG, &segment, &length) == 0 else { return }
         // A peer with a small buffer has small segments, wherever it is.
         guard segment >= Self.loopbackSegment || (try? peerAddress().isLoopback) == true else { return }
-        // It is worth nothing more than speed.
+        // If it fails, only speed is lost.
         try? setSocketOption(descriptor, SOL_SOCKET, SO_SNDBUF, Self.sendQueueOnLoopback)
     }
 }

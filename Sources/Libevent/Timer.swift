@@ -15,7 +15,7 @@ internal import CLibevent
         self.action = action
     }
 
-    /// The action does not run any more, and is released. Does nothing when it has already run. On the loop's thread.
+    /// The action will not run, and is released. Does nothing if it has already run. On the loop's thread.
     public func cancel() {
         guard watch != nil else { return }
         watch = nil
@@ -62,7 +62,7 @@ extension EventLoop {
         do {
             try timer.start(delay)
         } catch {
-            // A timer needs no kernel resource: only memory can be missing, and Swift stops for that everywhere.
+            // A timer needs no kernel resource: only memory can be missing, and for lack of that Swift stops everywhere.
             preconditionFailure("out of memory for a timer")
         }
         return timer

@@ -2,9 +2,9 @@ internal import Glibc
 
 /// A unix socket that listens at its path, for the listeners of one loop or of several, which all accept from its one queue.
 ///
-/// Immutable, so any thread may hold it. The last owner to let go of it closes it and removes the path, unless something else stands there by then.
+/// Immutable, so any thread may hold it. The last owner to drop it closes it and removes the path, unless something else is there by then.
 public final class UnixListener: Sendable {
-    /// What stands at a path: enough to know it again.
+    /// What is at a path: enough to recognise it.
     private struct File: Equatable {
         let device: dev_t
         let number: ino_t
@@ -24,9 +24,9 @@ public final class UnixListener: Sendable {
     private let descriptor: Descriptor
     private let file: File?
 
-    /// Listens at `path` with the backlog and the permissions of `settings`. What another program that has ended left there makes way; a socket
-    /// that somebody listens at, and anything that is no socket, does not.
-    /// - Throws: where somebody listens there, something else stands there, or the folder or the system allows no socket (`ListenError.reason`).
+    /// Listens at `path` with the backlog and the permissions of `settings`. A socket that an ended program left there is replaced; one that
+    /// somebody listens at, and anything that is not a socket, is not.
+    /// - Throws: if somebody listens there, something else is there, or the folder or the system allows no socket (`ListenError.reason`).
     public init(_ path: String, _ settings: Listener.Settings = Listener.Settings()) throws(ListenError) {
         let address = SocketAddress.unix(path: path)
         do throws(SystemError) {
@@ -55,7 +55,7 @@ public final class UnixListener: Sendable {
         if descriptor.bind(to: address) { return descriptor }
         let error = SystemError.last(.bind)
         guard error.code == EADDRINUSE else { throw error }
-        // To connect to a file that is no socket is refused as well.
+        // Connecting to a file that is not a socket is refused as well.
         guard let file = File(at: path), file.isSocket else { throw SystemError(.bind, code: EEXIST) }
         guard isAbandoned(address), unsafe unlink(path) == 0 else { throw error }
         guard descriptor.bind(to: address) else { throw .last(.bind) }

@@ -4,7 +4,7 @@ internal import Glibc
 /// One added libevent `event`: a descriptor, a signal or a timeout that is being watched for.
 ///
 /// Whoever holds the value is watching; dropping it removes and frees the event, after which its callback never
-/// comes again, not even when it was already due in the current iteration. Dropping it inside its own callback is fine.
+/// comes again, even if it was already due in the current iteration. Dropping it inside its own callback is fine.
 /// The holder is the callback's `context` and must not move or die before the watch does.
 @safe struct Watch: ~Copyable {
     private let event: OpaquePointer

@@ -5,7 +5,7 @@
 ///
 /// absent ─insert→ waiting ─collect→ due ─nextDue→ firing ─move→ waiting; ─remove→ absent from each of them
 struct Wheel<Payload> {
-    /// The rings are circular lists through sentinel nodes, so that unlinking needs no look at which ring it is.
+    /// The rings are circular lists through sentinel nodes, so that unlinking need not know which ring it is.
     private struct Node {
         var next: UInt32
         var previous: UInt32
@@ -46,7 +46,7 @@ struct Wheel<Payload> {
         return Deadline(index: index, generation: nodes[Int(index)].generation)
     }
 
-    /// Gives back the payload; `nil` when the entry is not there any more.
+    /// Returns the payload; `nil` if the entry is no longer there.
     @discardableResult
     mutating func remove(_ deadline: Deadline) -> Payload? {
         guard contains(deadline) else { return nil }
@@ -58,7 +58,7 @@ struct Wheel<Payload> {
         return payload
     }
 
-    /// Makes the entry due at `tick` instead; false when it is not there any more.
+    /// Makes the entry due at `tick` instead; false if it is no longer there.
     @discardableResult
     mutating func move(_ deadline: Deadline, to tick: Int64) -> Bool {
         guard contains(deadline) else { return false }
@@ -71,7 +71,7 @@ struct Wheel<Payload> {
         !deadline.isNone && Int(deadline.index) < nodes.count && nodes[Int(deadline.index)].generation == deadline.generation
     }
 
-    /// Gathers what is due up to `tick`, for `nextDue` to give out.
+    /// Gathers what is due up to `tick`, for `nextDue` to return.
     mutating func collect(upTo tick: Int64) {
         guard tick > currentTick else { return }
         // One turn visits every ring, however long the loop was held up.
@@ -117,7 +117,7 @@ struct Wheel<Payload> {
         nodes[Int(ring)].previous = index
     }
 
-    /// Leaves the node linked to itself, so that unlinking twice does no harm.
+    /// Leaves the node linked to itself, so that unlinking twice is harmless.
     private mutating func unlink(_ index: UInt32) {
         let (previous, next) = (nodes[Int(index)].previous, nodes[Int(index)].next)
         nodes[Int(previous)].next = next

@@ -80,7 +80,7 @@ struct AnswerHeadParser {
         return head
     }
 
-    /// `word` is in small letters; the bytes may have any.
+    /// `word` is in lower case; the bytes may be in either.
     private static func matches(_ word: [UInt8], _ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> Bool {
         guard start + word.count <= end else { return false }
         for index in word.indices {

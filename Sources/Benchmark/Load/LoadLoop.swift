@@ -1,5 +1,5 @@
 /// A load generator as light as its requests allow, so that one core can keep a server on another one busy: connections, one `epoll`,
-/// requests that are ready to send, one `send` and one `recv` a request, and no byte of a body looked at or copied that need not be.
+/// requests that are ready to send, one `send` and one `recv` per request, and no byte of a body examined or copied unnecessarily.
 ///
 /// What the load costs is nearly all the kernel's: four fifths are `send`, half of it the server's side of the loopback's TCP. So there is
 /// little in here that could be saved, and `io_uring`, which saves the system calls' own cost, came out dearer than `epoll`.
@@ -146,7 +146,7 @@ struct LoadLoop {
 
     private mutating func fail(_ place: Int) {
         failures += 1
-        // Not at once: a server that refuses everybody would else be all there is to do.
+        // Not at once: otherwise a server that refuses everyone would keep this loop busy.
         close(place)
     }
 

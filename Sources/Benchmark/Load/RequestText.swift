@@ -19,7 +19,7 @@ struct RequestText {
     private let digits: Range<Int>
     private var drawn = 0
 
-    /// In place of the number stands this in a path.
+    /// Stands for the number in a path.
     static let number = "########"
 
     /// - Parameters:

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Pieces of the hot path by themselves, counted in instructions: `valgrind --tool=callgrind` counts the same on any machine with the
+/// Single pieces of the hot path, counted in instructions: `valgrind --tool=callgrind` counts the same on any machine with the
 /// same binary, so that a regression is seen where times would drown in noise.
 enum Micro {
     struct Piece: Sendable {
@@ -26,7 +26,7 @@ enum Micro {
     struct Count {
         let piece: Piece
         let instructions: Double?
-        /// A piece with a limit that could not be counted is no better than one that went beyond it.
+        /// A piece with a limit that could not be counted fails like one that exceeds it.
         var isWithin: Bool { piece.limit.map { limit in instructions.map { $0 <= limit } ?? false } ?? true }
     }
 

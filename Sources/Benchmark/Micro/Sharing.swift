@@ -2,7 +2,7 @@ import Coalescing
 import Foundation
 import Synchronization
 
-/// Ten who want the same: one does the work and all are called back. With this project's operations, and with what Foundation has.
+/// Ten callers want the same: the work is done once and all are called back. With this project's operations, and with Foundation's.
 enum Sharing {
     private static let joiners = 9
 
@@ -22,7 +22,7 @@ enum Sharing {
         precondition(counter.value == count * (joiners + 1))
     }
 
-    /// Who comes looks for the operation of that name in the queue and makes what calls it back depend on it, or adds the operation.
+    /// Each caller looks for the operation of that name in the queue and makes its own callback depend on it, or adds the operation.
     static func foundation(_ count: Int) {
         let queue = OperationQueue()
         queue.maxConcurrentOperationCount = 1

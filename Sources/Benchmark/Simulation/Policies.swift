@@ -1,6 +1,6 @@
 import Storage
 
-/// A cache of `capacity` bytes: told of each request, says whether it was a hit.
+/// A cache of `capacity` bytes: is told each request, and says whether it was a hit.
 protocol Policy {
     mutating func request(_ object: Int, size: Int, waiters: Int, at number: Int) -> Bool
 }

@@ -33,7 +33,7 @@ final class Child {
 
     func signal(_ number: Int32) { if isRunning { kill(identifier, number) } }
 
-    /// Whether it ended by itself within so many seconds.
+    /// Whether it ended by itself within this many seconds.
     @discardableResult
     func wait(seconds: Int) -> Bool {
         let deadline = System.now + Int64(seconds) * 1_000_000_000
@@ -44,7 +44,7 @@ final class Child {
         return true
     }
 
-    /// Asks it to end, and after three seconds makes it.
+    /// Asks it to end, and kills it after three seconds.
     func stop() {
         signal(SIGTERM)
         if !wait(seconds: 3) {

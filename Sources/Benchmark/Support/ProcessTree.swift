@@ -1,6 +1,6 @@
 import Foundation
 
-/// What the kernel accounts to a program: its process and all that descend from it.
+/// What the kernel charges to a program: its process and all its descendants.
 struct ProcessTree {
     let root: Int32
 

@@ -1,7 +1,7 @@
 import CEpoll
 import Glibc
 
-/// The system calls of the benchmarks, each wrapped once. What is memory-unsafe in this target is here.
+/// The system calls of the benchmarks, each wrapped once. What is memory-unsafe in this target is here and in `Child`.
 enum System {
     struct Failure: Error, CustomStringConvertible {
         let call: String
@@ -50,7 +50,7 @@ enum System {
         return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
 
-    /// The calling thread, and those it starts from now on, run on this core only, if there is one of that number.
+    /// The calling thread, and those it starts from now on, run only on the core with this number, if there is one.
     static func pin(toCore core: Int32) { _ = pin_to_core(core) }
 
     /// Ten thousand connections need as many descriptors, here and in the programs, which inherit the limit.
