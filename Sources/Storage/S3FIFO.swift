@@ -96,7 +96,7 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
     /// Sum of their sizes, of all and of those in probation.
     public var bytes: Int { small.bytes + main.bytes }
     public var smallBytes: Int { small.bytes }
-    /// Bytes the ghost queue takes.
+    /// Bytes the ghost queue takes, beside any budget: at most 64 a candidate.
     public var ghostMemory: Int { ghost.memory }
 
     /// Where the candidate stands now.

@@ -36,9 +36,7 @@ struct Shard {
 
     /// Bytes stored, bodies included.
     var bytes: Int { charged + bodies }
-    var smallBytes: Int { queues.smallBytes }
     var resources: Int { table.count }
-    var ghostMemory: Int { queues.ghostMemory }
 
     /// Whether the same variant arrived after `since` and is more recent.
     func holdsNewer(than response: StoredResponse, since: Moment, under key: CacheKey) -> Bool {

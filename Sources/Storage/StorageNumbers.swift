@@ -9,10 +9,6 @@ public struct StorageNumbers: Sendable, Equatable {
     public internal(set) var markers = 0
     /// Bytes, bodies included.
     public internal(set) var bytes = 0
-    /// Those in probation.
-    public internal(set) var smallBytes = 0
-    /// Bytes of the ghost queues, which are beside the budget: at most 64 a response.
-    public internal(set) var ghostBytes = 0
     /// Evictions since the start.
     public internal(set) var evictedFromSmall = 0
     public internal(set) var evictedFromMain = 0
@@ -22,8 +18,6 @@ public struct StorageNumbers: Sendable, Equatable {
         responses += shard.responses
         markers += shard.markers
         bytes += shard.bytes
-        smallBytes += shard.smallBytes
-        ghostBytes += shard.ghostMemory
         evictedFromSmall += shard.evictions.small
         evictedFromMain += shard.evictions.main
     }

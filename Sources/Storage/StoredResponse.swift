@@ -105,9 +105,6 @@ public final class StoredResponse: Sendable, EvictionCandidate {
         return StoredResponse(packing: self, under: key.span, pieces, bodyLength: bodyLength)
     }
 
-    /// Of the response; 200 where it stands for parts.
-    public var status: Status { facts.status }
-
     // MARK: - The head
 
     /// The stored fields, for conditions and freshening. Found anew with each call where they are packed.

@@ -17,7 +17,7 @@ import Upstream
         /// What the fetch brought: fields, from where, for whom.
         var fields = "Cache-Control: max-age=60"
         var source = FetchedResponse.Source.origin
-        var sharing = Sharing.everyone(varies: false)
+        var sharing = Sharing.everyone
         var status: UInt16 = 200
         var isStored = false
         var notStored: NotStoredReason?

@@ -109,7 +109,7 @@ struct Hit {
         var written = 0
         for number in 0..<count {
             out.removeAll()
-            out.appendStatusLine(response.status)
+            out.appendStatusLine(response.facts.status)
             out.append(response.fieldLines)
             out.appendField("Content-Length", UInt64(1024))
             out.appendField("Age", UInt64(number & 1023))

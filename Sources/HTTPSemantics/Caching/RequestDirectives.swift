@@ -32,7 +32,6 @@ public struct RequestDirectives: Sendable, Equatable {
         @inlinable public static var noCache: Self { Self(rawValue: 1) }
         @inlinable public static var noStore: Self { Self(rawValue: 2) }
         @inlinable public static var onlyIfCached: Self { Self(rawValue: 4) }
-        @inlinable public static var noTransform: Self { Self(rawValue: 8) }
         /// `max-stale` is there, with or without a value.
         @inlinable public static var acceptsStale: Self { Self(rawValue: 16) }
         /// `max-age` or `min-fresh` is there.
@@ -67,7 +66,6 @@ public struct RequestDirectives: Sendable, Equatable {
     @inlinable public var noCache: Bool { flags.contains(.noCache) }
     @inlinable public var noStore: Bool { flags.contains(.noStore) }
     @inlinable public var onlyIfCached: Bool { flags.contains(.onlyIfCached) }
-    @inlinable public var noTransform: Bool { flags.contains(.noTransform) }
     @inlinable public var acceptsStale: Bool { flags.contains(.acceptsStale) }
     @inlinable public var limitsAge: Bool { flags.contains(.limitsAge) }
 
@@ -110,8 +108,6 @@ public struct RequestDirectives: Sendable, Equatable {
                     minFresh = max(minFresh, seconds)
                     flags.insert(.limitsAge)
                 }
-            case 12:
-                if name.isEqualIgnoringCase(to: "no-transform") { flags.insert(.noTransform) }
             case 14:
                 if name.isEqualIgnoringCase(to: "only-if-cached") { flags.insert(.onlyIfCached) }
                 if name.isEqualIgnoringCase(to: "stale-if-error"), let seconds {

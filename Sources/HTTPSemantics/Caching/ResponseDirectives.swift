@@ -3,9 +3,10 @@ import Bytes
 /// What a response's cache directives say, from `Cache-Control` or from the targeted field that takes its place.
 ///
 /// Where directives occur twice or contradict each other the more restrictive one holds; a lifetime that makes no
-/// sense makes the response stale. Sources: RFC 9111 §4.2.1, §5.2.2; RFC 5861; RFC 8246.
+/// sense makes the response stale. `immutable` (RFC 8246) and `no-transform` ask for nothing that is not done anyway.
+/// Sources: RFC 9111 §4.2.1, §5.2.2; RFC 5861.
 public struct ResponseDirectives: Sendable, Equatable {
-    /// Directives without a number (RFC 9111 §5.2.2, RFC 8246).
+    /// Directives without a number (RFC 9111 §5.2.2).
     public struct Flags: OptionSet, Sendable, Hashable {
         public let rawValue: UInt16
         public init(rawValue: UInt16) { self.rawValue = rawValue }
@@ -21,8 +22,6 @@ public struct ResponseDirectives: Sendable, Equatable {
         public static let mustRevalidate = Self(rawValue: 1 << 6)
         public static let proxyRevalidate = Self(rawValue: 1 << 7)
         public static let mustUnderstand = Self(rawValue: 1 << 8)
-        public static let immutable = Self(rawValue: 1 << 9)
-        public static let noTransform = Self(rawValue: 1 << 10)
     }
 
     /// Those that are there.
@@ -88,11 +87,6 @@ public struct ResponseDirectives: Sendable, Equatable {
             } else if name.isEqualIgnoringCase(to: "no-cache") {
                 flags.insert(namesFields(argument, text) ? .noCacheFields : .noCache)
             }
-        case 9:
-            // RFC 8246 §2: an argument has no meaning.
-            if name.isEqualIgnoringCase(to: "immutable") { flags.insert(.immutable) }
-        case 12:
-            if name.isEqualIgnoringCase(to: "no-transform") { flags.insert(.noTransform) }
         case 14:
             if name.isEqualIgnoringCase(to: "stale-if-error") {
                 let limit = seconds(argument, text) ?? 0

@@ -18,8 +18,6 @@ public struct ResponseFacts: Sendable, Equatable {
         /// Never to be served stale: `must-revalidate`, `proxy-revalidate` or an applicable `s-maxage`.
         @inlinable public static var mustRevalidate: Self { Self(rawValue: 1 << 4) }
         @inlinable public static var mustUnderstand: Self { Self(rawValue: 1 << 5) }
-        @inlinable public static var immutable: Self { Self(rawValue: 1 << 6) }
-        @inlinable public static var noTransform: Self { Self(rawValue: 1 << 7) }
         /// `private` or `no-cache` name fields that must not be stored (see `StoredFields`).
         @inlinable public static var excludesFields: Self { Self(rawValue: 1 << 8) }
         /// `must-revalidate`, `public` or `s-maxage`: answers to `Authorization` may be shared (RFC 9111 §3.5).
@@ -111,8 +109,6 @@ public struct ResponseFacts: Sendable, Equatable {
         set(.mustRevalidate, directives.contains(.mustRevalidate) || directives.contains(.proxyRevalidate))
         set(.mustRevalidate, isShared && policy.sharedMaxAgeForbidsStale)
         set(.mustUnderstand, directives.contains(.mustUnderstand))
-        set(.immutable, directives.contains(.immutable))
-        set(.noTransform, directives.contains(.noTransform))
         set(.excludesFields, directives.contains(.privateFields) || directives.contains(.noCacheFields))
         set(.allowsAuthorized, isShared || directives.contains(.public) || directives.contains(.mustRevalidate))
         set(.isTargeted, isTargeted)
@@ -145,10 +141,6 @@ public struct ResponseFacts: Sendable, Equatable {
     /// Seconds (RFC 9111 §4.2.3, current_age), counted on the monotonic clock only.
     @inlinable
     public func age(at now: Moment) -> UInt32 { DeltaSeconds.saturating((now.monotonic &- born) / 1_000_000_000) }
-
-    /// RFC 9111 §4.2: freshness_lifetime > current_age.
-    @inlinable
-    public func isFresh(at now: Moment) -> Bool { now.monotonic < freshUntil && !flags.contains(.isInvalidated) }
 
     /// Seconds it stays fresh; negative once it is stale (RFC 9211 §2.5).
     @inlinable

@@ -41,16 +41,14 @@ public enum NotSharedReason: Sendable, CaseIterable {
     }
 }
 
-/// Who else may have a response that is only now arriving (RFC 9111 §4, on collapsed requests).
-///
-/// Where `varies` is true this holds only for requests that match its `VaryRule`.
+/// Who else may have a response that is only now arriving (RFC 9111 §4, on collapsed requests), as far as they match its `VaryRule`.
 public enum Sharing: Sendable, Equatable {
     /// All who wait, who come while it arrives, and (as long as it is fresh) who come later.
-    case everyone(varies: Bool)
+    case everyone
     /// All who wait, and who come while its body still arrives. It has no lifetime, so nobody afterwards.
-    case whileArriving(varies: Bool)
+    case whileArriving
     /// Those who already waited when the head arrived: it is stale from the start.
-    case waitersOnly(varies: Bool)
+    case waitersOnly
     case nobody(NotSharedReason)
 }
 
@@ -71,18 +69,13 @@ extension ResponseFacts {
         if contains(.noCache) { return .nobody(.noCache) }
         if status == .partialContent || status.code == 416 { return .nobody(.range) }
 
-        let varies = contains(.varies)
-        if lifetime > 0 {
-            return freshUntil > received.monotonic ? .everyone(varies: varies) : .waitersOnly(varies: varies)
-        }
-        if lifetimeSource.isExplicit { return .waitersOnly(varies: varies) }
-        if status.isServerError {
-            return policy.sharesErrors ? .waitersOnly(varies: varies) : .nobody(.serverError)
-        }
+        if lifetime > 0 { return freshUntil > received.monotonic ? .everyone : .waitersOnly }
+        if lifetimeSource.isExplicit { return .waitersOnly }
+        if status.isServerError { return policy.sharesErrors ? .waitersOnly : .nobody(.serverError) }
         // Storable, so shareable (§4); how long it would be good for, nobody said.
         guard contains(.public) || Freshness.isHeuristicallyCacheable(status) else { return .nobody(.notCacheable) }
         // §5.2.2.2: a client that comes later would get it without a validation.
-        return contains(.mustRevalidate) ? .waitersOnly(varies: varies) : .whileArriving(varies: varies)
+        return contains(.mustRevalidate) ? .waitersOnly : .whileArriving
     }
 
     /// Whether it may go to who asks with `request` at `now`, while it still arrives and has no lifetime of its own: nobody said that it is stale,

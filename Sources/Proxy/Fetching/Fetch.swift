@@ -234,7 +234,7 @@ final class Fetch: DeadlineTarget {
         let storedHead = stored.head
         let sharing = sharing(of: stored.facts, request.route.policy)
         // RFC 9111 §5.2.2.4: after `no-cache`, each request needs a validation of its own; and the 304 may have made it private.
-        let forWaiters: Sharing = if case .nobody = sharing, source == .validated { sharing } else { .waitersOnly(varies: true) }
+        let forWaiters: Sharing = if case .nobody = sharing, source == .validated { sharing } else { .waitersOnly }
         operation?.close()
         var circumstances = circumstances(of: stored)
         circumstances.otherKey = staysUnderItsKey(stored) ? nil : request.sentKey

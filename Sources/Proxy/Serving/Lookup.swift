@@ -60,9 +60,8 @@ struct Lookup {
 
     /// Only the origin can answer it. `only-if-cached` rules that out, whatever else the request says (§5.2.1.7).
     @inline(never) // Rare: kept out of the way of what looks something up.
-    private func passed(because reason: NotCoalescedReason) -> Outcome {
-        if reason == .method { return .fetch(pass(.method)) }
-        return request.directives.onlyIfCached ? .notStored : .fetch(pass(.bypass))
+    private func passed(because reason: ForwardReason) -> Outcome {
+        reason != .method && request.directives.onlyIfCached ? .notStored : .fetch(pass(reason))
     }
 
     /// A fetch whose request and answer pass through as they are.

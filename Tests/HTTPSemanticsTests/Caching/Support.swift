@@ -26,6 +26,13 @@ extension Moment {
     }
 }
 
+extension ResponseFacts {
+    /// Whether a request that asks for nothing special gets it without a validation (RFC 9111 §4.2: freshness_lifetime > current_age).
+    func isFresh(at now: Moment) -> Bool {
+        if case .fresh = reuse(for: .none, at: now) { true } else { false }
+    }
+}
+
 /// A head of lines that a line break separates. `{-60}` stands for the date 60 seconds before `arrival`.
 func head(_ text: String) -> HeadBlock {
     let buffer = ByteBuffer(capacity: 256)
