@@ -88,7 +88,8 @@ public struct CachedResource: Sendable {
 
     /// Why responses are not shared, as far as that is known and concerns a request with or without `Authorization`.
     public func unshareable(at now: Moment, hasAuthorization: Bool) -> NotSharedReason? {
-        guard let marker, marker.holds(at: now), hasAuthorization || marker.reason != .authorization else { return nil }
+        guard let marker, marker.holds(at: now) else { return nil }
+        if !hasAuthorization, case .prohibited(.authorization) = marker.reason { return nil }
         return marker.reason
     }
 

@@ -144,13 +144,13 @@ import Upstream
 
     /// What was found out not to be shareable is not waited for.
     static let marked: [Row] = [
-        Row("GET /x", "alone bypass, as it came", .marker(.setCookie)),
-        Row("GET /x", "get uri-miss", .marker(.setCookie), age: 61),
-        Row("GET /x\nCache-Control: only-if-cached", "504", .marker(.setCookie)),
-        Row("GET /x\nAuthorization: Basic eA==", "alone bypass, as it came", .marker(.authorization)),
-        Row("GET /x", "get uri-miss", .marker(.authorization)),
-        Row("GET /x", "alone bypass, as it came, with a fallback", .response("Cache-Control: max-age=30"), .marker(.private), age: 40),
-        Row("GET /x", "serve, fresh", fresh, .marker(.private)),
+        Row("GET /x", "alone bypass, as it came", .marker(.prohibited(.setCookie))),
+        Row("GET /x", "get uri-miss", .marker(.prohibited(.setCookie)), age: 61),
+        Row("GET /x\nCache-Control: only-if-cached", "504", .marker(.prohibited(.setCookie))),
+        Row("GET /x\nAuthorization: Basic eA==", "alone bypass, as it came", .marker(.prohibited(.authorization))),
+        Row("GET /x", "get uri-miss", .marker(.prohibited(.authorization))),
+        Row("GET /x", "alone bypass, as it came, with a fallback", .response("Cache-Control: max-age=30"), .marker(.prohibited(.private)), age: 40),
+        Row("GET /x", "serve, fresh", fresh, .marker(.prohibited(.private))),
         Row("GET /x", "alone bypass, as it came", .marker(.noCache)),
         Row("GET /x", "alone stale, with what is stored", .response("Cache-Control: no-cache"), .marker(.noCache)),
     ]
@@ -191,7 +191,7 @@ import Upstream
         Row("GET /x\nRange: bytes=50-149", "alone partial, with parts", beginning, where: [.coalescingOff]),
         Row("GET /x\nRange: bytes=50-149", "alone uri-miss", beginning, where: [.alone]),
         Row("GET /x\nRange: bytes=0-9", "get uri-miss", beginning, where: [.notCached]),
-        Row("GET /x\nRange: bytes=0-9", "alone bypass, as it came", beginning, .marker(.setCookie)),
+        Row("GET /x\nRange: bytes=0-9", "alone bypass, as it came", beginning, .marker(.prohibited(.setCookie))),
     ]
 
     @Test(arguments: nothingStored) func `nothing stored`(_ row: Row) throws { try look(row) }

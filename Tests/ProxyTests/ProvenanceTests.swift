@@ -56,7 +56,7 @@ import Upstream
             ($0.forwarded, $0.role, $0.fields, $0.status) = (.uriMiss, .led, "X: 1", 404)
         },
         Row("shared with nobody, and why", .miss, "fwd=uri-miss; fwd-status=200; ttl=50; detail=set-cookie") {
-            ($0.forwarded, $0.role, $0.sharing, $0.notStored) = (.uriMiss, .led, .nobody(.setCookie), .tooLarge)
+            ($0.forwarded, $0.role, $0.sharing, $0.notStored) = (.uriMiss, .led, .nobody(.prohibited(.setCookie)), .tooLarge)
         },
         Row("shared but not stored, and why", .miss, "fwd=uri-miss; fwd-status=200; collapsed; ttl=50; detail=too-large") {
             ($0.forwarded, $0.role, $0.notStored) = (.uriMiss, .joined, .tooLarge)

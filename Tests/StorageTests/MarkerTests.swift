@@ -9,7 +9,7 @@ import Testing
     @Test func `a marker holds until its time`() throws {
         cache.mark("a", until: 100)
         let marker = try #require(cache.resource("a")?.marker)
-        #expect(marker.reason == .setCookie)
+        #expect(marker.reason == .prohibited(.setCookie))
         #expect(marker.holds(at: Moment(monotonic: 99, wall: 0)))
         #expect(!marker.holds(at: Moment(monotonic: 100, wall: 0)))
     }

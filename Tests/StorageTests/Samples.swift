@@ -108,7 +108,7 @@ struct Cache {
     }
 
     func mark(_ key: String, until: Int64 = 100) {
-        store.markUnshareable(self.key(key), until: until, reason: .setCookie)
+        store.markUnshareable(self.key(key), until: until, reason: .prohibited(.setCookie))
     }
 
     @discardableResult

@@ -26,7 +26,7 @@ import Testing
                         request: [("Accept", "\(Int.random(in: 0..<4, using: &random))")], tag: "\(number)"
                     ) else { continue }
                     _ = store.store(response, under: key, generation: store.generation(key), requested: Sample.never)
-                case 4: store.markUnshareable(key, until: 1, reason: .status)
+                case 4: store.markUnshareable(key, until: 1, reason: .prohibited(.status))
                 case 5: store.invalidate(key)
                 case 6: store.remove(key)
                 case 7: if number == 0 { store.removeAll() }

@@ -1,15 +1,8 @@
 /// Why a response goes only to the client that asked.
-public enum NotSharedReason: Sendable, CaseIterable {
+public enum NotSharedReason: Sendable, Hashable {
     case method
-    case status
-    case requestNoStore
-    case noStore
+    case prohibited(Prohibition)
     case noCache
-    case `private`
-    case authorization
-    case setCookie
-    case varyStar
-    case varyForwarded
     /// A part of the representation, asked for by one client.
     case range
     /// A part that cannot be kept as one: it has no strong entity tag, or is not what was asked for.
@@ -23,15 +16,8 @@ public enum NotSharedReason: Sendable, CaseIterable {
     public var name: StaticString {
         switch self {
         case .method: "method"
-        case .status: "status"
-        case .requestNoStore: "request-no-store"
-        case .noStore: "no-store"
+        case .prohibited(let reason): reason.name
         case .noCache: "no-cache"
-        case .private: "private"
-        case .authorization: "authorization"
-        case .setCookie: "set-cookie"
-        case .varyStar: "vary-star"
-        case .varyForwarded: "vary-forwarded"
         case .range: "range"
         case .part: "part"
         case .notCacheable: "not-cacheable"
@@ -63,7 +49,7 @@ extension ResponseFacts {
     ) -> Sharing {
         guard method == .get || method == .head else { return .nobody(.method) }
         if let reason = prohibition(request: request, hasAuthorization: hasAuthorization, policy: policy) {
-            return .nobody(NotSharedReason(reason))
+            return .nobody(.prohibited(reason))
         }
         // §5.2.2.4: not for any other request without a validation of its own.
         if contains(.noCache) { return .nobody(.noCache) }
@@ -82,25 +68,5 @@ extension ResponseFacts {
     /// but it is not new (RFC 9111 §5.2.1).
     public func suitsLateJoiner(with request: RequestDirectives, at now: Moment) -> Bool {
         !request.noCache && request.minFresh == 0 && age(at: now) <= request.maxAge
-    }
-}
-
-extension NotSharedReason {
-    init(_ reason: NotStoredReason) {
-        self = switch reason {
-        case .method: .method
-        case .status: .status
-        case .requestNoStore: .requestNoStore
-        case .noStore: .noStore
-        case .private: .private
-        case .authorization: .authorization
-        case .setCookie: .setCookie
-        case .varyStar: .varyStar
-        case .varyForwarded: .varyForwarded
-        case .notCacheable, .noFreshness: .notCacheable
-        case .partial, .requestCondition: .range
-        // These keep a response out of the store and say nothing of sharing; no prohibition is one of them.
-        case .cachingOff, .requestContent, .tooLarge, .outdated: .notCacheable
-        }
     }
 }

@@ -98,8 +98,9 @@ extension NotSharedReason {
     /// Whether the next response for the key will likely be no more shareable: worth remembering.
     var isRemembered: Bool {
         switch self {
-        case .noStore, .noCache, .private, .authorization, .setCookie, .varyStar, .varyForwarded, .notCacheable, .serverError: true
-        case .method, .status, .requestNoStore, .range, .part, .search: false
+        case .prohibited(.noStore), .prohibited(.private), .prohibited(.authorization), .prohibited(.setCookie), .prohibited(.varyStar),
+             .prohibited(.varyForwarded), .noCache, .notCacheable, .serverError: true
+        case .prohibited(.status), .prohibited(.requestNoStore), .method, .range, .part, .search: false
         }
     }
 }

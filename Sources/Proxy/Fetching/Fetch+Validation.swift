@@ -108,7 +108,7 @@ extension Fetch {
         let response = makeResponse(head, facts, policy, length: 0).withHead(keptHead(head, facts, policy, isForLeader: true))
         response.looseBody?.complete(trailers: nil)
         let fetched = makeFetchedResponse(
-            response, from: head, HeadDecision(sharing: .nobody(.status), length: 0, notStored: nil))
+            response, from: head, HeadDecision(sharing: .nobody(.prohibited(.status)), length: 0, notStored: nil))
         fetched.noteEnd(at: now)
         client?.fetch(self, answers: fetched)
         client = nil

@@ -21,16 +21,16 @@ struct SharingTests {
         Row("§5.2.2.9 public", "Cache-Control: public", .whileArriving),
         Row("§5.2.2.2 must-revalidate", "Cache-Control: must-revalidate", .waitersOnly),
         Row("§5.2.2.8 proxy-revalidate", "Cache-Control: public, proxy-revalidate", .waitersOnly),
-        Row("§5.2.2.7 private", "Cache-Control: private, max-age=9", .nobody(.private)),
+        Row("§5.2.2.7 private", "Cache-Control: private, max-age=9", .nobody(.prohibited(.private))),
         Row("§5.2.2.7 private for some fields", "Cache-Control: private=\"foo\", max-age=9", .everyone),
-        Row("§5.2.2.5 no-store", "Cache-Control: no-store", .nobody(.noStore)),
+        Row("§5.2.2.5 no-store", "Cache-Control: no-store", .nobody(.prohibited(.noStore))),
         Row("§5.2.2.4 no-cache", "Cache-Control: no-cache", .nobody(.noCache)),
         Row("§5.2.2.4 no-cache, though it can be validated", "Cache-Control: no-cache, max-age=9\nETag: \"a\"", .nobody(.noCache)),
         Row("§5.2.2.4 no-cache for some fields", "Cache-Control: no-cache=\"foo\", max-age=9", .everyone),
-        Row("§7.3 Set-Cookie", "Cache-Control: max-age=9\nSet-Cookie: a=b", .nobody(.setCookie)),
-        Row("§7.3 Set-Cookie without anything", "Set-Cookie: a=b", .nobody(.setCookie)),
+        Row("§7.3 Set-Cookie", "Cache-Control: max-age=9\nSet-Cookie: a=b", .nobody(.prohibited(.setCookie))),
+        Row("§7.3 Set-Cookie without anything", "Set-Cookie: a=b", .nobody(.prohibited(.setCookie))),
         Row("§7.3 Set-Cookie with public", "Cache-Control: public, max-age=9\nSet-Cookie: a=b", .everyone),
-        Row("§4.1 Vary: *", "Cache-Control: max-age=9\nVary: *", .nobody(.varyStar)),
+        Row("§4.1 Vary: *", "Cache-Control: max-age=9\nVary: *", .nobody(.prohibited(.varyStar))),
         Row("§5.2.2.2 must-revalidate is no obstacle", "Cache-Control: must-revalidate, max-age=9", .everyone),
         Row("§5.2.2.3 understood", "Cache-Control: must-understand, no-store, max-age=9", .everyone),
     ]
@@ -42,8 +42,8 @@ struct SharingTests {
     }
 
     static let authorized: [Row<Sharing>] = [
-        Row("§3.5 nothing said", "Cache-Control: max-age=9", .nobody(.authorization)),
-        Row("§3.5 nothing at all", "", .nobody(.authorization)),
+        Row("§3.5 nothing said", "Cache-Control: max-age=9", .nobody(.prohibited(.authorization))),
+        Row("§3.5 nothing at all", "", .nobody(.prohibited(.authorization))),
         Row("§3.5 public", "Cache-Control: public, max-age=9", .everyone),
         Row("§3.5 s-maxage", "Cache-Control: s-maxage=9", .everyone),
         Row("§3.5 s-maxage=0", "Cache-Control: s-maxage=0", .waitersOnly),
@@ -62,11 +62,11 @@ struct SharingTests {
         (302, "", .nobody(.notCacheable)), (403, "", .nobody(.notCacheable)), (401, "", .nobody(.notCacheable)), (429, "", .nobody(.notCacheable)),
         (500, "", .waitersOnly), (502, "", .waitersOnly), (503, "", .waitersOnly),
         (503, "Vary: Accept", .waitersOnly), (503, "Cache-Control: max-age=9", .everyone),
-        (503, "Cache-Control: no-store", .nobody(.noStore)), (503, "Cache-Control: private", .nobody(.private)),
-        (503, "Set-Cookie: a=b", .nobody(.setCookie)), (503, "Cache-Control: no-cache", .nobody(.noCache)),
+        (503, "Cache-Control: no-store", .nobody(.prohibited(.noStore))), (503, "Cache-Control: private", .nobody(.prohibited(.private))),
+        (503, "Set-Cookie: a=b", .nobody(.prohibited(.setCookie))), (503, "Cache-Control: no-cache", .nobody(.noCache)),
         (206, "Cache-Control: max-age=9\nETag: \"a\"\nContent-Range: bytes 0-9/20", .nobody(.range)),
-        (416, "Cache-Control: max-age=9", .nobody(.range)), (304, "Cache-Control: max-age=9", .nobody(.status)),
-        (103, "", .nobody(.status)), (599, "Cache-Control: must-understand, max-age=9", .nobody(.status)),
+        (416, "Cache-Control: max-age=9", .nobody(.range)), (304, "Cache-Control: max-age=9", .nobody(.prohibited(.status))),
+        (103, "", .nobody(.prohibited(.status))), (599, "Cache-Control: must-understand, max-age=9", .nobody(.prohibited(.status))),
     ]
 
     @Test(arguments: statuses)
@@ -98,13 +98,17 @@ struct SharingTests {
         let sharing = facts("Cache-Control: max-age=9").sharing(
             method: .get, request: request("Cache-Control: no-store"), hasAuthorization: false, policy: CachingPolicy()
         )
-        #expect(sharing == .nobody(.requestNoStore))
+        #expect(sharing == .nobody(.prohibited(.requestNoStore)))
     }
 
     @Test func `reasons have fixed public names`() {
-        #expect(NotSharedReason.allCases.map { "\($0.name)" } == [
-            "method", "status", "request-no-store", "no-store", "no-cache", "private", "authorization", "set-cookie",
-            "vary-star", "vary-forwarded", "range", "part", "not-cacheable", "server-error", "no-vary-search",
+        let prohibited = Prohibition.allCases.map(NotSharedReason.prohibited).map { "\($0.name)" }
+        #expect(prohibited == [
+            "status", "request-no-store", "no-store", "private", "authorization", "set-cookie", "vary-star", "vary-forwarded",
+        ])
+        let others: [NotSharedReason] = [.method, .noCache, .range, .part, .notCacheable, .serverError, .search]
+        #expect(others.map { "\($0.name)" } == [
+            "method", "no-cache", "range", "part", "not-cacheable", "server-error", "no-vary-search",
         ])
     }
 

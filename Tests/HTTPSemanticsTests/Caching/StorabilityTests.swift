@@ -14,8 +14,11 @@ struct StorabilityTests {
     }
 
     @Test func `each reason has a name of its own, a token`() {
-        let names = NotStoredReason.allCases.map { "\($0.name)" } + NotSharedReason.allCases.map { "\($0.name)" }
-        #expect(Set(names.prefix(NotStoredReason.allCases.count)).count == NotStoredReason.allCases.count)
+        let reasons = Prohibition.allCases.map(NotStoredReason.prohibited) + [
+            .method, .notCacheable, .noFreshness, .partial, .cachingOff, .requestContent, .requestCondition, .tooLarge, .outdated,
+        ]
+        let names = reasons.map { "\($0.name)" }
+        #expect(Set(names).count == reasons.count)
         for name in names { #expect(name.allSatisfy { $0 == "-" || $0.isASCII && $0.isLowercase }, "\(name)") }
     }
 
@@ -34,24 +37,24 @@ struct StorabilityTests {
         Row("RFC 5861 §3 to be served stale", "Cache-Control: max-age=0, stale-while-revalidate=9", .store),
         Row("RFC 5861 §4 to be served stale", "Cache-Control: max-age=0, stale-if-error=9", .store),
         Row("§5.2.2.2 but not if it must be validated", "Cache-Control: max-age=0, stale-if-error=9, must-revalidate", .doNotStore(.noFreshness)),
-        Row("§5.2.2.5", "Cache-Control: no-store, max-age=9", .doNotStore(.noStore)),
-        Row("§5.2.2.5 whatever else is said", "Cache-Control: public, no-store, immutable, max-age=9", .doNotStore(.noStore)),
-        Row("§5.2.2.7", "Cache-Control: private, max-age=9", .doNotStore(.private)),
-        Row("§4.2.1 private and public", "Cache-Control: public, private, max-age=9", .doNotStore(.private)),
+        Row("§5.2.2.5", "Cache-Control: no-store, max-age=9", .doNotStore(.prohibited(.noStore))),
+        Row("§5.2.2.5 whatever else is said", "Cache-Control: public, no-store, immutable, max-age=9", .doNotStore(.prohibited(.noStore))),
+        Row("§5.2.2.7", "Cache-Control: private, max-age=9", .doNotStore(.prohibited(.private))),
+        Row("§4.2.1 private and public", "Cache-Control: public, private, max-age=9", .doNotStore(.prohibited(.private))),
         Row("§5.2.2.7 with names", "Cache-Control: private=\"foo\", max-age=9", .store),
         Row("§5.2.2.4 no-cache with a validator", "Cache-Control: no-cache\nETag: \"a\"", .store),
         Row("§5.2.2.4 no-cache without", "Cache-Control: no-cache, max-age=9", .doNotStore(.noFreshness)),
         Row("§5.2.2.4 with names", "Cache-Control: no-cache=\"foo\", max-age=9", .store),
         Row("§5.2.2.3 understood: no-store is ignored", "Cache-Control: no-store, must-understand, max-age=9", .store),
-        Row("§5.2.2.3 private is not", "Cache-Control: private, must-understand, max-age=9", .doNotStore(.private)),
-        Row("§7.3 Set-Cookie", "Cache-Control: max-age=9\nSet-Cookie: a=b", .doNotStore(.setCookie)),
+        Row("§5.2.2.3 private is not", "Cache-Control: private, must-understand, max-age=9", .doNotStore(.prohibited(.private))),
+        Row("§7.3 Set-Cookie", "Cache-Control: max-age=9\nSet-Cookie: a=b", .doNotStore(.prohibited(.setCookie))),
         Row("§7.3 Set-Cookie with public", "Cache-Control: public, max-age=9\nSet-Cookie: a=b", .store),
         Row("§5.2.2.7 a cookie that is not stored", "Cache-Control: private=\"Set-Cookie\", max-age=9\nSet-Cookie: a=b", .store),
         Row("§5.2.2.4 likewise", "Cache-Control: no-cache=\"x, set-cookie\", max-age=9\nSet-Cookie: a=b", .store),
         Row("§4.1 Vary", "Cache-Control: max-age=9\nVary: Accept", .store),
-        Row("§4.1 Vary: *", "Cache-Control: max-age=9\nVary: *", .doNotStore(.varyStar)),
-        Row("§4.1 * among others", "Cache-Control: max-age=9\nVary: Accept, *", .doNotStore(.varyStar)),
-        Row("§4.1 * in another line", "Cache-Control: max-age=9\nVary: Accept\nVary: *", .doNotStore(.varyStar)),
+        Row("§4.1 Vary: *", "Cache-Control: max-age=9\nVary: *", .doNotStore(.prohibited(.varyStar))),
+        Row("§4.1 * among others", "Cache-Control: max-age=9\nVary: Accept, *", .doNotStore(.prohibited(.varyStar))),
+        Row("§4.1 * in another line", "Cache-Control: max-age=9\nVary: Accept\nVary: *", .doNotStore(.prohibited(.varyStar))),
         Row("§5.4 Pragma means nothing", "Cache-Control: max-age=9\nPragma: no-cache", .store),
         Row("§5.2.3 unknown directives", "Cache-Control: foo, max-age=9", .store),
     ]
@@ -69,17 +72,17 @@ struct StorabilityTests {
     }
 
     static let authorized: [Row<Storability>] = [
-        Row("§3.5 nothing said", "Cache-Control: max-age=9", .doNotStore(.authorization)),
-        Row("§3.5 Expires", "Date: {0}\nExpires: {9}", .doNotStore(.authorization)),
-        Row("§3.5 a validator", "ETag: \"a\"", .doNotStore(.authorization)),
+        Row("§3.5 nothing said", "Cache-Control: max-age=9", .doNotStore(.prohibited(.authorization))),
+        Row("§3.5 Expires", "Date: {0}\nExpires: {9}", .doNotStore(.prohibited(.authorization))),
+        Row("§3.5 a validator", "ETag: \"a\"", .doNotStore(.prohibited(.authorization))),
         Row("§3.5 public", "Cache-Control: public, max-age=9", .store),
         Row("§3.5 must-revalidate", "Cache-Control: must-revalidate, max-age=9", .store),
         Row("§3.5 s-maxage", "Cache-Control: s-maxage=9", .store),
         Row("§3.5 s-maxage=0 with a validator", "Cache-Control: s-maxage=0\nETag: \"a\"", .store),
-        Row("§3.5 proxy-revalidate does not", "Cache-Control: proxy-revalidate, max-age=9", .doNotStore(.authorization)),
-        Row("§3.5 immutable does not", "Cache-Control: immutable, max-age=9", .doNotStore(.authorization)),
-        Row("§3.5 public does not undo no-store", "Cache-Control: public, no-store", .doNotStore(.noStore)),
-        Row("§3.5 nor private", "Cache-Control: public, private", .doNotStore(.private)),
+        Row("§3.5 proxy-revalidate does not", "Cache-Control: proxy-revalidate, max-age=9", .doNotStore(.prohibited(.authorization))),
+        Row("§3.5 immutable does not", "Cache-Control: immutable, max-age=9", .doNotStore(.prohibited(.authorization))),
+        Row("§3.5 public does not undo no-store", "Cache-Control: public, no-store", .doNotStore(.prohibited(.noStore))),
+        Row("§3.5 nor private", "Cache-Control: public, private", .doNotStore(.prohibited(.private))),
         Row("§3.5 public in a targeted field", "CDN-Cache-Control: public, max-age=9", .store),
     ]
 
@@ -100,8 +103,8 @@ struct StorabilityTests {
         (503, .store, .doNotStore(.notCacheable)), (504, .store, .doNotStore(.notCacheable)),
         (299, .store, .doNotStore(.notCacheable)), (499, .store, .doNotStore(.notCacheable)),
         (599, .store, .doNotStore(.notCacheable)),
-        (100, .doNotStore(.status), .doNotStore(.status)), (103, .doNotStore(.status), .doNotStore(.status)),
-        (304, .doNotStore(.status), .doNotStore(.status)),
+        (100, .doNotStore(.prohibited(.status)), .doNotStore(.prohibited(.status))), (103, .doNotStore(.prohibited(.status)), .doNotStore(.prohibited(.status))),
+        (304, .doNotStore(.prohibited(.status)), .doNotStore(.prohibited(.status))),
     ]
 
     @Test(arguments: statuses)
@@ -117,7 +120,7 @@ struct StorabilityTests {
 
     @Test(arguments: understood)
     func `must-understand stores only statuses that are`(status: UInt16, isUnderstood: Bool) {
-        let expected: Storability = isUnderstood ? .store : .doNotStore(.status)
+        let expected: Storability = isUnderstood ? .store : .doNotStore(.prohibited(.status))
         #expect(verdict("Cache-Control: must-understand, max-age=9", status: status) == expected)
         #expect(verdict("Cache-Control: must-understand, no-store, max-age=9", status: status) == expected)
     }
@@ -141,7 +144,7 @@ struct StorabilityTests {
 
     @Test func `a request's no-store keeps its answer out`() {
         // §5.2.1.5
-        #expect(verdict("Cache-Control: max-age=9", asked: "Cache-Control: no-store") == .doNotStore(.requestNoStore))
+        #expect(verdict("Cache-Control: max-age=9", asked: "Cache-Control: no-store") == .doNotStore(.prohibited(.requestNoStore)))
         // Other wishes do not.
         #expect(verdict("Cache-Control: max-age=9", asked: "Cache-Control: no-cache, max-age=0") == .store)
     }
@@ -151,7 +154,7 @@ struct StorabilityTests {
         Row("§3.4 a weak tag cannot be combined", "Cache-Control: max-age=9\nETag: W/\"a\"\nContent-Range: bytes 0-9/20", .doNotStore(.partial)),
         Row("§3.4 nor a date", "Cache-Control: max-age=9\nLast-Modified: {-9}\nContent-Range: bytes 0-9/20", .doNotStore(.partial)),
         Row("§3.3 nor without Content-Range", "Cache-Control: max-age=9\nETag: \"a\"", .doNotStore(.partial)),
-        Row("§3.3 the other rules hold", "Cache-Control: no-store\nETag: \"a\"\nContent-Range: bytes 0-9/20", .doNotStore(.noStore)),
+        Row("§3.3 the other rules hold", "Cache-Control: no-store\nETag: \"a\"\nContent-Range: bytes 0-9/20", .doNotStore(.prohibited(.noStore))),
     ]
 
     @Test(arguments: parts)
@@ -163,8 +166,8 @@ struct StorabilityTests {
     }
 
     static let cookies: [(CachingPolicy.SetCookieRule, String, Storability)] = [
-        (.whenPublic, "Cache-Control: max-age=9", .doNotStore(.setCookie)), (.whenPublic, "Cache-Control: public, max-age=9", .store),
-        (.never, "Cache-Control: max-age=9", .doNotStore(.setCookie)), (.never, "Cache-Control: public, max-age=9", .doNotStore(.setCookie)),
+        (.whenPublic, "Cache-Control: max-age=9", .doNotStore(.prohibited(.setCookie))), (.whenPublic, "Cache-Control: public, max-age=9", .store),
+        (.never, "Cache-Control: max-age=9", .doNotStore(.prohibited(.setCookie))), (.never, "Cache-Control: public, max-age=9", .doNotStore(.prohibited(.setCookie))),
         (.always, "Cache-Control: max-age=9", .store), (.always, "Cache-Control: public, max-age=9", .store),
     ]
 

@@ -151,7 +151,7 @@ struct StoredFieldTests {
             requested: arrival, received: arrival, policy: CachingPolicy()
         )
         let verdict = new.storability(method: .get, request: .none, hasAuthorization: false, policy: CachingPolicy())
-        #expect(verdict == .doNotStore(.private))
+        #expect(verdict == .doNotStore(.prohibited(.private)))
     }
 
     static let posts: [(String, Bool)] = [

@@ -36,12 +36,12 @@ struct TargetedCacheControlTests {
     static let storability: [Row<Storability>] = [
         Row("RFC 9213 §3.1 no-store for others", "CDN-Cache-Control: max-age=600\nCache-Control: no-store", .store),
         Row("RFC 9213 §3.1 none for us", "CDN-Cache-Control: none\nCache-Control: no-store\nETag: \"a\"", .store),
-        Row("RFC 9213 §2.2 no-store for us", "CDN-Cache-Control: no-store\nCache-Control: max-age=600", .doNotStore(.noStore)),
-        Row("RFC 9213 §2.2 private for us", "CDN-Cache-Control: private, max-age=9\nCache-Control: public", .doNotStore(.private)),
+        Row("RFC 9213 §2.2 no-store for us", "CDN-Cache-Control: no-store\nCache-Control: max-age=600", .doNotStore(.prohibited(.noStore))),
+        Row("RFC 9213 §2.2 private for us", "CDN-Cache-Control: private, max-age=9\nCache-Control: public", .doNotStore(.prohibited(.private))),
         Row("RFC 9213 §2.1 no-store=?0 is not said", "CDN-Cache-Control: max-age=9, no-store=?0", .store),
-        Row("RFC 9213 §2.1 no-store=1 is", "CDN-Cache-Control: max-age=9, no-store=1", .doNotStore(.noStore)),
+        Row("RFC 9213 §2.1 no-store=1 is", "CDN-Cache-Control: max-age=9, no-store=1", .doNotStore(.prohibited(.noStore))),
         Row("RFC 9213 §2.1 private for some fields", "CDN-Cache-Control: max-age=9, private=\"set-cookie\"\nSet-Cookie: a=b", .store),
-        Row("RFC 9213 §2.1 private as a number is private", "CDN-Cache-Control: max-age=9, private=1", .doNotStore(.private)),
+        Row("RFC 9213 §2.1 private as a number is private", "CDN-Cache-Control: max-age=9, private=1", .doNotStore(.prohibited(.private))),
     ]
 
     @Test(arguments: storability)

@@ -1,0 +1,60 @@
+/// The first rule that forbids both to store a response and to share it. The names are those in `Cache-Status`, the log and the metrics.
+public enum Prohibition: Sendable, CaseIterable {
+    case status
+    case requestNoStore
+    case noStore
+    case `private`
+    case authorization
+    case setCookie
+    case varyStar
+    /// `Vary` names a field that says more to the origin than to us, such as `X-Forwarded-For` (`FieldSight`).
+    case varyForwarded
+
+    /// The fixed name, for `detail` in `Cache-Status` (RFC 9211 §2.8).
+    public var name: StaticString {
+        switch self {
+        case .status: "status"
+        case .requestNoStore: "request-no-store"
+        case .noStore: "no-store"
+        case .private: "private"
+        case .authorization: "authorization"
+        case .setCookie: "set-cookie"
+        case .varyStar: "vary-star"
+        case .varyForwarded: "vary-forwarded"
+        }
+    }
+}
+
+extension ResponseFacts {
+    func prohibition(request: RequestDirectives, hasAuthorization: Bool, policy: CachingPolicy) -> Prohibition? {
+        // §3: final; 206 and 304 only as far as understood, and a 304 is no response of its own.
+        if status.isInformational || status == .notModified { return .status }
+        if contains(.mustUnderstand), !Self.isUnderstood(status) { return .status }
+        if request.noStore { return .requestNoStore }
+        // §5.2.2.3: whoever understands the status and `must-understand` ignores `no-store`.
+        if contains(.noStore), !contains(.mustUnderstand) { return .noStore }
+        if contains(.private) { return .private }
+        if hasAuthorization, !contains(.allowsAuthorized) { return .authorization }
+        if contains(.setsCookie), !allowsCookie(policy) { return .setCookie }
+        if contains(.variesByEverything) { return .varyStar }
+        if contains(.variesByMore) { return .varyForwarded }
+        return nil
+    }
+
+    private func allowsCookie(_ policy: CachingPolicy) -> Bool {
+        switch policy.setCookie {
+        case .whenPublic: contains(.public)
+        case .never: false
+        case .always: true
+        }
+    }
+
+    /// The final statuses of RFC 9110 §15 and of RFCs 4918, 5842, 6585, 7725, 8470: all that caches must do with
+    /// them is done here.
+    private static func isUnderstood(_ status: Status) -> Bool {
+        switch status.code {
+        case 200...208, 226, 300...305, 307, 308, 400...417, 421...426, 428, 429, 431, 451, 500...508, 511: true
+        default: false
+        }
+    }
+}
