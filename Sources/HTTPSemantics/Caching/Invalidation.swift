@@ -13,12 +13,9 @@ public enum Invalidation {
     public static func relatedTargets(of fields: FieldView, base: TargetURI) -> [ByteSlice] {
         var targets: [ByteSlice] = []
         for field in [KnownField.location, .contentLocation] {
-            var line = fields.firstIndex(of: field)
-            while let index = line {
-                if let target = base.sameOriginTarget(of: fields.value(at: index)), !targets.contains(target) {
-                    targets.append(target)
-                }
-                line = fields.firstIndex(of: field, from: index + 1)
+            var lines = LineIterator(fields, field)
+            while let value = lines.next() {
+                if let target = base.sameOriginTarget(of: value), !targets.contains(target) { targets.append(target) }
             }
         }
         return targets

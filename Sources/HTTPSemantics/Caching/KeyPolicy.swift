@@ -101,11 +101,10 @@ public struct KeyPolicy: Sendable, Equatable {
     /// Appends the values of all cookies of that name, in their order: of several some servers take the first, some the last (RFC 6265 §5.4).
     /// - Returns: false if there is none.
     private func appendCookie(_ name: Span<UInt8>, of request: FieldView, to buffer: ByteBuffer) -> Bool {
-        var line = request.firstIndex(of: .cookie)
-        if let first = line, StoredFields.isNominated(first, request) { line = nil }
+        if let first = request.firstIndex(of: .cookie), StoredFields.isNominated(first, request) { return false }
         var isThere = false
-        while let index = line {
-            let value = request.value(at: index)
+        var lines = LineIterator(request, .cookie)
+        while let value = lines.next() {
             var start = 0
             while start < value.count {
                 let end = value.firstIndex(of: UInt8(ascii: ";"), from: start) ?? value.count
@@ -119,7 +118,6 @@ public struct KeyPolicy: Sendable, Equatable {
                 }
                 start = end + 1
             }
-            line = request.firstIndex(of: .cookie, from: index + 1)
         }
         return isThere
     }

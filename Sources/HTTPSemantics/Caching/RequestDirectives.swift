@@ -72,11 +72,8 @@ public struct RequestDirectives: Sendable, Equatable {
     @usableFromInline
     mutating func read(_ fields: FieldView, _ policy: RequestDirectivePolicy) {
         if fields.contains(.cacheControl) {
-            var index = fields.firstIndex(of: .cacheControl)
-            while let line = index {
-                read(fields.value(at: line))
-                index = fields.firstIndex(of: .cacheControl, from: line + 1)
-            }
+            var directives = DirectiveIterator(fields, .cacheControl)
+            while let directive = directives.next() { take(directive) }
         } else if Self.pragmaSaysNoCache(fields) {
             flags.insert(.noCache)
         }
@@ -85,37 +82,34 @@ public struct RequestDirectives: Sendable, Equatable {
 
     /// Directives that occur twice are taken at their more restrictive value; one whose argument makes no sense is
     /// taken as not said, since all of them are wishes.
-    private mutating func read(_ value: Span<UInt8>) {
-        var reader = DirectiveReader(value)
-        while let directive = reader.next() {
-            let name = value.extracting(directive.name)
-            let seconds = directive.form == .malformed ? nil : DeltaSeconds.parse(value.extracting(directive.argument))
-            switch name.count {
-            case 7:
-                if name.isEqualIgnoringCase(to: "max-age"), let seconds {
-                    maxAge = min(maxAge, seconds)
-                    flags.insert(.limitsAge)
-                }
-            case 8:
-                if name.isEqualIgnoringCase(to: "no-cache") { flags.insert(.noCache) }
-                if name.isEqualIgnoringCase(to: "no-store") { flags.insert(.noStore) }
-            case 9:
-                if name.isEqualIgnoringCase(to: "max-stale") {
-                    guard let limit = directive.form == .bare ? DeltaSeconds.infinite : seconds else { continue }
-                    maxStale = acceptsStale ? min(maxStale, limit) : limit
-                    flags.insert(.acceptsStale)
-                } else if name.isEqualIgnoringCase(to: "min-fresh"), let seconds {
-                    minFresh = max(minFresh, seconds)
-                    flags.insert(.limitsAge)
-                }
-            case 14:
-                if name.isEqualIgnoringCase(to: "only-if-cached") { flags.insert(.onlyIfCached) }
-                if name.isEqualIgnoringCase(to: "stale-if-error"), let seconds {
-                    staleIfError = staleIfError == 0 ? seconds : min(staleIfError, seconds)
-                }
-            default:
-                continue
+    private mutating func take(_ directive: CacheDirective) {
+        let name = directive.name
+        let seconds = directive.form == .malformed ? nil : DeltaSeconds.parse(directive.argument)
+        switch name.count {
+        case 7:
+            if name.isEqualIgnoringCase(to: "max-age"), let seconds {
+                maxAge = min(maxAge, seconds)
+                flags.insert(.limitsAge)
             }
+        case 8:
+            if name.isEqualIgnoringCase(to: "no-cache") { flags.insert(.noCache) }
+            if name.isEqualIgnoringCase(to: "no-store") { flags.insert(.noStore) }
+        case 9:
+            if name.isEqualIgnoringCase(to: "max-stale") {
+                guard let limit = directive.form == .bare ? DeltaSeconds.infinite : seconds else { return }
+                maxStale = acceptsStale ? min(maxStale, limit) : limit
+                flags.insert(.acceptsStale)
+            } else if name.isEqualIgnoringCase(to: "min-fresh"), let seconds {
+                minFresh = max(minFresh, seconds)
+                flags.insert(.limitsAge)
+            }
+        case 14:
+            if name.isEqualIgnoringCase(to: "only-if-cached") { flags.insert(.onlyIfCached) }
+            if name.isEqualIgnoringCase(to: "stale-if-error"), let seconds {
+                staleIfError = staleIfError == 0 ? seconds : min(staleIfError, seconds)
+            }
+        default:
+            return
         }
     }
 
@@ -132,15 +126,9 @@ public struct RequestDirectives: Sendable, Equatable {
 
     /// RFC 9111 §5.4: only `no-cache` means something, and only where there is no `Cache-Control`.
     private static func pragmaSaysNoCache(_ fields: FieldView) -> Bool {
-        var index = fields.firstIndex(of: .pragma)
-        while let line = index {
-            let value = fields.value(at: line)
-            var reader = DirectiveReader(value)
-            while let directive = reader.next() {
-                let isNoCache = value.extracting(directive.name).isEqualIgnoringCase(to: "no-cache")
-                if isNoCache, directive.form == .bare { return true }
-            }
-            index = fields.firstIndex(of: .pragma, from: line + 1)
+        var directives = DirectiveIterator(fields, .pragma)
+        while let directive = directives.next() {
+            if directive.name.isEqualIgnoringCase(to: "no-cache"), directive.form == .bare { return true }
         }
         return false
     }

@@ -46,19 +46,10 @@ public struct ResponseDirectives: Sendable, Equatable {
 
     /// Reads every `Cache-Control` line of a response.
     public init(cacheControlOf fields: FieldView) {
-        var index = fields.firstIndex(of: .cacheControl)
-        while let line = index {
-            let value = fields.value(at: line)
-            var reader = DirectiveReader(value)
-            while let directive = reader.next() {
-                let form = directive.form
-                read(
-                    name: value.extracting(directive.name),
-                    argument: form == .bare ? .none : .text(isSound: form != .malformed),
-                    text: value.extracting(directive.argument)
-                )
-            }
-            index = fields.firstIndex(of: .cacheControl, from: line + 1)
+        var directives = DirectiveIterator(fields, .cacheControl)
+        while let directive = directives.next() {
+            let argument: Argument = directive.form == .bare ? .none : .text(isSound: directive.form != .malformed)
+            read(name: directive.name, argument: argument, text: directive.argument)
         }
     }
 

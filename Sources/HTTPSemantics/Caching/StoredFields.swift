@@ -117,16 +117,11 @@ struct ExcludedFields {
             lists = TargetedCacheControl.fieldLists(in: fields, targets: policy.targetedFields)
             return
         }
-        var line = fields.firstIndex(of: .cacheControl)
-        while let index = line {
-            let value = fields.value(at: index)
-            var reader = DirectiveReader(value)
-            while let directive = reader.next() {
-                let name = value.extracting(directive.name)
-                guard name.isEqualIgnoringCase(to: "private") || name.isEqualIgnoringCase(to: "no-cache") else { continue }
-                lists.append(ByteSlice(copying: value.extracting(directive.argument)))
-            }
-            line = fields.firstIndex(of: .cacheControl, from: index + 1)
+        var directives = DirectiveIterator(fields, .cacheControl)
+        while let directive = directives.next() {
+            let name = directive.name
+            guard name.isEqualIgnoringCase(to: "private") || name.isEqualIgnoringCase(to: "no-cache") else { continue }
+            lists.append(ByteSlice(copying: directive.argument))
         }
     }
 

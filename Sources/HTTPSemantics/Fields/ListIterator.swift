@@ -56,37 +56,25 @@ public struct MemberIterator: ~Escapable {
 ///     var options = ListIterator(fields, .connection)
 ///     while let option = options.next() { … }
 public struct ListIterator: ~Escapable {
-    @usableFromInline let fields: FieldView
-    @usableFromInline let field: KnownField
-    @usableFromInline let quoting: ListQuoting
-    /// The line that `members` reads; `nil` after the last.
-    @usableFromInline var line: Int?
+    @usableFromInline var lines: LineIterator
     @usableFromInline var members: MemberIterator
 
     /// - Parameter field: a list field (RFC 9110 §5.6.1).
     @inlinable
     @_lifetime(copy fields)
     public init(_ fields: FieldView, _ field: KnownField, quoting: ListQuoting = .none) {
-        self.fields = fields
-        self.field = field
-        self.quoting = quoting
-        line = fields.firstIndex(of: field)
-        if let line {
-            members = MemberIterator(fields.value(at: line), quoting: quoting)
-        } else {
-            members = MemberIterator(fields.bytes.extracting(0..<0), quoting: quoting)
-        }
+        lines = LineIterator(fields, field)
+        members = MemberIterator(fields.bytes.extracting(0..<0), quoting: quoting)
     }
 
     /// The next member; `nil` after the last.
     @inlinable
     @_lifetime(copy self)
     public mutating func next() -> Span<UInt8>? {
-        while let current = line {
+        while true {
             if let member = members.next() { return member }
-            line = fields.firstIndex(of: field, from: current &+ 1)
-            if let line { members = MemberIterator(fields.value(at: line), quoting: quoting) }
+            guard let line = lines.next() else { return nil }
+            members = MemberIterator(line, quoting: members.quoting)
         }
-        return nil
     }
 }

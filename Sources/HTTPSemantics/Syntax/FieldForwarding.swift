@@ -59,14 +59,11 @@ extension ByteBuffer {
     /// The values of `field` that are for the next recipient, each with a comma after it.
     func appendMembers(_ field: KnownField, of fields: FieldView, _ connection: ConnectionOptions) {
         guard !connection.nominated.contains(field) else { return }
-        var line = fields.firstIndex(of: field)
-        while let index = line {
-            let value = fields.value(at: index)
-            if !value.isEmpty {
-                append(value)
-                append(", ")
-            }
-            line = fields.firstIndex(of: field, from: index + 1)
+        var lines = LineIterator(fields, field)
+        while let value = lines.next() {
+            if value.isEmpty { continue }
+            append(value)
+            append(", ")
         }
     }
 }

@@ -145,11 +145,8 @@ public final class RequestForwarding: Sendable {
     private func appendConnection(_ head: RequestHead, _ fields: FieldView, _ changes: Changes, to buffer: ByteBuffer) {
         if changes.isUpgrading, head.asksForUpgrade {
             buffer.append("Connection: Upgrade\r\n")
-            var line = fields.firstIndex(of: .upgrade)
-            while let index = line {
-                buffer.appendField("Upgrade", fields.value(at: index))
-                line = fields.firstIndex(of: .upgrade, from: index + 1)
-            }
+            var lines = LineIterator(fields, .upgrade)
+            while let value = lines.next() { buffer.appendField("Upgrade", value) }
         }
         if changes.acceptsTrailers, fields.saysTrailers { buffer.append("Connection: TE\r\nTE: trailers\r\n") }
     }

@@ -137,11 +137,8 @@ extension Fetch: ExchangeHandler {
         buffer.appendStatusLine(head.head.status, reason: head.fields.bytes.extracting(head.head.reason.range))
         buffer.appendFields(head.fields, connection: head.head.connection, dropping: .framing)
         buffer.append("Connection: Upgrade\r\n")
-        var line = head.fields.firstIndex(of: .upgrade)
-        while let index = line {
-            buffer.appendField("Upgrade", head.fields.value(at: index))
-            line = head.fields.firstIndex(of: .upgrade, from: index + 1)
-        }
+        var upgrades = LineIterator(head.fields, .upgrade)
+        while let upgrade = upgrades.next() { buffer.appendField("Upgrade", upgrade) }
         buffer.appendLineEnd()
         if let content = head.content { buffer.append(content) }
         let client = client

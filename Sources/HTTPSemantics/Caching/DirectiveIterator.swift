@@ -1,7 +1,7 @@
 import Bytes
 
-/// One `cache-directive = token [ "=" ( token / quoted-string ) ]` of a value, as ranges into it (RFC 9111 §5.2).
-struct CacheDirective {
+/// One `cache-directive = token [ "=" ( token / quoted-string ) ]` where it stands (RFC 9111 §5.2).
+struct CacheDirective: ~Escapable {
     enum Form {
         /// No argument.
         case bare
@@ -11,22 +11,55 @@ struct CacheDirective {
         case malformed
     }
 
-    let name: Range<Int>
-    let argument: Range<Int>
+    let name: Span<UInt8>
+    let argument: Span<UInt8>
     let form: Form
+
+    @_lifetime(copy text)
+    fileprivate init(_ text: Span<UInt8>, name: Range<Int>, argument: Range<Int>, _ form: Form) {
+        self.name = text.extracting(name)
+        self.argument = text.extracting(argument)
+        self.form = form
+    }
 }
 
-/// Reads the directives of one `Cache-Control` line, in order, without allocating.
+/// The directives of a field across all its lines, in order. Allocates nothing.
 ///
 /// What stands inside a quoted string is not a directive. Wrong input never ends the walk: a directive that
 /// forbids something must not hide behind a broken neighbour.
-struct DirectiveReader: ~Escapable {
+struct DirectiveIterator: ~Escapable {
+    private var lines: LineIterator
+    private var line: DirectiveReader
+
+    /// - Parameter field: `Cache-Control`, or one that is read like it.
+    @_lifetime(copy fields)
+    init(_ fields: FieldView, _ field: KnownField) {
+        lines = LineIterator(fields, field)
+        line = DirectiveReader(fields.bytes.extracting(0..<0))
+    }
+
+    /// The next directive; `nil` after the last.
+    @inline(__always)
+    @_lifetime(copy self)
+    mutating func next() -> CacheDirective? {
+        while true {
+            if let directive = line.next() { return directive }
+            guard let value = lines.next() else { return nil }
+            line = DirectiveReader(value)
+        }
+    }
+}
+
+/// The directives of one line.
+private struct DirectiveReader: ~Escapable {
     private let text: Span<UInt8>
     private var position = 0
 
     @_lifetime(copy text)
     init(_ text: Span<UInt8>) { self.text = text }
 
+    @inline(__always)
+    @_lifetime(copy self)
     mutating func next() -> CacheDirective? {
         skip { $0 == UInt8(ascii: ",") || $0.isOptionalWhitespace }
         guard position < text.count else { return nil }
@@ -35,12 +68,12 @@ struct DirectiveReader: ~Escapable {
         skip { $0 != UInt8(ascii: ",") && $0 != UInt8(ascii: "=") }
         let nameEnd = trimmedEnd(from: nameStart, to: position)
         guard position < text.count, text[position] == UInt8(ascii: "=") else {
-            return CacheDirective(name: nameStart..<nameEnd, argument: nameEnd..<nameEnd, form: .bare)
+            return CacheDirective(text, name: nameStart..<nameEnd, argument: nameEnd..<nameEnd, .bare)
         }
         let spaced = nameEnd != position || (position + 1 < text.count && text[position + 1].isOptionalWhitespace)
         position += 1
         let (argument, form) = argument()
-        return CacheDirective(name: nameStart..<nameEnd, argument: argument, form: spaced ? .malformed : form)
+        return CacheDirective(text, name: nameStart..<nameEnd, argument: argument, spaced ? .malformed : form)
     }
 
     private mutating func argument() -> (Range<Int>, CacheDirective.Form) {
