@@ -217,12 +217,10 @@ public final class ResponseStore: Sendable {
     /// Bytes of all that is stored, bodies included.
     public var bytes: Int { stored.load(ordering: .relaxed) }
 
-    /// The keys that are equal to `key` up to the first byte 0: those of one URL, whatever a route adds behind it (`KeyPolicy`). Looks at
+    /// The keys that have their URL in common with `key`, whatever a route adds behind it (`KeyPolicy`). Looks at
     /// everything that is stored, under one shard's lock after the other: for operators, not for requests. Any thread.
-    public func keys(ofURL key: Span<UInt8>) -> [CacheKey] {
-        let url = SearchKey.url(of: key)
-        let prefix = ByteSlice(copying: key.extracting(url))
-        return (0..<shards.count).flatMap { index in shards[index].shard.withLock { $0.keys(ofURL: prefix) } }
+    public func keys(withURLOf key: CacheKey) -> [CacheKey] {
+        (0..<shards.count).flatMap { index in shards[index].shard.withLock { $0.keys(withURLOf: key) } }
     }
 
     /// What is stored and what was evicted. Takes each shard's lock in turn: for the admin pages, not for requests. Any thread.

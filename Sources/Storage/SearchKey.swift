@@ -1,8 +1,8 @@
 public import Bytes
 public import HTTPSemantics
 
-/// A primary key by its parts: what stands before the query, the query, and what a route adds behind it. None of them can hold the
-/// bytes by which they are told apart (see `KeyPolicy`).
+/// A primary key as `No-Vary-Search` divides it: what stands before the query, the query, and what a route adds behind it. None of them can
+/// hold the bytes by which they are told apart (see `KeyPolicy`).
 ///
 /// ```
 /// http host /path ? query [0 …]     as sent
@@ -19,15 +19,6 @@ public struct SearchKey {
         let mark = key.extracting(0..<end).firstIndex(of: UInt8(ascii: "?"))
         path = 0..<(mark ?? end)
         query = min(path.upperBound + 1, end)..<end
-    }
-
-    /// What of a key is the URL's: all before what a route adds.
-    public static func url(of key: Span<UInt8>) -> Range<Int> { 0..<(key.firstIndex(of: 0) ?? key.count) }
-
-    /// Whether `key` is of the URL that `url` names in the same way, whatever a route adds.
-    public static func isKey(_ key: Span<UInt8>, ofURL url: Span<UInt8>) -> Bool {
-        guard key.count >= url.count, key.extracting(first: url.count).isEqual(to: url) else { return false }
-        return key.count == url.count || key[url.count] == 0
     }
 
     /// Appends the key that all requests have that are equivalent under `variation`.

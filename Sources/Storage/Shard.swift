@@ -48,11 +48,11 @@ struct Shard {
         }
     }
 
-    func keys(ofURL url: ByteSlice) -> [CacheKey] {
+    func keys(withURLOf wanted: CacheKey) -> [CacheKey] {
         var found: [CacheKey] = []
         table.forEach { resource in
-            let key = resource.key
-            if SearchKey.isKey(key.span, ofURL: url.span) { found.append(CacheKey(hash: resource.hash, bytes: key)) }
+            let key = CacheKey(hash: resource.hash, bytes: resource.key)
+            if key.url.isEqual(to: wanted.url) { found.append(key) }
         }
         return found
     }

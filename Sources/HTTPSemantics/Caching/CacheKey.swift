@@ -1,6 +1,8 @@
 public import Bytes
 
 /// The primary cache key (RFC 9111 §2): scheme, authority and target as bytes, with their hash.
+///
+///     scheme authority /path?query [0 …]      what a route adds stands behind a byte 0 (`KeyPolicy`)
 public struct CacheKey: Hashable, Sendable {
     /// Of `bytes`, under the process's secret key (`KeyedHash`).
     public let hash: UInt64
@@ -17,4 +19,26 @@ public struct CacheKey: Hashable, Sendable {
 
     @inlinable
     public func hash(into hasher: inout Hasher) { hasher.combine(hash) }
+
+    /// The host of the request, in the one form that all its spellings share, with a port that is not the default one. Empty where it named none.
+    public var authority: Span<UInt8> {
+        @_lifetime(borrow self)
+        get {
+            let bytes = bytes.span
+            // The scheme is a few bytes: less than a search costs.
+            var start = 0
+            while start < bytes.count, bytes[start] != UInt8(ascii: " ") { start += 1 }
+            start = min(start + 1, bytes.count)
+            return bytes.extracting(start..<(bytes.firstIndex(of: UInt8(ascii: " "), from: start) ?? start))
+        }
+    }
+
+    /// What is the URL's: all before what a route adds.
+    public var url: Span<UInt8> {
+        @_lifetime(borrow self)
+        get {
+            let bytes = bytes.span
+            return bytes.extracting(0..<(bytes.firstIndex(of: 0) ?? bytes.count))
+        }
+    }
 }

@@ -117,15 +117,3 @@ final class KeyWriter {
         return key
     }
 }
-
-extension CacheKey {
-    /// The host of the request, in the one form that all its spellings share, with a port that is not the default one. Empty where it named none.
-    var authority: Span<UInt8> {
-        @_lifetime(borrow self)
-        get {
-            let start = ClientScheme.ofClients.name.utf8CodeUnitCount + 1
-            let bytes = bytes.span
-            return bytes.extracting(start..<(bytes.firstIndex(of: UInt8(ascii: " "), from: start) ?? start))
-        }
-    }
-}

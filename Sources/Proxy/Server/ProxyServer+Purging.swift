@@ -16,7 +16,7 @@ extension ProxyServer {
         // Of this URL there is a key for each set of values of the fields and cookies that the route's key has.
         let dividesByFields = route.key.dividesByFields
         func remove(_ key: CacheKey) -> Int {
-            let keys = dividesByFields ? keys(ofURL: key) : []
+            let keys = dividesByFields ? keys(withURLOf: key) : []
             return keys.reduce(self.remove(key)) { $0 + self.remove($1) }
         }
         // The URL's own key first: see `Worker.invalidate`.
@@ -30,18 +30,13 @@ extension ProxyServer {
     }
 
     /// Those under which something is stored or fetched for the URL of `key`.
-    private func keys(ofURL key: CacheKey) -> [CacheKey] {
-        let bytes = key.bytes
-        let url = ByteSlice(copying: bytes.span.extracting(SearchKey.url(of: bytes.span)))
+    private func keys(withURLOf key: CacheKey) -> [CacheKey] {
         let fetched = origins.flatMap(\.fetches.operations).flatMap { operation -> [CacheKey] in
             guard let fetch = operation as? FetchOperation else { return [] }
             return [fetch.key.primary] + (fetch.value.map { [$0.key] } ?? [])
-        }.filter { key in
-            let bytes = key.bytes
-            return SearchKey.isKey(bytes.span, ofURL: url.span)
-        }
+        }.filter { $0.url.isEqual(to: key.url) }
         // In this order: what is fetched now is stored before it is fetched no more.
-        return fetched + shared.store.keys(ofURL: bytes.span)
+        return fetched + shared.store.keys(withURLOf: key)
     }
 
     private func remove(_ key: CacheKey) -> Int {
