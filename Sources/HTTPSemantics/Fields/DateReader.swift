@@ -26,7 +26,7 @@ struct DateReader: ~Escapable {
         guard skip(", "), let day = number(2), skip("-"), let month = month(), skip("-"), let short = number(2),
               skip(" "), let time = timeOfDay(), skip(" gmt") else { return nil }
         // The latest such year that is at most 50 years ahead. `now` is held to years that the format can name.
-        let today = CivilDate(days: min(max(now, 0), 253_402_300_799) / 86_400)
+        let today = CivilDate(days: Int(min(max(now, 0), 253_402_300_799) / 86_400))
         var year = today.year - today.year % 100 + 100 + short
         while year > today.year + 50 { year -= 100 }
         guard let result = Self.seconds(year, month, day, time) else { return nil }
@@ -41,23 +41,23 @@ struct DateReader: ~Escapable {
         return Self.seconds(year, month, day, time)
     }
 
-    private mutating func timeOfDay() -> Int64? {
+    private mutating func timeOfDay() -> Int? {
         guard let hour = number(2), skip(":"), let minute = number(2), skip(":"), let second = number(2) else { return nil }
         // 60 is a leap second, which only ends a day.
         guard hour < 24, minute < 60, second < 60 || (second == 60 && minute == 59 && hour == 23) else { return nil }
         return hour * 3600 + minute * 60 + second
     }
 
-    private mutating func month() -> Int64? {
-        for (index, name) in Self.months.enumerated() where skip(name) { return Int64(index) + 1 }
+    private mutating func month() -> Int? {
+        for (index, name) in Self.months.enumerated() where skip(name) { return index + 1 }
         return nil
     }
 
-    private mutating func number(_ digits: Int) -> Int64? {
+    private mutating func number(_ digits: Int) -> Int? {
         guard text.count - position >= digits else { return nil }
         guard let value = text.extracting(position..<position + digits).decimal(saturatingAt: UInt64(Int64.max)) else { return nil }
         position += digits
-        return Int64(value)
+        return Int(value)
     }
 
     private mutating func skip(_ lowercase: StaticString) -> Bool {
@@ -68,14 +68,14 @@ struct DateReader: ~Escapable {
         return true
     }
 
-    private static func seconds(_ year: Int64, _ month: Int64, _ day: Int64, _ time: Int64) -> Int64? {
-        CivilDate(year: year, month: month, day: day).map { $0.days * 86_400 + time }
+    private static func seconds(_ year: Int, _ month: Int, _ day: Int, _ time: Int) -> Int64? {
+        CivilDate(year: year, month: month, day: day).map { Int64($0.days * 86_400 + time) }
     }
 
     private static func fiftyYears(after now: Int64, _ today: CivilDate) -> Int64? {
         // 29 February has no like in a common year; its limit is the day before.
         let day = today.month == 2 && today.day == 29 ? 28 : today.day
-        return seconds(today.year + 50, today.month, day, now % 86_400)
+        return seconds(today.year + 50, today.month, day, Int(now % 86_400))
     }
 
     private static let days: [(StaticString, StaticString)] = [

@@ -26,17 +26,17 @@ public enum HTTPDate {
         let stands = text[3] == 0x2c && text[19] == 0x3a && text[22] == 0x3a
             && text[4] == 0x20 && text[7] == 0x20 && text[11] == 0x20 && text[16] == 0x20 && text[25] == 0x20
         var isOutside = false
-        func digits(_ at: Int) -> Int64 {
+        func digits(_ at: Int) -> Int {
             let (tens, ones) = (text[at] &- 0x30, text[at + 1] &- 0x30)
             if tens > 9 || ones > 9 { isOutside = true }
-            return Int64(tens) &* 10 &+ Int64(ones)
+            return Int(tens) &* 10 &+ Int(ones)
         }
         let (day, century, years) = (digits(5), digits(12), digits(14))
         let (hour, minute, second) = (digits(17), digits(20), digits(23))
         guard stands, !isOutside, hour < 24, minute < 60, second < 60, word(26) == 0x474d54,
               isDayName(word(0)), let month = month(word(8)),
               let date = CivilDate(year: century &* 100 &+ years, month: month, day: day) else { return nil }
-        return date.days &* 86_400 &+ hour &* 3600 &+ minute &* 60 &+ second
+        return Int64(date.days &* 86_400 &+ hour &* 3600 &+ minute &* 60 &+ second)
     }
 
     private static func isDayName(_ letters: UInt32) -> Bool {
@@ -46,7 +46,7 @@ public enum HTTPDate {
         }
     }
 
-    private static func month(_ letters: UInt32) -> Int64? {
+    private static func month(_ letters: UInt32) -> Int? {
         switch letters {
         case 0x4a616e: 1
         case 0x466562: 2
@@ -66,21 +66,20 @@ public enum HTTPDate {
 
     /// Appends `seconds` as IMF-fixdate. Years outside 0...9999 have no such form and are held to its ends.
     public static func append(_ seconds: Int64, to buffer: ByteBuffer) {
-        let seconds = min(max(seconds, -62_167_219_200), 253_402_300_799)
-        let (days, time) = seconds.flooredQuotientAndRemainder(dividingBy: 86_400)
-        let date = CivilDate(days: days)
-        buffer.append(dayNames[Int((days + 4).flooredQuotientAndRemainder(dividingBy: 7).remainder)])
+        let time = CivilTime(unixSeconds: min(max(seconds, -62_167_219_200), 253_402_300_799))
+        let date = time.date
+        buffer.append(dayNames[time.weekday])
         buffer.append(", ")
         buffer.appendTwoDigits(date.day)
-        buffer.append(monthNames[Int(date.month) - 1])
+        buffer.append(monthNames[date.month - 1])
         buffer.appendTwoDigits(date.year / 100)
         buffer.appendTwoDigits(date.year % 100)
         buffer.append(" ")
-        buffer.appendTwoDigits(time / 3600)
+        buffer.appendTwoDigits(time.hour)
         buffer.append(":")
-        buffer.appendTwoDigits(time / 60 % 60)
+        buffer.appendTwoDigits(time.minute)
         buffer.append(":")
-        buffer.appendTwoDigits(time % 60)
+        buffer.appendTwoDigits(time.second)
         buffer.append(" GMT")
     }
 
@@ -90,56 +89,8 @@ public enum HTTPDate {
     ]
 }
 
-/// A day of the proleptic Gregorian calendar. Source: Howard Hinnant, "chrono-compatible low-level date algorithms".
-struct CivilDate {
-    let year: Int64
-    let month: Int64
-    let day: Int64
-
-    /// `nil` if there is no such day.
-    init?(year: Int64, month: Int64, day: Int64) {
-        let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
-        let length: Int64 = switch month {
-        case 2: leap ? 29 : 28
-        case 4, 6, 9, 11: 30
-        default: 31
-        }
-        guard 1...12 ~= month, 1...length ~= day else { return nil }
-        self.year = year
-        self.month = month
-        self.day = day
-    }
-
-    /// The day `days` after 1970-01-01.
-    init(days: Int64) {
-        let (era, dayOfEra) = (days + 719_468).flooredQuotientAndRemainder(dividingBy: 146_097)
-        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let shifted = (5 * dayOfYear + 2) / 153
-        day = dayOfYear - (153 * shifted + 2) / 5 + 1
-        month = shifted < 10 ? shifted + 3 : shifted - 9
-        year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
-    }
-
-    /// Days since 1970-01-01.
-    var days: Int64 {
-        let shiftedYear = month <= 2 ? year - 1 : year
-        let (era, yearOfEra) = shiftedYear.flooredQuotientAndRemainder(dividingBy: 400)
-        let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
-        let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
-        return era * 146_097 + dayOfEra - 719_468
-    }
-}
-
-extension Int64 {
-    func flooredQuotientAndRemainder(dividingBy divisor: Int64) -> (quotient: Int64, remainder: Int64) {
-        let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
-        return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)
-    }
-}
-
 extension ByteBuffer {
-    func appendTwoDigits(_ number: Int64) {
+    fileprivate func appendTwoDigits(_ number: Int) {
         append(0x30 &+ UInt8(truncatingIfNeeded: number / 10))
         append(0x30 &+ UInt8(truncatingIfNeeded: number % 10))
     }
