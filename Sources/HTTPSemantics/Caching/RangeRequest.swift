@@ -1,15 +1,5 @@
 import Bytes
 
-/// One `range-spec` of `Range: bytes=…` (RFC 9110 §14.1.2). Positions beyond every file are held to `Int.max`.
-public enum ByteRangeSpec: Sendable, Hashable {
-    /// `first-`
-    case from(Int)
-    /// `first-last`, both inclusive
-    case between(Int, Int)
-    /// `-count`
-    case last(Int)
-}
-
 /// What a request's `Range` comes to on a representation. Ranges are half open.
 public enum RangeSelection: Sendable, Equatable {
     /// 200 with everything: there is no range, or it is ignored.
@@ -40,10 +30,9 @@ public struct RangeRequest: Sendable, Equatable {
     }
 
     init?(_ value: Span<UInt8>) {
-        guard value.count > 6, value.extracting(0..<5).isEqualIgnoringCase(to: "bytes"),
-              value[5] == UInt8(ascii: "=") else { return nil }
+        guard let set = Self.set(value) else { return nil }
         var specs: [ByteRangeSpec] = []
-        var members = MemberIterator(value.extracting(6...))
+        var members = MemberIterator(set)
         while let member = members.next() {
             guard specs.count < Self.maxSpecs, let spec = Self.spec(member) else { return nil }
             specs.append(spec)
@@ -55,16 +44,23 @@ public struct RangeRequest: Sendable, Equatable {
     /// The range that a GET asks for, where it asks for one and the representation of `length` bytes has it: what nearly every request
     /// with `Range` does. `nil` for anything else. Allocates nothing.
     public static func single(_ fields: FieldView, length: Int) -> Range<Int>? {
-        guard fields.count(of: .range) == 1, let line = fields.firstIndex(of: .range) else { return nil }
-        let value = fields.value(at: line)
-        guard value.count > 6, value.extracting(0..<5).isEqualIgnoringCase(to: "bytes"), value[5] == UInt8(ascii: "="),
-              let spec = spec(value.extracting(6...)) else { return nil }
-        return switch spec {
-        case .from(let first) where first < length: first..<length
-        case .between(let first, let last) where first < length: first..<min(last, length - 1) + 1
-        case .last(let count) where count > 0 && length > 0: max(0, length - count)..<length
-        case .from, .between, .last: nil
-        }
+        guard fields.count(of: .range) == 1, let line = fields.firstIndex(of: .range), let set = set(fields.value(at: line)),
+              let spec = spec(set) else { return nil }
+        return spec.range(in: length)
+    }
+
+    /// The one range of a GET that may be asked for without anything being stored: it is the only one, and stands under no condition, since
+    /// what an `If-Range` comes to is not known before the response is there.
+    public static func only(_ fields: FieldView, method: Method) -> ByteRangeSpec? {
+        guard !fields.contains(.ifRange), let range = RangeRequest(fields, method: method), range.specs.count == 1 else { return nil }
+        return range.specs[0]
+    }
+
+    /// What stands behind `bytes=`; `nil` for another unit.
+    @_lifetime(copy value)
+    private static func set(_ value: Span<UInt8>) -> Span<UInt8>? {
+        guard value.count > 6, value.extracting(0..<5).isEqualIgnoringCase(to: "bytes"), value[5] == UInt8(ascii: "=") else { return nil }
+        return value.extracting(6...)
     }
 
     private static func spec(_ text: Span<UInt8>) -> ByteRangeSpec? {
@@ -86,17 +82,7 @@ public struct RangeRequest: Sendable, Equatable {
     public func resolve(length: Int) -> RangeSelection {
         // §14.2: for a representation without content, Range may be ignored; there is no other sensible answer.
         guard length > 0 else { return .whole }
-        var ranges: [Range<Int>] = []
-        for spec in specs {
-            switch spec {
-            case .from(let first):
-                if first < length { ranges.append(first..<length) }
-            case .between(let first, let last):
-                if first < length { ranges.append(first..<min(last, length - 1) + 1) }
-            case .last(let count):
-                if count > 0 { ranges.append(max(0, length - count)..<length) }
-            }
-        }
+        let ranges = specs.compactMap { $0.range(in: length) }
         guard let first = ranges.first else { return .unsatisfiable }
         if ranges.count == 1 { return .single(first) }
         guard let parts = Self.coalesced(ranges) else { return .whole }

@@ -1,0 +1,54 @@
+public import Bytes
+
+/// One `range-spec` of `Range: bytes=…` (RFC 9110 §14.1.2). Positions beyond every file are held to `Int.max`.
+public enum ByteRangeSpec: Sendable, Hashable {
+    /// `first-`
+    case from(Int)
+    /// `first-last`, both inclusive
+    case between(Int, Int)
+    /// `-count`
+    case last(Int)
+}
+
+extension ByteRangeSpec {
+    /// The bytes that it names of a representation of `length`; `nil` where there are none.
+    func range(in length: Int) -> Range<Int>? {
+        switch self {
+        case .from(let first) where first < length: first..<length
+        case .between(let first, let last) where first < length: first..<min(last, length - 1) + 1
+        case .last(let count) where count > 0 && length > 0: max(0, length - count)..<length
+        case .from, .between, .last: nil
+        }
+    }
+
+    /// Appends the value of `Range`.
+    public func write(to buffer: ByteBuffer) {
+        buffer.append("bytes=")
+        switch self {
+        case .from(let first):
+            buffer.append(decimal: first)
+            buffer.append("-")
+        case .between(let first, let last):
+            buffer.append(decimal: first)
+            buffer.append("-")
+            buffer.append(decimal: last)
+        case .last(let count):
+            buffer.append("-")
+            buffer.append(decimal: count)
+        }
+    }
+
+    /// Whether a part with `range` of `length` bytes is what was asked for with this, or has that in it (RFC 9110 §15.3.7: a server may
+    /// send less, or more).
+    public func isAnswered(by range: Range<Int>, of length: Int?) -> Bool {
+        switch self {
+        case .from(let first):
+            return range.lowerBound <= first && range.upperBound == length
+        case .between(let first, let last):
+            return range.lowerBound <= first && range.upperBound > min(last, (length ?? .max) - 1)
+        case .last(let count):
+            guard let length else { return false }
+            return range.lowerBound <= max(0, length - count) && range.upperBound == length
+        }
+    }
+}
