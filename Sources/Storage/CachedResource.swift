@@ -130,7 +130,7 @@ public struct CachedResource: Sendable {
 
     /// The parts of the variant that would answer a request with `fields`.
     public func partial(matching fields: FieldView) -> StoredResponse? {
-        partials.first { $0.response.varyRule.isEmpty || $0.response.variantKey.matches(fields, under: $0.response.varyRule) }?.response
+        partials.first { $0.response.answers(fields) }?.response
     }
 
     /// All whole variants.
@@ -140,7 +140,7 @@ public struct CachedResource: Sendable {
     public var partialResponses: [StoredResponse] { partials.map(\.response) }
 
     /// All that stands in the eviction queues for it, notes apart.
-    var tenants: [Variant] { partials.isEmpty ? variants : variants + partials }
+    var allVariants: [Variant] { partials.isEmpty ? variants : variants + partials }
 
     /// Variants of which only parts are stored, the latest stored first. Few read them, and never as if they were whole.
     var partials: [Variant] {

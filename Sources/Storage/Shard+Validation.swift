@@ -33,7 +33,7 @@ extension Shard {
 
     /// Drops `former`, whole or parts, if it is still there.
     mutating func drop(_ former: StoredResponse, of key: CacheKey) {
-        guard let old = table.resource(key), let variant = old.tenants.first(where: { $0.response === former }) else { return }
+        guard let old = table.resource(key), let variant = old.allVariants.first(where: { $0.response === former }) else { return }
         discard(variant)
         var new = old.contents
         new.remove(variant.slot)

@@ -110,7 +110,7 @@ struct Shard {
     mutating func invalidate(_ key: CacheKey, keepsNotes: Bool) -> Int {
         invalidations.append(key.hash)
         guard let old = table.resource(key) else { return 0 }
-        let variants = old.tenants
+        let variants = old.allVariants
         for variant in variants { discard(variant) }
         put(keepsNotes ? CachedResource.Contents(knownVary: old.knownVary, marker: old.marker) : .init(), over: old, under: key)
         return variants.count
@@ -135,7 +135,7 @@ struct Shard {
             if let resource = table.resource(hash: hash, where: { $0.notesSlot == slot }) { forget(resource) }
         case .response(let response):
             writeOff(response)
-            guard let old = table.resource(hash: hash, where: { $0.tenants.contains { $0.slot == slot } }) else { break }
+            guard let old = table.resource(hash: hash, where: { $0.allVariants.contains { $0.slot == slot } }) else { break }
             var new = old.contents
             new.remove(slot)
             // With its last response it is forgotten, notes and all.

@@ -29,7 +29,7 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     /// ```
     public let fieldLines: ByteSlice
     /// Packed, the bytes of the body behind `fieldLines`; loose, the number of field lines that its `HeadBlock` has.
-    private let count: UInt32
+    private let bodyLengthOrLineCount: UInt32
     /// Where it stands in the eviction queues, if it is all there is of its resource: see `CachedResource`. Only read and written under
     /// its shard's lock.
     private let slotIndex = Atomic<UInt32>(0)
@@ -51,7 +51,7 @@ public final class StoredResponse: Sendable, EvictionCandidate {
         self.facts = facts
         special = .of(varyRule, variantKey, groups, parts: parts)
         fieldLines = head.bytes
-        count = UInt32(head.lineCount)
+        bodyLengthOrLineCount = UInt32(head.lineCount)
         looseBody = body
         uses = Atomic(0)
     }
@@ -69,7 +69,7 @@ public final class StoredResponse: Sendable, EvictionCandidate {
         }
         facts = loose.facts
         fieldLines = ByteSlice(block, key.count..<key.count + lines.count)
-        count = UInt32(bodyLength)
+        bodyLengthOrLineCount = UInt32(bodyLength)
         looseBody = nil
         special = loose.special
         uses = Atomic(loose.frequency)
@@ -89,7 +89,7 @@ public final class StoredResponse: Sendable, EvictionCandidate {
         block.write(body, at: key.count + lines.count)
         self.facts = facts
         fieldLines = ByteSlice(block, key.count..<key.count + lines.count)
-        count = UInt32(body.count)
+        bodyLengthOrLineCount = UInt32(body.count)
         looseBody = nil
         special = .of(varyRule, variantKey, groups, parts: nil)
         uses = Atomic(0)
@@ -108,7 +108,7 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     // MARK: - The head
 
     /// The stored fields, for conditions and freshening. Found anew with each call where they are packed.
-    public var head: HeadBlock { looseBody == nil ? HeadBlock(lines: fieldLines) : HeadBlock(of: fieldLines, lineCount: Int(count)) }
+    public var head: HeadBlock { looseBody == nil ? HeadBlock(lines: fieldLines) : HeadBlock(of: fieldLines, lineCount: Int(bodyLengthOrLineCount)) }
 
     // MARK: - The body
 
@@ -126,17 +126,17 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     /// - Returns: false, and nothing is appended, where it is not packed: `pieces` has it.
     public func appendPacked(_ part: Range<Int>, to output: ByteBuffer) -> Bool {
         guard looseBody == nil else { return false }
-        precondition(part.lowerBound >= 0 && part.upperBound <= Int(count), "a part outside its body")
+        precondition(part.lowerBound >= 0 && part.upperBound <= Int(bodyLengthOrLineCount), "a part outside its body")
         let (block, start) = (fieldLines.chunk, fieldLines.end)
         output.append(block.span(start + part.lowerBound..<start + part.upperBound))
         return true
     }
 
-    private var packedBytes: ByteSlice { ByteSlice(fieldLines.chunk, fieldLines.end..<fieldLines.end + Int(count)) }
+    private var packedBytes: ByteSlice { ByteSlice(fieldLines.chunk, fieldLines.end..<fieldLines.end + Int(bodyLengthOrLineCount)) }
 
     /// The length of a complete body; `nil` like `GrowingBody.completeLength`.
     public var bodyLength: Int? {
-        guard let looseBody else { return Int(count) }
+        guard let looseBody else { return Int(bodyLengthOrLineCount) }
         return looseBody.completeLength
     }
 
@@ -151,11 +151,17 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     /// The cache groups it belongs to (RFC 9875); mostly none.
     public var groups: CacheGroups? { special?.groups }
 
+    /// Whether the request with `fields` gets this variant (RFC 9111 §4.1).
+    public func answers(_ fields: FieldView) -> Bool { varyRule.isEmpty || variantKey.matches(fields, under: varyRule) }
+
     // MARK: - Parts
 
     /// What is there of a representation that is not there whole; then this stands beside the variants of its resource, never among them, and
     /// `body` is empty.
     public var parts: StoredParts? { special?.parts }
+
+    /// Whether nothing of it still arrives.
+    public var isAllThere: Bool { parts?.runs.allSatisfy { $0.body.completeLength != nil } ?? (bodyLength != nil) }
 
     /// The same with other parts; `body` is the whole once they make it up.
     func with(_ parts: StoredParts, head other: StoredResponse, budget: MemoryBudget) -> StoredResponse {

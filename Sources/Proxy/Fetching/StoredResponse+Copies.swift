@@ -28,9 +28,4 @@ extension StoredResponse {
     }
 
     func withHead(_ head: HeadBlock) -> StoredResponse { with(head: head, facts: facts, groups: groups) }
-
-    /// Whether the request with `fields` gets this variant (RFC 9111 §4.1).
-    func answers(_ fields: FieldView) -> Bool {
-        varyRule.isEmpty || variantKey.matches(fields, under: varyRule)
-    }
 }

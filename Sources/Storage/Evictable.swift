@@ -1,5 +1,5 @@
 /// What stands in the eviction queues: a response, or the notes of a resource that has none.
-enum Tenant: EvictionCandidate {
+enum Evictable: EvictionCandidate {
     case response(StoredResponse)
     /// A marker or known `Vary`: cheap to lose, so never spared.
     case notes
@@ -19,5 +19,5 @@ enum Tenant: EvictionCandidate {
     }
 }
 
-typealias EvictionQueues = S3FIFO<Tenant>
-typealias EvictionSlot = S3FIFO<Tenant>.Slot
+typealias EvictionQueues = S3FIFO<Evictable>
+typealias EvictionSlot = S3FIFO<Evictable>.Slot
