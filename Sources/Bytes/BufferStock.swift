@@ -1,4 +1,4 @@
-/// Buffers that are lent to whoever reads at the moment, so that a connection that waits holds none. One a loop.
+/// Buffers lent to connections while they read, so that a waiting one holds none. One per loop.
 public final class BufferStock {
     /// Without the run-time exclusivity check, which was most of the cost of lending: nothing here calls out while it changes.
     @exclusivity(unchecked) private var free: [ByteBuffer] = []

@@ -61,7 +61,7 @@
         }
     }
 
-    /// Appends `source` with ASCII capital letters made small.
+    /// Appends `source` with its ASCII letters in lower case.
     public func append(lowercasing source: Span<UInt8>) {
         unsafe source.withUnsafeBufferPointer { bytes in
             guard let from = bytes.baseAddress else { return }

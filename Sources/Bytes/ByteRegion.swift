@@ -83,7 +83,7 @@
         upper &+= count
     }
 
-    /// `bytes` with ASCII capital letters made small.
+    /// `bytes` with their ASCII letters in lower case.
     mutating func append(lowercasing bytes: UnsafePointer<UInt8>, count: Int) {
         reserve(count)
         for index in 0..<count { unsafe base[upper &+ index] = bytes[index].lowercasedASCII }

@@ -10,7 +10,7 @@ public struct Chunk: @unchecked Sendable {
     /// Bytes that fit in. Fixed at creation.
     @inlinable public var capacity: Int { Int(size) }
 
-    /// - Parameter capacity: bytes, less than 4 GiB. They are not accounted for: whoever keeps chunks reserves for them (`MemoryBudget`).
+    /// - Parameter capacity: bytes, less than 4 GiB. They are not accounted for here: the owner reserves for them (`MemoryBudget`).
     public init(capacity: Int) {
         size = UInt32(capacity)
         memory = ManagedBuffer<Void, UInt8>.create(minimumCapacity: capacity) { _ in }

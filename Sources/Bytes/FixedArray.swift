@@ -2,8 +2,8 @@
 ///
 /// They are borrowed, never copied out. An array of objects would retain one with each use: two atomic instructions.
 ///
-/// The memory is allocated, every value in it initialised, by `init`, and given back by `deinit` alone; nobody writes in between but the values
-/// themselves, which are `Sendable`. That is the invariant behind `@unchecked Sendable`.
+/// The memory is allocated, every value in it initialised, by `init`, and given back by `deinit` alone; in between, only the values
+/// themselves write, which are `Sendable`. That is the invariant behind `@unchecked Sendable`.
 @safe public struct FixedArray<Element: ~Copyable & Sendable>: ~Copyable, @unchecked Sendable {
     private static var line: Int { 64 }
     /// Bytes from one value to the next.

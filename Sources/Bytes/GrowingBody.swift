@@ -8,7 +8,7 @@ public import Synchronization
 ///   └──────────fail──────────→ failed
 /// ```
 ///
-/// Owner: whoever writes (a fetch) holds the body together with its readers; the store holds it once it is complete.
+/// Owners: its writer (a fetch) and its readers; the store once it is complete.
 /// Protection: one mutex, held for a few dozen instructions, guards everything while the body is open. A complete body
 /// never changes any more, and is then read without the mutex (see `sealed`).
 ///

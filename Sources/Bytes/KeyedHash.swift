@@ -1,4 +1,4 @@
-/// SipHash-1-3 of bytes under a secret key, so that nobody outside can aim keys at one bucket or shard.
+/// SipHash-1-3 of bytes under a secret key, so that no client can aim keys at one bucket or shard.
 ///
 /// Source: Aumasson and Bernstein, "SipHash: a fast short-input PRF" (2012), with one compression and three
 /// finalisation rounds, as in most languages' hash tables.
@@ -12,7 +12,7 @@ public struct KeyedHash: Sendable {
         self.k1 = k1
     }
 
-    /// A key nobody knows, from the system's generator.
+    /// A random key, from the system's generator.
     public static func random() -> KeyedHash {
         KeyedHash(k0: .random(in: .min ... .max), k1: .random(in: .min ... .max))
     }

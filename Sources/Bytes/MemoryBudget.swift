@@ -1,7 +1,7 @@
 public import Synchronization
 
 /// A ceiling on bytes, shared by all loops: what bodies hold, whether they still arrive, are stored, or were evicted
-/// while somebody reads them. Whoever cannot reserve must make room, wait, or give up; nobody goes over.
+/// while somebody reads them. A caller that cannot reserve must make room, wait, or give up; none goes over.
 public final class MemoryBudget: Sendable {
     /// The ceiling in bytes.
     public let limit: Int

@@ -1,7 +1,7 @@
 public import Bytes
 public import HTTPSemantics
 
-/// Remembers for a while that this key's responses may not be shared, so that nobody queues behind a fetch in vain
+/// Remembers for a while that this key's responses may not be shared, so that no request queues behind a fetch in vain
 /// (hit-for-pass).
 public struct UnshareableMarker: Sendable, Equatable {
     /// Nanosecond of the monotonic clock from which on it no longer counts.
@@ -13,7 +13,7 @@ public struct UnshareableMarker: Sendable, Equatable {
         self.reason = reason
     }
 
-    /// Whether it counts still.
+    /// Whether it still counts.
     public func holds(at now: Moment) -> Bool { now.monotonic < until }
 }
 

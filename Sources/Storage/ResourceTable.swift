@@ -4,7 +4,7 @@ internal import HTTPSemantics
 /// The index of one shard: an open-addressing table with linear probing, 16 bytes a place, at most three quarters full.
 /// Two keys with one hash are told apart by all their bytes.
 ///
-/// It grows by a quarter, not by as much again, so that it is never less than three fifths full; a place is found by multiplying, since its
+/// It grows by a quarter, not to its double, so that it is never less than three fifths full; a place is found by multiplying, since its
 /// size is no power of two.
 struct ResourceTable {
     private struct Place {
@@ -61,7 +61,7 @@ struct ResourceTable {
         guard var hole = index(of: resource) else { return }
         count -= 1
         var index = next(hole)
-        // Whoever was pushed behind the hole moves up, so that probing needs no tombstones.
+        // What was pushed behind the hole moves up, so that probing needs no tombstones.
         while places[index].form != nil {
             let home = home(of: places[index].hash)
             if distance(from: home, to: index) >= distance(from: hole, to: index) {

@@ -23,7 +23,7 @@ public enum StoreOutcome: Sendable, CaseIterable {
 /// mutex, held for one probe by a look-up and for a few hundred instructions by a change. No method holds two at once, and
 /// what a change drops is freed after the lock.
 ///
-/// *Bytes.* Bodies reserve their own in the `MemoryBudget`; the store reserves for the rest. Whoever gets no memory calls
+/// *Bytes.* Bodies reserve their own in the `MemoryBudget`; the store reserves for the rest. Callers that get no memory call
 /// `makeRoom`: the shards give up the least valuable of their S3-FIFO queues, in turns.
 public final class ResponseStore: Sendable {
     private struct LockedShard: ~Copyable, Sendable {
@@ -127,8 +127,8 @@ public final class ResponseStore: Sendable {
         } ?? .noRoom
     }
 
-    /// The origin said something that does not go with this response, or these parts: not used again, if still there. Others under the key stay, and
-    /// what is on its way is stored as ever.
+    /// Drops this response, or these parts, if still there: the origin contradicted it. Others under the key stay, and fetches in flight are
+    /// stored as usual.
     public func drop(_ former: StoredResponse, of key: CacheKey) { change(key) { $0.drop(former, of: key) } }
 
     /// Puts `response` in the place of `former`, whose body it shares, after a validation (RFC 9111 §4.3.4).
@@ -172,8 +172,8 @@ public final class ResponseStore: Sendable {
 
     /// The same for an unsafe request whose own answer is to be stored afterwards (RFC 9110 §9.3.3).
     /// - Parameter former: of the moment its fetch began.
-    /// - Returns: what its answer is stored under; `nil` when something else went over the key since then: nobody knows whether the
-    ///   answer is of before or after that, so it is not stored.
+    /// - Returns: what its answer is stored under; `nil` when something else invalidated the key since then: the answer may
+    ///   be older than that, so it is not stored.
     public func invalidate(_ key: CacheKey, after former: Generation) -> Generation? {
         change(key) { shard in
             let isAlone = !self.wasInvalidated(key, since: former, shard)
@@ -191,7 +191,7 @@ public final class ResponseStore: Sendable {
     /// - Returns: the number of responses dropped.
     @discardableResult
     public func removeAll() -> Int {
-        // First: what a shard stores behind its turn compares with the new number.
+        // First, so that what a shard stores after its turn is compared with the new number.
         epoch.add(1, ordering: .sequentiallyConsistent)
         var removed = 0
         for index in 0..<shards.count {
@@ -206,7 +206,7 @@ public final class ResponseStore: Sendable {
     ///
     /// Bodies on their way get no more than `StorageSettings.inFlightLimit` at the expense of what is stored. Those still
     /// being read after their eviction count as on their way.
-    /// - Returns: `false` when it cannot be: whoever asked waits or gives up.
+    /// - Returns: `false` when that is impossible: the caller waits or gives up.
     public func makeRoom(bytes: Int) -> Bool {
         let inFlight = budget.used - stored.load(ordering: .relaxed)
         guard budget.limit - budget.used < bytes else { return true }
@@ -217,8 +217,8 @@ public final class ResponseStore: Sendable {
     /// Bytes of all that is stored, bodies included.
     public var bytes: Int { stored.load(ordering: .relaxed) }
 
-    /// The keys that have their URL in common with `key`, whatever a route adds behind it (`KeyPolicy`). Looks at
-    /// everything that is stored, under one shard's lock after the other: for operators, not for requests. Any thread.
+    /// The keys that have their URL in common with `key`, whatever a route adds behind it (`KeyPolicy`). Walks
+    /// the whole store, one shard's lock at a time: for operators, not for requests. Any thread.
     public func keys(withURLOf key: CacheKey) -> [CacheKey] {
         (0..<shards.count).flatMap { index in shards[index].shard.withLock { $0.keys(withURLOf: key) } }
     }
@@ -287,7 +287,7 @@ public final class ResponseStore: Sendable {
             return (result, shard.charged - charged, shard.bytes - bytes)
         }
         stored.add(bytes, ordering: .relaxed)
-        // Else the ceiling would be exceeded: the excess was reserved by nobody.
+        // Anything beyond was not reserved, and would exceed the ceiling.
         assert(charge <= reserved, "a change took \(charge) bytes of \(reserved) reserved")
         budget.release(reserved - charge)
         return result

@@ -20,7 +20,7 @@ public enum EvictionQueue: String, Sendable, CaseIterable {
 ///           └─ main, when ghost remembers it
 /// ```
 ///
-/// Only the order and the choice are here: no clock, no lock, no budget. Whoever inserts asks for evictions until enough
+/// Only the order and the choice are here: no clock, no lock, no budget. The caller evicts until enough
 /// is free. The queues are doubly linked through one array, so that `remove` leaves nothing behind: a resource that is
 /// stored over and over without any eviction would otherwise pile up dead entries.
 public struct S3FIFO<Candidate: EvictionCandidate> {
@@ -75,8 +75,8 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
     }
 
     private static var none: UInt32 { .max }
-    /// Uses in probation that earn a place in the main queue. One would hold more of a loop, and less by far where things are asked for twice and
-    /// never again (docs/benchmarks.md, Cache efficiency).
+    /// Uses in probation that earn a place in the main queue. Promoting on the first use keeps more of a cyclic scan, but far less where
+    /// things are requested exactly twice (docs/benchmarks.md, Cache efficiency).
     private static var promotion: UInt8 { 2 }
     /// Laps granted in one eviction before the oldest goes whatever it earned: the caller holds a lock.
     private static var mostReprieves: Int { 256 }
@@ -114,7 +114,7 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
             nodes[Int(index)] = node
         } else {
             index = UInt32(nodes.count)
-            // By a quarter, not by as much again: what is unused is memory that nobody accounts for.
+            // By a quarter, not doubled: unused nodes are memory outside the budget.
             if nodes.count == nodes.capacity { nodes.reserveCapacity(nodes.count + max(16, nodes.count / 4)) }
             nodes.append(node)
         }
@@ -136,13 +136,13 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
         release(slot.index)
     }
 
-    /// Takes out the candidate that is missed least, or `nil` when there is none.
+    /// Takes out the least valuable candidate, or `nil` when there is none.
     public mutating func evict() -> Eviction? {
         if small.bytes * 100 >= bytes * smallPercent, let eviction = evictFromSmall() { return eviction }
         return evictFromMain() ?? evictFromSmall()
     }
 
-    /// Forgets all candidates, and whom it evicted lately.
+    /// Forgets all candidates, and the ghost queue.
     public mutating func removeAll() {
         nodes = []
         free = Self.none

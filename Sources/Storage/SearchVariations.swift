@@ -4,8 +4,8 @@ internal import Synchronization
 
 /// Which differences between queries for one path do not matter, as a response that was stored for it said. Immutable.
 public final class SearchVariation: Sendable {
-    /// Stands in the keys made with it. Never given twice, so that what is stored under a variation that was forgotten is never found
-    /// again: nobody could have invalidated it meanwhile.
+    /// Stands in the keys made with it. Never given twice, so that what is stored under a forgotten variation is never found again:
+    /// it could not have been invalidated meanwhile.
     public let number: UInt64
     public let rule: NoVarySearch
 
@@ -17,8 +17,8 @@ public final class SearchVariation: Sendable {
 
 /// The variations that responses taught, by path (No-Vary-Search draft, 'Caching': `mostRecentNVS`).
 ///
-/// A path is named by the primary keys of its requests, up to the query: scheme, authority and path. Any thread may call any method; a
-/// mutex a shard is held for one probe. As long as nothing was taught at all, asking costs one relaxed load.
+/// A path is named by the primary keys of its requests, up to the query: scheme, authority and path. Any thread may call any method; one
+/// mutex per shard is held for one probe. As long as nothing was taught at all, asking costs one relaxed load.
 ///
 /// A path keeps its last few variations. Requests are looked up under the latest; the others are there so that two kinds of responses in
 /// turns do not lose each other's keys, and so that an invalidation reaches both.
@@ -62,7 +62,7 @@ public final class SearchVariations: Sendable {
     private let paths = Atomic<Int>(0)
     private let numbers = Atomic<UInt64>(0)
 
-    /// - Parameter hash: under the process's secret key, so that nobody can choose paths that collide.
+    /// - Parameter hash: under the process's secret key, so that clients cannot choose colliding paths.
     public init(hash: KeyedHash) { self.hash = hash }
 
     /// Whether anything was taught that is not forgotten.
@@ -108,7 +108,7 @@ public final class SearchVariations: Sendable {
         guard path.count <= Self.largest, rule.size <= Self.largest else { return nil }
         let hash = hash.hash(path)
         let fresh = SearchVariation(number: numbers.wrappingAdd(1, ordering: .relaxed).newValue, rule: rule)
-        // What is forgotten is freed behind the lock.
+        // What is forgotten is freed after the lock.
         var forgotten: [Entry] = []
         let (variation, change) = shards[shardIndex(of: hash)].withLock { shard in
             let before = shard.entries.count
@@ -151,8 +151,8 @@ public final class SearchVariations: Sendable {
         for index in 0..<shards.count { shards[index].withLock { $0.invalidations.appendAll() } }
     }
 
-    /// Where those of this path stand. A fetch whose response turns out to belong under a key that nobody thought of when it began has this
-    /// from its beginning: the generation of that key, read late, does not tell.
+    /// Where the invalidations of this path stand. A fetch takes this when it begins: its response may turn out to belong under another key,
+    /// whose generation, read that late, does not tell.
     public func invalidations(of key: @autoclosure () -> ByteSlice) -> InvalidationMark {
         // There were none then. One that begins at this moment is noticed later.
         guard anyInvalidated.load(ordering: .sequentiallyConsistent) else { return .none }

@@ -36,7 +36,7 @@ extension Shard {
         contents.partials.insert(former.map { replace($0, with: merged) } ?? add(merged, hash: key.hash), at: 0)
         if contents.partials.count > Self.mostPartials { discard(contents.partials.removeLast()) }
         contents.learn(merged.varyRule)
-        // That the whole is too large is still so.
+        // The whole is still too large.
         if contents.marker?.reason != .range { contents.marker = nil }
         put(contents, over: old, under: key)
         return true

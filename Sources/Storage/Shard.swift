@@ -6,7 +6,7 @@ internal import HTTPSemantics
 /// A resource is here as long as it has a response or a note (a marker, known `Vary`). Its notes stand in the eviction
 /// queues only while it has no response; with its last response evicted they go too.
 ///
-/// Every change leaves what it dropped in `dropped`, so that bodies are freed after the lock.
+/// Every change leaves what it drops in `dropped`, so that bodies are freed after the lock.
 struct Shard {
     /// Variants of one resource; the one with the oldest `Date` goes first. Bounds the work of choosing one.
     static let mostVariants = 64
@@ -80,7 +80,7 @@ struct Shard {
         put(new, over: old, under: key)
     }
 
-    /// What nothing was known of, and nothing more is to be said of than this response: most of what is stored. No list of it is made.
+    /// A key of which nothing was known, and nothing is kept but this response: most of what is stored. Makes no lists.
     private mutating func storeAlone(_ response: StoredResponse, hash: UInt64) {
         response.stand(at: add(response, hash: hash).slot)
         let new = CachedResource(hash: hash, .only(response))

@@ -26,7 +26,7 @@ public final class StoredParts: Sendable {
 
     /// In order; none overlap. Those that are stored do not touch either.
     public let runs: [Run]
-    /// Of the whole representation; `nil` while nobody has told.
+    /// Of the whole representation; `nil` while it is unknown.
     public let length: Int?
 
     /// - Parameters:

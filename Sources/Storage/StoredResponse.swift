@@ -2,7 +2,7 @@ public import Bytes
 public import HTTPSemantics
 internal import Synchronization
 
-/// One response, ready to be sent again: immutable but for a two-bit counter of its uses and its place in the store.
+/// One response, ready to be sent again: immutable except for a two-bit counter of its uses and its place in the store.
 ///
 /// ```
 /// loose ─stored, small→ packed
@@ -224,7 +224,7 @@ public final class StoredResponse: Sendable, EvictionCandidate {
 
     /// It was sent to somebody. Call it once a hit; a popular response's counter is full and is not written again.
     public func noteUse() {
-        // Two clients at once may count as one: nobody is harmed, and the line stays shared between the cores.
+        // Two clients at once may count as one, which is harmless; and the cache line stays shared between the cores.
         let count = uses.load(ordering: .relaxed)
         if count < 3 { uses.store(count + 1, ordering: .relaxed) }
     }

@@ -25,7 +25,7 @@ public struct CachingPolicy: Sendable, Equatable {
     /// Percent of the time since `Last-Modified` for which a response without explicit lifetime is fresh; 0 turns
     /// heuristics off, more than 100 counts as 100. RFC 9111 §4.2.2 names 10 as typical.
     public var heuristicPercent: UInt32 = 10
-    /// The longest heuristic lifetime. A day: nobody promised anything, and past it RFC 9111's predecessor wanted a warning.
+    /// The longest heuristic lifetime. A day: the origin promised nothing, and past it RFC 9111's predecessor wanted a warning.
     public var heuristicLimit: UInt32 = 86_400
     /// The lifetime where the response gives nothing to guess it by, not even `Last-Modified` (RFC 9111 §4.2.2; Varnish's `default_ttl`); 0
     /// means none. Only the operator knows whether such an origin's responses are the same for everybody.
@@ -44,8 +44,8 @@ public struct CachingPolicy: Sendable, Equatable {
 
     /// What becomes of responses with `Set-Cookie`.
     public var setCookie: SetCookieRule = .whenPublic
-    /// A 5xx or a failed connection answers all who already wait for it, instead of one upstream attempt each: an origin in trouble gets no
-    /// crowd on top.
+    /// A 5xx or a failed connection answers all who already wait, instead of one attempt each: an origin in trouble is spared the
+    /// crowd.
     public var sharesErrors = true
     /// Where a response varies by `Accept-Encoding`, requests that accept the same of the common codings get the same variant, whatever
     /// order and weights they name (RFC 9111 §4.1 on normalising). Off: an origin may go by the weights.

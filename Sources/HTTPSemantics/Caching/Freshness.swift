@@ -40,7 +40,7 @@ enum Freshness {
         return seconds == 0 ? (0, .none) : (seconds, .heuristic)
     }
 
-    /// §4.2.2 and RFC 9110 §15.1: the statuses that may be given a lifetime nobody stated.
+    /// §4.2.2 and RFC 9110 §15.1: the statuses that may be given a heuristic lifetime.
     static func isHeuristicallyCacheable(_ status: Status) -> Bool {
         switch status.code {
         case 200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501: true

@@ -15,7 +15,7 @@ public struct KeyPolicy: Sendable, Equatable {
         case dropping([ByteSlice])
     }
 
-    /// All of it by default: nobody else knows what matters to the origin.
+    /// All of it by default: only the origin knows what matters.
     public var query: Query = .asSent
     /// Parameters in order of their names; equal names keep theirs.
     public var sortsQuery = false
@@ -42,7 +42,7 @@ public struct KeyPolicy: Sendable, Equatable {
         for name in fields {
             buffer.append(0)
             var line = request.firstIndex(named: name.span)
-            // What `Connection` names the origin does not see: it is as good as absent.
+            // The origin does not see what `Connection` names: it counts as absent.
             if let named = line, StoredFields.isNominated(named, request) { line = nil }
             // Absent is not the same as empty.
             buffer.append(line == nil ? 2 : 1)

@@ -73,7 +73,7 @@ public struct NoVarySearch: Sendable, Hashable {
     }
 
     /// Appends a text that is the same for two queries exactly if they are equivalent under this config: what stands in a key. Not
-    /// for the default, under which a query is its own. Allocates nothing but for characters beyond ASCII.
+    /// for the default, under which a query is its own. Allocates only for characters beyond ASCII.
     /// - Parameters:
     ///   - query: what stands after the `?`; empty where there is none.
     ///   - memory: what it is read into.
@@ -96,7 +96,7 @@ public struct NoVarySearch: Sendable, Hashable {
         return buffer.copied()
     }
 
-    /// 'Comparing' of the draft, for two URIs that are equal but for the query.
+    /// 'Comparing' of the draft, for two URIs that are equal except for the query.
     public func areEquivalent(_ left: ByteSlice?, _ right: ByteSlice?) -> Bool {
         if isDefault { return left == right }
         return canonicalQuery(left) == canonicalQuery(right)

@@ -31,7 +31,7 @@ extension ResponseFacts {
         if status.isInformational || status == .notModified { return .status }
         if contains(.mustUnderstand), !Self.isUnderstood(status) { return .status }
         if request.noStore { return .requestNoStore }
-        // §5.2.2.3: whoever understands the status and `must-understand` ignores `no-store`.
+        // §5.2.2.3: a cache that understands `must-understand` and the status ignores `no-store`.
         if contains(.noStore), !contains(.mustUnderstand) { return .noStore }
         if contains(.private) { return .private }
         if hasAuthorization, !contains(.allowsAuthorized) { return .authorization }

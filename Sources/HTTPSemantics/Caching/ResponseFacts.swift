@@ -44,7 +44,7 @@ public struct ResponseFacts: Sendable, Equatable {
     /// Of the response; 200 for parts of a representation.
     public let status: Status
     public private(set) var flags: Flags
-    /// Who said how long it is fresh.
+    /// Where its lifetime comes from.
     public let lifetimeSource: LifetimeSource
     /// Seconds (RFC 9111 §4.2.1).
     public let lifetime: UInt32
@@ -113,7 +113,7 @@ public struct ResponseFacts: Sendable, Equatable {
         set(.allowsAuthorized, isShared || directives.contains(.public) || directives.contains(.mustRevalidate))
         set(.isTargeted, isTargeted)
         if fields.contains(.setCookie) {
-            // A cookie that is left out of what is stored bothers nobody.
+            // A cookie that is not stored does no harm.
             let name = Array("set-cookie".utf8)
             set(.setsCookie, !ExcludedFields(fields, isTargeted: isTargeted, policy: policy).contains(name.span))
         }

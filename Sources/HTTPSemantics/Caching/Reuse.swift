@@ -3,9 +3,9 @@ public enum ValidationReason: Sendable, CaseIterable {
     case stale
     /// The response's `no-cache`.
     case noCache
-    /// Fresh, but for `no-cache` or `Pragma: no-cache` of the request.
+    /// Fresh, but the request says `no-cache` or `Pragma: no-cache`.
     case requestNoCache
-    /// Fresh, but for `max-age` or `min-fresh` of the request.
+    /// Fresh, but not by the request's `max-age` or `min-fresh`.
     case requestAge
     /// Since it came, an unsafe request (§4.4) or its cache group (RFC 9875) invalidated it.
     case invalidated
@@ -15,7 +15,7 @@ public enum ValidationReason: Sendable, CaseIterable {
 public enum Reuse: Sendable, Equatable {
     /// Send it. `ttl` is for how long it stays fresh.
     case fresh(age: UInt32, ttl: UInt32)
-    /// Send it, and refresh it if nobody does so yet (RFC 5861 §3).
+    /// Send it, and refresh it unless that is under way (RFC 5861 §3).
     case staleWhileRevalidate(age: UInt32)
     /// Send it: the client said it accepts a stale one (RFC 9111 §5.2.1.2).
     case staleAccepted(age: UInt32)

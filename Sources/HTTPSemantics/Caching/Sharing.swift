@@ -9,7 +9,7 @@ public enum NotSharedReason: Sendable, Hashable {
     case part
     case notCacheable
     case serverError
-    /// It says otherwise than former ones which queries it is for: those who asked with other queries look under their own.
+    /// It names other queries than former responses did: requests with different ones look under their own keys.
     case search
 
     /// The fixed name, for `detail` in `Cache-Status` (RFC 9211 §2.8).
@@ -58,14 +58,14 @@ extension ResponseFacts {
         if lifetime > 0 { return freshUntil > received.monotonic ? .everyone : .waitersOnly }
         if lifetimeSource.isExplicit { return .waitersOnly }
         if status.isServerError { return policy.sharesErrors ? .waitersOnly : .nobody(.serverError) }
-        // Storable, so shareable (§4); how long it would be good for, nobody said.
+        // Storable, so shareable (§4), but for how long is unknown.
         guard contains(.public) || Freshness.isHeuristicallyCacheable(status) else { return .nobody(.notCacheable) }
         // §5.2.2.2: a client that comes later would get it without a validation.
         return contains(.mustRevalidate) ? .waitersOnly : .whileArriving
     }
 
-    /// Whether it may go to who asks with `request` at `now`, while it still arrives and has no lifetime of its own: nobody said that it is stale,
-    /// but it is not new (RFC 9111 §5.2.1).
+    /// Whether a client that asks with `request` at `now` may have it, while it still arrives and has no lifetime of its own: it is not known to be
+    /// stale, but it is not new (RFC 9111 §5.2.1).
     public func suitsLateJoiner(with request: RequestDirectives, at now: Moment) -> Bool {
         !request.noCache && request.minFresh == 0 && age(at: now) <= request.maxAge
     }

@@ -30,7 +30,7 @@ extension ResponseFacts {
     }
 
     /// Whether it says, as the answer to a validation, that what is stored is out of date (RFC 9111 §4.3.3). A failure does not; nor do errors of the
-    /// client, as 400, 403 or 429: they speak of who asked and when, not of what is there.
+    /// client, as 400, 403 or 429: they concern the request, not the resource.
     public var supersedesStored: Bool {
         switch status.code {
         case 200..<400, 404, 410, 451: true

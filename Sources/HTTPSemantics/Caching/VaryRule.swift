@@ -1,6 +1,6 @@
 public import Bytes
 
-/// The request fields that a response's `Vary` nominates (RFC 9110 §12.5.5), in small letters, each once, sorted,
+/// The request fields that a response's `Vary` nominates (RFC 9110 §12.5.5), in lower case, each once, sorted,
 /// so that two responses which vary by the same fields have equal rules.
 public struct VaryRule: Sendable, Hashable {
     /// One nominated field: its name, and its number if it is one we know.
@@ -74,7 +74,7 @@ public struct VaryRule: Sendable, Hashable {
     /// Fields that it nominates.
     public var count: Int { nominees.count }
 
-    /// The nominated name at `index`, in small letters.
+    /// The nominated name at `index`, in lower case.
     public func name(at index: Int) -> ByteSlice { nominees[index].name }
 
     public static func == (left: VaryRule, right: VaryRule) -> Bool {

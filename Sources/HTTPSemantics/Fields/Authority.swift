@@ -48,7 +48,7 @@ public struct Authority: Sendable, BitwiseCopyable {
 }
 
 extension ByteBuffer {
-    /// Appends `authority` in the one form that all equal ones share, for a cache key: the host in small letters, no
+    /// Appends `authority` in the one form that all equal ones share, for a cache key: the host in lower case, no
     /// default port, no leading zeroes (RFC 3986 §6.2.2.1, §6.2.3, RFC 9110 §4.2.3). Percent-encoding stays as sent.
     public func appendKeyHost(_ text: Span<UInt8>, defaultPort: UInt16) {
         appendKeyHost(text, Authority(text), defaultPort: defaultPort)

@@ -20,7 +20,7 @@ public final class KeyedForwarding: Sendable {
     }
 
     /// Whether the field with `name`, which is not a known one, is of that kind and not in the key.
-    /// - Parameter keepsMethod: whether the client may name another method: nobody else gets what comes of it.
+    /// - Parameter keepsMethod: whether the client may name another method: no other client gets the response.
     func drops(_ name: Span<UInt8>, keepsMethod: Bool) -> Bool {
         guard let subject = Self.subject(name), subject != .method || !keepsMethod else { return false }
         for other in others where other.span.isEqualIgnoringCase(to: name) { return false }
