@@ -40,7 +40,7 @@ extension ByteRangeSpec {
 
     /// Whether a part with `range` of `length` bytes is what was asked for with this, or has that in it (RFC 9110 §15.3.7: a server may
     /// send less, or more).
-    public func isAnswered(by range: Range<Int>, of length: Int?) -> Bool {
+    func isAnswered(by range: Range<Int>, of length: Int?) -> Bool {
         switch self {
         case .from(let first):
             return range.lowerBound <= first && range.upperBound == length

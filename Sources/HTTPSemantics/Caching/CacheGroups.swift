@@ -7,7 +7,7 @@ import RawStructuredFieldValues
 /// Immutable; an object because most responses have none, and are to be no larger for it.
 public final class CacheGroups: Sendable {
     /// More groups than this in one field are left out. RFC 9875 §2 wants at least 32.
-    public static let maxGroups = 128
+    static let maxGroups = 128
 
     /// At least one.
     public let names: [String]

@@ -5,8 +5,7 @@ public enum LifetimeSource: UInt8, Sendable {
     case none, sharedMaxAge, maxAge, expires, heuristic
 
     /// Said by the origin, not guessed (RFC 9111 §4.2).
-    @inlinable
-    public var isExplicit: Bool {
+    var isExplicit: Bool {
         switch self {
         case .sharedMaxAge, .maxAge, .expires: true
         case .none, .heuristic: false

@@ -135,8 +135,7 @@ public struct ResponseFacts: Sendable, Equatable {
     @inlinable public func contains(_ flag: Flags) -> Bool { flags.contains(flag) }
 
     /// Whether there is anything a validation could be made with.
-    @inlinable
-    public var hasValidator: Bool { !flags.isDisjoint(with: [.hasStrongETag, .hasWeakETag, .hasLastModified]) }
+    var hasValidator: Bool { !flags.isDisjoint(with: [.hasStrongETag, .hasWeakETag, .hasLastModified]) }
 
     /// Seconds (RFC 9111 §4.2.3, current_age), counted on the monotonic clock only.
     @inlinable

@@ -7,7 +7,7 @@ public import Bytes
 /// block's bytes are complete field lines, so they go out in one piece.
 public enum StoredFields {
     /// For one connection or for the proxy in front (§3.1). `Trailer` announces what a stored response does not have.
-    public static let connectionFields = FieldSet(
+    static let connectionFields = FieldSet(
         .connection, .proxyConnection, .keepAlive, .te, .trailer, .transferEncoding, .upgrade,
         .proxyAuthenticate, .proxyAuthenticationInfo, .proxyAuthorization
     )

@@ -8,15 +8,12 @@ public struct Authority: Sendable, BitwiseCopyable {
     public let host: ByteRange
     /// `nil` where the port is absent or empty.
     public let port: UInt16?
-    /// Whether there is a colon after the host, with or without digits.
-    public let hasColon: Bool
 
     /// `nil` if `text` is not of that form. An empty host is: as an empty `reg-name` (RFC 3986 §3.2.2).
     public init?(_ text: Span<UInt8>) {
         guard let hostEnd = Self.hostEnd(text) else { return nil }
         host = ByteRange(0..<hostEnd)
-        hasColon = hostEnd < text.count
-        guard hasColon else { port = nil; return }
+        guard hostEnd < text.count else { port = nil; return }
         guard text[hostEnd] == UInt8(ascii: ":"), let port = Self.port(text.extracting((hostEnd + 1)...)) else { return nil }
         self.port = port
     }

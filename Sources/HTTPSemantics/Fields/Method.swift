@@ -69,7 +69,7 @@ public enum HTTPVersion: UInt8, Sendable, BitwiseCopyable {
     case http10, http11
 
     /// As `received-protocol` in `Via` (RFC 9110 §7.6.3).
-    public var shortName: StaticString {
+    var shortName: StaticString {
         switch self {
         case .http10: "1.0"
         case .http11: "1.1"

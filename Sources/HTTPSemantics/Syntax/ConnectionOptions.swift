@@ -9,7 +9,7 @@ public struct ConnectionOptions: Sendable, Hashable {
     /// The known fields it nominates: they are for this connection only.
     public private(set) var nominated: FieldSet = []
     /// Whether it nominates fields that are not known; `nominates` compares their names.
-    public private(set) var nominatesOthers = false
+    private(set) var nominatesOthers = false
 
     /// Each other nominee is compared with each unknown field when the message is forwarded.
     static let maxOtherNominees = 16

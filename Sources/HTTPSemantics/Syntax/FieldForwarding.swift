@@ -2,7 +2,7 @@ public import Bytes
 
 extension FieldSet {
     /// For one connection only, nominated or not (RFC 9110 §7.6.1).
-    public static let hopByHop = FieldSet(.connection, .keepAlive, .proxyConnection, .te, .transferEncoding, .upgrade)
+    static let hopByHop = FieldSet(.connection, .keepAlive, .proxyConnection, .te, .transferEncoding, .upgrade)
     /// Written anew by whoever frames the message.
     public static let framing = FieldSet(.contentLength, .transferEncoding)
 }
@@ -45,7 +45,7 @@ extension ByteBuffer {
     }
 
     /// `Via` with our hop after those that `fields` names (RFC 9110 §7.6.3). Drop `via` from the copied fields.
-    public func appendVia(
+    func appendVia(
         _ received: HTTPVersion, _ name: ByteSlice, after fields: FieldView, connection: ConnectionOptions
     ) {
         appendName("Via")
