@@ -65,7 +65,7 @@ public struct CachedResource: Sendable {
     /// The primary key's bytes (RFC 9111 §2).
     public var key: ByteSlice {
         switch form {
-        case .only(let response): response.key ?? ByteSlice("")
+        case .only(let response): response.key ?? .empty
         case .snapshot(let snapshot): snapshot.key
         }
     }
@@ -139,7 +139,7 @@ public struct CachedResource: Sendable {
     /// All variants of which there are parts.
     public var partialResponses: [StoredResponse] { partials.map(\.response) }
 
-    /// All that stands in the eviction queues for it, notes apart.
+    /// All its entries in the eviction queues, except notes.
     var allVariants: [Variant] { partials.isEmpty ? variants : variants + partials }
 
     /// Variants of which only parts are stored, the latest stored first. Few read them, and never as if they were whole.

@@ -9,7 +9,7 @@ enum Charge {
     /// The place in the index of a resource that is one packed response.
     static let place = 24
     /// What a response varies by: the object and the key's bytes.
-    static let specialities = 160
+    static let extras = 160
     /// The object that holds the names of a response's cache groups.
     static let groups = 48
     /// A resource: its snapshot, its key's allocation and its place in the index.

@@ -24,7 +24,7 @@ struct GhostQueue {
         place(fingerprint: UInt32(truncatingIfNeeded: hash), number: inserted)
     }
 
-    /// Whether `hash` was remembered. It is not any more.
+    /// Whether `hash` was remembered; it no longer is.
     mutating func take(_ hash: UInt64) -> Bool {
         guard !entries.isEmpty else { return false }
         let fingerprint = UInt32(truncatingIfNeeded: hash)

@@ -13,7 +13,7 @@ public enum StoreOutcome: Sendable, CaseIterable {
     case noRoom
     /// The body is not complete, or its beginning is gone.
     case incomplete
-    /// The response that was to be freshened is not stored any more.
+    /// The response to be freshened is no longer stored.
     case gone
 }
 
@@ -62,7 +62,7 @@ public final class ResponseStore: Sendable {
     }
 
     /// The whole response under `key` that answers a request with `fields`, as `CachedResource.response(matching:)` finds it. Allocates nothing,
-    /// and retains the response alone: the count of one that many ask for goes from core to core.
+    /// and retains only the response: the reference count of a popular one moves from core to core.
     /// - Parameter hash: of `key`, under the process's secret key (`KeyedHash`).
     public func response(hash: UInt64, key: Span<UInt8>, matching fields: FieldView) -> StoredResponse? {
         switch shards[shardIndex(of: hash)].shard.withLock({ $0.table.form(hash: hash, key: key) }) {
@@ -85,8 +85,8 @@ public final class ResponseStore: Sendable {
 
     // MARK: - Storing
 
-    /// Stores `response`, in the place of the same variant if there is one, and evicts what must go for it. Takes the
-    /// unshareable marker away.
+    /// Stores `response`, in the place of the same variant if there is one, and evicts what must go for it. Removes
+    /// the unshareable marker.
     /// - Parameters:
     ///   - generation: of the moment the fetch began.
     ///   - requested: when its request was sent. What arrived since, from an overtaking fetch,
@@ -108,8 +108,8 @@ public final class ResponseStore: Sendable {
         } ?? .noRoom
     }
 
-    /// Adds the parts that `response` has to those of its variant, if they are of the same representation; else they take their place. Parts that
-    /// make up the whole become an ordinary response.
+    /// Adds the parts in `response` to those of its variant, or replaces those if they are of another representation. Parts that make up the
+    /// whole become an ordinary response.
     /// - Parameters:
     ///   - range: what it brings anew: it stays when others must go to keep the parts below `StorageSettings.objectLimit`.
     ///   - generation: of the moment the fetch began.

@@ -2,7 +2,7 @@ public import Bytes
 public import HTTPSemantics
 internal import Synchronization
 
-/// Which differences between queries for one path do not matter, as a response that was stored for it said. Immutable.
+/// Which differences between queries for one path do not matter, as a stored response said. Immutable.
 public final class SearchVariation: Sendable {
     /// Stands in the keys made with it. Never given twice, so that what is stored under a forgotten variation is never found again:
     /// it could not have been invalidated meanwhile.
@@ -18,7 +18,7 @@ public final class SearchVariation: Sendable {
 /// The variations that responses taught, by path (No-Vary-Search draft, 'Caching': `mostRecentNVS`).
 ///
 /// A path is named by the primary keys of its requests, up to the query: scheme, authority and path. Any thread may call any method; one
-/// mutex per shard is held for one probe. As long as nothing was taught at all, asking costs one relaxed load.
+/// mutex per shard is held for one probe. While no path is known, asking costs one relaxed load.
 ///
 /// A path keeps its last few variations. Requests are looked up under the latest; the others are there so that two kinds of responses in
 /// turns do not lose each other's keys, and so that an invalidation reaches both.
@@ -65,7 +65,7 @@ public final class SearchVariations: Sendable {
     /// - Parameter hash: under the process's secret key, so that clients cannot choose colliding paths.
     public init(hash: KeyedHash) { self.hash = hash }
 
-    /// Whether anything was taught that is not forgotten.
+    /// Whether no path is known.
     public var isEmpty: Bool { paths.load(ordering: .relaxed) == 0 }
 
     /// How many paths are known.

@@ -25,7 +25,7 @@ struct Shard {
     private(set) var responses = 0
     private(set) var markers = 0
     private(set) var evictions = EvictionCounts()
-    /// What changes let go of. Whoever opens the lock takes it out.
+    /// What changes dropped, until the lock is opened.
     var dropped = Dropped()
 
     init(settings: StorageSettings, budget: MemoryBudget) {
@@ -210,7 +210,7 @@ struct Shard {
     }
 }
 
-/// What changes let go of, to be freed once the lock is open again.
+/// What changes dropped, to be freed once the lock is open again.
 struct Dropped {
     var responses: [StoredResponse] = []
     var resources: [CachedResource] = []

@@ -1,7 +1,7 @@
 public import Bytes
 public import HTTPSemantics
 
-/// The bytes that are there of a representation whose whole is not (RFC 9111 §3.3). Immutable; free to go to any thread.
+/// The bytes that are there of a representation that is not there whole (RFC 9111 §3.3). Immutable; may go to any thread.
 ///
 /// ```
 /// 0        run        gap       run    run (arriving)   length
@@ -56,7 +56,7 @@ public final class StoredParts: Sendable {
     }
 
     /// With another run, which takes the place of what is stored of the same bytes.
-    /// - Parameter length: of the whole, as far as the new run's message told.
+    /// - Parameter length: of the whole, if the new run's message told it.
     public func adding(_ new: Run, length: Int?, budget: MemoryBudget) -> StoredParts {
         var runs: [Run] = []
         var isIn = false

@@ -12,8 +12,8 @@ internal import Synchronization
 /// that is stored of a small one: key, fields and body in one block of memory, since a thousand bytes of payload deserve no thousand bytes of
 /// objects around them.
 ///
-/// Owner: the store, and every client it is being sent to. Free to go to any thread. After a 304 another one takes its
-/// place that shares the body (RFC 9111 §4.3.4).
+/// Owners: the store, and every client it is being sent to. May go to any thread. After a 304, another one that shares its
+/// body takes its place (RFC 9111 §4.3.4).
 public final class StoredResponse: Sendable, EvictionCandidate {
     /// Largest body that is packed. A hit of one copies it behind its head anyway; and a client that reads slowly keeps
     /// no more than this of what was evicted beside the budget.
@@ -37,8 +37,8 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     private let uses: Atomic<UInt8>
     /// `nil` where it is packed.
     public let looseBody: GrowingBody?
-    /// `nil` where there is nothing special about it.
-    private let special: Specialities?
+    /// `nil` where it has none, as most.
+    private let extras: Extras?
 
     /// - Parameters:
     ///   - head: the fields that are stored, as complete lines (`StoredFields`).
@@ -49,7 +49,7 @@ public final class StoredResponse: Sendable, EvictionCandidate {
         variantKey: VariantKey? = nil, groups: CacheGroups? = nil
     ) {
         self.facts = facts
-        special = .of(varyRule, variantKey, groups, parts: parts)
+        extras = .of(varyRule, variantKey, groups, parts: parts)
         fieldLines = head.bytes
         bodyLengthOrLineCount = UInt32(head.lineCount)
         looseBody = body
@@ -71,7 +71,7 @@ public final class StoredResponse: Sendable, EvictionCandidate {
         fieldLines = ByteSlice(block, key.count..<key.count + lines.count)
         bodyLengthOrLineCount = UInt32(bodyLength)
         looseBody = nil
-        special = loose.special
+        extras = loose.extras
         uses = Atomic(loose.frequency)
     }
 
@@ -91,7 +91,7 @@ public final class StoredResponse: Sendable, EvictionCandidate {
         fieldLines = ByteSlice(block, key.count..<key.count + lines.count)
         bodyLengthOrLineCount = UInt32(body.count)
         looseBody = nil
-        special = .of(varyRule, variantKey, groups, parts: nil)
+        extras = .of(varyRule, variantKey, groups, parts: nil)
         uses = Atomic(0)
     }
 
@@ -146,19 +146,19 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     // MARK: - What it is for
 
     /// What its `Vary` nominates, and what the request that caused it said there (RFC 9111 §4.1).
-    public var varyRule: VaryRule { special?.varyRule ?? .none }
-    public var variantKey: VariantKey { special?.variantKey ?? .none }
+    public var varyRule: VaryRule { extras?.varyRule ?? .none }
+    public var variantKey: VariantKey { extras?.variantKey ?? .none }
     /// The cache groups it belongs to (RFC 9875); mostly none.
-    public var groups: CacheGroups? { special?.groups }
+    public var groups: CacheGroups? { extras?.groups }
 
     /// Whether the request with `fields` gets this variant (RFC 9111 §4.1).
     public func answers(_ fields: FieldView) -> Bool { varyRule.isEmpty || variantKey.matches(fields, under: varyRule) }
 
     // MARK: - Parts
 
-    /// What is there of a representation that is not there whole; then this stands beside the variants of its resource, never among them, and
-    /// `body` is empty.
-    public var parts: StoredParts? { special?.parts }
+    /// What is there of a representation that is not there whole. Such a response stands beside the variants of its resource, never among them,
+    /// and its `body` is empty.
+    public var parts: StoredParts? { extras?.parts }
 
     /// Whether nothing of it still arrives.
     public var isAllThere: Bool { parts?.runs.allSatisfy { $0.body.completeLength != nil } ?? (bodyLength != nil) }
@@ -187,7 +187,7 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     var key: ByteSlice? { looseBody == nil ? ByteSlice(fieldLines.chunk, 0..<fieldLines.start) : nil }
 
     /// Whether it can be all there is of its resource: it tells its key, and varies by nothing.
-    var canStandAlone: Bool { looseBody == nil && (special?.varyRule.isEmpty ?? true) }
+    var canStandAlone: Bool { looseBody == nil && (extras?.varyRule.isEmpty ?? true) }
 
     func isPacked(under other: Span<UInt8>) -> Bool {
         guard looseBody == nil else { return false }
@@ -199,10 +199,10 @@ public final class StoredResponse: Sendable, EvictionCandidate {
 
     /// Bytes of memory beside those that the body accounts for itself.
     public var overhead: Int {
-        let specially = special?.charge ?? 0
-        guard let looseBody else { return Charge.packed + specially + fieldLines.chunk.capacity }
+        let extra = extras?.charge ?? 0
+        guard let looseBody else { return Charge.packed + extra + fieldLines.chunk.capacity }
         let lenders = parts?.lenderCount ?? looseBody.lenderCount
-        return Charge.response + specially + fieldLines.chunk.capacity + lenders * Charge.lender
+        return Charge.response + extra + fieldLines.chunk.capacity + lenders * Charge.lender
     }
 
     /// Bytes that the body accounts for itself.

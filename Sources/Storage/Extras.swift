@@ -2,16 +2,16 @@ internal import Bytes
 internal import HTTPSemantics
 
 /// What a response varies by and belongs to, and the parts it stands for. Most responses have none of it.
-final class Specialities: Sendable {
+final class Extras: Sendable {
     let varyRule: VaryRule
     let variantKey: VariantKey
     let groups: CacheGroups?
     let parts: StoredParts?
 
-    /// `nil` where there is nothing special.
-    static func of(_ varyRule: VaryRule?, _ variantKey: VariantKey?, _ groups: CacheGroups?, parts: StoredParts?) -> Specialities? {
+    /// `nil` where there are none.
+    static func of(_ varyRule: VaryRule?, _ variantKey: VariantKey?, _ groups: CacheGroups?, parts: StoredParts?) -> Extras? {
         if varyRule?.isEmpty ?? true, groups == nil, parts == nil { return nil }
-        return Specialities(varyRule: varyRule ?? .none, variantKey: variantKey ?? .none, groups: groups, parts: parts)
+        return Extras(varyRule: varyRule ?? .none, variantKey: variantKey ?? .none, groups: groups, parts: parts)
     }
 
     private init(varyRule: VaryRule, variantKey: VariantKey, groups: CacheGroups?, parts: StoredParts?) {
@@ -23,6 +23,6 @@ final class Specialities: Sendable {
 
     /// Bytes of memory, those that `parts` account for themselves left out.
     var charge: Int {
-        Charge.specialities + (groups.map { Charge.groups + $0.names.count * Charge.nominee } ?? 0)
+        Charge.extras + (groups.map { Charge.groups + $0.names.count * Charge.nominee } ?? 0)
     }
 }
