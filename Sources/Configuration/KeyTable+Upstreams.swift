@@ -27,7 +27,11 @@ enum UpstreamKeys {
         Key("max-queued-fetches", \.maxQueuedFetches, .integer(0...10_000_000), "Fetches that wait for a slot, for coalescing.wait-timeout at most; the next one gets 503."),
         Key(
             "retry-dead-connection", \.retriesDeadConnection, .flag,
-            "An idempotent request is sent once more if a reused connection turns out to be dead."),
+            """
+            A request without content is sent once more, and never a third time, if its connection is closed before a byte of the response: \
+            an idempotent one on a new connection if a reused one was dead, a safe one on the next server if a new one was closed. After \
+            first-byte-timeout nothing is sent again.
+            """),
         Key(
             "resolve-ttl", \.resolveTTL, .duration(.seconds(1) ... .seconds(86_400)),
             """

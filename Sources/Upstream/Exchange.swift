@@ -3,14 +3,14 @@ import HTTPSemantics
 import Libevent
 import Telemetry
 
-/// One request and its response: finds a server, gets a connection, and once more if the first one was dead.
+/// One request and its response: finds a server, gets a connection, and once more if that one is closed before it brings a byte.
 ///
 /// Owned by whoever asked (a fetch), which is also its handler. Confined to one loop.
 ///
 /// ```
 /// new ─start→ resolving ─addresses→ connecting ─connected→ exchanging ─complete→ ended
 ///                ↑  └─────────idle connection────────────────↗    │ └─101→ ended (upgraded)
-///                └──next server, or dead reused connection────────┘
+///                └──next server, or closed before a response──────┘
 /// any ─error→ ended (failed)        any ─cancel→ ended
 /// ```
 public final class Exchange {
@@ -36,8 +36,10 @@ public final class Exchange {
     private var serverIndex = 0
     private var addresses: ArraySlice<SocketAddress> = []
     private var serversLeft: Int
-    private var mayRetryDead: Bool
+    /// Whether the request may be sent a second time; never a third.
+    private var mayRepeat: Bool
     private var mayUseIdle = true
+    private var isReused = false
 
     /// On the loop of `pool`. Nothing happens before `start`.
     /// - Parameter early: content that is here already, and that nobody else adds to.
@@ -47,7 +49,7 @@ public final class Exchange {
         self.handler = handler
         self.early = early
         serversLeft = pool.settings.servers.count
-        mayRetryDead = pool.settings.retriesDeadConnection && request.mayBeSentAgain
+        mayRepeat = pool.settings.retriesDeadConnection && request.mayBeSentAgain
     }
 
     /// Begins. Nothing is reported from inside this call.
@@ -95,9 +97,10 @@ public final class Exchange {
 
     // MARK: Finding a connection
 
-    private func chooseServer() {
+    /// - Parameter failed: the server that has just failed.
+    private func chooseServer(after failed: Int? = nil) {
         state = .resolving
-        serverIndex = pool.nextServer()
+        serverIndex = pool.nextServer(after: failed)
         serversLeft -= 1
         if mayUseIdle, let idle = pool.takeIdle(server: serverIndex) {
             state = .connecting
@@ -147,6 +150,7 @@ public final class Exchange {
 
     private func begin(on connection: UpstreamConnection, isReused: Bool) {
         state = .exchanging
+        self.isReused = isReused
         connection.begin(self, isReused: isReused, early: early.take())
     }
 
@@ -160,7 +164,7 @@ public final class Exchange {
         pool.failed(server: serverIndex)
         pool.metrics.add(.upstreamFailures(error.failure))
         if serversLeft > 0 {
-            chooseServer()
+            chooseServer(after: serverIndex)
         } else {
             end(with: error)
         }
@@ -205,17 +209,17 @@ public final class Exchange {
         guard state == .exchanging else { return }
         loseConnection()
         pool.metrics.add(.upstreamFailures(error.failure))
-        if error.closedBeforeResponse, mayRetryDead {
-            // RFC 9112 §9.3.1: the old connection was closed under us; once more on a fresh one.
-            mayRetryDead = false
-            mayUseIdle = false
-            serversLeft += 1
-            pool.metrics.add(.upstreamRetries)
-            chooseServer()
-            return
-        }
-        if !error.closedBeforeResponse { pool.failed(server: serverIndex) }
-        end(with: error)
+        // RFC 9112 §9.3.1: an old connection was closed under us, which is no fault of the server.
+        let wasDead = isReused && error.closedBeforeResponse
+        if !wasDead { pool.failed(server: serverIndex) }
+        guard error.closedBeforeResponse, mayRepeat, wasDead || serversLeft > 0 && request.method.isSafe else { return end(with: error) }
+        // Once more on a fresh connection: nothing of a response was seen, and there was no content. The server may have begun on what it was asked, so the
+        // next one is asked only by a safe method (RFC 9110 §9.2.1).
+        mayRepeat = false
+        mayUseIdle = false
+        pool.metrics.add(.upstreamRetries)
+        if wasDead { serversLeft += 1 }
+        chooseServer(after: wasDead ? nil : serverIndex)
     }
 
     private func end(with error: UpstreamError) {

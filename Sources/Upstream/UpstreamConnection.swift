@@ -108,10 +108,10 @@ public final class UpstreamConnection: Socket {
 
     func fail(_ failure: UpstreamFailure, _ detail: String, isMalformed: Bool = false) {
         let exchange = exchange
-        let isDead = lease.isReused && lease.response == .awaited && (failure == .closed || failure == .send)
+        let closedBeforeResponse = lease.response == .awaited && (failure == .closed || failure == .send)
         self.exchange = nil
         end()
-        exchange?.failed(UpstreamError(failure, detail: "\(address): \(detail)", closedBeforeResponse: isDead, isMalformed: isMalformed))
+        exchange?.failed(UpstreamError(failure, detail: "\(address): \(detail)", closedBeforeResponse: closedBeforeResponse, isMalformed: isMalformed))
     }
 
     func giveBackInput() {

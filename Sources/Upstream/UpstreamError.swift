@@ -8,8 +8,7 @@ public struct UpstreamError: Error, Sendable, CustomStringConvertible {
     public let failure: UpstreamFailure
     /// For people: what the system or the parser said. Goes to the log, not to clients.
     public let detail: String
-    /// Trying once more cannot make the origin do the work twice: the connection was an old one and closed before a
-    /// byte of a response (RFC 9112 §9.3.1). Whether the method allows it is decided by who asks.
+    /// The connection was closed before a byte of a response, so nobody has seen one. Whether the request may be sent once more is decided by who asks.
     public let closedBeforeResponse: Bool
     /// The response broke the rules of its framing, so that what came of it before may be wrong too.
     public let isMalformed: Bool

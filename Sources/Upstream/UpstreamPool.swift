@@ -101,9 +101,10 @@ public final class UpstreamPool {
     }
 
     /// Which server is to be asked.
-    func nextServer() -> Int {
+    /// - Parameter failed: the one that has just failed for the same request.
+    func nextServer(after failed: Int? = nil) -> Int {
         let now = loop.now
-        return balance.use { $0.pick(at: now) }
+        return balance.use { $0.pick(at: now, after: failed) }
     }
 
     func succeeded(server: Int) { balance.use { $0.succeeded(server) } }

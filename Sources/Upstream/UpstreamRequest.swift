@@ -27,7 +27,7 @@ public struct UpstreamRequest: Sendable {
         self.asksForUpgrade = asksForUpgrade
     }
 
-    /// Whether it may go out a second time when the first try met a dead connection (RFC 9110 §9.2.2): content that was
+    /// Whether it may go out a second time when a connection was closed before it brought a response (RFC 9110 §9.2.2): content that was
     /// streamed through is not held, so cannot be sent again.
     public var mayBeSentAgain: Bool { method.isIdempotent && content == .none && !asksForUpgrade }
 }

@@ -73,6 +73,46 @@ import Testing
         }
     }
 
+    @Test(arguments: [Step.close, .reset])
+    func `a GET that one closes on is asked of the other, once`(end: Step) throws {
+        try twoServers(.maxFailures(1000), .accessLog) { first, second, proxy in
+            first.on("*") { _ in [end] }
+            let answers = try (0..<8).map { try proxy.get("/\($0)").text }
+            #expect(answers == Array(repeating: "second", count: 8))
+            #expect(first.total == 8 && second.total == 8, "each time the first one first: its turn has come again")
+            #expect(try proxy.metric(.retries) == 8)
+            try eventually("eight lines") { try proxy.accessLog.count == 8 }
+            #expect(try proxy.accessLog.allSatisfy { $0["upstream"]?.string == "127.0.0.1:\(second.port)" })
+
+            second.on("*") { _ in [end] }
+            #expect(try proxy.get("/both").status == 502)
+            #expect(first.count("/both") == 1 && second.count("/both") == 1)
+        }
+    }
+
+    @Test func `nothing is sent twice but a safe request without content that nothing came to`() throws {
+        try twoServers(.maxFailures(1000)) { first, second, proxy in
+            // Of two requests in a row, each server gets one.
+            first.on("*") { _ in [.requestBody, .close] }
+            func statuses(_ method: String, _ target: String, body: String? = nil) throws -> Set<Int> {
+                Set(try (0..<2).map { _ in try proxy.send(method, target, body: body).status })
+            }
+            var all = try [statuses("DELETE", "/delete"), statuses("PUT", "/put"), statuses("POST", "/post"), statuses("GET", "/content", body: "x")]
+            first.on("*") { _ in [.interim(103, "Link: </a>"), .close] }
+            all.append(try statuses("GET", "/interim"))
+            first.on("*") { _ in [.bytes(Array("HTTP/1.1 2".utf8)), .close] }
+            all.append(try statuses("GET", "/beginning"))
+            #expect(all == Array(repeating: [502, 200], count: 6))
+            let retries = try proxy.metric(.retries)
+            #expect(retries == 0 && first.total == 6 && second.total == 6)
+        }
+        try twoServers(.other(section: "upstream", key: "retry-dead-connection", value: "false")) { first, second, proxy in
+            first.on("*") { _ in [.close] }
+            let answers = try Set((0..<2).map { try proxy.get("/\($0)").status })
+            #expect(answers == [502, 200] && first.total + second.total == 2)
+        }
+    }
+
     @Test func `an answer with an error is an answer`() throws {
         try twoServers(.maxFailures(1), .failureCooldown(.seconds(3600))) { first, _, proxy in
             first.on("*") { _ in [.answer(500, "Cache-Control: no-store", body: "error")] }
