@@ -13,7 +13,7 @@ import Testing
         arrived: Int64, invalidated: Int64?, expected: Bool
     ) throws {
         let groups = GroupInvalidations()
-        let route = try #require(Runtime(upstreams: "one").onlyRoute)
+        let route = try #require(LoopSettings(upstreams: "one").onlyRoute)
         let parsed = try ParsedHead("GET /x")
         func request(after seconds: Int64) -> ClientRequest {
             ClientRequest(
@@ -30,7 +30,7 @@ import Testing
         let circumstances = FetchedResponse.Circumstances(
             leader: leader, search: .default, server: ByteSlice("192.0.2.2:80"), requested: arrival, invalidations: groups)
         let fetched = FetchedResponse(
-            response, source: .origin, sharing: .everyone(varies: false), originStatus: .ok, length: 1, willBeStored: true, circumstances)
+            response, source: .origin, sharing: .everyone, originStatus: .ok, length: 1, willBeStored: true, circumstances)
         if let invalidated { groups.invalidate(["g"], of: leader.authority, at: arrival.after(invalidated).monotonic) }
         #expect(fetched.mayServe(request(after: arrived)) == expected)
         #expect(fetched.mayServe(leader))
