@@ -38,7 +38,7 @@ enum UpstreamKeys {
             How long a resolved name is used before it is looked up again. Idle connections to an address that it no longer has are closed then, \
             and those in use after their response. After a reload it is looked up anew, and /etc/hosts and resolv.conf are read again.
             """),
-        Key("max-failures", \.maxFailures, .integer(1...1_000_000), "Consecutive failures after which a server is not used for a while."),
+        Key("max-failures", \.maxFailures, .integer(1...1_000_000), "Consecutive failures, counted by each worker, after which a server is not used for a while; a warning tells which."),
         Key("failure-cooldown", \.failureCooldown, .patience, "How long it is not used then. After that one request tries it, and the others pass it over until it has answered."),
         Key("max-head-size", \.maxHeadSize, .size(1 << 10...16 << 20), "The largest response head; more gets 502."),
     ]

@@ -161,7 +161,7 @@ public final class Exchange {
 
     /// No connection to this server: nothing was sent, so the next one may be asked.
     private func serverFailed(_ error: UpstreamError) {
-        pool.failed(server: serverIndex)
+        pool.failed(server: serverIndex, error)
         pool.metrics.add(.upstreamFailures(error.failure))
         if serversLeft > 0 {
             chooseServer(after: serverIndex)
@@ -211,7 +211,7 @@ public final class Exchange {
         pool.metrics.add(.upstreamFailures(error.failure))
         // RFC 9112 §9.3.1: an old connection was closed under us, which is no fault of the server.
         let wasDead = isReused && error.closedBeforeResponse
-        if !wasDead { pool.failed(server: serverIndex) }
+        if !wasDead { pool.failed(server: serverIndex, error) }
         guard error.closedBeforeResponse, mayRepeat, wasDead || serversLeft > 0 && request.method.isSafe else { return end(with: error) }
         // Once more on a fresh connection: nothing of a response was seen, and there was no content. The server may have begun on what it was asked, so the
         // next one is asked only by a safe method (RFC 9110 §9.2.1).

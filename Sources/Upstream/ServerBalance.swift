@@ -41,13 +41,18 @@ public struct ServerBalance: Sendable {
     }
 
     /// A response came, whatever its status: failures are counted from zero, and the server is asked again.
-    public mutating func succeeded(_ server: Int) {
-        if health[server].failuresInARow != 0 { health[server] = Health() }
+    /// - Returns: whether it had been left alone.
+    public mutating func succeeded(_ server: Int) -> Bool {
+        let failures = health[server].failuresInARow
+        if failures != 0 { health[server] = Health() }
+        return failures >= maxFailures
     }
 
     /// A failure to connect or to answer, not a response with an error status.
-    public mutating func failed(_ server: Int, at now: Int64) {
+    /// - Returns: whether it is left alone, and was not before.
+    public mutating func failed(_ server: Int, at now: Int64) -> Bool {
         health[server].failuresInARow += 1
         if health[server].failuresInARow >= maxFailures { health[server].leftAloneUntil = now + cooldown }
+        return health[server].failuresInARow == maxFailures
     }
 }

@@ -31,6 +31,7 @@ public final class UpstreamPool {
     private let names: NameResolution
     private let resolver: Resolver
     private let balance: Exclusive<ServerBalance>
+    private let onNews: (UpstreamSettings, UpstreamServer, ServerNews) -> Void
     private let servers: Exclusive<[Server]>
     private var idleCount = 0
     /// When the names are asked for again, in nanoseconds of the loop's clock.
@@ -38,10 +39,10 @@ public final class UpstreamPool {
     /// Keeps no connection any more: those in use are closed after their exchange.
     private var isDropped = false
 
-    /// - Parameters: `resolver`, `buffers` and `metrics` are the loop's, `names` is shared by all loops.
+    /// - Parameters: `resolver`, `buffers` and `metrics` are the loop's, `names` is shared by all loops. `onNews` is called on the loop.
     public init(
         _ settings: UpstreamSettings, on loop: EventLoop, resolver: Resolver, names: NameResolution,
-        buffers: BufferStock, metrics: LoopMetrics
+        buffers: BufferStock, metrics: LoopMetrics, onNews: @escaping (UpstreamSettings, UpstreamServer, ServerNews) -> Void
     ) {
         self.settings = settings
         self.loop = loop
@@ -49,6 +50,7 @@ public final class UpstreamPool {
         self.names = names
         self.buffers = buffers
         self.metrics = metrics
+        self.onNews = onNews
         deadlines = loop.deadlines
         timeouts = UpstreamTimeouts(settings)
         balance = Exclusive(ServerBalance(
@@ -107,10 +109,18 @@ public final class UpstreamPool {
         return balance.use { $0.pick(at: now, after: failed) }
     }
 
-    func succeeded(server: Int) { balance.use { $0.succeeded(server) } }
-    func failed(server: Int) {
+    func succeeded(server: Int) {
+        if balance.use({ $0.succeeded(server) }) { report(.isBack, of: server) }
+    }
+
+    func failed(server: Int, _ error: UpstreamError) {
         let now = loop.now
-        balance.use { $0.failed(server, at: now) }
+        if balance.use({ $0.failed(server, at: now) }) { report(.isLeftAlone(error), of: server) }
+    }
+
+    private func report(_ news: ServerNews, of server: Int) {
+        // The only one is asked all the same, and who asks tells of its failures.
+        if settings.servers.count > 1 { onNews(settings, settings.servers[server], news) }
     }
 
     /// The addresses of a server: remembered, looked up, or by joining a look-up in flight.
@@ -138,4 +148,11 @@ public final class UpstreamPool {
         for connection in left { connection.end() }
         if looksAgainAt == .max { looksAgainAt = loop.now + Self.lookInterval }
     }
+}
+
+/// What became of one of several servers, as one loop sees it.
+public enum ServerNews {
+    /// After `maxFailures` in a row, the last of which is this one. Told once, until it is back.
+    case isLeftAlone(UpstreamError)
+    case isBack
 }

@@ -39,6 +39,32 @@ import Testing
         }
     }
 
+    @Test func `the log says once that one is left alone and why, and that it is back`() throws {
+        try twoServers(.maxFailures(2), .failureCooldown(.milliseconds(100))) { first, second, proxy in
+            func told(_ what: String) -> [Substring] {
+                proxy.diagnostics.split(separator: "\n").filter { $0.contains("upstream origin: server \(first.url) \(what)") }
+            }
+            first.goDown()
+            // Through several cool-downs.
+            var round = 0
+            try eventually("it was tried four times") {
+                round += 1
+                return try proxy.get("/\(round)").text == "second" && proxy.metric(.connectFailures) >= 4
+            }
+            #expect(told("left alone").count == 1)
+            let reason = "after 2 failures in a row, the last one: connect: 127.0.0.1:\(first.port): connect: Connection refused"
+            #expect(told("left alone").first?.hasSuffix(reason) == true, "\(proxy.diagnostics)")
+            let again = try ScriptedOrigin(port: first.port)
+            defer { again.stop() }
+            Self.answer(again, "back")
+            try eventually("it is asked", within: .seconds(5)) {
+                round += 1
+                return try proxy.get("/\(round)").text == "back"
+            }
+            #expect(told("is back").count == 1 && told("").count == 2, "\(proxy.diagnostics)")
+        }
+    }
+
     @Test func `one that comes back is asked again after its cool-down`() throws {
         try twoServers(.maxFailures(1), .failureCooldown(.milliseconds(300))) { first, second, proxy in
             first.goDown()

@@ -60,12 +60,21 @@ import Testing
         var balance = ServerBalance(servers: transcript.servers, maxFailures: transcript.maxFailures, cooldown: Self.cooldown)
         for (step, event) in transcript.events.enumerated() {
             switch event {
-            case .failed(let server, let now): balance.failed(server, at: now)
-            case .succeeded(let server): balance.succeeded(server)
+            case .failed(let server, let now): _ = balance.failed(server, at: now)
+            case .succeeded(let server): _ = balance.succeeded(server)
             case .pick(let now, let expected):
                 let picked = balance.pick(at: now)
                 #expect(picked == expected, "step \(step + 1), at \(now)")
             }
         }
+    }
+
+    @Test func `that one is left alone is news once, until it is back`() {
+        var balance = ServerBalance(servers: 2, maxFailures: 2, cooldown: Self.cooldown)
+        let news = [
+            balance.failed(0, at: 0), balance.failed(0, at: 1), balance.failed(0, at: 2), balance.succeeded(0), balance.succeeded(0), balance.failed(0, at: 3),
+            balance.succeeded(0), balance.failed(0, at: 4), balance.failed(0, at: 5),
+        ]
+        #expect(news == [false, true, false, true, false, false, false, false, true])
     }
 }

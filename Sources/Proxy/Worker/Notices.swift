@@ -11,6 +11,7 @@ final class Notices {
         case malformed = "malformed requests"
         case timeout = "requests that did not arrive in time"
         case upstream = "failures of upstreams"
+        case server = "changes of servers"
         case accept = "failures to accept connections"
         case capacity = "connections turned away"
         case memory = "times without memory for bodies"
@@ -42,6 +43,17 @@ final class Notices {
         write(.upstream, "upstream \(request.route.origin.settings.name) failed for \(request.summary): \(error)")
     }
 
+    /// With several servers a failure of one is seen by nobody else: another answers.
+    func serverChanged(_ upstream: UpstreamSettings, _ server: UpstreamServer, _ news: ServerNews) {
+        switch news {
+        case .isLeftAlone(let error):
+            let (rest, failures) = (upstream.failureCooldown, upstream.maxFailures)
+            write(.server, "upstream \(upstream.name): server \(server) left alone for \(rest) after \(failures) failures in a row, the last one: \(error)")
+        case .isBack:
+            write(.server, at: .info, "upstream \(upstream.name): server \(server) is back")
+        }
+    }
+
     /// No new body has room: requests get 503, or what `coalescing.when-exceeded` says.
     func overloaded(_ shared: SharedState) {
         write(.memory, "bodies on their way take \(shared.inFlightBytes) of \(shared.budget.limit) bytes: requests get 503 until some are done")
@@ -51,11 +63,11 @@ final class Notices {
 
     func tooManyConnections(most: Int) { write(.capacity, "more than \(most) client connections: turned away with 503") }
 
-    private func write(_ kind: Kind, _ text: @autoclosure () -> String) {
+    private func write(_ kind: Kind, at level: Logger.Level = .warning, _ text: @autoclosure () -> String) {
         switch limit.admit(kind, at: UInt64(loop.now)) {
         case .write(let suppressed):
             let more = suppressed > 0 ? " (\(suppressed) more like it)" : ""
-            log.warning("\(text())\(more)")
+            log.log(level: level, "\(text())\(more)")
         case .suppress:
             tellRestLater()
         }

@@ -18,6 +18,7 @@ final class UpstreamPools {
     private let names: NameResolution
     private let buffers = BufferStock(bufferCapacity: UpstreamPools.bufferSize, most: UpstreamPools.keptBuffers)
     private let metrics: LoopMetrics
+    private let notices: Notices
     /// Those of the settings.
     private var origins: [Origin]
     /// With its origin, so that no other gets the same identity.
@@ -25,11 +26,12 @@ final class UpstreamPools {
     /// The one asked for last, which most requests want.
     private var latest: (origin: Origin, pool: UpstreamPool)?
 
-    init(of origins: [Origin], on loop: EventLoop, names: NameResolution, metrics: LoopMetrics) throws(SystemError) {
+    init(of origins: [Origin], on loop: EventLoop, names: NameResolution, metrics: LoopMetrics, notices: Notices) throws(SystemError) {
         self.origins = origins
         self.loop = loop
         self.names = names
         self.metrics = metrics
+        self.notices = notices
         resolver = try Resolver(on: loop)
     }
 
@@ -40,7 +42,8 @@ final class UpstreamPools {
             latest = entry
             return entry.pool
         }
-        let pool = UpstreamPool(origin.settings, on: loop, resolver: resolver, names: names, buffers: buffers, metrics: metrics)
+        let pool = UpstreamPool(
+            origin.settings, on: loop, resolver: resolver, names: names, buffers: buffers, metrics: metrics, onNews: notices.serverChanged)
         if origins.contains(where: { $0 === origin }) {
             pools[id] = (origin, pool)
         } else {

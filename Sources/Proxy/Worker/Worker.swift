@@ -65,7 +65,7 @@ final class Worker {
         mostRequests = loopSettings.mostRequests
         contexts = ReadContexts(limits: loopSettings.headLimits)
         clients = ClientConnections(on: loop, shared: shared, metrics: metrics)
-        pools = try UpstreamPools(of: loopSettings.origins, on: loop, names: shared.names, metrics: metrics)
+        pools = try UpstreamPools(of: loopSettings.origins, on: loop, names: shared.names, metrics: metrics, notices: notices)
         hitPath = HitPath(
             loopSettings: loopSettings, shared: shared, loop: loop, keys: keys, output: scratch, recorder: recorder)
         shared.callbacks.joins(turns, on: loop)
