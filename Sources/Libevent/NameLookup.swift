@@ -76,9 +76,10 @@ internal import Glibc
     /// Each of `families` once more, by a question that tells the reason.
     private func askWhy(_ families: ArraySlice<Resolver.Family>) {
         guard let next = families.first else { return conclude(.failure(.notFound)) }
-        let callback: evdns_callback_type = { result, _, _, _, _, parcel in
+        let callback: evdns_callback_type = { result, type, count, _, addresses, parcel in
             guard let parcel = unsafe parcel else { return }
-            unsafe Unmanaged<NameLookup>.fromOpaque(parcel).takeRetainedValue().receive(reason: result)
+            let found = unsafe NameLookup.read(type, count, addresses)
+            unsafe Unmanaged<NameLookup>.fromOpaque(parcel).takeRetainedValue().receive(reason: result, found)
         }
         left = families.dropFirst()
         servers.loop.pendingLookups += 1
@@ -92,13 +93,14 @@ internal import Glibc
         conclude(.failure(.localFailure))
     }
 
-    private func receive(reason: Int32) {
+    /// - Parameter found: what it has by now, without the port.
+    private func receive(reason: Int32, _ found: [SocketAddress]) {
         called()
         guard completion != nil else { return }
         switch reason {
+        case DNS_ERR_NONE where !found.isEmpty: conclude(.success(found.map { $0.withPort(port) }))
         case DNS_ERR_NODATA, DNS_ERR_NOTEXIST: askWhy(left)
         case DNS_ERR_TIMEOUT: conclude(.failure(.timedOut))
-        // It may have an address by now; then the next look-up finds it.
         default: conclude(.failure(.serverFailed))
         }
     }
@@ -131,6 +133,24 @@ internal import Glibc
         unsafe request = nil
         if let question = unsafe question { unsafe evdns_cancel_request(servers.base, question) }
         unsafe question = nil
+    }
+
+    /// The answer to a plain question: `count` addresses of 4 or 16 bytes in network order.
+    private static func read(_ type: CChar, _ count: Int32, _ memory: UnsafeMutableRawPointer?) -> [SocketAddress] {
+        guard let memory = unsafe memory else { return [] }
+        return (0..<Int(count)).compactMap { index in
+            switch Int32(type) {
+            case DNS_IPv4_A:
+                let bits = unsafe memory.loadUnaligned(fromByteOffset: index * 4, as: UInt32.self)
+                return .ipv4(IPv4Address(bits: UInt32(bigEndian: bits)), port: 0)
+            case DNS_IPv6_AAAA:
+                let high = unsafe memory.loadUnaligned(fromByteOffset: index * 16, as: UInt64.self)
+                let low = unsafe memory.loadUnaligned(fromByteOffset: index * 16 + 8, as: UInt64.self)
+                return .ipv6(IPv6Address(high: UInt64(bigEndian: high), low: UInt64(bigEndian: low)), port: 0)
+            default:
+                return nil
+            }
+        }
     }
 
     /// IPv4 first, otherwise in the order of the answer, each address once.

@@ -137,6 +137,14 @@ import Testing
         server.stop()
     }
 
+    @Test func `an address that is found while asking why there is none is the answer`() throws {
+        let server = try NameServer()
+        var settings = Resolver.Settings()
+        settings.resolvConf = file("late-\(server.port)", "nameserver 127.0.0.1:\(server.port)\n")
+        #expect(try answer("late-origin.test", settings) == .success([.ipv4(IPv4Address(192, 0, 2, 1), port: 80)]))
+        server.stop()
+    }
+
     @Test func `what libevent says of a server goes where messages go`() throws {
         let server = try NameServer()
         let said = Guarded<[String]>([])
