@@ -85,7 +85,7 @@ public final class UpstreamPool {
     func keep(idle connection: UpstreamConnection) -> Bool {
         guard !isDropped, idleCount < settings.maxIdleConnections else { return false }
         let isKept = servers.use { servers in
-            guard servers[connection.server].addresses?.contains(connection.address) ?? true else { return false }
+            if let addresses = servers[connection.server].addresses, !addresses.contains(connection.address) { return false }
             servers[connection.server].idle.append(connection)
             return true
         }
@@ -125,8 +125,9 @@ public final class UpstreamPool {
 
     /// The addresses of a server: remembered, looked up, or by joining a look-up in flight.
     func resolve(server: Int, _ completion: @escaping (Result<[SocketAddress], UpstreamError>) -> Void) {
-        names.addresses(of: settings.servers[server], timeToLive: settings.resolveTTL.nanoseconds, on: resolver) { [weak self] result in
-            if case .success(let found) = result { self?.learn(found, of: server) }
+        // Not weak: that would make every reference to the pool slow. It is held no longer than a look-up takes.
+        names.addresses(of: settings.servers[server], timeToLive: settings.resolveTTL.nanoseconds, on: resolver) { [self] result in
+            if case .success(let found) = result { learn(found, of: server) }
             completion(result)
         }
     }
