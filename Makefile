@@ -1,7 +1,7 @@
 # make run    builds the program and starts a demo on 127.0.0.1:8080
 # make test   runs every test against the built program
 # make build  leaves the program at .build/release/coalesced
-# make install    puts program, unit, manual page, completions and configuration into the system (as root)
+# make install    puts program, unit, manual page, completions, configuration and examples into the system (as root)
 # make uninstall  removes them again, except the configuration
 # make bench        compares with nginx, HAProxy and Varnish and writes docs/benchmarks.md: a quarter of an hour
 # make bench-quick  the most telling rows, in less than two minutes
@@ -42,6 +42,7 @@ UNIT = $(DESTDIR)$(prefix)/lib/systemd/system/coalesced.service
 MANUAL = $(DESTDIR)$(prefix)/share/man/man8/coalesced.8
 BASH_COMPLETION = $(DESTDIR)$(prefix)/share/bash-completion/completions/coalesced
 ZSH_COMPLETION = $(DESTDIR)$(prefix)/share/zsh/site-functions/_coalesced
+EXAMPLES = $(DESTDIR)$(prefix)/share/doc/coalesced/examples
 FISH_COMPLETION = $(DESTDIR)$(prefix)/share/fish/vendor_completions.d/coalesced.fish
 
 # If the program cannot run here, as in an image for other processors, there are no completions.
@@ -49,6 +50,7 @@ install:
 	install -D -m 0755 "$(PROGRAM)" "$(BINARY)"
 	install -D -m 0644 systemd/coalesced.service "$(UNIT)"
 	install -D -m 0644 docs/coalesced.8 "$(MANUAL)"
+	for example in config/examples/*; do install -D -m 0644 "$$example" "$(EXAMPLES)/$${example##*/}"; done
 	for completion in "bash:$(BASH_COMPLETION)" "zsh:$(ZSH_COMPLETION)" "fish:$(FISH_COMPLETION)"; do \
 	  script=$$("$(PROGRAM)" --generate-completion-script "$${completion%%:*}") || continue; \
 	  install -D -m 0644 /dev/null "$${completion#*:}" && printf '%s\n' "$$script" >"$${completion#*:}"; \
@@ -58,6 +60,7 @@ install:
 
 uninstall:
 	rm -f "$(BINARY)" "$(UNIT)" "$(MANUAL)" "$(BASH_COMPLETION)" "$(ZSH_COMPLETION)" "$(FISH_COMPLETION)"
+	rm -rf "$(EXAMPLES)"
 
 dependencies:
 	@command -v $(SWIFT) >/dev/null || { \

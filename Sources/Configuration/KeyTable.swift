@@ -191,7 +191,7 @@ enum KeyTable {
     ]
 
     private static let accessLog: [Key<Settings>] = [
-        Key("target", \.accessLog.target, .accessLogTarget, "off, stdout, or a path (opened again on SIGHUP)."),
+        Key("target", \.accessLog.target, .accessLogTarget, "off, stdout, or a path (opened again on SIGHUP and SIGUSR1)."),
         Key("format", \.accessLog.format, .format, "How a line looks."),
         Key(
             "flush-wait", \.accessLog.flushWait, .duration(.milliseconds(10) ... .seconds(60)),

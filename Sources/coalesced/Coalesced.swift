@@ -22,6 +22,7 @@ struct Coalesced: ParsableCommand {
     )
 
     static func main() {
+        if isToServe { Daemon.holdSignalsBack() }
         Allocator.keepFreedBlocks()
         // Swift reads the arguments from /proc; without it every command would look like `serve` without options.
         guard !CommandLine.arguments.isEmpty else {
@@ -30,6 +31,12 @@ struct Coalesced: ParsableCommand {
         }
         FatalErrors.exitsWhenItCannotGoOn(with: ExitStatus.unavailable.rawValue)
         main(nil)
+    }
+
+    /// Whether `serve` is meant, which is so unless another command is named.
+    private static var isToServe: Bool {
+        guard let first = CommandLine.arguments.dropFirst().first else { return true }
+        return first.hasPrefix("-") || first == "serve"
     }
 }
 

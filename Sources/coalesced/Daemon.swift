@@ -10,7 +10,7 @@ internal import Upstream
 ///
 /// Lives on the main thread's loop, which does nothing else. The workers have threads of their own.
 ///
-///     serving ─SIGHUP→ serving ─SIGTERM, SIGINT→ draining ─all requests done, or a second signal→ ended
+///     serving ─SIGHUP, SIGUSR1→ serving ─SIGTERM, SIGINT→ draining ─all requests done, or a second signal→ ended
 final class Daemon {
     private let loop: EventLoop
     private let server: ProxyServer
@@ -21,12 +21,22 @@ final class Daemon {
     private let serviceManager: ServiceManager
     private var log: Logger
     private var isOpen = false
+    /// `SIGHUP` came before the listeners accepted: the file may have changed since it was read.
+    private var isReloadWanted = false
     private var isDraining = false
 
     /// What is told once clients can connect.
     struct Addresses {
         let listeners: [SocketAddress]
         let admin: SocketAddress?
+    }
+
+    static let endingSignals = [SIGTERM, SIGINT]
+
+    /// From the very beginning, that no signal is lost or ends the program by itself, with another exit code.
+    static func holdSignalsBack() {
+        for signal in endingSignals + [SIGHUP] { System.holdBack(signal) }
+        for signal in [SIGUSR1, SIGUSR2] { System.ignore(signal) }
     }
 
     /// Runs until a signal ends it. On the main thread.
@@ -39,6 +49,8 @@ final class Daemon {
     ) throws {
         let log = Logger(label: "coalesced") { _ in DiagnosticsLog(level: Logger.Level(settings.logLevel)) }
         LibeventMessages.go(to: LibeventLog(log).write)
+        // Until the loop watches for them: sockets in the file system are removed at the end.
+        holdSignalsBack()
         do throws(ProxyServer.StartError) {
             try Daemon(settings, source: source, log: log).serve(isReady)
         } catch {
@@ -48,7 +60,7 @@ final class Daemon {
     }
 
     private init(_ settings: Settings, source: ConfigurationSource?, log: Logger) throws(ProxyServer.StartError) {
-        System.ignoreBrokenPipes()
+        System.ignore(SIGPIPE)
         self.settings = settings
         self.source = source
         self.log = log
@@ -87,8 +99,10 @@ final class Daemon {
 
     private func serve(_ isReady: @escaping (Addresses) -> Void) throws(ProxyServer.StartError) {
         do throws(SystemError) {
-            for signal in [SIGTERM, SIGINT] { try loop.onSignal(signal) { [unowned self] in end() } }
+            for signal in Self.endingSignals { try loop.onSignal(signal) { [unowned self] in end() } }
             try loop.onSignal(SIGHUP) { [unowned self] in reload() }
+            // What nginx takes for 'open the logs again', and logrotate's rules were copied with.
+            try loop.onSignal(SIGUSR1) { [unowned self] in server.reopenLogs() }
         } catch {
             throw .system(error)
         }
@@ -104,8 +118,8 @@ final class Daemon {
         loop.run()
         admin?.close()
         if failure == nil { server.stop() }
-        // Unwatched, they would end the program by themselves, with another exit code.
-        for signal in [SIGTERM, SIGINT, SIGHUP] { System.holdBack(signal) }
+        // When nobody watches for them any more.
+        Self.holdSignalsBack()
         loop.finish()
         if let failure { throw failure }
     }
@@ -119,6 +133,7 @@ final class Daemon {
         }
         serviceManager.ready()
         isReady(Addresses(listeners: addresses, admin: admin?.address))
+        if isReloadWanted { reload() }
     }
 
     /// The first time lets requests finish; the second time ends at once.
@@ -137,7 +152,8 @@ final class Daemon {
     private func reload() {
         // In any case: whoever rotated the log waits for that, whatever is wrong with the file.
         server.reopenLogs()
-        guard let source, isOpen, !isDraining else { return }
+        guard let source, !isDraining else { return }
+        guard isOpen else { return isReloadWanted = true }
         serviceManager.reloading()
         defer { serviceManager.ready() }
         do throws(ConfigurationSource.Failure) {

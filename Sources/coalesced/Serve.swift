@@ -11,7 +11,7 @@ struct Serve: ParsableCommand {
         abstract: "Run the proxy (the default).",
         discussion: """
             Flags override the file. SIGTERM and SIGINT let requests finish and exit 0, a second one exits at once; SIGHUP \
-            reads the file again. Without a file there is no admin listener unless --admin asks for one.
+            reads the file and opens the access log again, SIGUSR1 only opens the log. Without a file there is no admin listener unless --admin asks for one.
             """
     )
 
@@ -71,8 +71,8 @@ struct Serve: ParsableCommand {
     }
 
     func run() throws {
-        // By itself it would end the program, which cannot reload yet and may still wait for the file.
-        System.holdBack(SIGHUP)
+        // Held back since `main`. The file may be waited for.
+        for signal in Daemon.endingSignals { System.exit(on: signal) }
         let source = ConfigurationSource(path: file.config, flags: flags)
         let settings: Settings
         do throws(ConfigurationSource.Failure) { settings = try source.load() } catch { throw error.report() }

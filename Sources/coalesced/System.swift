@@ -86,15 +86,23 @@ enum System {
         if let failure { throw failure }
     }
 
-    /// From now on, writing to a pipe without a reader is an ordinary error and no longer ends the process.
-    static func ignoreBrokenPipes() { _ = signal(SIGPIPE, SIG_IGN) }
+    /// From now on `signal` has no effect until a loop watches for it. `SIGPIPE`: writing to a pipe without a reader is an error like any other.
+    static func ignore(_ signal: Int32) { _ = Glibc.signal(signal, SIG_IGN) }
 
-    /// From now on this signal waits until a loop watches for it. To be called while there is only one thread.
-    static func holdBack(_ signal: Int32) {
+    /// From now on such a signal waits until a loop watches for it. To be called while there is one thread.
+    static func holdBack(_ signal: Int32) { mask(signal, SIG_BLOCK) }
+
+    /// From now on `signal` ends the program with exit code 0, as it does later, when a loop watches for it. One that was held back does so at once.
+    static func exit(on signal: Int32) {
+        _ = Glibc.signal(signal) { _ in _exit(0) }
+        mask(signal, SIG_UNBLOCK)
+    }
+
+    private static func mask(_ signal: Int32, _ how: Int32) {
         var set = sigset_t()
         unsafe sigemptyset(&set)
         unsafe sigaddset(&set, signal)
-        unsafe sigprocmask(SIG_BLOCK, &set, nil)
+        unsafe sigprocmask(how, &set, nil)
     }
 
     /// Writes out what was printed, even if standard output is a pipe.

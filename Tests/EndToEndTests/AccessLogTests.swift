@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 
 @Suite(.scenario) struct AccessLogTests {
@@ -37,6 +38,23 @@ import Testing
             #expect(try proxy.exited() == .code(0))
             let line = System.contents(of: "\(proxy.folder)/access.log")
             #expect(line.contains(#/^127\.0\.0\.1 - - \[[^\]]+\] "GET \/x HTTP\/1\.1" 200 5 "http:\/\/a\.example\/" "me"/#), "\(line)")
+        }
+    }
+
+    @Test(arguments: [SIGHUP, SIGUSR1])
+    func `a log that was rotated away is opened again`(_ signal: Int32) throws {
+        try scenario(.accessLog) { origin, proxy in
+            origin.on("*") { _ in [.answer(200, body: "x")] }
+            let (path, old) = ("\(proxy.folder)/access.log", "\(proxy.folder)/access.log.1")
+            try proxy.get("/before")
+            try eventually("a line") { System.contents(of: path).contains("/before") }
+            System.rename(path, to: old)
+            proxy.signal(signal)
+            try eventually("a new file") { System.exists(path) }
+            try proxy.get("/after")
+            try eventually("a line in it") { System.contents(of: path).contains("/after") }
+            let former = System.contents(of: old)
+            #expect(!former.contains("/after"))
         }
     }
 

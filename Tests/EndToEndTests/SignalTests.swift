@@ -110,6 +110,56 @@ import Testing
         }
     }
 
+    /// Starts a program whose file is a FIFO, and writes `text` into that when `meanwhile` is done.
+    private func startWithFIFO(writing text: String = "", after meanwhile: (Program) throws -> Void, _ then: (Program) throws -> Void = { _ in }) throws {
+        let folder = try System.makeTemporaryFolder()
+        let path = "\(folder)/coalesced.yaml"
+        #expect(unsafe mkfifo(path, 0o600) == 0)
+        let program = try Program(folder: folder, ["--config", path, "--listen", "127.0.0.1:0", "--admin", "unix:\(folder)/admin.sock"])
+        defer { program.stop() }
+        var writer: Int32 = -1
+        // It cannot be opened before somebody reads.
+        try eventually("it reads its file") {
+            writer = unsafe open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)
+            return writer >= 0
+        }
+        do {
+            defer { Socket.close(writer) }
+            try meanwhile(program)
+            // Without a reader the path could not be opened again.
+            if !text.isEmpty { try System.write(text, to: "/proc/\(getpid())/fd/\(writer)") }
+        }
+        try then(program)
+    }
+
+    @Test(arguments: [SIGTERM, SIGINT])
+    func `while it waits for its file it ends at once, with 0`(_ signal: Int32) throws {
+        try startWithFIFO(after: { program in
+            program.signal(signal)
+            let exit = try program.exited(within: .seconds(3))
+            #expect(exit == .code(0))
+        })
+    }
+
+    @Test func `a reload that is asked for before it listens comes when it does`() throws {
+        try startWithFIFO(writing: "workers: 1\n", after: { $0.signal(SIGHUP) }) { program in
+            try program.waitUntilListening(1)
+            try eventually("it tries to reload") { program.diagnostics.contains("a pipe is read at the start only") }
+        }
+    }
+
+    @Test func `signals that other servers know do not end it`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, body: "x")] }
+            for signal in [SIGUSR1, SIGUSR2] { proxy.signal(signal) }
+            let answer = try proxy.get("/x")
+            #expect(answer.text == "x" && proxy.exit() == nil)
+            proxy.terminate()
+            let exit = try proxy.exited(within: .seconds(3))
+            #expect(exit == .code(0))
+        }
+    }
+
     @Test func `it is loaded again with what malloc is told, and is the same process by the same name`() throws {
         try scenario { _, proxy in
             // The kernel keeps 15 bytes of a name.

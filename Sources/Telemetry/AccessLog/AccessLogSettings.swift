@@ -30,6 +30,6 @@ public struct AccessLogSettings: Sendable, Equatable {
 public enum AccessLogTarget: Sendable, Hashable {
     case off
     case standardOutput
-    /// Appended to, and opened again on `SIGHUP`.
+    /// Appended to, and opened again on `SIGHUP` and `SIGUSR1`.
     case file(path: String)
 }
