@@ -58,15 +58,13 @@ struct AdminClient {
 }
 
 extension AdminClient.Reply {
-    /// A status line, fields, an empty line and the rest. `nil`: a server of another kind answered, and said so.
+    /// A status line, fields, an empty line and the rest. `nil`: somebody else answered, such as the origin behind the public listener.
     init?(_ text: String) {
         let words = text.utf8.prefix { $0 != UInt8(ascii: "\r") }.split(separator: UInt8(ascii: " "))
         guard words.count >= 2, words[0].starts(with: "HTTP/1.".utf8), let status = Int(Substring(words[1])),
             let head = text.firstRange(of: "\r\n\r\n")
         else { return nil }
-        // Earlier versions do not name themselves.
-        let servers = text[..<head.upperBound].split(separator: "\r\n").filter { $0.lowercased().hasPrefix("server:") }
-        guard servers.allSatisfy({ $0 == "Server: coalesced" }) else { return nil }
+        guard text[..<head.upperBound].split(separator: "\r\n").contains("Server: coalesced") else { return nil }
         self.init(status: status, body: String(text[head.upperBound...]))
     }
 }

@@ -58,7 +58,11 @@ struct Purge: ParsableCommand {
     }
 
     func run() throws {
-        try output(admin.ask("POST", "/purge", body: url ?? "all"))
+        let reply = try admin.ask("POST", "/purge", body: url ?? "all")
+        try output(reply)
+        if let url, url.contains("*"), reply.hasPrefix("purged 0 ") {
+            System.writeError("'*' stands for itself here: name each URL, or purge everything with --all\n")
+        }
     }
 }
 

@@ -35,6 +35,16 @@ import Testing
         }
     }
 
+    @Test func `the command says so where it is given a pattern, or the public listener`() throws {
+        try scenario { origin, proxy in
+            origin.on("*") { _ in [.answer(200, body: "x")] }
+            let pattern = try proxy.command("purge", "http://\(proxy.host)/img/*")
+            #expect(pattern.exit == .code(0) && pattern.errors.contains("'*' stands for itself"), "\(pattern.everything)")
+            let wrong = try Program.run("purge", "--admin", "127.0.0.1:\(proxy.endpoint.port)", "--all")
+            #expect(wrong.exit == .code(69) && wrong.errors.contains("not one of an admin listener"), "\(wrong.everything)")
+        }
+    }
+
     @Test func `a purge during a fetch keeps its response from being served later`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
