@@ -48,11 +48,14 @@ final class Daemon {
         _ settings: Settings, reloadingFrom source: ConfigurationSource?, isReady: @escaping (Addresses) -> Void = { _ in }
     ) throws {
         let log = Logger(label: "coalesced") { _ in DiagnosticsLog(level: Logger.Level(settings.logLevel)) }
-        LibeventMessages.go(to: LibeventLog(log).write)
+        let libeventLog = LibeventLog(log)
+        LibeventMessages.go(to: libeventLog.write)
         // Until the loop watches for them: sockets in the file system are removed at the end.
         holdSignalsBack()
         do throws(ProxyServer.StartError) {
-            try Daemon(settings, source: source, log: log).serve(isReady)
+            let daemon = try Daemon(settings, source: source, log: log)
+            libeventLog.tellsRest(on: daemon.loop)
+            try daemon.serve(isReady)
         } catch {
             log.critical("\(error)")
             throw error.exitStatus

@@ -95,6 +95,21 @@ import Testing
         #expect(log.read().hasPrefix("- - - ["))
     }
 
+    @Test func `lines that were lost are told of, though no more requests come`() throws {
+        let origin = try ScriptedOrigin()
+        defer { origin.stop() }
+        origin.on("/x") { _ in [.answer(200, body: "x")] }
+        let folder = try System.makeTemporaryFolder()
+        #expect(unsafe mkfifo("\(folder)/log", 0o600) == 0)
+        let (program, place) = try serve(in: folder, upstream: origin.url, "--access-log", "\(folder)/log")
+        defer { program.stop() }
+        let first = try place.get("/x", "Host: a")
+        #expect(first.text == "x")
+        try eventually("the first is told of at once") { program.diagnostics.contains("; 1 lines lost") }
+        for _ in 1...3 { #expect(try place.get("/x", "Host: a").text == "x") }
+        try eventually("the others are told of", within: .seconds(15)) { program.diagnostics.contains("; 3 lines lost") }
+    }
+
     @Test func `a FIFO as access log may find its reader later`() throws {
         let folder = try System.makeTemporaryFolder()
         let origin = try ScriptedOrigin()

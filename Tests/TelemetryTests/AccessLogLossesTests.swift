@@ -24,8 +24,9 @@ import Testing
             let next = losses.take(at: start + AccessLogLosses.interval * step / 100)
             #expect(next == nil)
         }
+        #expect(losses.isSomethingUntold)
         let later = losses.take(at: start + AccessLogLosses.interval)
-        #expect(later?.lost == 99)
+        #expect(later?.lost == 99 && !losses.isSomethingUntold)
         #expect(losses.take(at: start + AccessLogLosses.interval * 5) == nil)
     }
 

@@ -29,6 +29,7 @@ final class AccessLog: Sendable {
             AccessLogWriter(queues: queues, format: settings.format, sink: file, status: status), path: settings.path, taker: taker, log: log)
         self.output = output
         thread = try LoopThread(name: "access-log") { loop in
+            output.runs(on: loop)
             loop.run()
             output.drain(isLast: true)
         }
@@ -61,6 +62,8 @@ final class AccessLog: Sendable {
 private final class LogOutput: Sendable {
     private let writer: Mutex<AccessLogWriter<LogFile>>
     private let losses = Mutex(AccessLogLosses())
+    /// The log's loop, and whether a timer is set there that tells of losses for which it is too early.
+    private let timing = Mutex<(loop: LoopBound<EventLoop>?, willTellRest: Bool)>((nil, false))
     private let path: String
     /// Who takes the lines, in the words of a notice.
     private let taker: StaticString
@@ -73,15 +76,21 @@ private final class LogOutput: Sendable {
         self.log = log
     }
 
+    /// On the log's thread, before anything is drained there.
+    func runs(on loop: EventLoop) { timing.withLock { $0.loop = LoopBound(loop, on: loop) } }
+
     func drain(isLast: Bool = false) {
         let report = writer.withLock { $0.drain(isLast: isLast) }
         if let code = report.reopenFailure {
             log.error("access log: \(path) cannot be opened again: \(SystemError(.open, code: code).message); lines go on into the file that was open before")
         }
-        let due = losses.withLock { losses in
-            losses.add(report)
-            return losses.take(at: .now, isLast: isLast)
-        }
+        losses.withLock { $0.add(report) }
+        tellLosses(isLast: isLast)
+    }
+
+    private func tellLosses(isLast: Bool = false) {
+        let (due, isSomethingUntold) = losses.withLock { losses in (losses.take(at: .now, isLast: isLast), losses.isSomethingUntold) }
+        if isSomethingUntold { tellRestLater() }
         guard let due else { return }
         if let code = due.failure {
             let error = SystemError(.write, code: code)
@@ -89,6 +98,18 @@ private final class LogOutput: Sendable {
             log.error("access log: \(reason); \(due.lost) lines lost")
         }
         if due.dropped > 0 { log.warning("access log: \(due.dropped) lines dropped, \(taker) did not keep up") }
+    }
+
+    /// Should no more lines come, nothing would be drained.
+    private func tellRestLater() {
+        let loop = timing.withLock { timing in
+            defer { timing.willTellRest = true }
+            return timing.willTellRest ? nil : timing.loop
+        }
+        loop?.value.schedule(after: AccessLogLosses.interval.nanoseconds) { [weak self] in
+            self?.timing.withLock { $0.willTellRest = false }
+            self?.tellLosses()
+        }
     }
 }
 

@@ -21,6 +21,9 @@ public struct AccessLogLosses: Sendable {
     /// Nothing is lost yet.
     public init() {}
 
+    /// Whether there is something that `take` will give later.
+    public var isSomethingUntold: Bool { gathered != Notice() }
+
     /// What one drain did not write.
     public mutating func add<Sink: AccessLogSink & ~Copyable>(_ report: AccessLogWriter<Sink>.Report) {
         gathered.lost += report.lost
