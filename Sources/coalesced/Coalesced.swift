@@ -30,7 +30,15 @@ struct Coalesced: ParsableCommand {
             exit(withError: ExitStatus.unavailable)
         }
         FatalErrors.exitsWhenItCannotGoOn(with: ExitStatus.unavailable.rawValue)
-        main(nil)
+        do {
+            var command = try parseAsRoot()
+            try command.run()
+        } catch where exitCode(for: error).isSuccess {
+            // Help, the version or completions.
+            do { try Self().output(fullMessage(for: error, columns: nil) + "\n") } catch { exit(withError: error) }
+        } catch {
+            exit(withError: error)
+        }
     }
 
     /// Whether `serve` is meant, which is so unless another command is named.

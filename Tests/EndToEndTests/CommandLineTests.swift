@@ -110,11 +110,12 @@ import Testing
         #expect(System.contents(of: "\(folder)/log").split(separator: "\n").count == 2)
     }
 
-    @Test func `an answer that standard output does not take is 74`() throws {
+    @Test(arguments: [["check", "--config", "@/good.yaml"], ["--help"], ["serve", "--help"], ["--version"]])
+    func `an answer that standard output does not take is 74`(_ words: [String]) throws {
         let folder = try System.makeTemporaryFolder()
         try System.write(Setting.file([], upstream: "http://127.0.0.1:9"), to: "\(folder)/good.yaml")
         #expect(unsafe symlink("/dev/full", "\(folder)/stdout") == 0)
-        let program = try Program(folder: folder, ["check", "--config", "\(folder)/good.yaml"])
+        let program = try Program(folder: folder, words.map { $0.replacing("@", with: folder) })
         defer { program.stop() }
         #expect(try program.exited() == .code(74))
     }
