@@ -41,6 +41,28 @@ import Testing
         }
     }
 
+    @Test func `the log tells an origin that broke off from a client that left`() throws {
+        try scenario(.accessLog, .noProgressTimeout(.milliseconds(300))) { origin, proxy in
+            let never = Gate()
+            origin.on("/cut") { [self] _ in body(chunked: true, then: .opened, .close) }
+            origin.on("/long") { _ in [.head(200, "Content-Length: 10000"), .pattern(0..<5_000), .close] }
+            origin.on("/slow") { _ in [.head(200, "Content-Length: 10000"), .pattern(0..<5_000), .silence] }
+            origin.on("/left") { [self] _ in body(chunked: true, then: never, .close) }
+            for path in ["/cut", "/long", "/slow"] { _ = try proxy.get(path) }
+            let client = try proxy.connect()
+            try client.send(proxy.request("GET", "/left"))
+            try client.progress { $0.body.length == 5_000 }
+            client.reset()
+            try eventually("four lines") { try proxy.accessLog.count == 4 }
+            let lines = try proxy.accessLog
+            #expect(lines.allSatisfy { $0["aborted"] == .bool(true) })
+            for (path, detail) in [("/cut", "body"), ("/long", "body"), ("/slow", "body-timeout"), ("/left", nil)] as [(String, String?)] {
+                let line = lines.first { $0["target"]?.string == path }
+                #expect(line?["detail"]?.string == detail, "\(path)")
+            }
+        }
+    }
+
     @Test func `a chunk that is not one cuts the answer off`() throws {
         try scenario { origin, proxy in
             origin.on("/bad") { _ in

@@ -40,6 +40,7 @@ extension Fetch {
 
     /// It has more bytes than its `Content-Range` says: there is no telling which bytes are right.
     private func endShort(_ body: GrowingBody) -> BodyIntake {
+        fetched?.noteFailure(.body)
         body.fail()
         cutOff()
         return .taken
@@ -93,6 +94,7 @@ extension Fetch {
         if let body = response.looseBody {
             guard arriving.length == nil || method == .head || arriving.length == body.length else {
                 // Never a clean end for less, or more, than was announced.
+                fetched.noteFailure(.body)
                 body.fail()
                 return finish()
             }

@@ -155,6 +155,7 @@ extension Fetch: ExchangeHandler {
         case .asking:
             originFailed(error)
         case .streaming:
+            fetched?.noteFailure(error.failure)
             // What was handed out ends short, and is never stored as whole (RFC 9111 §3.3).
             response?.looseBody?.fail()
             // What broke the rules of its syntax is not to be trusted at all.

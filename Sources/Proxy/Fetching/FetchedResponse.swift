@@ -2,6 +2,7 @@ import Bytes
 import HTTPSemantics
 import Storage
 import Synchronization
+import Telemetry
 
 /// What a fetch gives its waiters when the response's head is there: the body may still be arriving. One object for all of them.
 final class FetchedResponse: Sendable {
@@ -48,6 +49,8 @@ final class FetchedResponse: Sendable {
     let hasAge: Bool
     /// When its response had ended, in nanoseconds of the monotonic clock; 0 before.
     private let ended = Atomic<Int64>(0)
+    /// How its body failed: one more than the position among the failures; 0: it did not.
+    private let failed = Atomic<UInt8>(0)
     /// The answer that was made last for somebody who joined and asks for nothing special.
     let sharedAnswer = Guarded<SharedAnswer?>(nil)
 
@@ -74,6 +77,15 @@ final class FetchedResponse: Sendable {
     /// The origin's response has ended, well or not. The first call counts: before anybody on another loop can have it whole.
     func noteEnd(at now: Moment) {
         if ended.load(ordering: .relaxed) == 0 { ended.store(now.monotonic, ordering: .relaxed) }
+    }
+
+    /// The origin did not send all of it. Before any reader is told.
+    func noteFailure(_ failure: UpstreamFailure) { failed.store(failure.rawValue + 1, ordering: .relaxed) }
+
+    /// Why its body ends short, where the origin is to blame.
+    var failure: UpstreamFailure? {
+        let failed = failed.load(ordering: .relaxed)
+        return failed == 0 ? nil : UpstreamFailure(rawValue: failed - 1)
     }
 
     /// From when the origin was asked to the end of its response, in nanoseconds; `nil` before that.

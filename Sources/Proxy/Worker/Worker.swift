@@ -113,8 +113,10 @@ final class Worker {
         let (admitted, fetched) = (transaction.request.admitted, transaction.fetched)
         let contacted = fetched == nil ? transaction.contactedServer : nil
         let server = fetched?.server ?? contacted?.address ?? .empty
+        var provenance = transaction.provenance
+        if sent.isAborted, let failure = fetched?.failure { provenance.detail = failure.name }
         recorder.record(
-            sent, of: admitted, transaction.provenance, client: client.span, server: server.span,
+            sent, of: admitted, provenance, client: client.span, server: server.span,
             upstreamDuration: fetched?.upstreamDuration ?? contacted?.duration)
     }
 
