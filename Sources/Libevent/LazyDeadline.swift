@@ -23,6 +23,9 @@ public struct LazyDeadline<Kind> {
     /// What is waited for, if anything.
     @inlinable public var waitsFor: Kind? { kind }
 
+    /// Until when (nanoseconds like `EventLoop.now`); `.max` if for nothing.
+    @inlinable public var time: Int64 { dueAt }
+
     /// From now on `kind` is waited for, until `time`.
     @inlinable
     public mutating func set(_ kind: Kind, at time: Int64, for target: DeadlineTarget, on wheel: DeadlineWheel) {

@@ -33,7 +33,7 @@ public struct ProxySettings: Sendable, Equatable {
 
 /// What one client may take.
 public struct ClientSettings: Sendable, Equatable {
-    /// Client connections over all loops; the next one gets 503. Each idle one costs a descriptor and a few hundred bytes.
+    /// Client connections over all loops; the next one takes the place of the one on its loop that has been idle for longest, or gets 503. Each idle one costs a descriptor and a few hundred bytes.
     public var maxConnections = 20_000
     /// Bytes of a request head, its line included: room for large cookies; more gets 431.
     public var maxHeadSize = 32 << 10

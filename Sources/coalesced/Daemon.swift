@@ -18,6 +18,7 @@ final class Daemon {
     private let source: ConfigurationSource?
     /// What it was started with.
     private let settings: Settings
+    private let provision: Provision
     private let serviceManager: ServiceManager
     private var log: Logger
     private var isOpen = false
@@ -69,23 +70,14 @@ final class Daemon {
         self.log = log
         serviceManager = ServiceManager(log: log)
         do throws(SystemError) {
-            let descriptors = try raiseFileDescriptorLimit()
+            provision = Provision(descriptors: try raiseFileDescriptorLimit())
             loop = try EventLoop()
             Allocator.keepFreedMemory()
-            // A miss takes one for the client and one for the origin.
-            let needed = 2 * settings.proxy.clients.maxConnections
-            if descriptors < needed {
-                log.notice(
-                    "the limit of open files is low for so many connections; raise it (ulimit -n, or LimitNOFILE under systemd) or lower clients.max-connections",
-                    metadata: [
-                        "limit": "\(descriptors)", "needed": "\(needed)", "max-connections": "\(settings.proxy.clients.maxConnections)",
-                    ])
-            }
         } catch {
             throw .system(error)
         }
         server = ProxyServer(
-            settings.proxy, upstreams: settings.upstreams, storage: settings.storage, accessLog: settings.accessLog, on: loop, log: log)
+            provision.bounded(settings, telling: log).proxy, upstreams: settings.upstreams, storage: settings.storage, accessLog: settings.accessLog, on: loop, log: log)
         do throws(ListenError) {
             if let address = settings.admin.address {
                 admin = try AdminServer(at: address, settings.admin, of: server, version: Version.current, on: loop) { reason in
@@ -162,7 +154,7 @@ final class Daemon {
         do throws(ConfigurationSource.Failure) {
             let (new, path) = try source.read(mayWait: false)
             log.logLevel = Logger.Level(new.logLevel)
-            server.reload(new.proxy, upstreams: new.upstreams)
+            server.reload(provision.bounded(new, telling: log).proxy, upstreams: new.upstreams)
             log.info(path.map { "reloaded \($0)" } ?? "no settings to reload: no file was named, and there is no \(source.readPath)")
             let waiting = settings.keysAtStart(changedBy: new)
             if !waiting.isEmpty { log.notice("takes effect at the next start: \(waiting.joined(separator: ", "))") }

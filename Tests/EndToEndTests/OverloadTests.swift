@@ -4,15 +4,82 @@ import Testing
 @Suite(.scenario) struct OverloadTests {
     @Test func `over the limit of connections, 503 with Retry-After`() throws {
         try scenario(.maxConnections(10)) { origin, proxy in
-            origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
+            let gate = Gate()
+            origin.on("/x") { _ in [.gate(gate), .answer(200, "Cache-Control: max-age=60", body: "x")] }
             let crowd = proxy.crowd(10, get: "/x", keepsOpen: true)
-            #expect(crowd.finished().allSatisfy { $0.status == 200 })
+            try proxy.joined(10)
             let refused = try proxy.get("/x")
             #expect(refused.status == 503)
             #expect(refused["retry-after"] != nil)
+            gate.open()
+            #expect(crowd.finished().allSatisfy { $0.status == 200 })
             crowd.close()
             try eventually("there is room again") { try proxy.get("/x").status == 200 }
         }
+    }
+
+    @Test func `over the limit of connections, the one that has been idle for longest makes room`() throws {
+        try scenario(.maxConnections(5), .workers(1)) { origin, proxy in
+            origin.on("*") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
+            var clients = try (0..<5).map { _ in try proxy.connect() }
+            func ask(_ client: Conversation) throws {
+                try client.send(proxy.request("GET", "/x"))
+                guard try client.answer().text == "x" else { throw Late(what: "x", place: "an idle connection") }
+                // The clock of the proxy goes on.
+                System.nap(.milliseconds(5))
+            }
+            for client in clients { try ask(client) }
+            // The second has been idle for longest.
+            try ask(clients[0])
+            clients.append(try proxy.connect())
+            try ask(clients[5])
+            #expect(clients[1].isClosed())
+            for index in [0, 2, 3, 4, 5] { try ask(clients[index]) }
+            let refused = try proxy.metric(.refusedClients)
+            #expect(refused == 0)
+        }
+    }
+
+    @Test func `over the limit of connections, nobody is closed whose request has come`() throws {
+        try scenario(.maxConnections(5), .workers(1)) { origin, proxy in
+            origin.on("*") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
+            let clients = try (0..<5).map { _ in try proxy.connect() }
+            for client in clients {
+                try client.send(proxy.request("GET", "/x"))
+                let answer = try client.answer()
+                #expect(answer.text == "x")
+            }
+            var others: [Conversation] = []
+            try proxy.whileStopped {
+                others = try (0..<3).map { _ in try proxy.connect() }
+                for client in others + clients { try client.send(proxy.request("GET", "/x")) }
+            }
+            for client in clients {
+                let answer = try client.answer()
+                #expect(answer.text == "x")
+            }
+        }
+    }
+
+    @Test func `no more clients are let in than there are descriptors for, and the admin listener answers`() throws {
+        let origin = try ScriptedOrigin()
+        defer { origin.stop() }
+        origin.on("*") { _ in [.answer(200, body: "x")] }
+        let folder = try System.makeTemporaryFolder()
+        try System.write(Setting.file([.workers(1)], upstream: origin.url), to: "\(folder)/c.yaml")
+        let program = try Program(
+            folder: folder, ["--config", "\(folder)/c.yaml", "--listen", "127.0.0.1:0", "--admin", "unix:\(folder)/admin.sock"], descriptors: 64)
+        defer { program.stop() }
+        try program.waitUntilListening(1)
+        #expect(program.diagnostics.contains("clients.max-connections"))
+        let clients = try (0..<150).map { _ in try program.connect() }
+        defer { for client in clients { client.close() } }
+        try eventually("all were let in or turned away") { try program.metric(.openClients) < 32 }
+        let health = try program.admin.get("/healthz")
+        #expect(health.status == 200)
+        // The last to come, with a descriptor left for the connection to its origin.
+        let answer = try program.get("/x")
+        #expect(answer.text == "x")
     }
 
     @Test func `bodies that fill all memory do not wait for each other for ever`() throws {

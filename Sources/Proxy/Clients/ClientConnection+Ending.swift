@@ -89,6 +89,19 @@ extension ClientConnection {
         if phase == .reading, !hasBegunHead { end() }
     }
 
+    /// When its idle time ends; `nil` while a request has begun.
+    var idleUntil: Int64? { phase == .reading && deadline.waitsFor == .request ? deadline.time : nil }
+
+    /// Makes room for another client, if this one is idle: ends, unless a request has come in the meantime, which is answered.
+    /// - Returns: whether it has ended.
+    func giveWay() -> Bool {
+        guard idleUntil != nil else { return phase == .closed }
+        let before = requestCount
+        receive()
+        if idleUntil != nil, requestCount == before { end() }
+        return phase == .closed
+    }
+
     /// Whether a part of a request is here. Empty lines before it do not count (RFC 9112 §2.2).
     private var hasBegunHead: Bool {
         guard let buffer = context?.buffer else { return false }

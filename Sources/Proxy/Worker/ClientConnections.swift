@@ -13,6 +13,7 @@ final class ClientConnections {
     private let metrics: LoopMetrics
     private var listeners: [Listener] = []
     private var connections: [ObjectIdentifier: ClientConnection] = [:]
+    private var idle = IdleConnections()
     /// Called when none is left; only while draining.
     private var onIdle: (() -> Void)?
 
@@ -38,16 +39,30 @@ final class ClientConnections {
     private func accept(_ descriptor: consuming Descriptor, from peer: SocketAddress, for worker: Worker) {
         let count = shared.connections.wrappingAdd(1, ordering: .relaxed).newValue
         let most = worker.settings.clients.maxConnections
-        guard count <= most else {
+        guard count <= most || endLongestIdle() else {
             shared.connections.subtract(1, ordering: .relaxed)
             metrics.add(.clientConnectionsRefused)
             worker.notices.tooManyConnections(most: most)
             turnAway(descriptor, for: worker)
             return
         }
+        // A reload may have lowered it by many.
+        if count > most + 1 { _ = endLongestIdle() }
         metrics.add(.clientConnectionsOpened)
         let connection = ClientConnection(adopting: descriptor, peer: peer, worker: worker)
         connections[ObjectIdentifier(connection)] = connection
+    }
+
+    /// Only at the limit: what is idle takes nobody's place.
+    private func endLongestIdle() -> Bool {
+        var maySearch = true
+        while true {
+            while let (candidate, until) = idle.next() {
+                if let connection = connections[candidate], connection.idleUntil == until, connection.giveWay() { return true }
+            }
+            guard maySearch, idle.find(among: connections, at: loop.now) else { return false }
+            maySearch = false
+        }
     }
 
     /// Answers 503 without reading: what is sent fits into an empty socket buffer.

@@ -22,11 +22,13 @@ final class Program: Peer, Sendable {
     /// - Parameters:
     ///   - network: its own; `nil`: this machine's.
     ///   - variables: `NAME=value`, beside the environment of the tests.
-    init(folder: String, in network: OwnNetwork? = nil, _ arguments: [String], variables: [String] = []) throws {
+    ///   - descriptors: the most it may have open; `nil`: as the tests.
+    init(folder: String, in network: OwnNetwork? = nil, _ arguments: [String], variables: [String] = [], descriptors: Int? = nil) throws {
         _ = System.descriptorLimit
         self.folder = folder
         // env(1) becomes the program: it is the same process. So does what makes a network.
         var words = (variables.isEmpty ? [] : ["/usr/bin/env"] + variables) + [try Self.path()] + arguments
+        if let descriptors { words = ["/usr/bin/prlimit", "--nofile=\(descriptors):\(descriptors)"] + words }
         if let network { words = try network.command(words, in: folder) }
         child = try Spawn.start(words[0], Array(words.dropFirst()), output: "\(folder)/stdout", errors: "\(folder)/stderr")
     }

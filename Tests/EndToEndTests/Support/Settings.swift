@@ -145,6 +145,7 @@ enum Metric: String {
     case retries = "coalesced_upstream_retries_total"
     case connectFailures = #"coalesced_upstream_failures_total{kind="connect"}"#
     case openClients = "coalesced_client_connections"
+    case refusedClients = "coalesced_client_connections_refused_total"
     case openUpstreams = "coalesced_upstream_connections"
     case clientSentBytes = "coalesced_client_sent_bytes_total"
     case malformed = "coalesced_malformed_requests_total"

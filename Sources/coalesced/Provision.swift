@@ -1,0 +1,37 @@
+internal import Configuration
+internal import Libevent
+internal import Logging
+internal import Proxy
+internal import Upstream
+
+/// What the machine gives the program, against what the settings want of it.
+struct Provision {
+    /// Files that may be open.
+    let descriptors: Int
+
+    /// Open without any connection: standard streams, logs, the control loop with the admin listener, and its connections and name look-ups now and then.
+    private static let ownDescriptors = 32
+    /// Of one worker, without listeners: its loop's and its resolver's.
+    private static let descriptorsPerWorker = 6
+
+    /// Client connections for which there are descriptors, beside those for origins.
+    func mostClients(in settings: Settings) -> Int {
+        let workers = settings.proxy.workers > 0 ? settings.proxy.workers : processorCount()
+        let left = descriptors - Self.ownDescriptors - workers * (Self.descriptorsPerWorker + settings.proxy.listeners.count)
+        // A miss takes one for the client and one for the origin.
+        let forOrigins = settings.upstreams.reduce(0) { $0 + $1.maxConcurrentFetches + workers * $1.maxIdleConnections }
+        return max(1, left - min(left / 2, forOrigins))
+    }
+
+    /// The settings with no more clients than there are descriptors for.
+    func bounded(_ settings: Settings, telling log: Logger) -> Settings {
+        let (most, wanted) = (mostClients(in: settings), settings.proxy.clients.maxConnections)
+        guard most < wanted else { return settings }
+        log.notice(
+            "the limit of open files leaves room for fewer clients than clients.max-connections; raise it (ulimit -n, or LimitNOFILE under systemd) or lower that",
+            metadata: ["limit": "\(descriptors)", "max-connections": "\(wanted)", "used": "\(most)"])
+        var settings = settings
+        settings.proxy.clients.maxConnections = most
+        return settings
+    }
+}
