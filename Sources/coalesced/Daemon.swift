@@ -76,6 +76,7 @@ final class Daemon {
         } catch {
             throw .system(error)
         }
+        Provision.checkMemory(for: settings, telling: log)
         server = ProxyServer(
             provision.bounded(settings, telling: log).proxy, upstreams: settings.upstreams, storage: settings.storage, accessLog: settings.accessLog, on: loop, log: log)
         do throws(ListenError) {

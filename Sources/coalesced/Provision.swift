@@ -2,6 +2,7 @@ internal import Configuration
 internal import Libevent
 internal import Logging
 internal import Proxy
+internal import Storage
 internal import Upstream
 
 /// What the machine gives the program, against what the settings want of it.
@@ -33,5 +34,14 @@ struct Provision {
         var settings = settings
         settings.proxy.clients.maxConnections = most
         return settings
+    }
+
+    /// The memory that there is only on paper is found missing when it is used, and then the program ends.
+    static func checkMemory(for settings: Settings, telling log: Logger) {
+        let wanted = settings.storage.memory
+        guard let least = System.memoryBounds().min(by: { $0.bytes < $1.bytes }), least.bytes < wanted else { return }
+        log.warning(
+            "storage.memory is more than the program can have, and it would end when it needs it; lower it",
+            metadata: ["memory": "\(wanted)", "available": "\(least.bytes)", "bound": "\(least.name)"])
     }
 }

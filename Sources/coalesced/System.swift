@@ -142,6 +142,26 @@ enum System {
         guard sent >= 0 else { throw .last }
     }
 
+    /// What bounds the memory that the program may have, in bytes: the machine, its control group and those around it (cgroups(7), version 2), and
+    /// its own limit.
+    static func memoryBounds() -> [(name: String, bytes: Int)] {
+        var bounds: [(name: String, bytes: Int)] = []
+        let (pages, size) = (sysconf(Int32(_SC_PHYS_PAGES)), sysconf(Int32(_SC_PAGESIZE)))
+        if pages > 0, size > 0 { bounds.append(("physical memory", pages * size)) }
+        var limit = rlimit()
+        if unsafe getrlimit(__rlimit_resource_t(RLIMIT_AS.rawValue), &limit) == 0, limit.rlim_cur < UInt64(Int.max) {
+            bounds.append(("ulimit -v", Int(limit.rlim_cur)))
+        }
+        let groups = (try? contents(of: "/proc/self/cgroup", mayWait: false)) ?? ""
+        var group = groups.split(separator: "\n").first { $0.hasPrefix("0::/") }?.dropFirst("0::/".count)
+        while let path = group {
+            let text = try? contents(of: "/sys/fs/cgroup/\(path)/memory.max", mayWait: false)
+            if let bytes = text.flatMap({ Int($0.prefix { $0.isNumber }) }) { bounds.append(("memory.max of /\(path)", bytes)) }
+            group = path.isEmpty ? nil : path.lastIndex(of: "/").map { path[..<$0] } ?? ""
+        }
+        return bounds
+    }
+
     /// The wall clock in the form of RFC 3339, in UTC.
     static func timestamp() -> String {
         var seconds = time(nil)

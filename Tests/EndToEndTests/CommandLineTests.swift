@@ -129,6 +129,16 @@ import Testing
         #expect(origin.count("/status") == 1)
     }
 
+    @Test func `more memory than there is is told of at the start, by the name of its key`() throws {
+        for (memory, isTold) in [("1024TiB", true), ("16MiB", false)] {
+            let folder = try System.makeTemporaryFolder()
+            let program = try Program(folder: folder, ["--listen", "127.0.0.1:0", "--upstream", "http://127.0.0.1:9", "--memory", memory])
+            defer { program.stop() }
+            try program.waitUntilListening(1)
+            #expect(program.diagnostics.contains("warning: storage.memory is more") == isTold, "\(program.diagnostics)")
+        }
+    }
+
     /// Wherever they run out: some calls tell us, libevent ends the process.
     @Test func `too few descriptors are 69, with a word on them`() throws {
         for limit in 10...30 { try expectUnavailable(withDescriptors: limit) }
