@@ -96,6 +96,28 @@ struct Reader {
         note(node?.position ?? Position(line: 1, column: 1), mistake)
     }
 
+    /// Each route gets requests, and so does each upstream.
+    mutating func checkRoutes(of settings: Settings, in root: Node?) {
+        let (routes, hosts) = (settings.proxy.routes, settings.proxy.hosts)
+        let nodes = root?.items(of: "routes") ?? []
+        // What is wrong already may not be what it looks like.
+        guard notes.isEmpty, nodes.count == routes.count else { return }
+        for (index, route) in routes.enumerated() {
+            if let host = route.host, !hosts.isEmpty, !hosts.contains(host) {
+                note((nodes[index]["host"] ?? nodes[index]).position, "requests for `\(host)` get 421, since `hosts` does not have it; add it there, or remove this route")
+            } else if let earlier = routes[..<index].firstIndex(where: { $0.covers(route) }) {
+                note(
+                    nodes[index].position, "the route on line \(nodes[earlier].position.line) takes all requests of this one; "
+                        + (route.covers(routes[earlier]) ? "remove one of the two" : "put this one before it"))
+            }
+        }
+        var used = Set(routes.map(\.upstream))
+        if !routes.contains(where: { $0.host == nil && $0.path == "/" }), let first = settings.upstreams.first { used.insert(first.name) }
+        for (upstream, node) in zip(settings.upstreams, root?.items(of: "upstreams") ?? []) where !used.contains(upstream.name) {
+            note(node.position, "no request goes to `\(upstream.name)`; give it a route, or remove it")
+        }
+    }
+
     /// Names of upstreams differ, and routes name one of them.
     mutating func checkUpstreams(of settings: Settings) {
         // Each once, though a mistake may have given it to two.
@@ -110,7 +132,21 @@ struct Reader {
     }
 }
 
+extension RouteSettings {
+    /// Whether requests for `other` match this one too (`Route.matches`).
+    fileprivate func covers(_ other: RouteSettings) -> Bool {
+        guard host == nil || host == other.host, other.path.hasPrefix(path) else { return false }
+        return path.hasSuffix("/") || other.path == path || other.path.dropFirst(path.count).hasPrefix("/")
+    }
+}
+
 extension Node {
+    /// The groups of a list, without empty ones.
+    fileprivate func items(of key: String) -> [Node] {
+        guard case .sequence(let list)? = self[key] else { return [] }
+        return list.filter { !$0.isNothing }
+    }
+
     /// Nodes that come from a text always have a mark.
     var position: Position { mark.map { Position($0) } ?? Position(line: 1, column: 1) }
 

@@ -106,7 +106,8 @@ extension ScalarSyntax where Value == String {
 
     static var absolutePath: Self {
         ScalarSyntax("the beginning of a path such as `/static/`", write: { $0 }) { text in
-            text.hasPrefix("/") && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } && !text.contains { "?#".contains($0) }
+            if text.contains("*") { return .refused("`*` stands for itself; leave it off: a path matches all paths below it") }
+            return text.hasPrefix("/") && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } && !text.contains { "?#".contains($0) }
                 ? .value(text) : .malformed
         }
     }

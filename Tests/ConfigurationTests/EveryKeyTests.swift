@@ -18,7 +18,7 @@ import Upstream
         socket-mode: 0666
         backlog: 2
         workers: 3
-        hosts: [a.example]
+        hosts: [a.example, b.example]
         drain-timeout: 4s
         clients:
           max-connections: 5
@@ -116,7 +116,7 @@ import Upstream
         all.proxy.socketMode = 0o666
         all.proxy.backlog = 2
         all.proxy.workers = 3
-        all.proxy.hosts = ["a.example"]
+        all.proxy.hosts = ["a.example", "b.example"]
         all.proxy.drainTimeout = .seconds(4)
         all.proxy.clients.maxConnections = 5
         all.proxy.clients.maxHeadSize = 6 << 10

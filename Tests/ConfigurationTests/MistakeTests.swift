@@ -170,9 +170,41 @@ struct Faulty: CustomTestStringConvertible, Sendable {
             "f:4:72: `headers: te`: it is for one connection, and upstreams never get it; remove it"),
         Faulty(
             "routes:\n  - upstream: origin\n    key: {headers: [x-forwarded-for, via]}\nforwarding:\n  x-forwarded: false\n  via: off\n"),
+        Faulty(
+            "routes:\n  - upstream: origin\n    path: /static/*\n",
+            "f:3:11: `path: /static/*`: `*` stands for itself; leave it off: a path matches all paths below it"),
         Faulty("routes:\n  -\n", "f:2:4: a route is empty; fill it in or remove the dash"),
     ])
     func `a mistake in an upstream or a route is named`(faulty: Faulty) {
+        #expect(faulty.found == faulty.mistakes)
+    }
+
+    @Test(arguments: [
+        Faulty(
+            "routes:\n  - upstream: origin\n  - path: /private\n    upstream: origin\n    cache: false\n",
+            "f:3:5: the route on line 2 takes all requests of this one; put this one before it"),
+        Faulty(
+            "routes:\n  - {path: /a, upstream: origin}\n  - {path: /a/b, upstream: origin}\n  - {path: /ab, upstream: origin}\n",
+            "f:3:5: the route on line 2 takes all requests of this one; put this one before it"),
+        Faulty(
+            "routes:\n  - {host: A.b, upstream: origin}\n  - {host: a.B, upstream: origin}\n",
+            "f:3:5: the route on line 2 takes all requests of this one; remove one of the two"),
+        Faulty("routes:\n  - {path: /a/, upstream: origin}\n  - {path: /a, upstream: origin}\n  - {host: a, path: /a, upstream: origin}\n",
+            "f:4:5: the route on line 3 takes all requests of this one; put this one before it"),
+        Faulty("routes:\n  - {host: a, path: /a, upstream: origin}\n  - {host: b, path: /a, upstream: origin}\n  - {path: /a/b, upstream: origin}\n"),
+        Faulty(
+            "hosts: [a.example]\nroutes:\n  - {host: b.example, upstream: origin}\n",
+            "f:3:12: requests for `b.example` get 421, since `hosts` does not have it; add it there, or remove this route"),
+        Faulty(
+            "upstreams:\n  - {name: a, servers: 'http://a'}\n  - {name: b, servers: 'http://b'}\n",
+            "f:3:5: no request goes to `b`; give it a route, or remove it"),
+        Faulty(
+            "upstreams:\n  - {name: a, servers: 'http://a'}\n  - {name: b, servers: 'http://b'}\nroutes:\n  - upstream: b\n",
+            "f:2:5: no request goes to `a`; give it a route, or remove it"),
+        Faulty(
+            "upstreams:\n  - {name: a, servers: 'http://a'}\n  - {name: b, servers: 'http://b'}\nroutes:\n  - {host: b, upstream: b}\n"),
+    ])
+    func `a mistake that leaves a route or an upstream without requests is named`(faulty: Faulty) {
         #expect(faulty.found == faulty.mistakes)
     }
 

@@ -117,6 +117,8 @@ import Upstream
                 upstreams:
                   - {name: shop, servers: ['http://a.example'], max-concurrent-fetches: 5}
                   - {name: images, servers: ['http://b.example']}
+                routes:
+                  - {path: /img/, upstream: images}
                 """, path: "f"
         ).get()
         var flags = Overrides()
