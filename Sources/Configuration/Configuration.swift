@@ -24,6 +24,7 @@ public enum Configuration {
         reader.checkKeyFields(of: settings)
         settings = settings.overridden(by: flags)
         reader.checkRoutes(of: settings, in: document.root)
+        reader.checkStorage(of: settings, in: document.root)
         reader.checkListeners(of: settings, in: document.root)
         guard !reader.notes.isEmpty else { return .success(settings) }
         let notes = reader.notes.sorted { $0.position < $1.position }

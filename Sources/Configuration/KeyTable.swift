@@ -13,12 +13,12 @@ enum KeyTable {
         Key("log-level", \.logLevel, .word, "The least severe messages written to the diagnostics log, on standard error."),
         Key(
             "listen", \.proxy.listeners, .list(of: .address, atLeast: 1),
-            "Where clients connect: addresses with ports, or unix:/path. Port 0 picks a free one."),
+            "Where clients connect: addresses with ports, or unix:/path. Port 0 picks a free one. Read at the start only."),
         Key(
             "socket-mode", \.proxy.socketMode, .optional(.permissions, "umask"),
-            "Permissions of the Unix sockets of `listen`; connecting needs write permission. umask: what the umask leaves of 0777."),
-        Key("backlog", \.proxy.backlog, .integer(1...65_535), "Connections the kernel holds per listener until they are accepted."),
-        Key("workers", \.proxy.workers, .workers, "Worker loops, a thread each; 0 is one per core."),
+            "Permissions of the Unix sockets of `listen`; connecting needs write permission. umask: what the umask leaves of 0777. Read at the start only."),
+        Key("backlog", \.proxy.backlog, .integer(1...65_535), "Connections the kernel holds per listener until they are accepted. Read at the start only."),
+        Key("workers", \.proxy.workers, .workers, "Worker loops, a thread each; 0 is one per core. Read at the start only."),
         Key("hosts", \.proxy.hosts, .list(of: .host), "Hosts that are served; others get 421. An empty list serves all."),
         Key(
             "drain-timeout", \.proxy.drainTimeout, .duration(.zero ... .seconds(3600)),
@@ -27,7 +27,7 @@ enum KeyTable {
         Key("forwarding", "What is added to forwarded messages.", forwarding),
         Key("coalescing", "When requests share a fetch.", coalescing),
         Key("caching", "What is stored, and how long it is used if the response does not say.", caching),
-        Key("storage", "How much the in-memory cache may hold.", storage),
+        Key("storage", "How much the in-memory cache may hold. Read at the start only.", storage),
         Key(
             "upstreams", \.upstreams,
             .groups(
@@ -42,8 +42,8 @@ enum KeyTable {
             compared as they were sent: /x/../a and /%61 are not /a. Upstreams should mark what must never be stored with \
             `Cache-Control: no-store`; if they do not, make routes for what may be stored and set `cache: false` for the rest.
             """),
-        Key("admin", "The listener for /healthz, /readyz, /metrics, /status and /purge.", admin),
-        Key("access-log", "A line for every request; docs/observability.md explains its fields.", accessLog),
+        Key("admin", "The listener for /healthz, /readyz, /metrics, /status and /purge. Read at the start only.", admin),
+        Key("access-log", "A line for every request; docs/observability.md explains its fields. Read at the start only.", accessLog),
     ]
 
     private static let clients: [Key<Settings>] = [
@@ -174,12 +174,12 @@ enum KeyTable {
             "All bodies together, stored or in flight: a hard ceiling."),
         Key(
             "in-flight-share", \.storage.inFlightPercent, .percent(1...100),
-            "How much of it bodies in flight may take from what is stored; they may also use what is free."),
-        Key("max-object-size", \.storage.maxObjectSize, .size(0...1 << 40), "The largest response that is stored."),
+            "How much of it bodies in flight may take from what is stored; they may also use what is free. No larger response is stored."),
+        Key("max-object-size", \.storage.maxObjectSize, .size(0...1 << 40), "The largest response that is stored; never more than in-flight-share of memory."),
         Key(
             "streaming-window", \.storage.streamingWindow, .size(GrowingBody.smallestWindow...1 << 30),
             "How much of a response that is not stored may wait for its slowest reader."),
-        Key("shards", \.storage.shards, .shards, "Parts of the index, each under its own lock."),
+        Key("shards", \.storage.shards, .shards, "Parts of the index, each under its own lock; a power of two."),
         Key("small-queue-share", \.storage.smallQueuePercent, .percent(1...90), "Share of the S3-FIFO queue for what was requested once."),
     ]
 

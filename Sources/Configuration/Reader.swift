@@ -1,6 +1,7 @@
 internal import Bytes
 internal import HTTPSemantics
 internal import Proxy
+internal import Storage
 internal import Upstream
 internal import Yams
 
@@ -86,6 +87,15 @@ struct Reader {
             }
             if let reason { note(field.position, "`headers: \(field.name)`: \(reason)") }
         }
+    }
+
+    /// What is not stored by reason of one key is not promised by another.
+    mutating func checkStorage(of settings: Settings, in root: Node?) {
+        let storage = settings.storage
+        guard let node = root?["storage"]?["max-object-size"], storage.maxObjectSize > storage.memory * storage.inFlightPercent / 100 else { return }
+        note(
+            node.position, "no more than `in-flight-share` of `memory` is stored of a response, which is \(storage.inFlightLimit >> 10)KiB; "
+                + "lower `max-object-size`, or raise one of the two")
     }
 
     /// The admin listener has an address of its own.

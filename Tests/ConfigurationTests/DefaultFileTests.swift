@@ -21,6 +21,26 @@ import Testing
         #expect(settings == Settings())
     }
 
+    @Test func `the shipped file says which keys wait for the next start`() throws {
+        let shipped = try String(contentsOfRepositoryFile: "config/coalesced.yaml")
+        let other = try Configuration.load(
+            text: """
+                listen: 127.0.0.1:1
+                socket-mode: 0666
+                backlog: 9
+                workers: 3
+                storage: {shards: 8}
+                admin: {address: off}
+                access-log: {format: json}
+                """, path: "f"
+        ).get()
+        let keys = Settings().keysAtStart(changedBy: other)
+        // A paragraph each, whose first line of values begins with the key.
+        let marked = shipped.split(separator: "\n\n").filter { $0.replacing("\n# ", with: " ").contains("Read at the start only.") }
+        let names = marked.compactMap { $0.split(separator: "\n").first { !$0.hasPrefix("#") }?.prefix { $0 != ":" } }
+        #expect(names.map(String.init) == keys)
+    }
+
     @Test func `the shipped file is read key by key, so that a changed value changes the settings`() throws {
         let shipped = try String(contentsOfRepositoryFile: "config/coalesced.yaml")
         let changed = shipped.split(separator: "\n", omittingEmptySubsequences: false).map { line in

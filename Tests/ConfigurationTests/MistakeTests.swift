@@ -210,6 +210,19 @@ struct Faulty: CustomTestStringConvertible, Sendable {
 
     @Test(arguments: [
         Faulty(
+            "storage: {memory: 100MiB, max-object-size: 51MiB}\n",
+            "f:1:44: no more than `in-flight-share` of `memory` is stored of a response, which is 51200KiB; "
+                + "lower `max-object-size`, or raise one of the two"),
+        Faulty("storage: {memory: 100MiB, max-object-size: 51MiB, in-flight-share: 60%}\n"),
+        Faulty("storage: {memory: 128MiB, max-object-size: 64MiB}\n"),
+        Faulty("storage: {memory: 10MiB}\n"),
+    ])
+    func `a mistake in the size of objects, for which there is no memory, is named`(faulty: Faulty) {
+        #expect(faulty.found == faulty.mistakes)
+    }
+
+    @Test(arguments: [
+        Faulty(
             "workers: 1\nlog-level: info\nworkers: 2\n",
             "f:3:1: `workers` is given before, on line 1; remove one of the two"),
         Faulty(
