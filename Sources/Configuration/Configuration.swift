@@ -26,6 +26,7 @@ public enum Configuration {
         reader.checkRoutes(of: settings, in: document.root)
         reader.checkStorage(of: settings, in: document.root)
         reader.checkListeners(of: settings, in: document.root)
+        reader.checkAccessLog(of: settings, in: document.root, besides: path)
         guard !reader.notes.isEmpty else { return .success(settings) }
         let notes = reader.notes.sorted { $0.position < $1.position }
         return .failure(Mistakes(all: notes.map { Mistake(path: path, position: $0.position, message: $0.message) }))

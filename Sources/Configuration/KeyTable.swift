@@ -81,7 +81,7 @@ enum KeyTable {
 
     private static let forwarding: [Key<Settings>] = [
         Key(
-            "via", \.proxy.forwarding.viaName, .optional(.token, "off"),
+            "via", \.proxy.forwarding.viaName, .optional(.viaName, "off"),
             "The name in Via (RFC 9110 7.6.3), CDN-Loop and Cache-Status. Off: no Via; loops are still detected by CDN-Loop."),
         Key(
             "x-forwarded", \.proxy.forwarding.sendsXForwarded, .flag,

@@ -2,6 +2,7 @@ internal import Bytes
 internal import HTTPSemantics
 internal import Proxy
 internal import Storage
+internal import Telemetry
 internal import Upstream
 internal import Yams
 
@@ -47,7 +48,7 @@ struct Reader {
                 continue
             }
             if let first = firstPositions.updateValue(keyNode.position, forKey: name) {
-                note(keyNode.position, "`\(name)` is given before, on line \(first.line); remove one of the two")
+                note(keyNode.position, "`\(Spelling.shown(name))` is given before, on line \(first.line); remove one of the two")
             }
             if let key = keys.first(where: { $0.name == name }) {
                 key.read(value, &root, &self)
@@ -61,13 +62,14 @@ struct Reader {
     }
 
     private static func unknown<Root>(_ name: String, among keys: [Key<Root>]) -> String {
+        let shown = Spelling.shown(name)
         if let near = Spelling.nearest(to: name, among: keys.map(\.name)) {
-            return "`\(name)` is not known; did you mean `\(near)`?"
+            return "`\(shown)` is not known; did you mean `\(near)`?"
         }
         if let home = KeyTable.all.first(where: { $0.children.contains(name) }) {
-            return "`\(name)` does not belong here; put it under `\(home.name)`"
+            return "`\(shown)` does not belong here; put it under `\(home.name)`"
         }
-        return "`\(name)` is not known; remove it. Known here: \(keys.map { "`\($0.name)`" }.joined(separator: ", "))"
+        return "`\(shown)` is not known; remove it. Known here: \(keys.map { "`\($0.name)`" }.joined(separator: ", "))"
     }
 
     /// A key can only contain what upstreams get to see of a request.
@@ -96,6 +98,12 @@ struct Reader {
         note(
             node.position, "no more than `in-flight-share` of `memory` is stored of a response, which is \(storage.inFlightLimit >> 10)KiB; "
                 + "lower `max-object-size`, or raise one of the two")
+    }
+
+    /// The access log has a file of its own.
+    mutating func checkAccessLog(of settings: Settings, in root: Node?, besides path: String) {
+        guard settings.accessLog.target == .file(path: path) else { return }
+        note(root?["access-log"]?["target"]?.position ?? Position(line: 1, column: 1), "this is the configuration; log somewhere else")
     }
 
     /// The admin listener has an address of its own.
@@ -136,7 +144,7 @@ struct Reader {
             let near = Spelling.nearest(to: reference.name, among: names)
             note(
                 reference.position,
-                "there is no upstream `\(reference.name)`; "
+                "there is no upstream `\(Spelling.shown(reference.name))`; "
                     + (near.map { "did you mean `\($0)`?" } ?? "name one of: \(names.joined(separator: ", "))"))
         }
     }

@@ -65,6 +65,8 @@ extension ScalarSyntax where Value == AccessLogTarget {
             switch text {
             case "off": .value(.off)
             case "stdout": .value(.standardOutput)
+            case _ where text.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F || $0 == "\u{FFFD}" }):
+                .refused("a path here has no control characters, and is UTF-8")
             // A bare word is more likely a slip than a file.
             case _ where text.contains("/") || text.contains("."): .value(.file(path: text))
             default: .malformed
@@ -87,6 +89,14 @@ extension ScalarSyntax where Value == String {
     static var token: Self {
         ScalarSyntax("a word of letters, digits and hyphens", write: { $0 }) { text in
             isToken(text) ? .value(text) : .malformed
+        }
+    }
+
+    /// Our name in Via. Whoever switches it on or off writes a word that could be one.
+    static var viaName: Self {
+        ScalarSyntax("a word of letters, digits and hyphens", write: { $0 }) { text in
+            guard ScalarSyntax<Bool>.flag.parse(text).isMalformed else { return .refused("give a name such as `coalesced`, or `off`") }
+            return isToken(text) ? .value(text) : .malformed
         }
     }
 
@@ -133,10 +143,15 @@ private func hostName(_ text: Substring) -> String? {
         let address = String(text.dropFirst().dropLast())
         return IPv6Address(address) != nil ? address.lowercased() : nil
     }
-    guard !text.isEmpty, text.utf8.count <= longestHost, isToken(String(text)), !text.contains(where: { "!#$%&'*+^`|~".contains($0) })
-    else { return nil }
+    guard text.utf8.count <= longestHost, isToken(String(text)), !text.contains(where: { "!#$%&'*+^`|~".contains($0) }) else { return nil }
+    var labels = text.split(separator: ".", omittingEmptySubsequences: false)
+    // The root's.
+    if labels.count > 1, labels.last?.isEmpty == true { labels.removeLast() }
+    guard let last = labels.last, labels.allSatisfy({ 1...longestLabel ~= $0.utf8.count && !$0.hasPrefix("-") && !$0.hasSuffix("-") }) else { return nil }
+    // No top-level domain is a number: it is meant for an address (RFC 3696 §2).
+    guard !isDigits(last) || IPv4Address(String(text)) != nil else { return nil }
     return text.lowercased()
 }
 
 /// RFC 1035 §2.3.4, in bytes.
-private let longestHost = 253
+private let (longestHost, longestLabel) = (253, 63)

@@ -115,7 +115,7 @@ private func ranged(_ number: Int, in range: ClosedRange<Int>) -> ScalarSyntax<I
     range.contains(number) ? .value(number) : .outOfRange
 }
 
-private func isDigits(_ text: some StringProtocol) -> Bool {
+func isDigits(_ text: some StringProtocol) -> Bool {
     !text.isEmpty && text.utf8.allSatisfy { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }
 }
 

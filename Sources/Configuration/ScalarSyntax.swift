@@ -6,6 +6,8 @@ public struct ScalarSyntax<Value: Sendable>: Sendable {
         case outOfRange
         /// For a reason that needs its own words.
         case refused(String)
+
+        var isMalformed: Bool { if case .malformed = self { true } else { false } }
     }
 
     /// What it looks like: 'a duration such as `30s`'.

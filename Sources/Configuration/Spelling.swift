@@ -1,5 +1,16 @@
-/// Guesses what was meant by a misspelled word.
+/// How a word is shown that was not understood, and what was meant by it.
 enum Spelling {
+    /// Characters of a word that are enough to recognise it.
+    private static let longest = 100
+
+    /// `text` for a message: no control characters, for terminals take orders by them, and not endless.
+    static func shown(_ text: String) -> String {
+        let shown = text.prefix(longest).unicodeScalars.reduce(into: "") { shown, scalar in
+            shown += scalar.properties.generalCategory == .control ? scalar.escaped(asASCII: true) : String(scalar)
+        }
+        return text.count > longest ? shown + "…" : shown
+    }
+
     /// The candidate with the fewest changed letters, if they are few for the word's length.
     static func nearest(to word: String, among candidates: [String]) -> String? {
         let allowed = max(1, word.count / 3)

@@ -31,7 +31,9 @@ struct ValueSyntax<Value: Sendable>: Sendable {
             do throws(ValueMistake) {
                 return try scalar.value(of: text.string)
             } catch {
-                reader.note(node.position, "`\(name): \(text.string)`: \(error)")
+                let isText = !text.string.unicodeScalars.contains("\u{FFFD}")
+                reader.note(
+                    node.position, "`\(name): \(Spelling.shown(text.string))`: \(isText ? "\(error)" : "this is not UTF-8; save the file in that encoding")")
                 return nil
             }
         }
@@ -59,7 +61,7 @@ extension ValueSyntax {
             for node in nodes {
                 guard let value = element.read(node, name, &reader) else { continue }
                 if values.contains(value) {
-                    reader.note(node.position, "`\(name)` has `\(scalar.write(value))` twice; remove one of the two")
+                    reader.note(node.position, "`\(name)` has `\(Spelling.shown(scalar.write(value)))` twice; remove one of the two")
                 } else {
                     values.append(value)
                 }

@@ -2,6 +2,8 @@ internal import Glibc
 
 /// Why a text is not a socket address.
 public enum AddressSyntaxError: String, Error, Sendable {
+    case empty = "it is empty"
+    case url = "it is a URL"
     case missingPort = "a port is missing"
     case badPort = "the port is not a number from 0 to 65535"
     case badHost = "not an IP address"
@@ -13,6 +15,8 @@ extension SocketAddress {
     /// Reads `127.0.0.1:8080`, `[::1]:80`, `[fe80::1%eth0]:80` or `unix:/path`. Names are not looked up.
     /// - Throws: what is wrong with the text.
     public init(parsing text: String) throws(AddressSyntaxError) {
+        guard !text.isEmpty else { throw .empty }
+        guard !text.contains("://") else { throw .url }
         if text.hasPrefix("unix:") {
             let path = String(text.dropFirst(5))
             guard !path.isEmpty, path.utf8.count <= Self.longestPath, !path.utf8.contains(0) else { throw .badPath }

@@ -56,7 +56,8 @@ extension UpstreamConnection {
             do throws(MessageSyntaxError) {
                 event = try reader.use { reader throws(MessageSyntaxError) in try reader.next(in: input.span) }
             } catch {
-                return fail(lease.response == .inBody ? .body : .head, "\(error.explanation)", isMalformed: true)
+                let hint = error.reason == .headTooLarge ? " See the upstream's max-head-size." : ""
+                return fail(lease.response == .inBody ? .body : .head, "\(error.explanation)\(hint)", isMalformed: true)
             }
             switch event {
             case .needMore:

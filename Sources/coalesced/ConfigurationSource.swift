@@ -45,6 +45,8 @@ struct ConfigurationSource {
 
     /// The same, with the path of the file; `nil` if there is none, and none was named.
     func read(mayWait: Bool) throws(Failure) -> (settings: Settings, path: String?) {
+        // Which no file can mend.
+        if !flags.listeners.isEmpty, flags.admin != nil, let mistake = Settings().overridden(by: flags).listenerMistake { throw .usage(mistake) }
         guard let text = try text(mayWait: mayWait) else {
             let settings = Settings.withoutFile.overridden(by: flags)
             if let mistake = settings.listenerMistake { throw .usage(mistake) }

@@ -93,6 +93,15 @@ struct Faulty: CustomTestStringConvertible, Sendable {
             "f:2:16: `socket-mode: 0999`: not understood; give permissions in octal such as `0660` (0000 to 0777)"),
         Faulty(
             "access-log:\n  target: stdot\n", "f:2:11: `target: stdot`: not understood; did you mean `stdout`?"),
+        Faulty("forwarding: {via: false}\n", "f:1:19: `via: false`: give a name such as `coalesced`, or `off`"),
+        Faulty(
+            "access-log: {target: \"/a\\0b\"}\n", "f:1:22: `target: /a\\0b`: a path here has no control characters, and is UTF-8"),
+        Faulty("access-log: {target: /\u{FFFD}}\n", "f:1:22: `target: /\u{FFFD}`: this is not UTF-8; save the file in that encoding"),
+        Faulty(
+            "workers: \"\\e[31m\\n\"\n", "f:1:10: `workers: \\u{1B}[31m\\n`: not understood; give a whole number (0 to 1024)"),
+        Faulty(
+            "workers: \(String(repeating: "a", count: 5_000))\n",
+            "f:1:10: `workers: \(String(repeating: "a", count: 100))…`: not understood; give a whole number (0 to 1024)"),
         Faulty("hosts: [a.example, \"b c\"]\n", "f:1:20: `hosts: b c`: not understood; give a host such as `www.example.com`, without a port"),
     ])
     func `a mistake in a value says what to write instead`(faulty: Faulty) {
@@ -112,6 +121,13 @@ struct Faulty: CustomTestStringConvertible, Sendable {
             "listen: [127.0.0.1:8080, 127.0.0.1:8080]\n",
             "f:1:26: `listen` has `127.0.0.1:8080` twice; remove one of the two"),
         Faulty("listen: []\n", "f:1:9: `listen` is empty; give at least 1"),
+        Faulty(
+            "listen: http://127.0.0.1:80\n",
+            "f:1:9: `listen: http://127.0.0.1:80`: not an address to listen at: it is a URL; "
+                + "give one such as `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`"),
+        Faulty(
+            "listen: ''\n",
+            "f:1:9: `listen: `: not an address to listen at: it is empty; give one such as `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`"),
     ])
     func `a mistake in an address to listen at is named`(faulty: Faulty) {
         #expect(faulty.found == faulty.mistakes)
@@ -121,6 +137,12 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         ("https://a.example", "TLS to upstreams is not built in yet; use `http://`, through a tunnel where the way is not yours"),
         ("a.example:80", "not understood; give a URL such as `http://127.0.0.1:9000`"),
         ("http://", "not understood; give a URL such as `http://127.0.0.1:9000`"),
+        ("http://256.1.1.1", "not understood; give a URL such as `http://127.0.0.1:9000`"),
+        ("http://1.2.3", "not understood; give a URL such as `http://127.0.0.1:9000`"),
+        ("http://999", "not understood; give a URL such as `http://127.0.0.1:9000`"),
+        ("http://a..b", "not understood; give a URL such as `http://127.0.0.1:9000`"),
+        ("http://-a", "not understood; give a URL such as `http://127.0.0.1:9000`"),
+        ("http://\(String(repeating: "a", count: 64)).b", "not understood; give a URL such as `http://127.0.0.1:9000`"),
         ("http://a.example:0", "not understood; give a URL such as `http://127.0.0.1:9000`"),
         ("http://a.example:99999", "not understood; give a URL such as `http://127.0.0.1:9000`"),
         ("http://[::1", "not understood; give a URL such as `http://127.0.0.1:9000`"),
@@ -281,6 +303,14 @@ struct Faulty: CustomTestStringConvertible, Sendable {
     ])
     func `a mistake in the addresses that clients and the admin listener have is found before they are`(faulty: Faulty) {
         #expect(faulty.found == faulty.mistakes)
+    }
+
+    @Test func `a mistake that would have the log written into the configuration is named`() {
+        let found: [String] = switch Configuration.load(text: "access-log: {target: /etc/c.yaml}\n", path: "/etc/c.yaml") {
+        case .success: []
+        case .failure(let mistakes): mistakes.all.map(\.description)
+        }
+        #expect(found == ["/etc/c.yaml:1:22: this is the configuration; log somewhere else"])
     }
 
     @Test func `a mistake does not keep the others from being found, and all come in the order of the file`() {

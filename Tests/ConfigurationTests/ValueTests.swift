@@ -39,6 +39,7 @@ import Upstream
         ("http://127.0.0.1:1", UpstreamServer(host: "127.0.0.1", port: 1)),
         ("http://[::1]:9000", UpstreamServer(host: "::1", port: 9000)),
         ("http://[::1]", UpstreamServer(host: "::1", port: 80)),
+        ("http://a_b.1x.", UpstreamServer(host: "a_b.1x.", port: 80)),
     ])
     func `a value that is a URL gives host and port`(url: String, server: UpstreamServer) throws {
         #expect(try ScalarSyntax.server.value(of: url) == server)
