@@ -19,7 +19,7 @@ import Testing
     }
 
     @Test(arguments: [
-        ("127.0.0.1", .missingPort), ("127.0.0.1:", .missingPort), ("[::1]", .missingPort), ("", .missingPort),
+        ("127.0.0.1", .missingPort), ("127.0.0.1:", .missingPort), ("[::1]", .missingPort), ("", .empty),
         ("127.0.0.1:65536", .badPort), ("127.0.0.1:+80", .badPort), ("127.0.0.1:8 0", .badPort), ("127.0.0.1:-1", .badPort),
         ("localhost:80", .badHost), (":80", .badHost), ("1.2.3:80", .badHost), ("1.2.3.4.5:80", .badHost), ("01.2.3.4:80", .badHost),
         ("[127.0.0.1]:80", .badHost), ("[::g]:80", .badHost), ("[fe80::1%]:80", .badHost),
