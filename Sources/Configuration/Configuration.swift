@@ -22,9 +22,10 @@ public enum Configuration {
         if let root = document.root { reader.read(root, as: KeyTable.all, into: &settings, called: "the file") }
         reader.checkUpstreams(of: settings)
         reader.checkKeyFields(of: settings)
+        // A flag for less memory is no mistake of the file: less is stored of a response then.
+        reader.checkStorage(of: settings, in: document.root)
         settings = settings.overridden(by: flags)
         reader.checkRoutes(of: settings, in: document.root)
-        reader.checkStorage(of: settings, in: document.root)
         reader.checkListeners(of: settings, in: document.root)
         reader.checkAccessLog(of: settings, in: document.root, besides: path)
         guard !reader.notes.isEmpty else { return .success(settings) }

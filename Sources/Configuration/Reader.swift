@@ -114,7 +114,7 @@ struct Reader {
         note(node?.position ?? Position(line: 1, column: 1), mistake)
     }
 
-    /// Each route gets requests, and so does each upstream.
+    /// Each route gets requests. An upstream without any may be kept for another day.
     mutating func checkRoutes(of settings: Settings, in root: Node?) {
         let (routes, hosts) = (settings.proxy.routes, settings.proxy.hosts)
         let nodes = root?.items(of: "routes") ?? []
@@ -128,11 +128,6 @@ struct Reader {
                     nodes[index].position, "the route on line \(nodes[earlier].position.line) takes all requests of this one; "
                         + (route.covers(routes[earlier]) ? "remove one of the two" : "put this one before it"))
             }
-        }
-        var used = Set(routes.map(\.upstream))
-        if !routes.contains(where: { $0.host == nil && $0.path == "/" }), let first = settings.upstreams.first { used.insert(first.name) }
-        for (upstream, node) in zip(settings.upstreams, root?.items(of: "upstreams") ?? []) where !used.contains(upstream.name) {
-            note(node.position, "no request goes to `\(upstream.name)`; give it a route, or remove it")
         }
     }
 

@@ -16,13 +16,13 @@ extension SocketAddress {
     /// - Throws: what is wrong with the text.
     public init(parsing text: String) throws(AddressSyntaxError) {
         guard !text.isEmpty else { throw .empty }
-        guard !text.contains("://") else { throw .url }
         if text.hasPrefix("unix:") {
             let path = String(text.dropFirst(5))
             guard !path.isEmpty, path.utf8.count <= Self.longestPath, !path.utf8.contains(0) else { throw .badPath }
             self = .unix(path: path)
             return
         }
+        guard !text.contains("://") else { throw .url }
         if text.hasPrefix("[") {
             guard let bracket = text.lastIndex(of: "]") else { throw .missingBracket }
             let rest = text[text.index(after: bracket)...]

@@ -202,6 +202,7 @@ public final class Exchange {
     func upgraded(head: borrowing ReceivedHead) {
         guard let connection = connection.take() else { return }
         state = .ended
+        pool.succeeded(server: serverIndex)
         handler.exchange(self, upgradedTo: connection, head: head)
     }
 

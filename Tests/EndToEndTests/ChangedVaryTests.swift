@@ -110,6 +110,23 @@ import Testing
         }
     }
 
+    @Test func `a full answer without Vary that breaks off takes nobody's place`() throws {
+        try scenario { origin, proxy in
+            origin.on("/v") { request in
+                request.number == 1
+                    ? [.answer(200, "ETag: \"1\"", "Cache-Control: max-age=60", "Vary: Accept-Language", body: "1")]
+                    : [.raw("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 30\r\n\r\nabc"), .close]
+            }
+            try proxy.get("/v", "Accept-Language: de")
+            let client = try proxy.connect()
+            try client.send(proxy.request("GET", "/v", ["Accept-Language: de", "Cache-Control: no-cache"]))
+            let cut = try client.answer()
+            #expect(!cut.isClean && cut.text == "abc")
+            let next = try proxy.get("/v", "Accept-Language: de")
+            #expect(next.text == "1" && next.cacheStatus.contains("hit"))
+        }
+    }
+
     @Test func `what may be anybody's from now on is nobody's: a 304 with Vary *`() throws {
         try scenario { origin, proxy in
             origin.on("/s") { request in

@@ -81,6 +81,32 @@ import Testing
         }
     }
 
+    @Test func `one that switches protocols is well again`() throws {
+        let upgrade = ["Connection: Upgrade", "Upgrade: websocket"]
+        try twoServers(.maxFailures(1), .failureCooldown(.milliseconds(100))) { first, second, proxy in
+            first.goDown()
+            #expect(try proxy.get("/down").text == "second")
+            let again = try ScriptedOrigin(port: first.port)
+            defer { again.stop() }
+            for server in [again, second] { server.on("/ws") { _ in [UpgradeTunnelTests.switching, .echo] } }
+            var clients: [Conversation] = []
+            func upgradeOnce() throws {
+                let client = try proxy.connect()
+                try client.send(proxy.request("GET", "/ws", upgrade))
+                let status = try client.answer().status
+                #expect(status == 101)
+                clients.append(client)
+            }
+            try eventually("it is asked", within: .seconds(5)) {
+                try upgradeOnce()
+                return again.count("/ws") == 1
+            }
+            let (ofFirst, ofSecond) = (again.count("/ws"), second.count("/ws"))
+            for _ in 0..<8 { try upgradeOnce() }
+            #expect(again.count("/ws") == ofFirst + 4 && second.count("/ws") == ofSecond + 4, "in turn, as before")
+        }
+    }
+
     @Test func `when all are left alone they are asked all the same`() throws {
         try twoServers(.maxFailures(1), .failureCooldown(.seconds(3600))) { first, second, proxy in
             first.goDown()

@@ -2,8 +2,8 @@ import Testing
 
 @Suite(.scenario) struct UpgradeTunnelTests {
     private let fields = ["Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version: 13"]
-    private static let head = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: x\r\n\r\n"
-    private static let switching = Step.raw(head)
+    static let head = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: x\r\n\r\n"
+    static let switching = Step.raw(head)
 
     @Test func `after 101 bytes pass both ways`() throws {
         try scenario { origin, proxy in

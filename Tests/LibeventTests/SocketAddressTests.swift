@@ -11,7 +11,7 @@ import Testing
         ("[::]:80", .ipv6(.any, port: 80)),
         ("[2001:db8::ff]:443", .ipv6(IPv6Address(high: 0x2001_0db8_0000_0000, low: 0xff), port: 443)),
         ("[fe80::1%1]:80", .ipv6(IPv6Address(high: 0xfe80 << 48, low: 1), port: 80, scope: 1)),
-        ("unix:/run/coalesced.sock", .unix(path: "/run/coalesced.sock")),
+        ("unix:/run/coalesced.sock", .unix(path: "/run/coalesced.sock")), ("unix:///run/a.sock", .unix(path: "///run/a.sock")),
     ] as [(String, SocketAddress)])
     func `an address prints as it is read`(text: String, address: SocketAddress) throws {
         #expect(try SocketAddress(parsing: text) == address)

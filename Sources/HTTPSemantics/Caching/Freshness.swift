@@ -30,7 +30,9 @@ enum Freshness {
         }
         guard allowsHeuristic else { return (0, .none) }
         let seconds: UInt32
-        if let modified = fields.firstDate(of: .lastModified, now: now), modified < date {
+        if fields.contains(.lastModified) {
+            // One that is not in the past is stamped on whatever is made anew each time.
+            guard let modified = fields.firstDate(of: .lastModified, now: now), modified < date else { return (0, .none) }
             let fraction = (date - modified) / 100 * Int64(min(policy.heuristicPercent, 100))
             seconds = min(DeltaSeconds.saturating(fraction), policy.heuristicLimit)
         } else {

@@ -107,9 +107,11 @@ extension Fetch {
         if keeping == .stored, let part = arriving.part {
             store(part: part.range, of: part.length, from: response)
         } else if keeping == .stored {
-            worker.recorder.count(worker.shared.store.store(
-                response, under: storeKey, generation: placement.storeGeneration, requested: sentAt, popularity: max(0, (operation?.waiterCount ?? 0) - 1)))
+            let outcome = worker.shared.store.store(
+                response, under: storeKey, generation: placement.storeGeneration, requested: sentAt, popularity: max(0, (operation?.waiterCount ?? 0) - 1))
+            worker.recorder.count(outcome)
             dropFormer()
+            if outcome == .stored { dropVariants(before: response) }
         }
         finish()
     }

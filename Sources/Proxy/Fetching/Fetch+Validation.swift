@@ -145,18 +145,19 @@ extension Fetch {
     func forbidStaleUse(after answer: ResponseFacts, _ fields: FieldView) {
         guard !plan.isPass, method == .get, let former = plan.stored, answer.supersedesStored, speaksForOthers(answer) else { return }
         let rule = answer.contains(.varies) ? varyRule(fields) : .none
-        if keeping == .stored {
-            if rule == former.varyRule { return }
-            if rule.isEmpty, placement.otherKey == nil { return dropWhatGoesBefore() }
-        }
+        // Without `Vary` it takes the place of others once it is there (`dropVariants`).
+        if keeping == .stored, rule == former.varyRule || (rule.isEmpty && placement.otherKey == nil) { return }
         var facts = former.facts
         facts.forbidStale()
         _ = worker.shared.store.freshen(
             former, by: former.with(head: former.head, facts: facts, groups: former.groups), under: request.key, generation: placement.generation)
     }
 
-    /// The answer will be stored without `Vary`: it may answer all that the variants for this request did, but those would go before it (§4.1).
-    private func dropWhatGoesBefore() {
+    /// `answer` is stored. Without `Vary` it may answer all that the variants for this request did, but those would go before it (§4.1). Not sooner: an
+    /// answer that breaks off is no reason to lose what was there.
+    func dropVariants(before answer: StoredResponse) {
+        guard answer.varyRule.isEmpty, placement.otherKey == nil, !plan.isPass, method == .get, plan.stored != nil, answer.facts.supersedesStored,
+              speaksForOthers(answer.facts) else { return }
         let fields = request.fields
         for stored in plan.resource?.responses ?? [] where !stored.varyRule.isEmpty && stored.answers(fields.view) {
             worker.shared.store.drop(stored, of: request.key)

@@ -39,7 +39,7 @@ final class ClientConnections {
     private func accept(_ descriptor: consuming Descriptor, from peer: SocketAddress, for worker: Worker) {
         let count = shared.connections.wrappingAdd(1, ordering: .relaxed).newValue
         let most = worker.settings.clients.maxConnections
-        guard count <= most || endLongestIdle() else {
+        guard count <= most || endLongestIdle(for: worker) else {
             shared.connections.subtract(1, ordering: .relaxed)
             metrics.add(.clientConnectionsRefused)
             worker.notices.tooManyConnections(most: most)
@@ -47,20 +47,20 @@ final class ClientConnections {
             return
         }
         // A reload may have lowered it by many.
-        if count > most + 1 { _ = endLongestIdle() }
+        if count > most + 1 { _ = endLongestIdle(for: worker) }
         metrics.add(.clientConnectionsOpened)
         let connection = ClientConnection(adopting: descriptor, peer: peer, worker: worker)
         connections[ObjectIdentifier(connection)] = connection
     }
 
     /// Only at the limit: what is idle takes nobody's place.
-    private func endLongestIdle() -> Bool {
+    private func endLongestIdle(for worker: Worker) -> Bool {
         var maySearch = true
         while true {
             while let (candidate, until) = idle.next() {
                 if let connection = connections[candidate], connection.idleUntil == until, connection.giveWay() { return true }
             }
-            guard maySearch, idle.find(among: connections, at: loop.now) else { return false }
+            guard maySearch, idle.find(among: connections, at: loop.now, timeout: worker.timeouts.idle) else { return false }
             maySearch = false
         }
     }

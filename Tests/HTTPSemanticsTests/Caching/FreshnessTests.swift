@@ -104,8 +104,8 @@ struct FreshnessTests {
 
     static let defaults: [Row<Lifetime>] = [
         Row("nothing to guess by", "Date: {0}", Lifetime(60, .heuristic)),
-        Row("a wrong Last-Modified", "Last-Modified: yesterday", Lifetime(60, .heuristic)),
-        Row("Last-Modified after Date", "Date: {0}\nLast-Modified: {500}", Lifetime(60, .heuristic)),
+        Row("not beside a wrong Last-Modified", "Last-Modified: yesterday", Lifetime(0, .none)),
+        Row("not beside Last-Modified equal to Date", "Date: {0}\nLast-Modified: {0}", Lifetime(0, .none)),
         Row("a guess goes first", "Date: {0}\nLast-Modified: {-1000}", Lifetime(100, .heuristic)),
         Row("one that is too short for a second as well", "Date: {0}\nLast-Modified: {-9}", Lifetime(0, .none)),
         Row("not beside max-age", "Cache-Control: max-age=0", Lifetime(0, .maxAge)),
