@@ -5,7 +5,7 @@ internal import Glibc
 ///
 /// A loop and everything made on it belong to the thread that runs it. They are not `Sendable`, so the compiler keeps
 /// them there and nothing here takes a lock; other threads hold the loop's `handle`. An iteration waits for
-/// readiness, runs what is due, then the batch of posted jobs if one came, then the `afterBatch` hooks.
+/// readiness, runs what is due, then the batch of posted jobs if one came, then what waits for its end (`Socket.iterationEnds`, `afterBatch`).
 @safe public final class EventLoop {
     /// The loop as seen from other threads.
     public let handle: LoopHandle
@@ -21,6 +21,8 @@ internal import Glibc
     private var wakeUp: Watch?
     private var batch: [LoopHandle.Parcel] = []
     private var hooks: [() -> Void] = []
+    /// Whose `iterationEnds()` is to be called.
+    private var ending: [Socket] = []
     private var isRunning = false
     private var isFinished = false
 
@@ -79,10 +81,11 @@ extension EventLoop {
         isRunning = true
         while !handle.mustStop {
             unsafe clockIsFresh = false
-            let waits = hooks.isEmpty && !handle.hasOwnPosts
+            let waits = hooks.isEmpty && ending.isEmpty && !handle.hasOwnPosts
             let result = unsafe event_base_loop(base, waits ? EVLOOP_ONCE : EVLOOP_ONCE | EVLOOP_NONBLOCK)
             precondition(result >= 0, "the kernel refused to wait for events")
             if handle.hasOwnPosts { runBatch() }
+            if !ending.isEmpty { callEnding() }
             if !hooks.isEmpty { runHooks() }
         }
         isRunning = false
@@ -97,6 +100,9 @@ extension EventLoop {
     /// meanwhile. A hook added by a hook runs at the end of the next iteration, which then does not wait.
     public func afterBatch(_ hook: @escaping () -> Void) { hooks.append(hook) }
 
+    /// The same for a socket, before the hooks and without a closure.
+    func callAtEnd(_ socket: Socket) { ending.append(socket) }
+
     /// Ends the loop: refuses new posts, runs those already taken and the hooks, drops timers and signals.
     /// Called by the loop's thread after `run`, at most once; a `LoopThread` does it by itself.
     public func finish() {
@@ -104,6 +110,7 @@ extension EventLoop {
         isFinished = true
         handle.beginClosing()
         runBatch()
+        callEnding()
         runHooks()
         // Cancelled look-ups answer libevent's way, in a later iteration; their memory goes with the answer.
         var rounds = 8
@@ -115,6 +122,7 @@ extension EventLoop {
         for signal in signals.values { signal.cancel() }
         wheel?.loopEnds()
         hooks.removeAll()
+        ending.removeAll()
         // What arrives to be released here now was dropped on other threads a moment ago.
         while handle.takeLastBatch(&batch) { runTakenBatch() }
         handle.disown()
@@ -130,6 +138,14 @@ extension EventLoop {
         for parcel in batch { parcel.job() }
         // A rare burst does not keep its memory forever.
         batch.removeAll(keepingCapacity: batch.capacity <= 4096)
+    }
+
+    private func callEnding() {
+        var due: [Socket] = []
+        swap(&due, &ending)
+        for socket in due { socket.iterationEnds() }
+        due.removeAll(keepingCapacity: true)
+        if ending.isEmpty { swap(&due, &ending) }
     }
 
     private func runHooks() {

@@ -59,8 +59,15 @@ internal import Glibc
     /// The connection stands, or failed for the reason given. Only after `init(connectingTo:on:)`, and once.
     open func connected(_ error: SystemError?) {}
 
+    /// An iteration of the loop ends in which `callAtIterationEnd()` was called.
+    open func iterationEnds() {}
+
     /// The kernel or the memory has no room to watch this socket. Closes it, unless overridden.
     open func cannotWatch(_ error: SystemError) { close() }
+
+    /// `iterationEnds()` is called once for each call of this, when all sockets that are ready in this iteration have been served: the place to write
+    /// what gathered meanwhile. Written one after another, bytes for a peer wake it once, not each time. On the loop's thread.
+    public final func callAtIterationEnd() { loop.callAtEnd(self) }
 
     // MARK: Watching
 

@@ -36,10 +36,7 @@ extension UpstreamConnection {
     func flushSoon() {
         guard !flushesSoon else { return }
         flushesSoon = true
-        pool.loop.afterBatch { [self] in
-            flushesSoon = false
-            if !isWriteArmed { flush() }
-        }
+        callAtIterationEnd()
     }
 
     func endContent(trailers: ByteSlice?) {

@@ -83,8 +83,9 @@ public final class UpstreamConnection: Socket {
         if isReused { pool.metrics.add(.upstreamReuses) }
         startReading()
         expect(.progress, within: pool.timeouts.noProgress)
-        // What the client has sent of its content by then goes out with the head.
-        if framing == .none { flush(exchange.request.head) } else { flushSoon() }
+        // What the client has sent of its content by then goes out with the head; and the heads of several requests go out one after another, which
+        // wakes their origin once.
+        flushSoon()
     }
 
     /// The exchange ends before the response does.
@@ -126,6 +127,11 @@ public final class UpstreamConnection: Socket {
     public override func writable() {
         if phase == .handedOver { tunnel?.tunnelWritable(self); return }
         flush()
+    }
+
+    public override func iterationEnds() {
+        flushesSoon = false
+        if !isWriteArmed { flush() }
     }
 
     public override func readable() {

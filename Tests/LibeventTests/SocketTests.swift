@@ -26,6 +26,35 @@ import Testing
         }
     }
 
+    @Test func `the end of an iteration comes once all that is ready has been read, and is not waited for`() throws {
+        try onLoop { loop in
+            let pairs = [socketPair(on: loop), socketPair(on: loop)]
+            let text = ByteSlice("x")
+            var events: [String] = []
+            for (left, right) in pairs {
+                _ = left.write(text.span)
+                right.onReadable = { socket in
+                    socket.stopReading()
+                    events.append("read")
+                    socket.callAtIterationEnd()
+                }
+                right.onIterationEnd = { socket in
+                    events.append("end")
+                    // From inside: at the end of the next iteration, although nothing becomes ready in it.
+                    socket.onIterationEnd = { _ in
+                        events.append("next end")
+                        if events.count == 6 { loop.stop() }
+                    }
+                    socket.callAtIterationEnd()
+                }
+                right.startReading()
+            }
+            loop.run()
+            #expect(events == ["read", "read", "end", "end", "next end", "next end"])
+            loop.stop()
+        }
+    }
+
     @Test func `a read fills what an output span has left`() throws {
         try onLoop { loop in
             let (left, right) = socketPair(on: loop)

@@ -23,10 +23,12 @@ final class TestSocket: Socket {
     var onReadable: (TestSocket) -> Void = { $0.stopReading() }
     var onWritable: (TestSocket) -> Void = { $0.disarmWrite() }
     var onConnected: (SystemError?) -> Void = { _ in }
+    var onIterationEnd: (TestSocket) -> Void = { _ in }
     var onDeinit: () -> Void = {}
     override func readable() { onReadable(self) }
     override func writable() { onWritable(self) }
     override func connected(_ error: SystemError?) { onConnected(error) }
+    override func iterationEnds() { onIterationEnd(self) }
     deinit { onDeinit() }
 }
 
