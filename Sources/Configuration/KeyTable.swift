@@ -77,6 +77,13 @@ enum KeyTable {
         Key(
             "tunnel-timeout", \.proxy.clients.tunnelTimeout, .patience,
             "How long an upgraded connection, such as a WebSocket, may carry no byte either way; then it is cut."),
+        Key(
+            "trusted-proxies", \.proxy.clients.trustedProxies, .list(of: .trustedProxy),
+            """
+            Proxies in front of this one, such as a TLS terminator: addresses, blocks such as 10.0.0.0/8, or unix for all who connect by a Unix \
+            socket. For a request from one of them the access log names the last address in X-Forwarded-For that is not \
+            one of theirs. A change counts for new connections.
+            """),
     ]
 
     private static let forwarding: [Key<Settings>] = [

@@ -1,4 +1,5 @@
 public import Libevent
+public import Proxy
 public import Telemetry
 public import Upstream
 
@@ -11,6 +12,21 @@ extension ScalarSyntax where Value == SocketAddress {
                 return .value(try SocketAddress(parsing: text))
             } catch {
                 return .refused("not an address to listen at: \(error.rawValue); give one such as `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`")
+            }
+        }
+    }
+}
+
+extension ScalarSyntax where Value == TrustedProxy {
+    /// Who may say for whom it asks: `10.0.0.0/8`, `::1`, `unix`.
+    public static var trustedProxy: Self {
+        let kind = "an address such as `127.0.0.1`, a block of them such as `10.0.0.0/8` or `fd00::/8`, or `unix`"
+        return ScalarSyntax(kind, write: { if case .addresses(let block) = $0 { "\(block)" } else { "unix" } }) { text in
+            if text == "unix" { return .value(.unix) }
+            do throws(AddressBlock.SyntaxError) {
+                return .value(.addresses(try AddressBlock(parsing: text)))
+            } catch {
+                return .refused("no address or block of addresses: \(error.rawValue); give one such as `127.0.0.1`, `10.0.0.0/8` or `fd00::/8`, or `unix`")
             }
         }
     }

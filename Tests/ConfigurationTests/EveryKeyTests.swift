@@ -32,6 +32,7 @@ import Upstream
           body-timeout: 13s
           send-timeout: 14s
           tunnel-timeout: 15s
+          trusted-proxies: [192.0.2.1, 10.0.0.0/8, unix]
         forwarding:
           via: me
           x-forwarded: false
@@ -129,6 +130,7 @@ import Upstream
         all.proxy.clients.bodyTimeout = .seconds(13)
         all.proxy.clients.sendTimeout = .seconds(14)
         all.proxy.clients.tunnelTimeout = .seconds(15)
+        all.proxy.clients.trustedProxies = ["192.0.2.1", "10.0.0.0/8"].map { (try? AddressBlock(parsing: $0)).map(TrustedProxy.addresses) ?? .unix } + [.unix]
         all.proxy.forwarding.viaName = "me"
         all.proxy.forwarding.sendsXForwarded = false
         all.proxy.forwarding.sendsCacheStatus = false

@@ -134,6 +134,20 @@ struct Faulty: CustomTestStringConvertible, Sendable {
     }
 
     @Test(arguments: [
+        ("10.0.0.0/33", "what stands behind the slash is not the number of bits that all its addresses share"),
+        ("10.0.0.1/8", "bits of the address are set that the number behind the slash leaves open"),
+        ("localhost", "it is not an IP address"),
+        ("127.0.0.1:80", "it is not an IP address"),
+    ])
+    func `a mistake in a trusted proxy is named`(_ value: String, _ mistake: String) {
+        let faulty = Faulty(
+            "clients: {trusted-proxies: [127.0.0.1, '\(value)']}\n",
+            "f:1:40: `trusted-proxies: \(value)`: no address or block of addresses: \(mistake); "
+                + "give one such as `127.0.0.1`, `10.0.0.0/8` or `fd00::/8`, or `unix`")
+        #expect(faulty.found == faulty.mistakes)
+    }
+
+    @Test(arguments: [
         ("https://a.example", "TLS to upstreams is not built in yet; use `http://`, through a tunnel where the way is not yours"),
         ("a.example:80", "not understood; give a URL such as `http://127.0.0.1:9000`"),
         ("http://", "not understood; give a URL such as `http://127.0.0.1:9000`"),

@@ -26,6 +26,36 @@ import Testing
         }
     }
 
+    @Test func `behind a trusted proxy the client is whom that names, whatever becomes of the request`() throws {
+        let proxied = Setting.other(section: "clients", key: "trusted-proxies", value: "[127.0.0.0/8, \"::1\", unix]")
+        try scenario(.accessLog, proxied) { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "hello")] }
+            origin.on("/y") { _ in [.answer(200, "Cache-Control: no-store", body: "hello")] }
+            // A client's own word stands before what the proxy appended.
+            let named = "X-Forwarded-For: 192.0.2.66, 203.0.113.9"
+            try proxy.get("/x", named)
+            try proxy.get("/x", named)
+            try proxy.get("/y", named)
+            try proxy.get("/x", named, "If-None-Match: *", "Expect: something")
+            try proxy.get("/x", "X-Forwarded-For: nobody")
+            try eventually("five lines") { try proxy.accessLog.count == 5 }
+            let lines = try proxy.accessLog
+            // Two workers write them, each in its own time.
+            let clients = lines.map { "\($0["verdict"]?.string ?? "") \($0["client"]?.string ?? "")" }.sorted()
+            #expect(clients == ["hit 127.0.0.1", "hit 203.0.113.9", "miss 203.0.113.9", "miss 203.0.113.9", "refused 203.0.113.9"])
+            #expect(origin.requests("/x")[0]["x-forwarded-for"] == "192.0.2.66, 203.0.113.9, 127.0.0.1")
+        }
+    }
+
+    @Test func `who is no trusted proxy names nobody else`() throws {
+        try scenario(.accessLog, .other(section: "clients", key: "trusted-proxies", value: "[203.0.113.0/24, unix]")) { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "hello")] }
+            try proxy.get("/x", "X-Forwarded-For: 203.0.113.9")
+            try eventually("a line") { try proxy.accessLog.count == 1 }
+            #expect(try proxy.accessLog[0]["client"]?.string == "127.0.0.1")
+        }
+    }
+
     @Test func `lines are in the format and as late as the operator says`() throws {
         try scenario(
             .accessLog, .other(section: "access-log", key: "format", value: "combined"), .other(section: "access-log", key: "flush-wait", value: "60s")

@@ -199,7 +199,7 @@ extension ClientConnection: TransactionClient {
     private func sent(_ status: Status?, _ bodyBytes: UInt64, isAborted: Bool) -> SentResponse {
         SentResponse(
             status: firstByteSent == 0 && isAborted ? nil : status, isAborted: isAborted, began: requestBegan, firstByte: firstByteSent,
-            bodyBytes: bodyBytes)
+            bodyBytes: bodyBytes, isProxied: isTrustedProxy)
     }
 }
 

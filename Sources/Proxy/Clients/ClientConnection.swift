@@ -26,6 +26,8 @@ final class ClientConnection: Socket {
     /// The peer's address as text, for the log. The path of a Unix socket is any bytes that its owner chose.
     let peerText: ByteSlice
     private let hasIPAddress: Bool
+    /// Whether it is a proxy whose word on the client counts.
+    let isTrustedProxy: Bool
     /// For origins; empty for a Unix socket.
     var ipAddress: ByteSlice { hasIPAddress ? peerText : .empty }
 
@@ -63,6 +65,7 @@ final class ClientConnection: Socket {
         self.peer = peer
         peerText = peer.hostText
         hasIPAddress = peer.port != nil
+        isTrustedProxy = worker.recorder.trustedProxies.include(peer)
         super.init(adopting: descriptor, on: worker.loop)
         due(.request, worker.timeouts.idle)
         startReading()

@@ -98,16 +98,17 @@ final class HitPath {
         let began = client.requestBegan
         let outcome = client.sendHit(output, stored, part, closes: head.connection.close, hasMore: fields.bytes.count > head.length)
         let status = content.status(of: stored)
-        let peer = client.peerText
+        let (peer, isProxied) = (client.peerText, client.isTrustedProxy)
         let sent: SentResponse
         switch outcome {
         case .sent:
-            sent = SentResponse(status: status, isAborted: false, began: began, firstByte: loop.now, bodyBytes: UInt64(part.count))
+            sent = SentResponse(
+                status: status, isAborted: false, began: began, firstByte: loop.now, bodyBytes: UInt64(part.count), isProxied: isProxied)
         case .begun(let contentInHead):
             client.answered = AnsweredRequest(status, .hit, head, HeadBlock(copying: fields), contentInHead: contentInHead)
             return true
         case .failed:
-            sent = SentResponse(status: nil, isAborted: true, began: began, firstByte: 0, bodyBytes: 0)
+            sent = SentResponse(status: nil, isAborted: true, began: began, firstByte: 0, bodyBytes: 0, isProxied: isProxied)
         }
         recorder.recordHit(sent, of: head, fields, client: peer.span)
         return true

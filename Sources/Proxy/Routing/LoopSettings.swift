@@ -20,6 +20,7 @@ final class LoopSettings: Sendable {
     let errors: ErrorResponses
     let timeouts: ClientTimeouts
     let headLimits: HeadLimits
+    let trustedProxies: TrustedProxies
     /// On one connection.
     let mostRequests: Int
     let loopDetection: LoopDetection
@@ -52,6 +53,7 @@ final class LoopSettings: Sendable {
             forwarding: responseForwarding, proxyStatus: settings.forwarding.sendsProxyStatus ? ProxyStatusWriter(name: name) : nil)
         timeouts = ClientTimeouts(settings.clients)
         headLimits = HeadLimits(settings.clients)
+        trustedProxies = TrustedProxies(settings.clients.trustedProxies)
         mostRequests = settings.clients.maxRequestsPerConnection ?? .max
         routes = settings.routes.compactMap { route in
             origins.first { $0.settings.name == route.upstream }.map { Route(route, origin: $0, settings) }

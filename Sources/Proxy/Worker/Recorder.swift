@@ -10,13 +10,16 @@ import Telemetry
 final class Recorder {
     let metrics: LoopMetrics
     let latency = LatencyRecorder()
+    /// Who of the clients tells for whom it asks; as the settings are now.
+    var trustedProxies: TrustedProxies
     private let loop: EventLoop
     private let feed: AccessLogFeed?
     /// That of `feed`, one step nearer.
     private let buffer: AccessLogBuffer?
 
     /// - Parameter feed: of the access log; `nil` without one.
-    init(loop: EventLoop, metrics: LoopMetrics, feed: AccessLogFeed?) {
+    init(loop: EventLoop, metrics: LoopMetrics, feed: AccessLogFeed?, trustedProxies: TrustedProxies) {
+        self.trustedProxies = trustedProxies
         self.loop = loop
         self.metrics = metrics
         self.feed = feed
@@ -38,7 +41,9 @@ final class Recorder {
         record.upstreamStatus = provenance.originStatus?.code ?? 0
         record.upstreamDuration = upstreamDuration
         count(admitted.head.method, record)
-        append(record, admitted.head, fields.view, client: client, server: server, detail: (provenance.detail ?? "").bytes)
+        append(
+            record, admitted.head, fields.view, client: client, isProxied: sent.isProxied, server: server,
+            detail: (provenance.detail ?? "").bytes)
     }
 
     func record(_ sent: SentResponse, of answered: AnsweredRequest, client: ByteSlice) {
@@ -49,7 +54,7 @@ final class Recorder {
         }
         record.version = ProtocolVersion(head.version)
         count(head.method, record)
-        append(record, head, fields.view, client: client.span)
+        append(record, head, fields.view, client: client.span, isProxied: sent.isProxied)
     }
 
     /// A hit, while its head still stands in the buffer.
@@ -58,7 +63,7 @@ final class Recorder {
         var record = makeRecord(sent, .hit)
         record.version = ProtocolVersion(head.version)
         count(head.method, record)
-        append(record, head, fields, client: client)
+        append(record, head, fields, client: client, isProxied: sent.isProxied)
     }
 
     /// What became of a response that was given to the store.
@@ -96,9 +101,14 @@ final class Recorder {
     }
 
     private func append(
-        _ record: TransactionRecord, _ head: RequestHead, _ fields: FieldView, client: Span<UInt8>, server: Span<UInt8> = Span(),
-        detail: Span<UInt8> = Span()
+        _ record: TransactionRecord, _ head: RequestHead, _ fields: FieldView, client: Span<UInt8>, isProxied: Bool,
+        server: Span<UInt8> = Span(), detail: Span<UInt8> = Span()
     ) {
+        var client = client
+        if isProxied {
+            let named = trustedProxies.client(in: fields)
+            if !named.isEmpty { client = named }
+        }
         let bytes = fields.bytes
         // Without a name for the buffer, which would be retained.
         let outcome = buffer?.append(

@@ -12,4 +12,6 @@ struct SentResponse {
     let firstByte: Int64
     /// Of the content.
     let bodyBytes: UInt64
+    /// Whether who asked is a proxy that tells for whom it asks (`TrustedProxies`).
+    let isProxied: Bool
 }

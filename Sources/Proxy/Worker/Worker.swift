@@ -55,7 +55,7 @@ final class Worker {
         groups = shared.groups
         self.loopSettings = loopSettings
         self.metrics = metrics
-        recorder = Recorder(loop: loop, metrics: metrics, feed: accessLog?.feed(ofWorker: index, on: loop))
+        recorder = Recorder(loop: loop, metrics: metrics, feed: accessLog?.feed(ofWorker: index, on: loop), trustedProxies: loopSettings.trustedProxies)
         notices = Notices(loop: loop, log: shared.log)
         deadlines = loop.deadlines
         turns = Turns(loop: loop)
@@ -136,6 +136,7 @@ final class Worker {
         mostRequests = new.mostRequests
         contexts.change(new.headLimits)
         pools.change(to: new.origins)
+        recorder.trustedProxies = new.trustedProxies
         crowd = nil
     }
 

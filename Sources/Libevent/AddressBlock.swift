@@ -1,0 +1,56 @@
+internal import Bytes
+
+/// A block of IP addresses, written `10.0.0.0/8` or `fd00::/8` (RFC 4632 §3.1, RFC 4291 §2.3), or one address alone.
+public struct AddressBlock: Hashable, Sendable {
+    /// Why a text is no block of addresses.
+    public enum SyntaxError: String, Error, Sendable {
+        case address = "it is not an IP address"
+        case length = "what stands behind the slash is not the number of bits that all its addresses share"
+        case hostBits = "bits of the address are set that the number behind the slash leaves open"
+    }
+
+    private let first: IPAddress
+    /// Of 128; an IPv4 block has 96 more than it is written with.
+    private let sharedBits: Int
+    private let isWrittenAsIPv4: Bool
+
+    /// - Throws: what is wrong with the text.
+    public init(parsing text: String) throws(SyntaxError) {
+        let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false).map { Array($0.utf8) }
+        let written = parts[0]
+        let address = IPAddress(written.span)
+        guard let address else { throw .address }
+        first = address
+        isWrittenAsIPv4 = !written.contains(UInt8(ascii: ":"))
+        let most = isWrittenAsIPv4 ? 32 : 128
+        var length = most
+        if parts.count == 2 {
+            guard let number = Int(String(decoding: parts[1], as: UTF8.self)), (0...most).contains(number),
+                  parts[1].allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { throw .length }
+            length = number
+        }
+        sharedBits = length + 128 - most
+        let mask = Self.mask(sharedBits)
+        guard first.high & ~mask.high == 0, first.low & ~mask.low == 0 else { throw .hostBits }
+    }
+
+    /// Whether `address` is in the block.
+    public func contains(_ address: IPAddress) -> Bool {
+        let mask = Self.mask(sharedBits)
+        return address.high & mask.high == first.high && address.low & mask.low == first.low
+    }
+
+    private static func mask(_ bits: Int) -> (high: UInt64, low: UInt64) {
+        // Shifts of 64 and more leave nothing.
+        (~(UInt64.max >> min(bits, 64)), ~(UInt64.max >> max(0, bits - 64)))
+    }
+}
+
+extension AddressBlock: CustomStringConvertible {
+    /// What `init(parsing:)` reads back.
+    public var description: String {
+        let address = isWrittenAsIPv4
+            ? IPv4Address(bits: UInt32(truncatingIfNeeded: first.low)).description : IPv6Address(high: first.high, low: first.low).description
+        return sharedBits == 128 ? address : "\(address)/\(sharedBits - (isWrittenAsIPv4 ? 96 : 0))"
+    }
+}

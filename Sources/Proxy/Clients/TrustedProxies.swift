@@ -1,0 +1,63 @@
+import Bytes
+import HTTPSemantics
+public import Libevent
+
+/// A proxy before this one, such as a TLS terminator, whose word on who the client is counts.
+public enum TrustedProxy: Sendable, Equatable {
+    /// Who connects from one of these addresses.
+    case addresses(AddressBlock)
+    /// Who connects by a Unix socket.
+    case unix
+}
+
+/// Those that are trusted, as a loop asks about them.
+struct TrustedProxies: Sendable {
+    private let blocks: [AddressBlock]
+    private let hasUnix: Bool
+
+    init(_ proxies: [TrustedProxy] = []) {
+        blocks = proxies.compactMap { if case .addresses(let block) = $0 { block } else { nil } }
+        hasUnix = proxies.contains(.unix)
+    }
+
+    /// Whether the one at the other end of a connection is one of them.
+    func include(_ peer: SocketAddress) -> Bool {
+        guard let address = IPAddress(peer) else { return hasUnix }
+        return include(address)
+    }
+
+    private func include(_ address: IPAddress) -> Bool { blocks.contains { $0.contains(address) } }
+
+    /// For whom such a proxy asks, as text without a port: the last address in `X-Forwarded-For` that is not a trusted proxy's. Each proxy appends the
+    /// address it was asked from, so what stands before that is the client's own word. Empty if the field does not tell.
+    @_lifetime(copy fields)
+    func client(in fields: FieldView) -> Span<UInt8> {
+        var found = Span<UInt8>()
+        for index in fields.lines.indices.reversed() where fields.lines[index].field == .xForwardedFor {
+            var rest = fields.value(at: index)
+            while !rest.isEmpty {
+                var start = rest.count
+                while start > 0, rest[start - 1] != UInt8(ascii: ",") { start -= 1 }
+                let member = rest.extracting(start..<rest.count).trimmingOptionalWhitespace().withoutPort
+                rest = rest.extracting(0..<max(0, start - 1))
+                guard !member.isEmpty else { continue }
+                guard let address = IPAddress(member) else { return found }
+                found = member
+                guard include(address) else { return found }
+            }
+        }
+        return found
+    }
+}
+
+extension Span where Element == UInt8 {
+    /// An address without the port and the brackets that some proxies write with it: `192.0.2.1:4711`, `[2001:db8::1]:4711`.
+    fileprivate var withoutPort: Span<UInt8> {
+        @_lifetime(copy self)
+        get {
+            if !isEmpty, self[0] == UInt8(ascii: "["), let end = firstIndex(of: UInt8(ascii: "]")) { return extracting(1..<end) }
+            guard let colon = firstIndex(of: UInt8(ascii: ":")), firstIndex(of: UInt8(ascii: ":"), from: colon + 1) == nil else { return self }
+            return extracting(0..<colon)
+        }
+    }
+}
