@@ -10,6 +10,12 @@ enum UpstreamKeys {
         Key(
             "servers", \.servers, .list(of: .server, atLeast: 1), isRequired: true,
             "Its servers, used in turn; plain HTTP."),
+        Key(
+            "host", \.host, .optional(.authority, "as-requested"),
+            """
+            The Host that they are asked for, with a port if it is not 80, where they serve several under names of their own; as-requested: what \
+            the client asked for, which is also in X-Forwarded-Host. Redirections to that name lead clients past the proxy.
+            """),
         Key("connect-timeout", \.connectTimeout, .patience, "How long connecting may take; then the next address or server is tried, and after the last one the answer is 504."),
         Key(
             "first-byte-timeout", \.firstByteTimeout, .patience,

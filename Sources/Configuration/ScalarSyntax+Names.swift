@@ -52,7 +52,7 @@ extension ScalarSyntax where Value == UpstreamServer {
     }
 
     /// Host and port, as in RFC 3986 §3.2. Port 0 is for listening only.
-    private static func split(_ authority: Substring) -> (host: String, port: UInt16?)? {
+    fileprivate static func split(_ authority: Substring) -> (host: String, port: UInt16?)? {
         var hostEnd = authority.lastIndex(of: ":") ?? authority.endIndex
         if let bracket = authority.lastIndex(of: "]") {
             hostEnd = authority.index(after: bracket)
@@ -127,6 +127,15 @@ extension ScalarSyntax where Value == String {
     static var host: Self {
         ScalarSyntax("a host such as `www.example.com`, without a port", write: { $0 }) { text in
             hostName(text[...]).map { .value($0.contains(":") ? "[\($0)]" : $0) } ?? .malformed
+        }
+    }
+
+    /// A host, with a port if it is not the scheme's: what `Host` says (RFC 9110 §7.2).
+    static var authority: Self {
+        ScalarSyntax("a host such as `www.example.com` or `www.example.com:8080`", write: { $0 }) { text in
+            guard let (host, port) = ScalarSyntax<UpstreamServer>.split(text[...]) else { return .malformed }
+            let name = host.contains(":") ? "[\(host)]" : host
+            return .value(port.map { $0 == 80 ? name : "\(name):\($0)" } ?? name)
         }
     }
 

@@ -9,6 +9,8 @@ public struct UpstreamSettings: Sendable, Equatable {
     public var name: String
     /// Its servers, used in turn. At least one.
     public var servers: [UpstreamServer]
+    /// What `Host` tells them, with the port if it is not 80. `nil`: the host that was asked for, since links and redirections are made with it.
+    public var host: String?
     /// Until the connection is established: one lost SYN (1 s) and one more (3 s) are forgiven.
     public var connectTimeout: Duration = .seconds(5)
     /// From the request's last byte, or the latest interim response, to the end of the response's head: slow origins are what we are

@@ -73,6 +73,7 @@ import Upstream
         upstreams:
           - name: shop
             servers: [http://a.example:80]
+            host: www.a.example:81
             connect-timeout: 33s
             first-byte-timeout: 34s
             no-progress-timeout: 35s
@@ -177,6 +178,7 @@ import Upstream
 
     private static var shop: UpstreamSettings {
         var shop = UpstreamSettings(name: "shop", servers: [UpstreamServer(host: "a.example")])
+        shop.host = "www.a.example:81"
         shop.connectTimeout = .seconds(33)
         shop.firstByteTimeout = .seconds(34)
         shop.noProgressTimeout = .seconds(35)

@@ -31,6 +31,20 @@ import Testing
         }
     }
 
+    @Test func `an origin that serves under a name of its own is asked for that, and is told what was asked for`() throws {
+        try scenario(.other(section: "upstream", key: "host", value: "Mirror.Example:80")) { origin, proxy in
+            origin.on("*") { [.answer(200, "Cache-Control: max-age=60", body: $0["host"] ?? "")] }
+            let first = try proxy.get("/x")
+            let second = try proxy.get("/x")
+            let other = try proxy.send("GET", "/x", "Host: other.example")
+            let posted = try proxy.send("POST", "/x", "Host: other.example", body: "y")
+            #expect([first, second, other, posted].map(\.text) == Array(repeating: "mirror.example", count: 4))
+            // What is stored stays apart by the host that clients asked for.
+            #expect(second["cache-status"]?.contains("hit") == true && other["cache-status"]?.contains("hit") == false)
+            #expect(origin.requests("/x").map { $0["x-forwarded-host"] } == [proxy.host, "other.example", "other.example"])
+        }
+    }
+
     @Test func `everything else passes byte for byte and in order`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in

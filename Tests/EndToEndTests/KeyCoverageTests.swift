@@ -62,7 +62,7 @@ import Testing
         if let line = sources.settings.split(separator: "\n").first(where: { $0.contains(entry) }), let name = line.firstMatch(of: /case \.(\w+)/)?.1,
            sources.tests.contains(".\(name)(") || sources.tests.contains(".\(name),") || sources.tests.contains(".\(name))") { return true }
         if sources.tests.contains("section: \"\(section)\", key: \"\(key.name)\"") { return true }
-        guard isUnique else { return sources.tests.contains("upstream: origin, \(key.name):") }
+        guard isUnique else { return ["origin", "images"].contains { sources.tests.contains("upstream: \($0), \(key.name):") } }
         if sources.tests.contains("\"--\(key.name)\"") { return true }
         // In a file that stands there as text.
         return sources.tests.split(separator: "\n").map { $0.trimmed }.contains { line in

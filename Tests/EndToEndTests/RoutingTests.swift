@@ -15,7 +15,7 @@ import Testing
               - {name: images, servers: ["\(origins[1].url)"]}
               - {name: tenant, servers: ["\(origins[2].url)"]}
             routes:
-              - {host: tenant.example, path: /img/, upstream: images}
+              - {upstream: images, host: tenant.example, path: /img/}
               - {host: tenant.example, upstream: tenant}
               - {path: /img, upstream: images}
 

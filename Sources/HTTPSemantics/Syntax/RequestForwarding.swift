@@ -22,21 +22,24 @@ public final class RequestForwarding: Sendable {
         public var dropping: FieldSet
         /// What a client may say, since it is part of the cache key.
         public var keyed: KeyedForwarding
+        /// What `Host` says, if not the host that was asked for.
+        public var host: ByteSlice?
         /// Whether `Upgrade` is forwarded.
         public var isUpgrading: Bool
         /// Whether `TE: trailers` is said if the client said it; only for who forwards trailers.
         public var acceptsTrailers: Bool
 
         /// - Parameters: `method` is what is sent in place of the request's own; `dropping` fields that are not to go on; `keyed` those
-        ///   that are part of the key.
+        ///   that are part of the key; `host` stands in `Host` in place of the host that was asked for.
         public init(
             method: Method? = nil, framing: MessageFraming, dropping: FieldSet = [], keyed: KeyedForwarding,
-            isUpgrading: Bool = false, acceptsTrailers: Bool = false
+            host: ByteSlice? = nil, isUpgrading: Bool = false, acceptsTrailers: Bool = false
         ) {
             self.method = method
             self.framing = framing
             self.dropping = dropping
             self.keyed = keyed
+            self.host = host
             self.isUpgrading = isUpgrading
             self.acceptsTrailers = acceptsTrailers
         }
@@ -66,7 +69,7 @@ public final class RequestForwarding: Sendable {
         appendRequestLine(head, fields, changes, to: buffer)
         let defaultHost = defaultHost
         let host = host.isEmpty ? defaultHost.span : host
-        buffer.appendField("Host", host)
+        if let other = changes.host { buffer.appendField("Host", other.span) } else { buffer.appendField("Host", host) }
         let written = fieldsWrittenHere(changes.keyed.fields, addsAddress: !clientAddress.isEmpty).union(changes.dropping)
         let method = changes.method ?? head.method
         buffer.appendFields(

@@ -35,7 +35,8 @@ extension Fetch {
         let (framing, head, loopSettings) = (request.head.framing, worker.scratch, worker.loopSettings)
         head.removeAll()
         loopSettings.write(request, RequestForwarding.Changes(
-            method: method, framing: framing, dropping: dropping, keyed: request.route.keyedForwarding, isUpgrading: isUpgrading,
+            method: method, framing: framing, dropping: dropping, keyed: request.route.keyedForwarding, host: request.route.hostForOrigin,
+            isUpgrading: isUpgrading,
             acceptsTrailers: true), to: head)
         if !plan.isPass {
             let validation = validationRequest()

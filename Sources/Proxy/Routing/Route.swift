@@ -1,11 +1,14 @@
 import Bytes
 import HTTPSemantics
+import Upstream
 
 /// Where requests for some hosts and paths go, and by which rules. Immutable.
 final class Route: Sendable {
     let host: ByteSlice?
     let path: ByteSlice
     let origin: Origin
+    /// What the origin is asked for, if not the host that the client asked for.
+    let hostForOrigin: ByteSlice?
     let isCached: Bool
     let policy: CachingPolicy
     /// With more ranges than this a request gets the whole (RFC 9110 §14.2).
@@ -24,6 +27,7 @@ final class Route: Sendable {
         host = settings.host.map { ByteSlice($0) }
         path = ByteSlice(settings.path == "/" ? "" : settings.path)
         self.origin = origin
+        hostForOrigin = origin.settings.host.map { ByteSlice($0) }
         isCached = settings.isCached ?? proxy.caching.isEnabled
         policy = CachingPolicy(for: settings, proxy)
         maxRanges = proxy.caching.maxRanges
