@@ -83,7 +83,7 @@ struct Reader {
             case .via where forwarding.viaName != nil:
                 "upstreams also get our own name in it, with the client's version of HTTP; remove it, or turn `forwarding.via` off"
             case .host: "it is in every key; remove it"
-            case .connection, .keepAlive, .proxyConnection, .te, .upgrade, .transferEncoding, .contentLength:
+            case .connection, .keepAlive, .proxyConnection, .te, .upgrade, .http2Settings, .transferEncoding, .contentLength:
                 "it is for one connection, and upstreams never get it; remove it"
             default: nil
             }

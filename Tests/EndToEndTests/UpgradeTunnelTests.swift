@@ -86,12 +86,39 @@ import Testing
         }
     }
 
-    @Test func `an upgrade to HTTP 2 is not passed on`() throws {
+    @Test(arguments: ["h2c", "h2c/1", "HTTP/2.0", "TLS/1.0", "websocket, TLS/1.2", "\"h2c\"", "h2c;q=1", ""])
+    func `an upgrade to what carries requests, or to nothing at all, is not passed on`(_ protocols: String) throws {
         try scenario { origin, proxy in
-            origin.on("/h2") { _ in [.answer(200, body: "still HTTP/1.1")] }
-            let answer = try proxy.get("/h2", "Connection: Upgrade", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk")
+            origin.on("*") { _ in [.answer(200, body: "still HTTP/1.1")] }
+            let answer = try proxy.get("/h2", "Connection: Upgrade", "Upgrade: \(protocols)", "HTTP2-Settings: AAMAAABk")
             #expect(answer.text == "still HTTP/1.1")
-            #expect(origin.requests("/h2")[0]["upgrade"] == nil)
+            let asked = origin.requests("/h2")[0]
+            #expect(asked["upgrade"] == nil && asked["connection"] == nil && asked["http2-settings"] == nil)
+        }
+    }
+
+    /// `curl --http2` and Java's client offer HTTP/2 with every request.
+    @Test(arguments: [
+        ["Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk"], ["Upgrade: websocket"], ["Connection: Upgrade", "Upgrade:"],
+    ])
+    func `a request with an upgrade that is ignored is like any other`(_ fields: [String]) throws {
+        try scenario(.workers(1)) { origin, proxy in
+            let gate = Gate()
+            origin.on("/x") { _ in [.gate(gate), .answer(200, "Cache-Control: max-age=60", body: "x")] }
+            let crowd = Crowd(at: proxy.endpoint, Array(repeating: proxy.visitor("/x", fields), count: 10))
+            let others = proxy.crowd(10, get: "/x")
+            try proxy.joined(20)
+            gate.open()
+            #expect((crowd.finished() + others.finished()).allSatisfy { $0.text == "x" })
+            #expect(origin.count("/x") == 1)
+            let client = try proxy.connect()
+            for more in [[], ["Cache-Control: only-if-cached"]] {
+                try client.send(proxy.request("GET", "/x", fields + more))
+                #expect(try client.answer().cacheStatus.contains("hit"))
+            }
+            try client.send("GET /x HTTP/1.0\r\nHost: \(proxy.host)\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+            #expect(try client.answer().cacheStatus.contains("hit"))
+            #expect(origin.count("/x") == 1)
         }
     }
 

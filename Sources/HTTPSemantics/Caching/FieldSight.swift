@@ -18,7 +18,7 @@ extension CachingPolicy {
         let field = KnownField.recognise(name)
         switch field {
         // Written from what the route's key holds, or for one connection only (RFC 9110 §7.6.1); of these two something may be said to the origin.
-        case .host, .contentLength, .transferEncoding, .connection, .keepAlive, .proxyConnection: return .sameForAll
+        case .host, .contentLength, .transferEncoding, .connection, .keepAlive, .proxyConnection, .http2Settings: return .sameForAll
         case .te, .upgrade: return .more
         case .via: return writesVia ? .more : .asSent
         case .xForwardedFor: return writesForwarded ? .more : .asSent

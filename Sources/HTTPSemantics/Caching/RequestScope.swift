@@ -10,7 +10,8 @@ public enum RequestScope: Sendable, Equatable {
     ///     give it one.
     @inlinable
     public init(_ fields: FieldView, method: Method, hasContent: Bool) {
-        // Only the origin evaluates the first two (RFC 9111 §4.3.2); with the last the response may turn into a tunnel.
+        // Only the origin evaluates the first two (RFC 9111 §4.3.2). With the last, which is not present where it is ignored, the response may turn into
+        // a tunnel.
         let alone = FieldSet(.ifMatch).union(FieldSet(.ifUnmodifiedSince)).union(FieldSet(.upgrade))
         self = if method != .get, method != .head {
             .pass(.method)

@@ -8,7 +8,7 @@ public import Bytes
 public enum StoredFields {
     /// For one connection or for the proxy in front (§3.1). `Trailer` announces what a stored response does not have.
     static let connectionFields = FieldSet(
-        .connection, .proxyConnection, .keepAlive, .te, .trailer, .transferEncoding, .upgrade,
+        .connection, .proxyConnection, .keepAlive, .te, .trailer, .transferEncoding, .upgrade, .http2Settings,
         .proxyAuthenticate, .proxyAuthenticationInfo, .proxyAuthorization
     )
 

@@ -91,6 +91,7 @@ extension KnownField {
         case 14:
             switch name[0].lowercasedASCII {
             case UInt8(ascii: "c"): (.contentLength, "content-length")
+            case UInt8(ascii: "h"): (.http2Settings, "http2-settings")
             case UInt8(ascii: "n"): (.noVarySearch, "no-vary-search")
             default: (.other, "")
             }
@@ -144,6 +145,7 @@ extension KnownField {
         case .expect: "Expect"
         case .keepAlive: "Keep-Alive"
         case .proxyConnection: "Proxy-Connection"
+        case .http2Settings: "HTTP2-Settings"
         case .host: "Host"
         case .age: "Age"
         case .cacheControl: "Cache-Control"

@@ -8,7 +8,7 @@ public struct FieldView: ~Escapable {
     /// The head's bytes; every range of `lines` counts from its first.
     public let bytes: Span<UInt8>
     public let lines: Span<FieldLine>
-    /// The known fields that occur at least once.
+    /// The known fields that occur at least once. Not `Upgrade` in a request where it is to be ignored.
     public let present: FieldSet
 
     @inlinable

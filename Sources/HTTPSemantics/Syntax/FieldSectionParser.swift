@@ -103,6 +103,9 @@ struct FieldSectionParser {
         keep(FieldLine(name: ByteRange(line.lowerBound..<colon), value: ByteRange(lower..<upper), field: field))
     }
 
+    /// Lines of `field` stay, but count as absent.
+    mutating func ignore(_ field: KnownField) { present.remove(FieldSet(field)) }
+
     @inline(__always)
     private mutating func keep(_ line: FieldLine) {
         if count < memory.count { memory[count] = line } else { memory.append(line) }

@@ -126,15 +126,21 @@ public struct RequestHeadParser: ~Copyable, Sendable {
         let connection = try ConnectionOptions(view(in: bytes))
         let declared = try DeclaredFraming(view(in: bytes), head.version, allowingEqualLengths: false)
         head.expectation = Self.expectation(head.version, view(in: bytes))
-        // RFC 9110 §7.8: ignored in HTTP/1.0.
-        head.asksForUpgrade = head.version == .http11 && connection.upgrade && section.present.contains(.upgrade)
-            && !view(in: bytes).offersHTTP2
+        head.asksForUpgrade = section.present.contains(.upgrade) && takesUpgrade(head.version, connection, bytes)
         head.authority = authority
         head.host = host
         head.connection = connection
         // RFC 9112 §6.3, 4, 6 and 7.
         head.framing = declared.isChunked ? .chunked : declared.length.map { .length($0) } ?? .none
         head.length = section.lineStart
+    }
+
+    /// Whether `Upgrade` is an offer to us. RFC 9110 §7.8: not in HTTP/1.0, nor unless `Connection` names it. One that is ignored counts as absent, so
+    /// that the request is like any other without it.
+    private mutating func takesUpgrade(_ version: HTTPVersion, _ connection: ConnectionOptions, _ bytes: Span<UInt8>) -> Bool {
+        let isTaken = version == .http11 && connection.upgrade && view(in: bytes).offersTunnel
+        if !isTaken { section.ignore(.upgrade) }
+        return isTaken
     }
 
     /// RFC 9112 §3.2: 400 to a missing Host in HTTP/1.1, and to a repeated or an invalid one. §3.2.2: an absolute
@@ -187,13 +193,25 @@ extension HTTPVersion {
 }
 
 extension FieldView {
-    /// Whether `Upgrade` offers HTTP/2 (RFC 7540 §3.2, given up by RFC 9113 §3.1). What goes through a tunnel is neither routed nor checked:
-    /// that must not be more requests.
-    fileprivate var offersHTTP2: Bool {
+    /// Whether `Upgrade` offers protocols (RFC 9110 §7.8) of which none carries requests. What goes through a tunnel is neither routed nor checked.
+    fileprivate var offersTunnel: Bool {
         var protocols = ListIterator(self, .upgrade)
+        var isOffer = false
         while let member = protocols.next() {
-            if member.isEqualIgnoringCase(to: "h2c") || member.isEqualIgnoringCase(to: "h2") { return true }
+            let end = member.firstIndex(of: UInt8(ascii: "/")) ?? member.count
+            let name = member.extracting(0..<end)
+            guard name.isTokenOnly, end == member.count || member.extracting(end + 1..<member.count).isTokenOnly, !name.carriesRequests
+            else { return false }
+            isOffer = true
         }
-        return false
+        return isOffer
+    }
+}
+
+extension Span where Element == UInt8 {
+    /// Whether requests are what the protocol of this name is for: HTTP/2 (RFC 7540 §3.2, given up by RFC 9113 §3.1), any HTTP, and HTTP within TLS
+    /// (RFC 2817).
+    fileprivate var carriesRequests: Bool {
+        isEqualIgnoringCase(to: "h2c") || isEqualIgnoringCase(to: "h2") || isEqualIgnoringCase(to: "http") || isEqualIgnoringCase(to: "tls")
     }
 }

@@ -16,6 +16,7 @@ struct StoredFieldTests {
         Row("RFC 9110 §7.6.1 TE", "Date: x\nTE: trailers", "Date: x"),
         Row("RFC 9110 §7.6.1 Transfer-Encoding", "Date: x\nTransfer-Encoding: chunked", "Date: x"),
         Row("RFC 9110 §7.6.1 Upgrade", "Date: x\nUpgrade: h2c", "Date: x"),
+        Row("RFC 7540 §3.2.1 HTTP2-Settings", "Date: x\nHTTP2-Settings: AAMAAABk", "Date: x"),
         Row("RFC 9110 §6.6.2 Trailer", "Date: x\nTrailer: foo", "Date: x"),
         Row("§3.1 Proxy-Authenticate", "Date: x\nProxy-Authenticate: Basic", "Date: x"),
         Row("§3.1 Proxy-Authentication-Info", "Date: x\nProxy-Authentication-Info: a=b", "Date: x"),

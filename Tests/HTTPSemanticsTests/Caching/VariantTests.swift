@@ -149,7 +149,7 @@ struct VariantTests {
 
     static let seen: [(vary: String, change: @Sendable (inout CachingPolicy) -> Void, chosen: [String]?)] = [
         ("X-Forwarded-Host, Accept, Forwarded, x_forwarded_port, Host, Connection", { _ in }, ["accept"]),
-        ("X-Forwarded-Proto", { _ in }, []),
+        ("X-Forwarded-Proto", { _ in }, []), ("HTTP2-Settings", { _ in }, []),
         ("X-Forwarded-Proto, Forwarded", { $0.writesForwarded = false }, ["forwarded", "x-forwarded-proto"]),
         ("X-Forwarded-For", { _ in }, nil), ("Accept, X-Forwarded-For, X-Forwarded-Host", { _ in }, nil),
         ("X-Forwarded-For", { $0.writesForwarded = false }, ["x-forwarded-for"]),

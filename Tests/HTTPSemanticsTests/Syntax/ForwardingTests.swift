@@ -35,6 +35,7 @@ private func forward(
         ("GET / HTTP/1.1|Host: h|Connection: close|Keep-Alive: 1|Proxy-Connection: k||", "GET / HTTP/1.1|Host: h||"),
         ("GET / HTTP/1.1|Host: h|TE: trailers|Connection: TE||", "GET / HTTP/1.1|Host: h||"),
         ("GET / HTTP/1.1|Host: h|Upgrade: w|Connection: upgrade||", "GET / HTTP/1.1|Host: h||"),
+        ("GET / HTTP/1.1|Host: h|HTTP2-Settings: AAMAAABk||", "GET / HTTP/1.1|Host: h||"),
         ("GET / HTTP/1.1|Host: h|Connection: Host, Cookie|Cookie: c||", "GET / HTTP/1.1|Host: h||"),
         ("GET / HTTP/1.1|Host: h|Connection: x||", "GET / HTTP/1.1|Host: h||"),
         ("GET / HTTP/1.1|Host: h|Connection: Content-Length|Content-Length: 5||", "GET / HTTP/1.1|Host: h|Content-Length: 5||"),

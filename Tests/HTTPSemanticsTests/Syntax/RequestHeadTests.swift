@@ -17,6 +17,16 @@ import Testing
     @Test func `a request whose end can be read in two ways is refused`() { check(RequestTable.framing) }
     @Test func `connection options decide what outlives the exchange`() { check(RequestTable.connections) }
 
+    @Test func `an Upgrade that is ignored counts as absent`() {
+        for row in RequestTable.connections {
+            let message = wire(row.input)
+            var parser = RequestHeadParser(limits: .roomy)
+            guard case .complete? = try? parser.parse(message.span) else { continue }
+            let isPresent = parser.view(in: message.span).contains(.upgrade)
+            #expect(isPresent == parser.head.asksForUpgrade, "\(row.input.debugDescription)")
+        }
+    }
+
     @Test func `the verdict does not depend on how the bytes arrive`() {
         var generator = SeededGenerator(seed: 1)
         for row in RequestTable.all {

@@ -223,11 +223,17 @@ enum RequestTable {
         hosted("Expect: 100-continue\r\nExpect: tea", "POST / http11 origin host=a path=/ query=- body=none keep=true expect=unknown "),
         fields("Expect: 100-continue", "POST / http10 origin host= path=/ query=- body=none keep=false expect=none ", version: "1.0"),
         hosted("Connection: Upgrade\r\nUpgrade: websocket", "POST / http11 origin host=a path=/ query=- body=none keep=true expect=none upgrade=true "),
-        hosted("Connection: Upgrade\r\nUpgrade: foo, H2C", "POST / http11 origin host=a path=/ query=- body=none keep=true expect=none upgrade=false "),
+        fields("Connection: upgrade\r\nUpgrade: websocket", "POST / http10 origin host= path=/ query=- body=none keep=false expect=none upgrade=false ", version: "1.0"),
         hosted("Upgrade: websocket", "POST / http11 origin host=a path=/ query=- body=none keep=true expect=none upgrade=false "),
         hosted("Connection: upgrade", "POST / http11 origin host=a path=/ query=- body=none keep=true expect=none upgrade=false "),
-        fields("Connection: upgrade\r\nUpgrade: h2c", "POST / http10 origin host= path=/ query=- body=none keep=false expect=none upgrade=false ", version: "1.0"),
-    ]
+    ] + [
+        ("websocket", true), ("WebSocket/13, foo", true), ("foo\r\nUpgrade: bar/1.0", true), (", foo", true), ("h2cs", true), ("x-http/2", true),
+        ("", false), (",", false), ("foo, H2C", false), ("foo\r\nUpgrade: h2", false), ("h2c/1", false), ("HTTP/2.0", false), ("Http", false),
+        ("TLS/1.0", false), ("websocket, tls", false), ("\"h2c\"", false), ("x h2c", false), ("h2c;q=1", false), ("foo/", false), ("/1", false),
+        ("foo/1/2", false),
+    ].map { protocols, isTaken in
+        hosted("Connection: Upgrade\r\nUpgrade: \(protocols)", "POST / http11 origin host=a path=/ query=- body=none keep=true expect=none upgrade=\(isTaken) ")
+    }
 
     static let all = requestLines + targets + fieldLines + hosts + framing + connections
 }
