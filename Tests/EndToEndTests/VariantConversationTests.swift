@@ -166,4 +166,25 @@ import Testing
             #expect(texts == [cookies[0], cookies[1], cookies[1]])
         }
     }
+
+    @Test func `a cookie that may be part of a quoted value does not count as sent by itself`() throws {
+        try scenario(.other(section: "route", key: "key", value: "{cookies: [theme]}")) { origin, proxy in
+            origin.on("/c") { [.answer(200, "Cache-Control: max-age=60", body: $0["cookie"] ?? "")] }
+            let cookies = ["a=\"; theme=dark; b=\"", "theme=dark", "theme=dark; a=\"x\""]
+            let texts = try cookies.map { try proxy.get("/c", "Cookie: \($0)").text }
+            #expect(texts == [cookies[0], cookies[1], cookies[1]])
+        }
+    }
+
+    @Test func `two lines of a field that is no list are not one with a comma`() throws {
+        try scenario(.other(section: "route", key: "key", value: "{headers: [x-tenant]}")) { origin, proxy in
+            // As servers that take the first.
+            origin.on("/v") { [.answer(200, "Cache-Control: max-age=60", "Vary: Referer", body: $0.head.all("referer").first ?? "")] }
+            origin.on("/k") { [.answer(200, "Cache-Control: max-age=60", body: $0.head.all("x-tenant").first ?? "")] }
+            for (path, name) in [("/v", "Referer"), ("/k", "X-Tenant")] {
+                let odd = try proxy.get(path, "\(name): a", "\(name): b"), usual = try proxy.get(path, "\(name): a,b")
+                #expect(odd.text == "a" && usual.text == "a,b")
+            }
+        }
+    }
 }

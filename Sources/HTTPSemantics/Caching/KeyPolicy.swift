@@ -49,9 +49,12 @@ public struct KeyPolicy: Sendable, Equatable {
             while let index = line {
                 buffer.append(request.value(at: index))
                 line = request.firstIndex(named: name.span, from: index + 1)
-                if line != nil { buffer.append(",") }
+                // Which stands in no value: origins differ in what they make of several lines.
+                if line != nil { buffer.append(0x0a) }
             }
         }
+        guard !cookies.isEmpty else { return }
+        if Self.hasUnpairedQuote(request) { return Self.appendAllCookies(of: request, to: buffer) }
         for name in cookies {
             buffer.append(0)
             buffer.append(appendCookie(name.span, of: request, to: buffer) ? 1 : 2)
@@ -120,5 +123,35 @@ public struct KeyPolicy: Sendable, Equatable {
             }
         }
         return isThere
+    }
+    /// Whether a pair of a `Cookie` ends within quotes, escapes counted or not. To some servers the next one is then part of its value, though RFC 6265 §4.1.1
+    /// has no semicolon in there: which cookies they see cannot be told.
+    private static func hasUnpairedQuote(_ request: FieldView) -> Bool {
+        var lines = LineIterator(request, .cookie)
+        while let value = lines.next() {
+            var (isOpen, isOpenUnescaped, isEscaped) = (false, false, false)
+            for index in 0..<value.count {
+                let byte = value[index]
+                if byte == UInt8(ascii: "\"") {
+                    isOpen.toggle()
+                    if !isEscaped { isOpenUnescaped.toggle() }
+                } else if byte == UInt8(ascii: ";"), isOpen || isOpenUnescaped {
+                    return true
+                }
+                isEscaped = byte == UInt8(ascii: "\\") && isOpenUnescaped && !isEscaped
+            }
+            if isOpen || isOpenUnescaped { return true }
+        }
+        return false
+    }
+
+    /// Appends all that a request says in `Cookie`, in place of the cookies that are in the key.
+    private static func appendAllCookies(of request: FieldView, to buffer: ByteBuffer) {
+        buffer.append(0)
+        var lines = LineIterator(request, .cookie)
+        while let value = lines.next() {
+            buffer.append(3)
+            buffer.append(value)
+        }
     }
 }

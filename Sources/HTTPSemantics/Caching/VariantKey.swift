@@ -79,7 +79,7 @@ extension VaryRule.Nominee {
 private struct NominatedValue: ~Escapable {
     /// How its bytes are made comparable.
     private enum Form {
-        /// No list: commas and the white space around them are part of the value.
+        /// No list: commas and the white space around them are part of the value. Between lines stands a line feed, which no value holds.
         case verbatim
         /// A list: one comma between members, no white space around it, no empty members.
         case list
@@ -132,6 +132,7 @@ private struct NominatedValue: ~Escapable {
                 line = nominee.nextLine(in: fields, from: current + 1)
                 position = 0
                 quoted = false
+                if case .verbatim = form, line != nil { return 0x0a }
                 separatorIsDue = line != nil
                 continue
             }

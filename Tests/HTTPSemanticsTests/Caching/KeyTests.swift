@@ -106,7 +106,8 @@ struct KeyTests {
     static let partitions: [(KeyPolicy, String, String, isSame: Bool)] = [
         (KeyPolicy(), "X: 1", "X: 2", true),
         (policy { $0.fields = [ByteSlice("x")] }, "X: 1", "X: 2", false), (policy { $0.fields = [ByteSlice("x")] }, "X: 1", "x: 1\nY: 2", true),
-        (policy { $0.fields = [ByteSlice("x")] }, "X:", "", false), (policy { $0.fields = [ByteSlice("x")] }, "X: 1\nX: 2", "X: 1,2", true),
+        (policy { $0.fields = [ByteSlice("x")] }, "X:", "", false), (policy { $0.fields = [ByteSlice("x")] }, "X: 1\nX: 2", "X: 1,2", false),
+        (policy { $0.fields = [ByteSlice("x")] }, "X: 1\nX: 2", "x: 1\nx: 2", true), (policy { $0.fields = [ByteSlice("x")] }, "X: 1\nX:", "X: 1", false),
         (policy { $0.fields = [ByteSlice("x"), ByteSlice("y")] }, "X: 1", "Y: 1", false),
         (policy { $0.cookies = [ByteSlice("s")] }, "Cookie: s=1; t=2", "Cookie: t=3; s=1", true),
         (policy { $0.cookies = [ByteSlice("s")] }, "Cookie: s=1", "Cookie: s=2", false),
@@ -120,6 +121,13 @@ struct KeyTests {
         (policy { $0.cookies = [ByteSlice("s")] }, "Cookie: s=; s=", "Cookie: s=", false),
         (policy { $0.cookies = [ByteSlice("s")] }, "Cookie: s =1", "", false),
         (policy { $0.cookies = [ByteSlice("s"), ByteSlice("t")] }, "Cookie: s=1", "Cookie: t=1", false),
+        (policy { $0.cookies = [ByteSlice("s")] }, "Cookie: a=\"; s=1; b=\"", "Cookie: s=1", false),
+        (policy { $0.cookies = [ByteSlice("s")] }, "Cookie: a=\"; s=1; b=\"", "Cookie: a=\"; s=1; b=\"", true),
+        (policy { $0.cookies = [ByteSlice("s")] }, "Cookie: a=\"x\\\"; s=1; b=\\\"\"", "Cookie: s=1", false),
+        (policy { $0.cookies = [ByteSlice("s")] }, "Cookie: a=\"\\\"\"; s=1", "Cookie: s=1", false),
+        (policy { $0.cookies = [ByteSlice("s")] }, "Cookie: a=\"\nCookie: s=1", "Cookie: a=\", s=1", false),
+        (policy { $0.cookies = [ByteSlice("s")] }, "Cookie: s=1; a=\"", "Cookie: s=1", false),
+        (policy { $0.cookies = [ByteSlice("s")] }, "Cookie: a=\"x, \\\"y\\\"\"; s=1", "Cookie: s=1; b=\"\"", true),
     ]
 
     @Test(arguments: partitions)
