@@ -10,7 +10,7 @@ internal import Upstream
 /// are read and checked by it, and the shipped file is made from it.
 enum KeyTable {
     static let all: [Key<Settings>] = [
-        Key("log-level", \.logLevel, .word, "The least severe messages written to the diagnostics log, on standard error."),
+        Key("log-level", \.logLevel, .word, "The least severe messages written to the diagnostics log, on standard error. There are none below info."),
         Key(
             "listen", \.proxy.listeners, .list(of: .address, atLeast: 1),
             "Where clients connect: addresses with ports, or unix:/path. Port 0 picks a free one. Read at the start only."),
@@ -116,7 +116,10 @@ enum KeyTable {
             "If no byte comes from the origin for this long, the fetch is overtaken: the next request starts another."),
         Key(
             "when-exceeded", \.proxy.coalescing.whenExceeded, .word,
-            "What a request gets when it reaches one of these bounds: a stale response, a fetch of its own, or 503."),
+            """
+            What a request gets when it reaches one of these bounds: a stale response, a fetch of its own, or 503. Instead of the fetch, who has \
+            waited for wait-timeout gets a stale response where one may stand in for an origin that does not answer.
+            """),
         Key(
             "when-last-leaves", \.proxy.coalescing.whenLastLeaves, .word,
             "What happens to a fetch that has begun when all its clients have left: it is finished for the store, or cancelled."),
@@ -156,7 +159,10 @@ enum KeyTable {
             "How long a stale response is served while the origin fails, if the response does not say."),
         Key(
             "stale-if-unreachable", \.proxy.caching.policy.staleIfUnreachable, .secondsUpToAYear,
-            "How long a stale response is served while no origin answers at all, unless the response forbids it."),
+            """
+            How long a stale response is served while no origin answers at all, unless the response forbids it. That shows when a connection is \
+            refused, or after the upstream's connect-timeout or first-byte-timeout; stale-while-revalidate lets nobody wait for it.
+            """),
         Key(
             "s-maxage-forbids-stale", \.proxy.caching.policy.sharedMaxAgeForbidsStale, .flag,
             "A response with s-maxage is never served stale (RFC 9111 5.2.2.10), whatever else it says."),

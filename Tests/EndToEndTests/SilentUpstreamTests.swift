@@ -62,6 +62,27 @@ import Testing
         }
     }
 
+    @Test func `who has waited long enough for a silent origin gets what may stand in for it`() throws {
+        try scenario(.waitTimeout(.milliseconds(300)), .whenExceeded("pass"), .overtakeAfter(.seconds(20))) { origin, proxy in
+            for path in ["/mute", "/strict"] {
+                let directives = path == "/mute" ? "max-age=0" : "max-age=0, must-revalidate"
+                origin.on(path) { request in
+                    request.number == 2
+                        ? [.silence] : [.answer(200, "Cache-Control: \(directives)", "ETag: \"a\"", body: request.number == 1 ? "stored" : "own")]
+                }
+                try proxy.get(path)
+                let leader = proxy.crowd(1, get: path)
+                try eventually("it leads") { origin.count(path) == 2 }
+                let waiter = try proxy.get(path)
+                #expect(waiter.took > .milliseconds(250))
+                #expect(waiter.text == (path == "/mute" ? "stored" : "own"))
+                #expect(origin.count(path) == (path == "/mute" ? 2 : 3))
+                if path == "/mute" { #expect(waiter["cache-status"]?.contains("detail=wait-timeout") == true) }
+                leader.close()
+            }
+        }
+    }
+
     @Test func `who has waited long enough gets 503 where the operator wants that`() throws {
         try scenario(.waitTimeout(.milliseconds(300)), .whenExceeded("503"), .overtakeAfter(.seconds(20))) { origin, proxy in
             origin.on("/mute") { _ in [.silence] }

@@ -5,11 +5,15 @@ import Storage
 /// What becomes of a request that meets a bound: full memory, a full queue, the longest wait.
 extension Transaction {
     /// Does what the operator wants then.
-    /// - Parameter operation: whose waiter the request was, or would have been: a fetch of its own avoids that bound. Nothing avoids full
-    ///   memory or a full queue at the origin.
-    func boundExceeded(_ what: StaticString, by operation: FetchOperation? = nil) {
+    /// - Parameters:
+    ///   - operation: whose waiter the request was, or would have been: a fetch of its own avoids that bound. Nothing avoids full memory or a full
+    ///     queue at the origin.
+    ///   - failure: of the origin, if it is one: to be asked again by somebody else, it would keep them waiting as long again.
+    func boundExceeded(_ what: StaticString, by operation: FetchOperation? = nil, meaning failure: OriginFailure? = nil) {
         switch worker.settings.coalescing.whenExceeded {
-        case .pass where operation != nil && !mustGoAlone: return lookAgain(alone: true)
+        case .pass where operation != nil && !mustGoAlone:
+            guard let failure, let stale = fallback(on: failure) else { return lookAgain(alone: true) }
+            return serve(stale, .staleAccepted(age: stale.facts.age(at: worker.moment)), detail: what)
         case .pass, .stale:
             if let stale = fallback(on: .overloaded) {
                 return serve(stale, .staleAccepted(age: stale.facts.age(at: worker.moment)), detail: what)

@@ -80,7 +80,7 @@ extension Transaction {
         if seat.leave() {
             self.seat = nil
             state = .new
-            boundExceeded("wait-timeout", by: ledFetch == nil ? operation : nil)
+            boundExceeded("wait-timeout", by: ledFetch == nil ? operation : nil, meaning: .timeout)
         }
     }
 }
