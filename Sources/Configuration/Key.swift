@@ -9,6 +9,8 @@ struct Key<Root>: Sendable {
     let doc: String
     let range: String?
     let isRequired: Bool
+    /// Whether a reload cannot change it: sockets, threads and memory are set up at the start. Only keys at the top level say so.
+    let isReadAtStart: Bool
     /// The names of the keys inside, for a group.
     let children: [String]
     /// Comment lines shown in place of an empty list.
@@ -18,12 +20,13 @@ struct Key<Root>: Sendable {
 
     init<Value: Sendable>(
         _ name: String, _ path: any WritableKeyPath<Root, Value> & Sendable, _ syntax: ValueSyntax<Value>,
-        isRequired: Bool = false, example: [String] = [], _ doc: String
+        isRequired: Bool = false, isReadAtStart: Bool = false, example: [String] = [], _ doc: String
     ) {
         self.name = name
-        self.doc = doc
+        self.doc = Self.doc(doc, isReadAtStart)
         range = syntax.range
         self.isRequired = isRequired
+        self.isReadAtStart = isReadAtStart
         children = []
         self.example = example
         read = { node, root, reader in
@@ -34,20 +37,23 @@ struct Key<Root>: Sendable {
 
     init<Value: Sendable>(
         _ name: String, _ path: any WritableKeyPath<Root, Value> & Sendable, _ scalar: ScalarSyntax<Value>,
-        isRequired: Bool = false, _ doc: String
+        isRequired: Bool = false, isReadAtStart: Bool = false, _ doc: String
     ) {
-        self.init(name, path, ValueSyntax(scalar), isRequired: isRequired, doc)
+        self.init(name, path, ValueSyntax(scalar), isRequired: isRequired, isReadAtStart: isReadAtStart, doc)
     }
 
     /// Keys under a key.
-    init(_ name: String, _ doc: String, _ keys: [Key<Root>]) {
+    init(_ name: String, isReadAtStart: Bool = false, _ doc: String, _ keys: [Key<Root>]) {
         self.name = name
-        self.doc = doc
+        self.doc = Self.doc(doc, isReadAtStart)
         range = nil
         isRequired = false
+        self.isReadAtStart = isReadAtStart
         children = keys.map(\.name)
         example = []
         read = { node, root, reader in reader.read(node, as: keys, into: &root, called: "`\(name)`") }
         write = { DefaultFile.lines(of: keys, in: $0) }
     }
+
+    private static func doc(_ text: String, _ isReadAtStart: Bool) -> String { isReadAtStart ? text + " Read at the start only." : text }
 }

@@ -12,13 +12,13 @@ enum KeyTable {
     static let all: [Key<Settings>] = [
         Key("log-level", \.logLevel, .word, "The least severe messages written to the diagnostics log, on standard error. There are none below info."),
         Key(
-            "listen", \.proxy.listeners, .list(of: .address, atLeast: 1),
-            "Where clients connect: addresses with ports, or unix:/path. Port 0 picks a free one. Read at the start only."),
+            "listen", \.proxy.listeners, .list(of: .address, atLeast: 1), isReadAtStart: true,
+            "Where clients connect: addresses with ports, or unix:/path. Port 0 picks a free one."),
         Key(
-            "socket-mode", \.proxy.socketMode, .optional(.permissions, "umask"),
-            "Permissions of the Unix sockets of `listen`; connecting needs write permission. umask: what the umask leaves of 0777. Read at the start only."),
-        Key("backlog", \.proxy.backlog, .integer(1...65_535), "Connections the kernel holds per listener until they are accepted. Read at the start only."),
-        Key("workers", \.proxy.workers, .workers, "Worker loops, a thread each; 0 is one per core. Read at the start only."),
+            "socket-mode", \.proxy.socketMode, .optional(.permissions, "umask"), isReadAtStart: true,
+            "Permissions of the Unix sockets of `listen`; connecting needs write permission. umask: what the umask leaves of 0777."),
+        Key("backlog", \.proxy.backlog, .integer(1...65_535), isReadAtStart: true, "Connections the kernel holds per listener until they are accepted."),
+        Key("workers", \.proxy.workers, .workers, isReadAtStart: true, "Worker loops, a thread each; 0 is one per core."),
         Key("hosts", \.proxy.hosts, .list(of: .host), "Hosts that are served; others get 421. An empty list serves all."),
         Key(
             "drain-timeout", \.proxy.drainTimeout, .duration(.zero ... .seconds(3600)),
@@ -27,7 +27,7 @@ enum KeyTable {
         Key("forwarding", "What is added to forwarded messages.", forwarding),
         Key("coalescing", "When requests share a fetch.", coalescing),
         Key("caching", "What is stored, and how long it is used if the response does not say.", caching),
-        Key("storage", "How much the in-memory cache may hold. Read at the start only.", storage),
+        Key("storage", isReadAtStart: true, "How much the in-memory cache may hold.", storage),
         Key(
             "upstreams", \.upstreams,
             .groups(
@@ -42,8 +42,8 @@ enum KeyTable {
             compared as they were sent: /x/../a and /%61 are not /a. Upstreams should mark what must never be stored with \
             `Cache-Control: no-store`; if they do not, make routes for what may be stored and set `cache: false` for the rest.
             """),
-        Key("admin", "The listener for /healthz, /readyz, /metrics, /status and /purge. Read at the start only.", admin),
-        Key("access-log", "A line for every request; docs/observability.md explains its fields. Read at the start only.", accessLog),
+        Key("admin", isReadAtStart: true, "The listener for /healthz, /readyz, /metrics, /status and /purge.", admin),
+        Key("access-log", isReadAtStart: true, "A line for every request; docs/observability.md explains its fields.", accessLog),
     ]
 
     private static let clients: [Key<Settings>] = [

@@ -31,14 +31,8 @@ extension Settings {
         return "clients connect at \(taken), which takes the admin listener's \(address); choose another for `listen` or for `admin.address`"
     }
 
-    /// The keys whose values differ in `new` and cannot change while the proxy runs: sockets, threads and memory are set
-    /// up at the start.
+    /// The keys whose values differ in `new` and cannot change while the proxy runs (`Key.isReadAtStart`), in the order of the file.
     public func keysAtStart(changedBy new: Settings) -> [String] {
-        [
-            ("listen", proxy.listeners == new.proxy.listeners), ("socket-mode", proxy.socketMode == new.proxy.socketMode),
-            ("backlog", proxy.backlog == new.proxy.backlog),
-            ("workers", proxy.workers == new.proxy.workers), ("storage", storage == new.storage),
-            ("admin", admin == new.admin), ("access-log", accessLog == new.accessLog),
-        ].filter { !$0.1 }.map(\.0)
+        KeyTable.all.filter { $0.isReadAtStart && $0.write(self) != $0.write(new) }.map(\.name)
     }
 }
