@@ -8,7 +8,7 @@ public enum FatalErrors {
 
     /// Where libevent cannot go on, which it does not report to its caller (no descriptors for a new loop, say), the process ends with `status`, after it has
     /// said why (`LibeventMessages`). To be called before there are loops.
-    public static func exitsWhenItCannotGoOn(with status: Int32) {
+    public static func setExitStatus(_ status: Int32) {
         Self.status.store(status, ordering: .relaxed)
         event_set_fatal_callback { _ in
             LibeventMessages.tell(

@@ -19,7 +19,7 @@ public enum LibeventMessages {
     private static let receiver = Lock<Receiver?>(nil)
 
     /// From now on `receiver` is told, on the thread of the loop that is concerned; it must not wait. To be called before there are loops.
-    public static func go(to receiver: @escaping Receiver) {
+    public static func send(to receiver: @escaping Receiver) {
         Self.receiver.withLock { $0 = receiver }
         unsafe event_set_log_callback { severity, text in
             guard severity != EVENT_LOG_DEBUG, let text = unsafe text else { return }

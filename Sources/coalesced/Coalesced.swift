@@ -29,7 +29,7 @@ struct Coalesced: ParsableCommand {
             System.writeError("the arguments cannot be read: /proc is not mounted here\n")
             exit(withError: ExitStatus.unavailable)
         }
-        FatalErrors.exitsWhenItCannotGoOn(with: ExitStatus.unavailable.rawValue)
+        FatalErrors.setExitStatus(ExitStatus.unavailable.rawValue)
         do {
             var command = try parseAsRoot()
             try command.run()

@@ -50,12 +50,12 @@ final class Daemon {
     ) throws {
         let log = Logger(label: "coalesced") { _ in DiagnosticsLog(level: Logger.Level(settings.logLevel)) }
         let libeventLog = LibeventLog(log)
-        LibeventMessages.go(to: libeventLog.write)
+        LibeventMessages.send(to: libeventLog.write)
         // Until the loop watches for them: sockets in the file system are removed at the end.
         holdSignalsBack()
         do throws(ProxyServer.StartError) {
             let daemon = try Daemon(settings, source: source, log: log)
-            libeventLog.tellsRest(on: daemon.loop)
+            libeventLog.tellRest(on: daemon.loop)
             try daemon.serve(isReady)
         } catch {
             log.critical("\(error)")

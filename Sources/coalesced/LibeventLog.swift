@@ -13,13 +13,13 @@ final class LibeventLog: Sendable {
 
     private let log: Logger
     private let limit = Guarded(RateLimitedNotice<Kind>(limit: LibeventLog.mostPerSecond, interval: LibeventLog.interval))
-    /// Where a timer tells what was suppressed last, and whether it is set.
-    private let timing = Guarded<(loop: LoopBound<EventLoop>?, willTellRest: Bool)>((nil, false))
+    /// Tells what was suppressed last, should no more come.
+    private let rest = OnceLater()
 
     init(_ log: Logger) { self.log = log }
 
-    /// On the thread of `loop`, which from now on tells what was suppressed, should no more come.
-    func tellsRest(on loop: EventLoop) { timing.withLock { $0.loop = LoopBound(loop, on: loop) } }
+    /// On the thread of `loop`, which from now on tells what was suppressed.
+    func tellRest(on loop: EventLoop) { rest.attach(to: loop) }
 
     func write(_ severity: LibeventMessages.Severity, _ text: String) {
         switch severity {
@@ -36,17 +36,9 @@ final class LibeventLog: Sendable {
     private static var now: UInt64 { UInt64(System.monotonicMicroseconds()) * 1000 }
 
     private func tellRestLater() {
-        let loop = timing.withLock { timing in
-            defer { timing.willTellRest = true }
-            return timing.willTellRest ? nil : timing.loop
-        }
-        guard let loop else { return }
-        loop.handle.post { [self] in
-            loop.value.schedule(after: Int64(Self.interval)) { [self] in
-                timing.withLock { $0.willTellRest = false }
-                for (_, count) in limit.withLock({ $0.takeSuppressed(at: Self.now) }) { log.warning("libevent: \(count) more messages, not told one by one") }
-                if limit.withLock({ $0.hasSuppressed }) { tellRestLater() }
-            }
+        rest.schedule(after: Int64(Self.interval)) { [self] in
+            for (_, count) in limit.withLock({ $0.takeSuppressed(at: Self.now) }) { log.warning("libevent: \(count) more messages, not told one by one") }
+            if limit.withLock({ $0.hasSuppressed }) { tellRestLater() }
         }
     }
 }

@@ -148,7 +148,7 @@ import Testing
     @Test func `what libevent says of a server goes where messages go`() throws {
         let server = try NameServer()
         let said = Guarded<[String]>([])
-        LibeventMessages.go { severity, text in
+        LibeventMessages.send { severity, text in
             if severity == .warning { said.withLock { $0.append(text) } }
         }
         var settings = Resolver.Settings()

@@ -29,7 +29,7 @@ final class AccessLog: Sendable {
             AccessLogWriter(queues: queues, format: settings.format, sink: file, status: status), path: settings.path, taker: taker, log: log)
         self.output = output
         thread = try LoopThread(name: "access-log") { loop in
-            output.runs(on: loop)
+            output.run(on: loop)
             loop.run()
             output.drain(isLast: true)
         }
@@ -62,8 +62,8 @@ final class AccessLog: Sendable {
 private final class LogOutput: Sendable {
     private let writer: Mutex<AccessLogWriter<LogFile>>
     private let losses = Mutex(AccessLogLosses())
-    /// The log's loop, and whether a timer is set there that tells of losses for which it is too early.
-    private let timing = Mutex<(loop: LoopBound<EventLoop>?, willTellRest: Bool)>((nil, false))
+    /// Tells of losses that may not be reported yet, should no more lines come: then nothing would be drained.
+    private let rest = OnceLater()
     private let path: String
     /// Who takes the lines, in the words of a notice.
     private let taker: StaticString
@@ -77,7 +77,7 @@ private final class LogOutput: Sendable {
     }
 
     /// On the log's thread, before anything is drained there.
-    func runs(on loop: EventLoop) { timing.withLock { $0.loop = LoopBound(loop, on: loop) } }
+    func run(on loop: EventLoop) { rest.attach(to: loop) }
 
     func drain(isLast: Bool = false) {
         let report = writer.withLock { $0.drain(isLast: isLast) }
@@ -90,7 +90,7 @@ private final class LogOutput: Sendable {
 
     private func tellLosses(isLast: Bool = false) {
         let (due, isSomethingUntold) = losses.withLock { losses in (losses.take(at: .now, isLast: isLast), losses.isSomethingUntold) }
-        if isSomethingUntold { tellRestLater() }
+        if isSomethingUntold { rest.schedule(after: AccessLogLosses.interval.nanoseconds) { [weak self] in self?.tellLosses() } }
         guard let due else { return }
         if let code = due.failure {
             let error = SystemError(.write, code: code)
@@ -98,18 +98,6 @@ private final class LogOutput: Sendable {
             log.error("access log: \(reason); \(due.lost) lines lost")
         }
         if due.dropped > 0 { log.warning("access log: \(due.dropped) lines dropped, \(taker) did not keep up") }
-    }
-
-    /// Should no more lines come, nothing would be drained.
-    private func tellRestLater() {
-        let loop = timing.withLock { timing in
-            defer { timing.willTellRest = true }
-            return timing.willTellRest ? nil : timing.loop
-        }
-        loop?.value.schedule(after: AccessLogLosses.interval.nanoseconds) { [weak self] in
-            self?.timing.withLock { $0.willTellRest = false }
-            self?.tellLosses()
-        }
     }
 }
 

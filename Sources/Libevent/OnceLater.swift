@@ -1,0 +1,48 @@
+/// Does something on a loop a while later: once, however often it is asked for meanwhile. Any thread may ask, also before there is the loop.
+///
+///     idle ─schedule→ pending ─delay over→ idle;   pending without a loop ─attach→ pending
+public final class OnceLater: Sendable {
+    /// Runs on the loop's thread.
+    public typealias Job = @Sendable () -> Void
+
+    private struct State {
+        var loop: LoopBound<EventLoop>?
+        var isPending = false
+        /// Asked for when there was no loop.
+        var early: (delay: Int64, job: Job)?
+    }
+
+    private let state = Lock(State())
+
+    public init() {}
+
+    /// From now on `loop` does it, also what was asked for before. On its thread, once.
+    public func attach(to loop: EventLoop) {
+        let bound = LoopBound(loop, on: loop)
+        let early = state.withLock { state in
+            state.loop = bound
+            return state.early.take()
+        }
+        if let early { start(on: bound, early.delay, early.job) }
+    }
+
+    /// Runs `job` once `delay` nanoseconds have passed, from `attach` on if that is still to come. Does nothing if a job is still to run. Any thread.
+    public func schedule(after delay: Int64, _ job: @escaping Job) {
+        let loop = state.withLock { state -> LoopBound<EventLoop>? in
+            guard !state.isPending else { return nil }
+            state.isPending = true
+            if state.loop == nil { state.early = (delay, job) }
+            return state.loop
+        }
+        if let loop { start(on: loop, delay, job) }
+    }
+
+    private func start(on loop: LoopBound<EventLoop>, _ delay: Int64, _ job: @escaping Job) {
+        loop.handle.enqueue { [self] in
+            loop.value.schedule(after: delay) { [self] in
+                state.withLock { $0.isPending = false }
+                job()
+            }
+        }
+    }
+}

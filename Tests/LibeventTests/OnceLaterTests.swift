@@ -1,0 +1,56 @@
+import Libevent
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct OnceLaterTests {
+    private let later = OnceLater()
+    private let runs = Counter()
+
+    @Test func `what is asked for before there is a loop is done once there is one`() throws {
+        try onLoop { loop in
+            later.schedule(after: millisecond) { [runs] in runs.up() }
+            later.schedule(after: millisecond) { Issue.record("asked for twice, done twice") }
+            later.attach(to: loop)
+            loop.schedule(after: 30 * millisecond) { loop.stop() }
+        }
+        #expect(runs.value == 1)
+    }
+
+    @Test func `what is asked for several times meanwhile is done once, and can be asked for again`() throws {
+        try onLoop { loop in
+            later.attach(to: loop)
+            let handle = loop.handle
+            for _ in 0..<3 {
+                later.schedule(after: millisecond) { [later, runs] in
+                    runs.up()
+                    later.schedule(after: millisecond) {
+                        runs.up()
+                        handle.stop()
+                    }
+                }
+            }
+        }
+        #expect(runs.value == 2)
+    }
+
+    @Test func `what is asked for by another thread is done on the loop`() throws {
+        try onLoop { loop in
+            let handle = loop.handle
+            later.attach(to: loop)
+            let thread = try LoopThread(name: "asks") { [later, runs] _ in
+                later.schedule(after: millisecond) {
+                    if handle.isCurrent { runs.up() }
+                    handle.stop()
+                }
+            }
+            thread.join()
+        }
+        #expect(runs.value == 1)
+    }
+
+    private final class Counter: Sendable {
+        private let count = Atomic(0)
+        var value: Int { count.load(ordering: .relaxed) }
+        func up() { count.add(1, ordering: .relaxed) }
+    }
+}
