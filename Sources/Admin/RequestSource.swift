@@ -39,14 +39,3 @@ enum RequestSource {
         return host.hasPrefix("[") && host.hasSuffix("]") && IPv6Address(String(host.dropFirst().dropLast())) != nil
     }
 }
-
-extension SocketAddress {
-    /// Whether it is a port that only this machine reaches.
-    fileprivate var isLoopback: Bool {
-        switch self {
-        case .ipv4(let address, _): address.bits >> 24 == 127
-        case .ipv6(let address, _, _): address == .loopback
-        case .unix: false
-        }
-    }
-}

@@ -20,15 +20,18 @@ public enum SocketAddress: Hashable, Sendable {
         }
     }
 
-    /// Whether it is in this machine and never leaves it, by its kind.
-    var isLoopback: Bool {
+    /// Whether it is a port that only this machine reaches.
+    public var isLoopback: Bool {
         switch self {
         case .ipv4(let address, _): address.bits >> 24 == 127
         // ::1, and 127.0.0.0/8 of a socket for both (RFC 4291 §2.5.5.2).
         case .ipv6(let address, _, _): address == .loopback || address.high == 0 && address.low >> 24 == 0xFFFF7F
-        case .unix: true
+        case .unix: false
         }
     }
+
+    /// Whether what is sent there never leaves the machine.
+    var staysInMachine: Bool { if case .unix = self { true } else { isLoopback } }
 
     /// Whether whoever listens here leaves nobody room to listen at `other`: it is the same, or one of this machine's addresses with the same port where
     /// this stands for all of the kind. Port 0 is any that is free.

@@ -100,7 +100,7 @@ extension Socket {
         // Unix sockets have no segments, and small queues.
         guard unsafe getsockopt(descriptor, Int32(IPPROTO_TCP), TCP_MAXSEG, &segment, &length) == 0 else { return }
         // A peer with a small buffer has small segments, wherever it is.
-        guard segment >= Self.loopbackSegment || (try? peerAddress().isLoopback) == true else { return }
+        guard segment >= Self.loopbackSegment || (try? peerAddress().staysInMachine) == true else { return }
         // If it fails, only speed is lost.
         try? setSocketOption(descriptor, SOL_SOCKET, SO_SNDBUF, Self.sendQueueOnLoopback)
     }

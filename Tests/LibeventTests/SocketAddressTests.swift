@@ -41,4 +41,12 @@ import Testing
         let address = try SocketAddress(parsing: text)
         #expect(String(address.hostText) == address.host)
     }
+
+    @Test(arguments: [
+        ("127.9.9.9:80", true), ("128.0.0.1:80", false), ("0.0.0.0:80", false),
+        ("[::1]:80", true), ("[::ffff:127.0.0.1]:80", true), ("[::ffff:10.0.0.1]:80", false), ("[::]:80", false), ("unix:/a", false),
+    ])
+    func `an address is a loopback address if it is a port that only this machine reaches`(text: String, isLoopback: Bool) throws {
+        #expect(try SocketAddress(parsing: text).isLoopback == isLoopback)
+    }
 }
