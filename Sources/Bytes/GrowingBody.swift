@@ -37,45 +37,9 @@ public final class GrowingBody: Sendable {
         var piece: Int
     }
 
-    struct Piece: Sendable {
-        let chunk: Chunk
-        /// Offset of the piece's first byte in the body.
-        let start: Int
-        var filled: Int
-        /// Attached readers whose next byte is in this piece.
-        var readers: Int
-    }
-
-    struct Follower: Sendable {
-        let id: Int
-        let notify: @Sendable () -> Void
-        /// A notice is on its way: no second one until the follower has looked.
-        var pending: Bool
-    }
-
-    struct State: Sendable {
-        var phase = Phase.open
-        /// Pieces `firstPiece...`; those before were given up.
-        var pieces = ShortList<Piece>()
-        var firstPiece = 0
-        var length = 0
-        var retained = 0
-        var readers = 0
-        /// Readers at the very end, where the next piece is not made yet.
-        var readersBeyond = 0
-        var window: Int?
-        var writerPaused = false
-        /// Called, on any thread and outside the lock, when a full window has room again. Dropped at the end, so that a
-        /// stored body does not keep its fetch alive.
-        var writerWake: (@Sendable () -> Void)?
-        var followers: [Follower] = []
-        var trailers: ByteSlice?
-        var startIsGone = false
-    }
-
-    let state: Guarded<State>
+    let state: Guarded<OpenBody>
     let budget: MemoryBudget
-    /// Set once, after `sealedPieces`, when the body is complete and whole. `State.pieces` is empty from then on.
+    /// Set once, after `sealedPieces`, when the body is complete and whole (`OpenBody.isWhole`).
     @usableFromInline let sealed = Atomic<Bool>(false)
     /// Written before `sealed` is stored (releasing) and never afterwards, read only after `sealed` was loaded (acquiring). That is more
     /// than a check of exclusive access at run time could find out, so a hit does without.
@@ -89,7 +53,6 @@ public final class GrowingBody: Sendable {
     /// Only full pieces are given up, so up to one piece stays when all is read. The mark at which a paused writer
     /// goes on, half of the window, must not be below that, or it would wait for ever.
     package static let smallestWindow = 2 * laterPieceSize
-    let expectedLength: Int?
     /// What it uses of other bodies, in order: see `init(joining:budget:)`. Mostly nothing.
     let loans: [Loan]
 
@@ -102,20 +65,15 @@ public final class GrowingBody: Sendable {
         writerWake: @escaping @Sendable () -> Void = {}
     ) {
         self.budget = budget
-        self.expectedLength = expectedLength
         loans = []
-        state = Guarded(State(window: window.map { max($0, Self.smallestWindow) }, writerWake: writerWake))
+        state = Guarded(OpenBody(expectedLength: expectedLength, window: window, writerWake: writerWake))
     }
 
     /// A complete body of bytes that are accounted for elsewhere.
     public init(lending bytes: ByteSlice) {
         budget = Self.nobodys
-        expectedLength = nil
         loans = []
-        var state = State()
-        state.phase = .complete
-        state.length = bytes.count
-        self.state = Guarded(state)
+        state = Guarded(OpenBody(completeWith: bytes.count))
         unsafe sealedPieces = bytes.isEmpty ? ShortList() : ShortList(one: bytes)
         unsafe sealedLength = bytes.count
         sealed.store(true, ordering: .releasing)
@@ -129,16 +87,13 @@ public final class GrowingBody: Sendable {
     /// The others must have ended, also short, and have been kept whole.
     public init(joining parts: [(body: GrowingBody, range: Range<Int>)], budget: MemoryBudget) {
         self.budget = budget
-        expectedLength = nil
         loans = Loan.compacted(parts.flatMap { Loan.of($0.range, of: $0.body) }, budget)
         var pieces: [ByteSlice] = []
         for loan in loans { loan.body.appendPieces(of: loan.range, to: &pieces) }
-        var state = State()
-        state.phase = .complete
-        state.length = pieces.reduce(0) { $0 + $1.count }
+        let length = pieces.reduce(0) { $0 + $1.count }
+        state = Guarded(OpenBody(completeWith: length))
         unsafe sealedPieces = ShortList(pieces)
-        unsafe sealedLength = state.length
-        self.state = Guarded(state)
+        unsafe sealedLength = length
         sealed.store(true, ordering: .releasing)
     }
 
@@ -150,12 +105,8 @@ public final class GrowingBody: Sendable {
 
     /// Appends a copy of `bytes` and notifies every follower that has no notice pending.
     public func append(_ bytes: Span<UInt8>) -> AppendResult {
-        let (result, notices) = state.withLock { state -> (AppendResult, [@Sendable () -> Void]) in
-            guard state.phase == .open else { return (.accepted, []) }
-            guard makeRoom(for: bytes.count, &state) else { return (.noMemory, []) }
-            return write(bytes, &state)
-        }
-        for notify in notices { notify() }
+        let (result, effects) = state.withLock { $0.append(bytes, budget) }
+        perform(effects)
         return result
     }
 
@@ -163,87 +114,37 @@ public final class GrowingBody: Sendable {
     /// it; one that is half empty would be held by a body that waits for memory, and many such bodies would wait for each other.
     /// - Returns: how many bytes were taken.
     public func appendWhatFits(_ bytes: Span<UInt8>) -> Int {
-        let (count, notices) = state.withLock { state -> (Int, [@Sendable () -> Void]) in
-            guard state.phase == .open, let last = state.pieces.last else { return (0, []) }
-            let count = min(bytes.count, last.chunk.capacity - last.filled)
-            guard count > 0 else { return (0, []) }
-            return (count, write(bytes.extracting(0..<count), &state).1)
-        }
-        for notify in notices { notify() }
+        let (count, effects) = state.withLock { $0.appendWhatFits(bytes, budget) }
+        perform(effects)
         return count
     }
 
-    /// Into the room that `makeRoom` made.
-    private func write(_ bytes: Span<UInt8>, _ state: inout State) -> (AppendResult, [@Sendable () -> Void]) {
-        var offset = 0
-        // `makeRoom` added the pieces; the first with free space is the last that had any.
-        var index = state.pieces.count - 1
-        while index > 0, state.pieces[index].filled == 0, state.pieces[index - 1].filled < state.pieces[index - 1].chunk.capacity {
-            index -= 1
-        }
-        while offset < bytes.count {
-            state.pieces.update(index) { piece in
-                let part = min(bytes.count - offset, piece.chunk.capacity - piece.filled)
-                piece.chunk.write(bytes.extracting(offset..<offset + part), at: piece.filled)
-                piece.filled += part
-                offset += part
-            }
-            index += 1
-        }
-        state.length += bytes.count
-        var result = AppendResult.accepted
-        if let window = state.window {
-            Self.trim(&state, budget)
-            if Self.unread(state) >= window {
-                state.writerPaused = true
-                result = .acceptedAndFull
-            }
-        }
-        return (result, Self.takeNotices(&state))
-    }
-
     /// Ends the body cleanly. The trailer section, if any, is in the syntax of field lines.
-    public func complete(trailers: ByteSlice? = nil) {
-        end { state in
-            state.phase = .complete
-            state.trailers = trailers
-        }
-    }
+    public func complete(trailers: ByteSlice? = nil) { end(.complete, trailers) }
 
     /// Ends the body short: every reader sees `failed` after the bytes there are, never a clean end.
-    public func fail() {
-        end { $0.phase = .failed }
-    }
+    public func fail() { end(.failed) }
 
-    private func end(_ change: (inout State) -> Void) {
-        let notices = state.withLock { state -> [@Sendable () -> Void] in
-            guard state.phase == .open else { return [] }
-            change(&state)
-            if state.phase == .complete, !state.startIsGone {
-                Self.compactLastPiece(&state, budget)
-                for index in state.pieces.indices {
-                    let piece = state.pieces[index]
-                    if piece.filled > 0 { unsafe sealedPieces.append(ByteSlice(piece.chunk, 0..<piece.filled)) }
-                }
+    private func end(_ phase: Phase, _ trailers: ByteSlice? = nil) {
+        let effects = state.withLock { state in
+            let effects = state.end(phase, trailers: trailers, budget)
+            if state.isWhole, !sealed.load(ordering: .relaxed) {
+                unsafe sealedPieces = state.takePieces()
                 unsafe sealedLength = state.length
                 sealed.store(true, ordering: .releasing)
-                state.pieces = ShortList()
             }
-            let notices = Self.takeNotices(&state)
-            state.followers = []
-            state.writerWake = nil
-            return notices
+            return effects
         }
-        for notify in notices { notify() }
+        perform(effects)
     }
 
     /// From now on retains at most `window` bytes beyond what every reader has read. There is no way back.
-    public func limit(toWindow window: Int) {
-        state.withLock { state in
-            guard state.phase == .open else { return }
-            state.window = max(window, Self.smallestWindow)
-            Self.trim(&state, budget)
-        }
+    public func limit(toWindow window: Int) { state.withLock { $0.limit(toWindow: window, budget) } }
+
+    /// Never under the lock: what is called may come back.
+    func perform(_ effects: OpenBody.Effects) {
+        for notify in effects.notices { notify() }
+        effects.writerWake?()
     }
 
     // MARK: - How it stands
@@ -275,7 +176,7 @@ public final class GrowingBody: Sendable {
     public var trailers: ByteSlice? { state.withLock { $0.trailers } }
     /// Whether a late reader could still begin at the first byte.
     public var keepsStart: Bool {
-        sealed.load(ordering: .acquiring) || state.withLock { !$0.startIsGone && $0.window == nil }
+        sealed.load(ordering: .acquiring) || state.withLock { $0.window == nil }
     }
 
     /// The bytes of a complete body, without the lock; `nil` while it is open, failed, or when its start is gone.

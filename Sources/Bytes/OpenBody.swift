@@ -1,0 +1,290 @@
+/// What a `GrowingBody` protects by its lock: its pieces, its readers and how far its writer may go.
+///
+/// A machine without a lock of its own: what an event leaves to be done is returned (`Effects`) and done once the lock is released. While the
+/// pieces are here (`isWhole`):
+/// - `retained` is the sum of the pieces' capacities,
+/// - `readers` is the sum of the pieces' readers and `readersBeyond`,
+/// - all pieces but the last are full,
+/// - without a `window`, no piece was given up.
+struct OpenBody: Sendable {
+    typealias Notice = BodyFollowers.Notice
+
+    struct Effects: Sendable {
+        var notices: [Notice] = []
+        var writerWake: Notice?
+    }
+
+    private struct Piece: Sendable {
+        let chunk: Chunk
+        /// Offset of the piece's first byte in the body.
+        let start: Int
+        var filled = 0
+        /// Attached readers whose next byte is in this piece.
+        var readers = 0
+
+        var isFull: Bool { filled == chunk.capacity }
+        var bytes: ByteSlice { ByteSlice(chunk, 0..<filled) }
+    }
+
+    private(set) var phase = GrowingBody.Phase.open
+    private(set) var length = 0
+    private(set) var retained = 0
+    private(set) var window: Int?
+    private(set) var trailers: ByteSlice?
+    /// Pieces `firstPiece...`; those before were given up.
+    private var pieces = ShortList<Piece>()
+    private var firstPiece = 0
+    private var readers = 0
+    /// Readers at the very end, where the next piece is not made yet.
+    private var readersBeyond = 0
+    private var writerIsPaused = false
+    /// Called, on any thread, when a full window has room again. Dropped at the end, so that a stored body does not keep its fetch alive.
+    private var writerWake: Notice?
+    private var followers = BodyFollowers()
+    private let expectedLength: Int?
+
+    init(expectedLength: Int?, window: Int?, writerWake: @escaping Notice) {
+        self.expectedLength = expectedLength
+        self.window = window.map { max($0, GrowingBody.smallestWindow) }
+        self.writerWake = writerWake
+    }
+
+    /// Of a complete body whose bytes are elsewhere.
+    init(completeWith length: Int) {
+        phase = .complete
+        self.length = length
+        expectedLength = nil
+    }
+
+    /// Whether it is complete from its first byte on. Then the pieces are in the `GrowingBody` itself, and readers are no longer counted.
+    var isWhole: Bool { phase == .complete && firstPiece == 0 }
+
+    /// Bytes from the first retained piece to the end.
+    private var unread: Int { length - (pieces.first?.start ?? length) }
+
+    private var isConsistent: Bool {
+        if isWhole { return pieces.isEmpty }
+        return retained == pieces.reduce(0) { $0 + $1.chunk.capacity } && readers == pieces.reduce(readersBeyond) { $0 + $1.readers }
+            && pieces.allSatisfy { $0.readers >= 0 } && readersBeyond >= 0
+            && pieces.dropLast().allSatisfy(\.isFull) && (window != nil || firstPiece == 0)
+    }
+}
+
+// MARK: - The writer
+
+extension OpenBody {
+    mutating func append(_ bytes: Span<UInt8>, _ budget: MemoryBudget) -> (GrowingBody.AppendResult, Effects) {
+        guard phase == .open else { return (.accepted, Effects()) }
+        guard makeRoom(for: bytes.count, budget) else { return (.noMemory, Effects()) }
+        return write(bytes, budget)
+    }
+
+    /// As much as there is room for in the last piece.
+    mutating func appendWhatFits(_ bytes: Span<UInt8>, _ budget: MemoryBudget) -> (count: Int, Effects) {
+        guard phase == .open, let last = pieces.last else { return (0, Effects()) }
+        let count = min(bytes.count, last.chunk.capacity - last.filled)
+        guard count > 0 else { return (0, Effects()) }
+        return (count, write(bytes.extracting(0..<count), budget).1)
+    }
+
+    /// Followers and the writer's wake are dropped, with what they hold.
+    mutating func end(_ phase: GrowingBody.Phase, trailers: ByteSlice? = nil, _ budget: MemoryBudget) -> Effects {
+        guard self.phase == .open else { return Effects() }
+        defer { assert(isWhole || isConsistent) }
+        self.phase = phase
+        self.trailers = trailers
+        if isWhole { compactLastPiece(budget) }
+        let notices = followers.takeNotices()
+        followers = BodyFollowers()
+        writerWake = nil
+        return Effects(notices: notices)
+    }
+
+    /// Of a body that is whole, its bytes, which from now on are no longer here.
+    mutating func takePieces() -> ShortList<ByteSlice> {
+        defer { assert(isConsistent) }
+        var taken = ShortList<ByteSlice>()
+        for piece in pieces where piece.filled > 0 { taken.append(piece.bytes) }
+        pieces = ShortList()
+        return taken
+    }
+
+    mutating func limit(toWindow window: Int, _ budget: MemoryBudget) {
+        guard phase == .open else { return }
+        defer { assert(isConsistent) }
+        self.window = max(window, GrowingBody.smallestWindow)
+        trim(budget)
+    }
+
+    private mutating func makeRoom(for count: Int, _ budget: MemoryBudget) -> Bool {
+        var free = 0
+        if let last = pieces.last { free = last.chunk.capacity - last.filled }
+        // With no piece at hand all before are full and given up, or there were none.
+        var start = pieces.last.map { $0.start + $0.chunk.capacity } ?? length
+        var missing = count - free
+        let former = pieces.count
+        while missing > 0 {
+            let size = nextPieceSize(start: start, missing: missing)
+            guard budget.reserve(size) else {
+                let added = pieces[former...].reduce(0) { $0 + $1.chunk.capacity }
+                budget.release(added)
+                retained -= added
+                pieces.truncate(to: former)
+                return false
+            }
+            pieces.append(Piece(chunk: Chunk(capacity: size), start: start))
+            retained += size
+            start += size
+            missing -= size
+        }
+        if readersBeyond > 0, former < pieces.count {
+            pieces[former].readers += readersBeyond
+            readersBeyond = 0
+        }
+        return true
+    }
+
+    private func nextPieceSize(start: Int, missing: Int) -> Int {
+        if let expectedLength, expectedLength > start { return max(1, min(expectedLength - start, GrowingBody.laterPieceSize)) }
+        return start == 0 ? max(GrowingBody.firstPieceSize, min(missing, GrowingBody.laterPieceSize)) : GrowingBody.laterPieceSize
+    }
+
+    /// Into the room that `makeRoom` made.
+    private mutating func write(_ bytes: Span<UInt8>, _ budget: MemoryBudget) -> (GrowingBody.AppendResult, Effects) {
+        defer { assert(isConsistent) }
+        var offset = 0
+        // `makeRoom` added the pieces; the first with free space is the last that had any.
+        var index = pieces.count - 1
+        while index > 0, pieces[index].filled == 0, !pieces[index - 1].isFull { index -= 1 }
+        while offset < bytes.count {
+            pieces.update(index) { piece in
+                let part = min(bytes.count - offset, piece.chunk.capacity - piece.filled)
+                piece.chunk.write(bytes.extracting(offset..<offset + part), at: piece.filled)
+                piece.filled += part
+                offset += part
+            }
+            index += 1
+        }
+        length += bytes.count
+        trim(budget)
+        let isFull = window.map { unread >= $0 } ?? false
+        if isFull { writerIsPaused = true }
+        return (isFull ? .acceptedAndFull : .accepted, Effects(notices: followers.takeNotices()))
+    }
+
+    /// A body of unknown length ends somewhere in a piece: what is complete may be kept for long, so it gets no slack.
+    private mutating func compactLastPiece(_ budget: MemoryBudget) {
+        guard let last = pieces.last, !last.isFull else { return }
+        let exact = Chunk(capacity: last.filled)
+        exact.write(last.chunk.span(0..<last.filled), at: 0)
+        let freed = last.chunk.capacity - last.filled
+        pieces[pieces.count - 1] = Piece(chunk: exact, start: last.start, filled: last.filled, readers: last.readers)
+        retained -= freed
+        budget.release(freed)
+    }
+
+    /// In a window: gives up full pieces in front that no reader needs.
+    private mutating func trim(_ budget: MemoryBudget) {
+        guard window != nil, readers > 0 else { return }
+        var passed = 0
+        while passed < pieces.count, pieces[passed].readers == 0, pieces[passed].isFull { passed += 1 }
+        guard passed > 0 else { return }
+        let freed = pieces[..<passed].reduce(0) { $0 + $1.chunk.capacity }
+        pieces.removeFirst(passed)
+        firstPiece += passed
+        retained -= freed
+        budget.release(freed)
+    }
+}
+
+// MARK: - The readers
+
+extension OpenBody {
+    /// `nil` when the beginning is gone.
+    mutating func attach() -> GrowingBody.Cursor? {
+        guard firstPiece == 0 else { return nil }
+        let cursor = GrowingBody.Cursor(offset: 0, piece: 0)
+        if isWhole { return cursor }
+        defer { assert(isConsistent) }
+        readers += 1
+        enter(0)
+        return cursor
+    }
+
+    mutating func detach(_ cursor: GrowingBody.Cursor, _ budget: MemoryBudget) -> Effects {
+        if isWhole { return Effects() }
+        defer { assert(isConsistent) }
+        readers -= 1
+        leave(cursor.piece)
+        return trimForWriter(budget)
+    }
+
+    mutating func advance(_ cursor: inout GrowingBody.Cursor, by count: Int, _ budget: MemoryBudget) -> Effects {
+        cursor.offset += count
+        if isWhole { return Effects() }
+        defer { assert(isConsistent) }
+        var piece = cursor.piece
+        while piece - firstPiece < pieces.count {
+            let current = pieces[piece - firstPiece]
+            guard cursor.offset >= current.start + current.filled, current.isFull else { break }
+            piece += 1
+        }
+        if piece != cursor.piece {
+            leave(cursor.piece)
+            enter(piece)
+            cursor.piece = piece
+        }
+        return trimForWriter(budget)
+    }
+
+    /// Hands `take` up to `limit` slices at the cursor.
+    /// - Returns: whether they reach the end of what has arrived.
+    func read(at cursor: GrowingBody.Cursor, limit: Int, _ take: (ByteSlice) -> Void) -> Bool {
+        var index = cursor.piece - firstPiece
+        var taken = 0
+        while index < pieces.count, taken < limit {
+            let piece = pieces[index]
+            let from = max(0, cursor.offset - piece.start)
+            if from < piece.filled {
+                take(ByteSlice(piece.chunk, from..<piece.filled))
+                taken += 1
+            }
+            index += 1
+        }
+        return index >= pieces.count
+    }
+
+    /// Of a body that ended short.
+    var failedPieces: ShortList<ByteSlice> {
+        precondition(phase == .failed && firstPiece == 0, "a part of a body that still changes")
+        return ShortList(pieces.compactMap { $0.filled > 0 ? $0.bytes : nil })
+    }
+
+    /// The notice comes at once where the body has already ended.
+    mutating func follow(id: Int, _ notify: @escaping Notice) -> Effects {
+        guard phase == .open else { return Effects(notices: [notify]) }
+        followers.add(id: id, notify)
+        return Effects()
+    }
+
+    mutating func rearm(id: Int) { followers.rearm(id: id) }
+
+    private mutating func enter(_ piece: Int) {
+        let index = piece - firstPiece
+        if index < pieces.count { pieces[index].readers += 1 } else { readersBeyond += 1 }
+    }
+
+    private mutating func leave(_ piece: Int) {
+        let index = piece - firstPiece
+        if index < pieces.count { pieces[index].readers -= 1 } else { readersBeyond -= 1 }
+    }
+
+    /// Trims, and wakes a paused writer that may go on: at half of the window.
+    private mutating func trimForWriter(_ budget: MemoryBudget) -> Effects {
+        guard let window else { return Effects() }
+        trim(budget)
+        guard writerIsPaused, readers == 0 || unread <= window / 2 else { return Effects() }
+        writerIsPaused = false
+        return Effects(writerWake: writerWake)
+    }
+}
