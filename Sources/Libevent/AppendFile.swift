@@ -8,8 +8,8 @@ public struct AppendFile: ~Copyable {
     /// How long a reader may take to make room for all of one write.
     private static let patience = Duration.seconds(1)
 
-    /// Closed: a FIFO that nobody reads.
-    private var descriptor: Descriptor
+    /// `nil`: a FIFO that nobody reads.
+    private var descriptor: Descriptor?
     private let path: String?
     private var isStalled = false
 
@@ -23,28 +23,29 @@ public struct AppendFile: ~Copyable {
     /// The process's standard output.
     /// - Throws: if it is closed, or no descriptor is left for one of our own.
     public static func standardOutput() throws(SystemError) -> AppendFile {
-        if case .stream = OpenFile(STDOUT_FILENO), let own = try? Descriptor(reopening: STDOUT_FILENO) { return AppendFile(own) }
+        if case .stream = FileKind(STDOUT_FILENO), let own = try? Descriptor(reopening: STDOUT_FILENO) { return AppendFile(own) }
         return AppendFile(try Descriptor(duplicating: STDOUT_FILENO))
     }
 
     private init(_ descriptor: consuming Descriptor) {
-        self.descriptor = descriptor
+        self.descriptor = consume descriptor
         path = nil
     }
 
     /// `false`: it is a FIFO that nobody reads.
-    public var isOpen: Bool { descriptor.rawValue >= 0 }
+    public var isOpen: Bool { descriptor != nil }
 
     /// Whether it is read by somebody, or should be, rather than kept on a disk.
-    public var hasReader: Bool { if case .disk = OpenFile(descriptor.rawValue) { false } else { true } }
+    public var hasReader: Bool {
+        if let number, case .disk = FileKind(number) { false } else { true }
+    }
 
     /// Opens the path again, after it was rotated away. Until that works the old file is written.
     /// - Throws: if the path cannot be written or created, or no descriptor is left; the old file stays in use.
     public mutating func reopen() throws(SystemError) {
         guard let path else { return }
-        let new = try Self.open(path)
-        // Its reader has left: the old descriptor works again as soon as there is another.
-        if new.rawValue >= 0 || !isOpen { descriptor = new }
+        // If its reader has left, the old descriptor works again as soon as there is another.
+        if let new = try Self.open(path) { descriptor = consume new }
     }
 
     /// Writes all of `bytes`.
@@ -52,19 +53,19 @@ public struct AppendFile: ~Copyable {
     public mutating func write(_ bytes: Span<UInt8>) -> (written: Int, error: SystemError?) {
         do throws(SystemError) {
             if !isOpen { try reopen() }
-            guard isOpen else { throw SystemError(.open, code: ENXIO) }
         } catch {
             return (0, error)
         }
+        guard let number else { return (0, SystemError(.open, code: ENXIO)) }
         let atOnce = hasReader ? Int(PIPE_BUF) : .max
         let deadline = ContinuousClock.now + (isStalled ? .zero : Self.patience)
         var written = 0
         while written < bytes.count {
-            if atOnce < .max, !descriptor.isWritable(until: deadline) { return (written, stalled()) }
+            if atOnce < .max, !isWritable(until: deadline) { return (written, stalled()) }
             let count = unsafe bytes.withUnsafeBytes { bytes in
                 // In bounds by the loop's condition.
                 retryingInterrupted {
-                    unsafe Glibc.write(descriptor.rawValue, bytes.baseAddress.map { unsafe $0 + written }, min(bytes.count - written, atOnce))
+                    unsafe Glibc.write(number, bytes.baseAddress.map { unsafe $0 + written }, min(bytes.count - written, atOnce))
                 }
             }
             guard count >= 0 else { return (written, errno == EAGAIN ? stalled() : .last(.write)) }
@@ -74,17 +75,25 @@ public struct AppendFile: ~Copyable {
         return (written, nil)
     }
 
+    private var number: Int32? { switch descriptor { case .some(let open): open.rawValue; case .none: nil } }
+
+    private func isWritable(until deadline: ContinuousClock.Instant) -> Bool {
+        switch descriptor { case .some(let open): open.isWritable(until: deadline); case .none: false }
+    }
+
     private mutating func stalled() -> SystemError {
         isStalled = true
         return SystemError(.write, code: EAGAIN)
     }
 
-    private static func open(_ path: String) throws(SystemError) -> Descriptor {
+    /// - Returns: `nil` for a FIFO that nobody reads.
+    private static func open(_ path: String) throws(SystemError) -> Descriptor? {
         // Without waiting: otherwise opening a FIFO would wait for a reader, perhaps forever.
         let number = unsafe Glibc.open(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0o640)
+        if number >= 0 { return Descriptor(adopting: number) }
         let error = SystemError.last(.open)
-        guard number >= 0 || error.code == ENXIO && isFIFO(path) else { throw error }
-        return Descriptor(adopting: number)
+        guard error.code == ENXIO, isFIFO(path) else { throw error }
+        return nil
     }
 
     private static func isFIFO(_ path: String) -> Bool {

@@ -24,7 +24,7 @@ public final class LineOutput: Sendable {
     /// - Parameter number: an open descriptor, which stays the caller's.
     /// - Throws: if `number` is not open, or no descriptor is left for one of our own.
     public init(to number: Int32) throws(SystemError) {
-        let file = OpenFile(number)
+        let file = FileKind(number)
         if case .stream = file, let own = try? Descriptor(reopening: number) {
             descriptor = own
             way = .write

@@ -44,7 +44,7 @@ internal import Glibc
     private var retry: Timer?
     private var lastReport: Int64?
     /// Where it accepts on a unix socket's path; `nil` once closed.
-    private var path: UnixListener?
+    private var unixListener: UnixListener?
 
     /// Listens on `address` and accepts from the next iteration on.
     /// - Parameters:
@@ -78,7 +78,7 @@ internal import Glibc
                 try self.init(adopting: descriptor, on: loop, settings: settings, onFailure: onFailure, accept: accept)
             case .path(let path, _):
                 try self.init(adopting: path.duplicate(), on: loop, settings: settings, onFailure: onFailure, accept: accept)
-                self.path = path
+                unixListener = path
             }
         } catch {
             throw ListenError(address: target.address, cause: error)
@@ -136,7 +136,7 @@ internal import Glibc
         stopWatching()
         _ = Glibc.close(descriptor)
         descriptor = -1
-        path = nil
+        unixListener = nil
     }
 
     private func startWatching() throws(SystemError) {

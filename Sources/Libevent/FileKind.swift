@@ -1,7 +1,7 @@
 internal import Glibc
 
 /// What kind of file is behind an open descriptor, as far as it matters for writing.
-enum OpenFile {
+enum FileKind {
     /// Takes everything, as fast as the disk does.
     case disk
     case socket
