@@ -72,7 +72,7 @@ struct Reader {
         return "`\(shown)` is not known; remove it. Known here: \(keys.map { "`\($0.name)`" }.joined(separator: ", "))"
     }
 
-    /// A key can only contain what upstreams get to see of a request.
+    /// A key can only contain what upstreams get to see of a request, as it was sent: the same rule as `CachingPolicy.sight`.
     mutating func checkKeyFields(of settings: Settings) {
         let forwarding = settings.proxy.forwarding
         for field in keyFields {
@@ -84,7 +84,7 @@ struct Reader {
                 "upstreams also get our own name in it, with the client's version of HTTP; remove it, or turn `forwarding.via` off"
             case .host: "it is in every key; remove it"
             case .connection, .keepAlive, .proxyConnection, .te, .upgrade, .http2Settings, .transferEncoding, .contentLength:
-                "it is for one connection, and upstreams never get it; remove it"
+                "it is for one connection, and upstreams never get the client's; remove it"
             default: nil
             }
             if let reason { note(field.position, "`headers: \(field.name)`: \(reason)") }
@@ -142,14 +142,6 @@ struct Reader {
                 "there is no upstream `\(Spelling.shown(reference.name))`; "
                     + (near.map { "did you mean `\($0)`?" } ?? "name one of: \(names.joined(separator: ", "))"))
         }
-    }
-}
-
-extension RouteSettings {
-    /// Whether requests for `other` match this one too (`Route.matches`).
-    fileprivate func covers(_ other: RouteSettings) -> Bool {
-        guard host == nil || host == other.host, other.path.hasPrefix(path) else { return false }
-        return path.hasSuffix("/") || other.path == path || other.path.dropFirst(path.count).hasPrefix("/")
     }
 }
 

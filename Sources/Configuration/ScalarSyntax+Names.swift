@@ -1,3 +1,4 @@
+internal import Bytes
 public import Libevent
 public import Proxy
 public import Telemetry
@@ -156,11 +157,7 @@ extension ScalarSyntax where Value == String {
     }
 }
 
-private func isToken(_ text: String) -> Bool {
-    !text.isEmpty && text.unicodeScalars.allSatisfy { scalar in
-        scalar.isASCII && (scalar.properties.isAlphabetic || scalar.properties.numericType != nil || "!#$%&'*+-.^_`|~".unicodeScalars.contains(scalar))
-    }
-}
+private func isToken(_ text: String) -> Bool { !text.isEmpty && text.utf8.allSatisfy(\.isToken) }
 
 /// A registered name, an IPv4 address or an IPv6 address in brackets (which it loses), in lower case.
 private func hostName(_ text: Substring) -> String? {

@@ -1,5 +1,8 @@
+import Bytes
 import Configuration
 import Testing
+
+@testable import HTTPSemantics
 
 /// A file and what is wrong with it, as `coalesced check` prints it.
 struct Faulty: CustomTestStringConvertible, Sendable {
@@ -203,7 +206,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
             "f:4:34: `headers: via`: upstreams also get our own name in it, with the client's version of HTTP; "
                 + "remove it, or turn `forwarding.via` off",
             "f:4:47: `headers: host`: it is in every key; remove it",
-            "f:4:72: `headers: te`: it is for one connection, and upstreams never get it; remove it"),
+            "f:4:72: `headers: te`: it is for one connection, and upstreams never get the client's; remove it"),
         Faulty(
             "routes:\n  - upstream: origin\n    key: {headers: [x-forwarded-for, via]}\nforwarding:\n  x-forwarded: false\n  via: off\n"),
         Faulty(
@@ -213,6 +216,16 @@ struct Faulty: CustomTestStringConvertible, Sendable {
     ])
     func `a mistake in an upstream or a route is named`(faulty: Faulty) {
         #expect(faulty.found == faulty.mistakes)
+    }
+
+    @Test(arguments: [
+        "accept", "cookie", "x-tenant", "expect", "host", "connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade", "transfer-encoding",
+        "content-length", "via", "x-forwarded-for",
+    ])
+    func `a mistake in a key is a field that upstreams do not get as it was sent`(field: String) {
+        let sight = CachingPolicy().sight(of: ByteSlice(field).span)
+        let found = Faulty("routes:\n  - {upstream: origin, key: {headers: [\(field)]}}\n").found
+        #expect(found.isEmpty == (sight == .asSent), "\(found)")
     }
 
     @Test(arguments: [

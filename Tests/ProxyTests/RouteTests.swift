@@ -37,6 +37,30 @@ import Upstream
         for request in row.others { #expect(try Self.upstream(of: request, loopSettings) == "first", "\(request)") }
     }
 
+    @Test func `a route covers another if it matches all requests that match the other`() {
+        let hosts = [nil, "a.example", "b.example"]
+        let paths = ["/", "/a", "/a/", "/a/b", "/ab", "/b"]
+        let all = hosts.flatMap { host in
+            paths.map { path in
+                var route = RouteSettings(upstream: "one")
+                (route.host, route.path) = (host, path)
+                return route
+            }
+        }
+        let requests = ["a.example", "b.example", "c.example"].flatMap { host in
+            ["/", "/a", "/a/", "/a/b", "/a/b/", "/a//", "/ab", "/ab/", "/b", "/b/a"].map { (host, $0) }
+        }
+        let taken = all.map { settings in
+            let route = Route(settings, origin: Origin(.named("one")), ProxySettings())
+            return requests.map { route.matches(host: ByteSlice($0.0).span, path: ByteSlice($0.1).span) }
+        }
+        for (one, its) in zip(all, taken) {
+            for (other, others) in zip(all, taken) {
+                #expect(one.covers(other) == zip(its, others).allSatisfy { $0 || !$1 }, "\(one.host ?? "any") \(one.path), \(other.host ?? "any") \(other.path)")
+            }
+        }
+    }
+
     @Test func `the first route that matches decides, and a route without host and path takes all that is left`() throws {
         var settings = ProxySettings()
         settings.routes = [("/a/b", "one"), ("/a", "two"), ("/a/b/c", "three"), ("/", "four"), ("/d", "one")].map { path, upstream in

@@ -50,6 +50,14 @@ final class Route: Sendable {
     }
 }
 
+extension RouteSettings {
+    /// Whether every request that matches `other` matches this one too (`Route.matches`).
+    public func covers(_ other: RouteSettings) -> Bool {
+        guard host == nil || host == other.host, other.path.hasPrefix(path) else { return false }
+        return path.hasSuffix("/") || other.path == path || other.path.dropFirst(path.count).hasPrefix("/")
+    }
+}
+
 extension CachingPolicy {
     /// The operator's, with what follows from other settings.
     fileprivate init(for route: RouteSettings, _ proxy: ProxySettings) {
