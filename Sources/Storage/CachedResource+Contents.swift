@@ -19,7 +19,7 @@ extension CachedResource {
         var isEmpty: Bool { !hasResponses && knownVary.isEmpty && marker == nil }
 
         /// The packed response that is all of it.
-        var lone: StoredResponse? {
+        var only: StoredResponse? {
             guard variants.count == 1, partials.isEmpty, knownVary.isEmpty, marker == nil,
                   variants[0].response.canStandAlone else { return nil }
             return variants[0].response

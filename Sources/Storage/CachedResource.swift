@@ -54,7 +54,7 @@ public struct CachedResource: Sendable {
     /// - Parameter notesSlot: where one without variants stands in the eviction queues.
     init(_ contents: Contents, under key: CacheKey, notesSlot: EvictionSlot?) {
         hash = key.hash
-        if let response = contents.lone {
+        if let response = contents.only {
             response.stand(at: contents.variants[0].slot)
             form = .only(response)
         } else {

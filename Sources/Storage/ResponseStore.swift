@@ -98,9 +98,8 @@ public final class ResponseStore: Sendable {
         guard response.bodyLength != nil else { return .incomplete }
         let response = response.packed(under: key)
         guard response.size <= settings.objectLimit else { return .tooLarge }
-        let cost = response.overhead + CachedResource.charge(of: response.varyRule) + Charge.variant
-        response.setFrequency(UInt8(clamping: min(3, popularity)))
-        return change(key, reserving: cost) { shard in
+        response.setFrequency(min(StoredResponse.highestFrequency, UInt8(clamping: popularity)))
+        return change(key, reserving: cost(of: response)) { shard in
             guard !self.wasInvalidated(key, since: generation, shard),
                   !shard.holdsNewer(than: response, since: requested, under: key) else { return .outdated }
             shard.store(response, under: key)
@@ -120,8 +119,7 @@ public final class ResponseStore: Sendable {
         guard let parts = response.parts, !range.isEmpty else { return .incomplete }
         guard response.size <= settings.objectLimit else { return .tooLarge }
         // What it becomes together with what is stored is known only under the lock.
-        let cost = response.overhead + parts.mostJoinedCharge + CachedResource.charge(of: response.varyRule) + Charge.variant
-        return change(key, reserving: cost) { shard in
+        return change(key, reserving: cost(of: response) + parts.mostJoinedCharge) { shard in
             !self.wasInvalidated(key, since: generation, shard)
                 && shard.storeParts(response, parts, bringing: range, since: requested, under: key) ? .stored : .outdated
         } ?? .noRoom
@@ -136,8 +134,7 @@ public final class ResponseStore: Sendable {
         _ former: StoredResponse, by response: StoredResponse, under key: CacheKey, generation: Generation
     ) -> StoreOutcome {
         let response = response.packed(under: key)
-        let cost = response.overhead + CachedResource.charge(of: response.varyRule) + Charge.variant
-        return change(key, reserving: cost) { shard in
+        return change(key, reserving: cost(of: response)) { shard in
             guard !self.wasInvalidated(key, since: generation, shard) else { return .outdated }
             return shard.freshen(former, with: response, under: key) ? .stored : .gone
         } ?? .noRoom
@@ -258,6 +255,11 @@ public final class ResponseStore: Sendable {
 
     private func wasInvalidated(_ key: CacheKey, since former: Generation, _ shard: borrowing Shard) -> Bool {
         former.ofStore != epoch.load(ordering: .sequentiallyConsistent) || shard.invalidations.contains(key.hash, since: former.ofKey)
+    }
+
+    /// The most that an entry for `response` takes beside its body.
+    private func cost(of response: StoredResponse) -> Int {
+        response.overhead + CachedResource.charge(of: response.varyRule) + Charge.variant
     }
 
     /// A change that may need memory: for a new resource and `cost`. `nil` when there is none; nothing has happened then.

@@ -156,7 +156,7 @@ struct Shard {
         let notesSlot = contents.hasResponses ? nil : queues.insert(.notes, hash: key.hash, size: Charge.resource + key.bytes.count)
         let new = CachedResource(contents, under: key, notesSlot: notesSlot)
         if let old {
-            swap(old, for: new)
+            replace(old, with: new)
         } else {
             table.insert(new)
             charged += new.charge
@@ -164,7 +164,7 @@ struct Shard {
         }
     }
 
-    private mutating func swap(_ old: CachedResource, for new: CachedResource) {
+    private mutating func replace(_ old: CachedResource, with new: CachedResource) {
         table.replace(old, with: new)
         charged += new.charge - old.charge
         if old.marker != nil { markers -= 1 }

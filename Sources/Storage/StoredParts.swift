@@ -19,6 +19,9 @@ public final class StoredParts: Sendable {
             self.range = range
             self.body = body
         }
+
+        /// Where in its body the bytes of `part` of the representation stand.
+        public func bodyRange(of part: Range<Int>) -> Range<Int> { part.lowerBound - range.lowerBound..<part.upperBound - range.lowerBound }
     }
 
     /// Runs kept of one representation: enough for a player that seeks, few enough to go through them one by one.
@@ -111,8 +114,7 @@ extension StoredParts.Run {
     /// Those bytes of it, which must have ended.
     fileprivate func cut(to part: Range<Int>, _ budget: MemoryBudget) -> Self {
         if part == range { return self }
-        let own = part.lowerBound - range.lowerBound..<part.upperBound - range.lowerBound
-        return Self(part, GrowingBody(joining: [(body, own)], budget: budget))
+        return Self(part, GrowingBody(joining: [(body, bodyRange(of: part))], budget: budget))
     }
 }
 

@@ -12,6 +12,11 @@ internal import Synchronization
 /// that is stored of a small one: key, fields and body in one block of memory, since a thousand bytes of payload deserve no thousand bytes of
 /// objects around them.
 ///
+/// |          | `fieldLines`                       | `bodyLengthOrLineCount` | `looseBody` |
+/// | -------- | ---------------------------------- | ----------------------- | ----------- |
+/// | loose    | have a block of their own          | number of field lines   | the body    |
+/// | packed   | stand between the key and the body | length of the body      | `nil`       |
+///
 /// Owners: the store, and every client it is being sent to. May go to any thread. After a 304, another one that shares its
 /// body takes its place (RFC 9111 §4.3.4).
 public final class StoredResponse: Sendable, EvictionCandidate {
@@ -21,14 +26,8 @@ public final class StoredResponse: Sendable, EvictionCandidate {
 
     /// What the rules go by.
     public let facts: ResponseFacts
-    /// All stored fields as complete lines, ready to send: without `Age`, `Content-Length`, `Cache-Status` and `Connection`. Packed, they
-    /// stand between the key and the body:
-    ///
-    /// ```
-    /// ├─ key ─┼─ field lines ─┼─ body ─┤
-    /// ```
+    /// All stored fields as complete lines, ready to send: without `Age`, `Content-Length`, `Cache-Status` and `Connection`.
     public let fieldLines: ByteSlice
-    /// Packed, the bytes of the body behind `fieldLines`; loose, the number of field lines that its `HeadBlock` has.
     private let bodyLengthOrLineCount: UInt32
     /// Where it stands in the eviction queues, if it is all there is of its resource: see `CachedResource`. Only read and written under
     /// its shard's lock.
@@ -37,6 +36,8 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     private let uses: Atomic<UInt8>
     /// `nil` where it is packed.
     public let looseBody: GrowingBody?
+    /// Whether key, fields and body are in one block of memory.
+    @inlinable public var isPacked: Bool { looseBody == nil }
     /// `nil` where it has none, as most.
     private let extras: Extras?
 
@@ -95,7 +96,7 @@ public final class StoredResponse: Sendable, EvictionCandidate {
         uses = Atomic(0)
     }
 
-    /// The packed copy of a complete and small response, itself if it is neither.
+    /// A packed copy, if the response is complete and small; otherwise the response itself.
     /// - Parameter key: under which it is stored.
     func packed(under key: CacheKey) -> StoredResponse {
         let key = key.bytes
@@ -108,7 +109,7 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     // MARK: - The head
 
     /// The stored fields, for conditions and freshening. Found anew with each call where they are packed.
-    public var head: HeadBlock { looseBody == nil ? HeadBlock(lines: fieldLines) : HeadBlock(of: fieldLines, lineCount: Int(bodyLengthOrLineCount)) }
+    public var head: HeadBlock { isPacked ? HeadBlock(lines: fieldLines) : HeadBlock(of: fieldLines, lineCount: Int(bodyLengthOrLineCount)) }
 
     // MARK: - The body
 
@@ -125,7 +126,7 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     /// - Parameter part: within `bodyLength`.
     /// - Returns: false, and nothing is appended, where it is not packed: `pieces` has it.
     public func appendPacked(_ part: Range<Int>, to output: ByteBuffer) -> Bool {
-        guard looseBody == nil else { return false }
+        guard isPacked else { return false }
         precondition(part.lowerBound >= 0 && part.upperBound <= Int(bodyLengthOrLineCount), "a part outside its body")
         let (block, start) = (fieldLines.chunk, fieldLines.end)
         output.append(block.span(start + part.lowerBound..<start + part.upperBound))
@@ -184,13 +185,13 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     }
 
     /// The key it is packed under; `nil` where it is loose.
-    var key: ByteSlice? { looseBody == nil ? ByteSlice(fieldLines.chunk, 0..<fieldLines.start) : nil }
+    var key: ByteSlice? { isPacked ? ByteSlice(fieldLines.chunk, 0..<fieldLines.start) : nil }
 
     /// Whether it can be all there is of its resource: it tells its key, and varies by nothing.
-    var canStandAlone: Bool { looseBody == nil && (extras?.varyRule.isEmpty ?? true) }
+    var canStandAlone: Bool { isPacked && (extras?.varyRule.isEmpty ?? true) }
 
     func isPacked(under other: Span<UInt8>) -> Bool {
-        guard looseBody == nil else { return false }
+        guard isPacked else { return false }
         let block = fieldLines.chunk
         return block.span(0..<fieldLines.start).isEqual(to: other)
     }
@@ -219,16 +220,19 @@ public final class StoredResponse: Sendable, EvictionCandidate {
 
     // MARK: - Popularity
 
-    /// 0 to 3.
+    /// What the two bits of the counter hold.
+    static let highestFrequency: UInt8 = 3
+
+    /// 0 to `highestFrequency`.
     public var frequency: UInt8 { uses.load(ordering: .relaxed) }
 
     /// It was sent to somebody. Call it once a hit; a popular response's counter is full and is not written again.
     public func noteUse() {
         // Two clients at once may count as one, which is harmless; and the cache line stays shared between the cores.
         let count = uses.load(ordering: .relaxed)
-        if count < 3 { uses.store(count + 1, ordering: .relaxed) }
+        if count < Self.highestFrequency { uses.store(count + 1, ordering: .relaxed) }
     }
 
-    /// - Parameter frequency: 0 to 3.
+    /// - Parameter frequency: 0 to `highestFrequency`.
     public func setFrequency(_ frequency: UInt8) { uses.store(frequency, ordering: .relaxed) }
 }

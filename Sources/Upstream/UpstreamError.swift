@@ -27,7 +27,7 @@ public struct UpstreamError: Error, Sendable, CustomStringConvertible {
     public var description: String { detail.isEmpty ? "\(failure.name)" : "\(failure.name): \(detail)" }
 
     /// What a client is told when nothing better can be served (RFC 9110 §15.6): what RFC 9209 recommends for `proxyError`.
-    public var status: UInt16 { proxyError.recommendedStatus.code }
+    public var status: Status { proxyError.recommendedStatus }
 
     /// The failure in the words of `Proxy-Status` (RFC 9209 §2.3).
     public var proxyError: ProxyError {

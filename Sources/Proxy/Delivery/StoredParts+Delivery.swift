@@ -30,9 +30,6 @@ extension StoredParts {
 }
 
 extension StoredParts.Run {
-    /// Where in its body the bytes of `part` of the representation stand.
-    func bodyRange(of part: Range<Int>) -> Range<Int> { part.lowerBound - range.lowerBound..<part.upperBound - range.lowerBound }
-
     fileprivate func source(of part: Range<Int>) -> Delivery.Source {
         if let pieces = body.completePieces { return .complete(CompleteBodyReader(pieces, part: bodyRange(of: part))) }
         guard let cursor = body.attach() else { return .lost }

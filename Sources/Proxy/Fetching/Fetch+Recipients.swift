@@ -10,7 +10,7 @@ extension Fetch {
         self.fetched = fetched
         let response = fetched.response
         // All of it came with its head.
-        if response.looseBody == nil { fetched.noteEnd(at: worker.moment) }
+        if response.isPacked { fetched.noteEnd(at: worker.moment) }
         if sole != nil {
             // Others could have had it: what is known of the key no longer holds.
             if keeping == .stored, plan.range == nil, fetched.sharing.letsOthersIn { worker.shared.store.clearMarker(storeKey) }

@@ -94,7 +94,7 @@ struct Answer: Sendable {
     }
 
     private func source() -> Delivery.Source {
-        if case .whole = content, response.looseBody == nil, length != nil { return .packed(response) }
+        if case .whole = content, response.isPacked, length != nil { return .packed(response) }
         guard let pieces = response.pieces, let bodyLength = response.bodyLength, length != nil else {
             let part: Range<Int>?
             switch content {
@@ -191,11 +191,6 @@ struct Answer: Sendable {
             buffer.appendLineEnd()
         }
     }
-}
-
-extension StoredResponse {
-    /// Whether nothing of it still arrives.
-    fileprivate var isAllThere: Bool { parts?.runs.allSatisfy { $0.body.completeLength != nil } ?? (bodyLength != nil) }
 }
 
 extension FieldSet {

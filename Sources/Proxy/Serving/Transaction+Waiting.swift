@@ -47,7 +47,7 @@ extension Transaction {
             contactedServer = ContactedServer(address: error.server, duration: error.duration)
             if let stale = fallback(on: error.originFailure) { return standIn(stale, for: nil) }
             if ledFetch == nil, !request.route.policy.sharesErrors { return lookAgain(alone: true) }
-            fail(Status(error.status), error.explanation, detail: error.failure.name, upstream: error)
+            fail(error.status, error.explanation, detail: error.failure.name, upstream: error)
         case .failure(.cancelled):
             // Cancelled from outside, as when the program ends.
             fail(.serviceUnavailable, "The request to the origin was cancelled.", detail: "cancelled")
