@@ -44,7 +44,7 @@ enum UpstreamKeys {
             How long a resolved name is used before it is looked up again. Idle connections to an address that it no longer has are closed then, \
             and those in use after their response. After a reload it is looked up anew, and /etc/hosts and resolv.conf are read again.
             """),
-        Key("max-failures", \.maxFailures, .integer(1...1_000_000), "Consecutive failures, counted by each worker, after which a server is not used for a while; a warning tells which."),
+        Key("max-failures", \.maxFailures, .integer(1...1_000_000), "Consecutive failures, counted by each worker, after which a server is not used for a while; a warning tells which. Where no other is left, it is asked nevertheless."),
         Key("failure-cooldown", \.failureCooldown, .patience, "How long it is not used then. After that one request tries it, and the others pass it over until it has answered."),
         Key("max-head-size", \.maxHeadSize, .size(1 << 10...16 << 20), "The largest response head; more gets 502."),
     ]
@@ -81,7 +81,7 @@ enum RouteKeys {
                 Key("query", \.key.query, .queryPolicy, "Which query parameters belong to the key; all are sent upstream."),
                 Key("sort-query", \.key.sortsQuery, .flag, "Parameters in another order are the same request."),
                 Key("headers", \.key.fields, .keyFields, "Request fields whose values belong to the key."),
-                Key("cookies", \.key.cookies, .list(of: .token), "Cookies whose values belong to the key; if a name occurs more than once, all of its values."),
+                Key("cookies", \.key.cookies, .list(of: .cookieName), "Cookies whose values belong to the key; if a name occurs more than once, all of its values."),
             ]),
     ]
 

@@ -117,10 +117,22 @@ extension ScalarSyntax where Value == String {
         }
     }
 
+    /// The name of a cookie (RFC 6265 §4.1.1), as it is.
+    static var cookieName: Self {
+        ScalarSyntax("the name of a cookie such as `theme`", write: { $0 }) { text in
+            if text.contains("*") { return .refused(pattern) }
+            return isToken(text) ? .value(text) : .malformed
+        }
+    }
+
+    /// A pattern among names would silently be none: what it was meant to keep apart would be shared.
+    private static var pattern: String { "`*` stands for itself, and names are exact; give each name" }
+
     /// The name of a field (RFC 9110 §5.1), which counts in lower case.
     static var fieldName: Self {
         ScalarSyntax("the name of a header field such as `accept-language`", write: { $0 }) { text in
-            isToken(text) ? .value(text.lowercased()) : .malformed
+            if text.contains("*") { return .refused(pattern) }
+            return isToken(text) ? .value(text.lowercased()) : .malformed
         }
     }
 
@@ -151,7 +163,8 @@ extension ScalarSyntax where Value == String {
     /// The name of a query parameter as it stands in the URL, encoded.
     static var parameter: Self {
         ScalarSyntax("the name of a query parameter such as `page`", write: { $0 }) { text in
-            !text.isEmpty && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } && !text.contains { "&=#".contains($0) }
+            if text.contains("*") { return .refused(pattern) }
+            return !text.isEmpty && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } && !text.contains { "&=#".contains($0) }
                 ? .value(text) : .malformed
         }
     }

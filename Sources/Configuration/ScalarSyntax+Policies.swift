@@ -3,7 +3,7 @@ internal import HTTPSemantics
 
 /// Values for the caching rules, which count in whole seconds and compare bytes.
 extension ScalarSyntax where Value == ByteSlice {
-    static var token: Self { bytes(of: .token) }
+    static var cookieName: Self { bytes(of: .cookieName) }
     static var fieldName: Self { bytes(of: .fieldName) }
     static var parameter: Self { bytes(of: .parameter) }
 

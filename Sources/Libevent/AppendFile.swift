@@ -40,6 +40,13 @@ public struct AppendFile: ~Copyable {
         if let number, case .disk = FileKind(number) { false } else { true }
     }
 
+    /// Whether it is a file on a disk that has no byte.
+    public var isEmpty: Bool {
+        guard let number, case .disk = FileKind(number) else { return false }
+        var status = stat()
+        return unsafe fstat(number, &status) == 0 && status.st_size == 0
+    }
+
     /// Opens the path again, after it was rotated away. Until that works the old file is written.
     /// - Throws: if the path cannot be written or created, or no descriptor is left; the old file stays in use.
     public mutating func reopen() throws(SystemError) {

@@ -51,6 +51,9 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
 
     /// Nobody listens there.
     public var isRefused: Bool { code == ECONNREFUSED }
+
+    /// Whether the program's user may not do this.
+    public var isForbidden: Bool { code == EACCES || code == EPERM }
 }
 
 /// Runs `body` again for as long as a signal interrupts it.

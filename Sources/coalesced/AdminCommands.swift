@@ -33,6 +33,10 @@ struct AdminOption: ParsableArguments {
             if reply.status == 200 { return reply.body }
             System.writeError("coalesced at \(client.address) answered \(reply.status): \(reply.body)\n")
         } catch {
+            if case .system(let failure) = error, failure.isForbidden {
+                System.writeError("not allowed to connect to \(client.address): \(failure)\n")
+                throw ExitStatus.noPermission
+            }
             System.writeError("no coalesced at \(client.address): \(error)\n")
         }
         throw ExitStatus.unavailable

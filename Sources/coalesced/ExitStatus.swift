@@ -33,7 +33,7 @@ extension ProxyServer.StartError {
             }
         case .system: ExitStatus.unavailable
         case .accessLog(let error, _):
-            error.code == EACCES || error.code == EPERM ? ExitStatus.noPermission : ExitStatus.configuration
+            error.isForbidden ? ExitStatus.noPermission : ExitStatus.configuration
         }
     }
 }

@@ -30,7 +30,7 @@ struct Provision {
         guard most < wanted else { return settings }
         log.notice(
             "the limit of open files leaves room for fewer clients than clients.max-connections; raise it (ulimit -n, or LimitNOFILE under systemd) or lower that",
-            metadata: ["limit": "\(descriptors)", "max-connections": "\(wanted)", "used": "\(most)"])
+            metadata: ["limit": "\(descriptors)", "max-connections": "\(wanted)", "admitted": "\(most)"])
         var settings = settings
         settings.proxy.clients.maxConnections = most
         return settings

@@ -136,6 +136,12 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         #expect(faulty.found == faulty.mistakes)
     }
 
+    @Test(arguments: ["headers: ['x-app-*']", "cookies: ['wordpress_*']", "query: {drop: ['utm_*']}", "query: {keep: ['*']}"])
+    func `a pattern among the names of a key is refused, since it would be none`(_ names: String) {
+        let faulty = Faulty("routes: [{upstream: origin, key: {\(names)}}]\n")
+        #expect(faulty.found.count == 1 && faulty.found[0].contains("`*` stands for itself, and names are exact; give each name"), "\(faulty.found)")
+    }
+
     @Test(arguments: [
         ("10.0.0.0/33", "what stands behind the slash is not the number of bits that all its addresses share"),
         ("10.0.0.1/8", "bits of the address are set that the number behind the slash leaves open"),

@@ -119,6 +119,7 @@ import Testing
             try proxy.joined(3)
             let refused = try proxy.get("/third")
             #expect(refused.status == 503 && refused["retry-after"] != nil && refused.cacheStatus.contains("detail=queue-full"))
+            try eventually("the operator is told") { proxy.diagnostics.contains("upstream origin: answered 503 (queue-full) for GET ") }
             let other = try proxy.get("/stale")
             #expect(whenExceeded == "503" ? other.status == 503 : other.text == "stale", "\(other.status) \(other.cacheStatus)")
             #expect(other.cacheStatus.contains("detail=queue-full"))

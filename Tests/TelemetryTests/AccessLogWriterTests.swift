@@ -158,6 +158,25 @@ private final class Tally: Sendable {
         #expect(sink.reopenings == 1)
     }
 
+    @Test func `a file that takes a torn one's place begins with a whole line`() {
+        let (queue, sink) = (AccessLogQueue(capacity: 1 << 16), MemorySink())
+        let buffer = AccessLogBuffer(queue)
+        let status = AccessLogStatus()
+        var writer = AccessLogWriter(queues: [queue], format: .json, sink: sink, status: status)
+        sink.roomLeft = [5]
+        Example().append(to: buffer)
+        _ = buffer.handOver()
+        _ = writer.drain()
+        #expect(sink.bytes.count == 5)
+        sink.isRotated = true
+        status.requestReopen()
+        Example().append(to: buffer)
+        _ = buffer.handOver()
+        let report = writer.drain()
+        #expect(report.written == 1 && report.lost == 0)
+        #expect(String(decoding: sink.bytes, as: UTF8.self) == Example().line(.json))
+    }
+
     @Test func `a failed reopening is reported and the old file goes on`() {
         let queue = AccessLogQueue()
         let buffer = AccessLogBuffer(queue)

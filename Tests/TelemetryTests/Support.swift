@@ -65,8 +65,13 @@ final class MemorySink: AccessLogSink {
 
     func reopen() -> Int32? {
         reopenings += 1
+        if isRotated { bytes = [] }
         return reopenFailure
     }
+
+    /// Whether opening it again gives an empty file.
+    var isRotated = false
+    var isEmpty: Bool { bytes.isEmpty }
 
     var lines: [String] { String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(String.init) }
 }

@@ -106,6 +106,7 @@ private struct LogFile: AccessLogSink, ~Copyable {
     private var file: AppendFile
     var isOpen: Bool { file.isOpen }
     var hasReader: Bool { file.hasReader }
+    var isEmpty: Bool { file.isEmpty }
 
     init(_ target: AccessLogTarget) throws(SystemError) {
         file = switch target {

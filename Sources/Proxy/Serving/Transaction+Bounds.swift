@@ -20,6 +20,8 @@ extension Transaction {
             }
         case .unavailable: break
         }
+        // That of memory is told once for all.
+        if operation != nil || !worker.isOverloaded { worker.notices.refused(request, at: what) }
         fail(.serviceUnavailable, "The proxy is at one of its limits; try again in a moment.", detail: what)
     }
 

@@ -15,6 +15,7 @@ final class Notices {
         case accept = "failures to accept connections"
         case capacity = "connections turned away"
         case memory = "times without memory for bodies"
+        case bound = "requests at a bound"
     }
 
     /// Messages of one kind per second and loop.
@@ -57,6 +58,11 @@ final class Notices {
     /// No new body has room: requests get 503, or what `coalescing.when-exceeded` says.
     func overloaded(_ shared: SharedState) {
         write(.memory, "bodies on their way take \(shared.inFlightBytes) of \(shared.budget.limit) bytes: requests get 503 until some are done")
+    }
+
+    /// A request reached a bound of its upstream's fetches, and nothing can stand in.
+    func refused(_ request: ClientRequest, at bound: StaticString) {
+        write(.bound, "upstream \(request.route.origin.settings.name): answered 503 (\(bound)) for \(request.summary)")
     }
 
     func cannotAccept(_ error: SystemError) { write(.accept, "cannot accept connections: \(error)") }

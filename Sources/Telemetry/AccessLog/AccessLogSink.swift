@@ -7,6 +7,9 @@ public protocol AccessLogSink: ~Copyable {
     /// Opens the same path again and closes the old file; after a failure the old one stays in use.
     /// - Returns: `nil`, or why not (`errno`).
     mutating func reopen() -> Int32?
+
+    /// Whether it is a file in which nothing has been written yet.
+    var isEmpty: Bool { get }
 }
 
 /// What became of one `AccessLogSink.write`.

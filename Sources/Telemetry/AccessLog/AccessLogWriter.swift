@@ -66,10 +66,14 @@ public struct AccessLogWriter<Sink: AccessLogSink & ~Copyable>: ~Copyable {
     }
 
     private mutating func reopen(_ report: inout Report) {
-        // A torn line stays torn: without a rotation the same file comes back.
-        guard let code = sink.reopen() else { return }
-        report.reopenFailure = code
-        status.countFailure()
+        if let code = sink.reopen() {
+            report.reopenFailure = code
+            status.countFailure()
+        } else if isLineTorn, sink.isEmpty {
+            // The torn line is in the file before. Without a rotation the same file comes back, and the line stays torn.
+            isLineTorn = false
+            output.removeAll()
+        }
     }
 
     private mutating func flush(_ report: inout Report) {
