@@ -57,7 +57,7 @@ let package = Package(
             ],
             swiftSettings: lending
         ),
-        .target(name: "Admin", dependencies: ["Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Proxy", "Storage", "Telemetry", "Upstream"], swiftSettings: strict),
+        .target(name: "Admin", dependencies: ["Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Proxy", "Storage", "Telemetry"], swiftSettings: strict),
         .target(
             name: "Configuration",
             dependencies: ["Bytes", "Libevent", "Proxy", "Admin", "Storage", "Upstream", "Telemetry", "HTTPSemantics", .product(name: "Yams", package: "Yams")],
@@ -66,7 +66,7 @@ let package = Package(
         .executableTarget(
             name: "coalesced",
             dependencies: [
-                "Bytes", "Libevent", "Proxy", "Admin", "Configuration", "HTTPSemantics", "Storage", "Upstream", "Telemetry",
+                "Bytes", "Libevent", "Proxy", "Admin", "Configuration", "Storage", "Upstream", "Telemetry",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],

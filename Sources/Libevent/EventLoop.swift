@@ -31,6 +31,8 @@ internal import Glibc
     var signals: [ObjectIdentifier: SignalWatch] = [:]
     /// Look-ups whose libevent callback is still to come.
     var pendingLookups = 0
+    /// For these callbacks when the loop ends: each comes after one or two.
+    private static let mostLastIterations = 8
 
     private var wheel: DeadlineWheel?
 
@@ -113,7 +115,7 @@ extension EventLoop {
         callEnding()
         runHooks()
         // Cancelled look-ups answer libevent's way, in a later iteration; their memory goes with the answer.
-        var rounds = 8
+        var rounds = Self.mostLastIterations
         while pendingLookups > 0, rounds > 0 {
             _ = unsafe event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK)
             rounds -= 1

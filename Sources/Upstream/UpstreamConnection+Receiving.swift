@@ -19,10 +19,13 @@ extension UpstreamConnection {
         if let input { process(input) }
     }
 
+    /// Room for each read, which is a system call.
+    private static let smallestRead = 16 << 10
+
     func receive() {
         if input == nil { input = pool.lendBuffer() }
         guard let buffer = input else { return }
-        switch read(into: buffer, minimum: 16 << 10) {
+        switch read(into: buffer, minimum: Self.smallestRead) {
         case .bytes(let count):
             pool.metrics.add(.upstreamBytesIn, UInt64(count))
             if lease.response == .awaited { lease.response = .begun }
