@@ -12,13 +12,17 @@ final class AdminConnection: Socket {
     private static let limits = HeadLimits(maxHeadBytes: 16 << 10, maxFieldLines: 64, maxTargetLength: 8 << 10)
     private static let maxContent = 64 << 10
 
+    private enum State { case reading, waiting, sending, closed }
+
     private let pages: AdminPages
     /// Where it was accepted.
     private let address: SocketAddress
     private unowned let server: AdminServer
+    private var state = State.reading
     private let input = ByteBuffer(capacity: 2048)
     private let output = ByteBuffer(capacity: 4096)
     private var parser = RequestHeadParser(limits: AdminConnection.limits)
+    /// `nil` until the head is there.
     private var decoder: BodyDecoder?
     private let content = ByteBuffer(capacity: 256)
     private var path = ""
@@ -38,7 +42,8 @@ final class AdminConnection: Socket {
     }
 
     func end() {
-        guard !isClosed else { return }
+        guard state != .closed else { return }
+        state = .closed
         loop.deadlines.cancel(&deadline)
         close()
         server.ended(self)
@@ -90,6 +95,7 @@ final class AdminConnection: Socket {
     }
 
     private func ask() {
+        state = .waiting
         stopReading()
         if let refusal {
             server.refused(refusal)
@@ -100,8 +106,11 @@ final class AdminConnection: Socket {
     }
 
     private func answer(_ page: AdminPage) {
+        switch state {
+        case .reading, .waiting: state = .sending
+        case .sending, .closed: return
+        }
         stopReading()
-        guard !isClosed, output.isEmpty else { return }
         output.appendStatusLine(page.status)
         // Tells the commands that it is us they have asked.
         output.append("Server: coalesced\r\nContent-Type: ")
@@ -120,14 +129,9 @@ final class AdminConnection: Socket {
     }
 
     override func writable() {
-        let output = output
-        while !output.isEmpty {
-            switch write(output.span) {
-            case .wrote(let count): output.consume(count)
-            case .wouldBlock: return armWrite()
-            case .failed: return end()
-            }
+        switch flush(output) {
+        case .blocked: break
+        case .done, .failed: end()
         }
-        end()
     }
 }

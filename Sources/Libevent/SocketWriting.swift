@@ -1,3 +1,4 @@
+public import Bytes
 internal import CLibevent
 internal import Glibc
 
@@ -7,6 +8,16 @@ public enum WriteResult: Sendable, Equatable {
     case wrote(Int)
     /// The socket is full; arm for writing.
     case wouldBlock
+    /// The connection is broken.
+    case failed(SystemError)
+}
+
+/// How far `flush` came.
+public enum FlushResult: Sendable, Equatable {
+    /// Nothing is left.
+    case done
+    /// The rest waits for `writable()`.
+    case blocked
     /// The connection is broken.
     case failed(SystemError)
 }
@@ -22,6 +33,25 @@ extension Socket {
             }
             return outcome(count)
         }
+    }
+
+    /// Writes all of `buffer`, as far as the kernel takes it now, and takes out what is written. Arms for writing if something is left, and disarms if not.
+    /// - Parameter wrote: told after each write how many bytes it took.
+    public final func flush(_ buffer: ByteBuffer, wrote: (Int) -> Void = { _ in }) -> FlushResult {
+        while !buffer.isEmpty {
+            switch write(buffer.span) {
+            case .wrote(let count):
+                buffer.consume(count)
+                wrote(count)
+            case .wouldBlock:
+                armWrite()
+                return .blocked
+            case .failed(let error):
+                return .failed(error)
+            }
+        }
+        disarmWrite()
+        return .done
     }
 
     /// Writes `first`, then `second`: a head and a body that is whole.

@@ -94,15 +94,7 @@ private final class AdminRequest: Socket {
     }
 
     override func writable() {
-        let unsent = unsent
-        while !unsent.isEmpty {
-            switch write(unsent.span) {
-            case .wrote(let count): unsent.consume(count)
-            case .wouldBlock: return armWrite()
-            case .failed(let error): return finish(.failure(.system(error)))
-            }
-        }
-        disarmWrite()
+        if case .failed(let error) = flush(unsent) { finish(.failure(.system(error))) }
     }
 
     override func readable() {

@@ -124,21 +124,14 @@ final class Tunnel: TunnelEnd {
 
     /// False when the socket is broken.
     private func flush(_ buffer: ByteBuffer, to socket: Socket, counting counter: Counter) -> Bool {
-        while !buffer.isEmpty {
-            switch socket.write(buffer.span) {
-            case .wrote(let count):
-                worker.metrics.add(counter, UInt64(count))
-                buffer.consume(count)
-                awaitBytes()
-            case .wouldBlock:
-                socket.armWrite()
-                return true
-            case .failed:
-                return false
-            }
+        let result = socket.flush(buffer) { count in
+            worker.metrics.add(counter, UInt64(count))
+            awaitBytes()
         }
-        socket.disarmWrite()
-        return true
+        switch result {
+        case .done, .blocked: return true
+        case .failed: return false
+        }
     }
 
     private func endWriting(to receiver: Socket) {

@@ -6,7 +6,7 @@ internal import Libevent
 final class DemoConnection: Socket {
     private unowned let site: DemoSite
     private let received = ByteBuffer(capacity: 4096)
-    private var unsent: ArraySlice<UInt8> = []
+    private let unsent = ByteBuffer(capacity: 4096)
     private var isAnswering = false
 
     init(adopting descriptor: consuming Descriptor, on loop: EventLoop, site: DemoSite) {
@@ -77,18 +77,11 @@ final class DemoConnection: Socket {
     }
 
     private func send(_ text: String) {
-        unsent += text.utf8
+        unsent.append(string: text)
         writable()
     }
 
     override func writable() {
-        while !unsent.isEmpty, !isClosed {
-            switch write(unsent.span) {
-            case .wrote(let count): unsent.removeFirst(count)
-            case .wouldBlock: return armWrite()
-            case .failed: return end()
-            }
-        }
-        disarmWrite()
+        if !isClosed, case .failed = flush(unsent) { end() }
     }
 }
