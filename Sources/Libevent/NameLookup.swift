@@ -6,18 +6,22 @@ internal import Glibc
 /// asking ─addresses, a name that does not exist, timeout→ answering ─end of iteration→ over;   any ─cancel→ over
 ///    └─no address→ asking why, family by family ─result, timeout→ answering
 @safe public final class NameLookup {
+    @safe private enum State {
+        /// evdns's callback is still to come. `nil` until evdns has returned its side of the question.
+        case asking(OpaquePointer?)
+        /// The same, and the families that are still to be asked.
+        case askingWhy(OpaquePointer, left: ArraySlice<Resolver.Family>)
+        case answering
+        case over
+    }
+
     private let servers: NameServers
     private let port: UInt16
     private let family: Resolver.Family
-    /// `nil` once over.
+    private var state = unsafe State.asking(nil)
+    /// Released once over.
     private var completion: ((Resolver.Answer) -> Void)?
-    /// evdns's side while it asks. Set as long as its callback is still to come.
-    private var request: OpaquePointer?
-    /// The same while it asks why.
-    private var question: OpaquePointer?
     private var host = ""
-    /// Families that are still to be asked why.
-    private var left: ArraySlice<Resolver.Family> = []
     private var timer: Timer?
 
     init(
@@ -32,13 +36,16 @@ internal import Glibc
 
     /// The completion is not called any more, and is released. On the loop's thread.
     public func cancel() {
-        completion = nil
         giveUpAsking()
+        completion = nil
     }
 
     /// Never inside `resolve`: the caller has not yet kept what it gets back.
     func answerLater(_ answer: Resolver.Answer) {
+        state = .answering
         servers.loop.afterBatch { [self] in
+            guard case .answering = state else { return }
+            state = .over
             let completion = completion.take()
             completion?(answer)
         }
@@ -61,12 +68,12 @@ internal import Glibc
             guard let parcel = unsafe parcel else { return }
             unsafe Unmanaged<NameLookup>.fromOpaque(parcel).takeRetainedValue().receive(code, found)
         }, parcel)
-        if let request = unsafe request { unsafe self.request = request }
+        if let request = unsafe request { unsafe state = .asking(request) }
     }
 
     private func receive(_ code: Int32, _ found: UnsafeMutablePointer<addrinfo>?) {
         called()
-        guard completion != nil else { return }
+        guard case .asking = state else { return }
         // It reports a name without addresses and a failing server alike.
         if code == EAI_FAIL { return askWhy(family.each) }
         let addresses = unsafe read(found)
@@ -81,22 +88,23 @@ internal import Glibc
             let found = unsafe NameLookup.read(type, count, addresses)
             unsafe Unmanaged<NameLookup>.fromOpaque(parcel).takeRetainedValue().receive(reason: result, found)
         }
-        left = families.dropFirst()
         servers.loop.pendingLookups += 1
         let parcel = unsafe Unmanaged.passRetained(self)
-        unsafe question = next == .ipv6
+        let question = unsafe next == .ipv6
             ? evdns_base_resolve_ipv6(servers.base, host, 0, callback, parcel.toOpaque())
             : evdns_base_resolve_ipv4(servers.base, host, 0, callback, parcel.toOpaque())
-        guard unsafe question == nil else { return }
-        unsafe parcel.release()
-        servers.loop.pendingLookups -= 1
-        conclude(.failure(.localFailure))
+        guard let question = unsafe question else {
+            unsafe parcel.release()
+            servers.loop.pendingLookups -= 1
+            return conclude(.failure(.localFailure))
+        }
+        unsafe state = .askingWhy(question, left: families.dropFirst())
     }
 
     /// - Parameter found: what it has by now, without the port.
     private func receive(reason: Int32, _ found: [SocketAddress]) {
         called()
-        guard completion != nil else { return }
+        guard case .askingWhy(_, let left) = state else { return }
         switch reason {
         case DNS_ERR_NONE where !found.isEmpty: conclude(.success(found.map { $0.withPort(port) }))
         case DNS_ERR_NODATA, DNS_ERR_NOTEXIST: askWhy(left)
@@ -110,8 +118,6 @@ internal import Glibc
         servers.loop.pendingLookups -= 1
         // It is still at work below this callback, and ours may be the last reference to its base.
         servers.loop.afterBatch { [servers] in withExtendedLifetime(servers) {} }
-        unsafe request = nil
-        unsafe question = nil
     }
 
     private func conclude(_ answer: Resolver.Answer) {
@@ -128,11 +134,14 @@ internal import Glibc
     private func giveUpAsking() {
         timer?.cancel()
         timer = nil
-        // Its callback still comes, in a later iteration, and finds no completion.
-        if let asked = unsafe request { unsafe evdns_getaddrinfo_cancel(asked) }
-        unsafe request = nil
-        if let question = unsafe question { unsafe evdns_cancel_request(servers.base, question) }
-        unsafe question = nil
+        let former = state
+        state = .over
+        // The callback still comes, in a later iteration, and finds that nobody asks any more.
+        switch former {
+        case .asking(let request): if let request = unsafe request { unsafe evdns_getaddrinfo_cancel(request) }
+        case .askingWhy(let question, _): unsafe evdns_cancel_request(servers.base, question)
+        case .answering, .over: break
+        }
     }
 
     /// The answer to a plain question: `count` addresses of 4 or 16 bytes in network order.

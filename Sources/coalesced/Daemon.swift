@@ -10,8 +10,16 @@ internal import Upstream
 ///
 /// Lives on the main thread's loop, which does nothing else. The workers have threads of their own.
 ///
-///     serving ─SIGHUP, SIGUSR1→ serving ─SIGTERM, SIGINT→ draining ─all requests done, or a second signal→ ended
+///     opening ─all listeners accept→ serving ─SIGTERM, SIGINT→ draining ─all requests done, or a second signal→ ended
+///        └───────────────────────────────────SIGTERM, SIGINT→ draining
 final class Daemon {
+    private enum Phase {
+        /// A reload waits until the listeners accept: the file may have changed since it was read.
+        case opening(reloadIsWanted: Bool)
+        case serving
+        case draining
+    }
+
     private let loop: EventLoop
     private let server: ProxyServer
     private let admin: AdminServer?
@@ -21,10 +29,7 @@ final class Daemon {
     private let provision: Provision
     private let serviceManager: ServiceManager
     private var log: Logger
-    private var isOpen = false
-    /// `SIGHUP` came before the listeners accepted: the file may have changed since it was read.
-    private var isReloadWanted = false
-    private var isDraining = false
+    private var phase = Phase.opening(reloadIsWanted: false)
 
     /// What is told once clients can connect.
     struct Addresses {
@@ -121,7 +126,6 @@ final class Daemon {
     }
 
     private func opened(_ addresses: [SocketAddress], _ isReady: (Addresses) -> Void) {
-        isOpen = true
         for address in addresses { DiagnosticsLog.announce("listening on \(address)") }
         if let admin { DiagnosticsLog.announce("listening on \(admin.address) (admin)") }
         for upstream in settings.upstreams {
@@ -129,27 +133,38 @@ final class Daemon {
         }
         serviceManager.ready()
         isReady(Addresses(listeners: addresses, admin: admin?.address))
-        if isReloadWanted { reload() }
+        guard case .opening(let reloadIsWanted) = phase else { return }
+        phase = .serving
+        if reloadIsWanted { reload() }
     }
 
     /// The first time lets requests finish; the second time ends at once.
     private func end() {
-        if isDraining {
+        switch phase {
+        case .opening, .serving:
+            phase = .draining
+            log.info("ending: no new connections, waiting for requests in flight")
+            serviceManager.stopping()
+            server.drain { [unowned self] in loop.stop() }
+        case .draining:
             log.notice("second signal: closing remaining connections")
-            return loop.stop()
+            loop.stop()
         }
-        isDraining = true
-        log.info("ending: no new connections, waiting for requests in flight")
-        serviceManager.stopping()
-        server.drain { [unowned self] in loop.stop() }
     }
 
     /// Opens the logs again. Takes up new settings, or keeps the old ones whole if there is a mistake anywhere.
     private func reload() {
         // In any case: whoever rotated the log waits for that, whatever is wrong with the file.
         server.reopenLogs()
-        guard let source, !isDraining else { return }
-        guard isOpen else { return isReloadWanted = true }
+        guard let source else { return }
+        switch phase {
+        case .opening: phase = .opening(reloadIsWanted: true)
+        case .serving: readAgain(source)
+        case .draining: break
+        }
+    }
+
+    private func readAgain(_ source: ConfigurationSource) {
         serviceManager.reloading()
         defer { serviceManager.ready() }
         do throws(ConfigurationSource.Failure) {
