@@ -122,7 +122,7 @@ struct Audience<Value: Sendable>: Sendable {
         return callbacks
     }
 
-    /// It carries the seat if nobody is left there, so that nothing that a user's closure holds is released under the lock.
+    /// It keeps the vacated seat, so that whatever the waiters' closures hold is released after the lock.
     @usableFromInline
     struct Departure: Sendable {
         @usableFromInline

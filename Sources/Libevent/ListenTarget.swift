@@ -1,8 +1,8 @@
 /// Where the listeners of several loops accept.
 public enum ListenTarget: Sendable {
-    /// Each of them binds it for itself and shares the port.
+    /// Each listener binds it itself and shares the port (`SO_REUSEPORT`).
     case port(SocketAddress)
-    /// It is bound, once for all of them.
+    /// Bound once; all listeners share it.
     case path(UnixListener, SocketAddress)
 
     /// Opens a unix socket; finds out whether a port is free, which a listener that shares it would not notice. To be asked before the first

@@ -93,11 +93,12 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
 
     /// Candidates in both queues.
     public var count: Int { small.count + main.count }
-    /// Sum of their sizes, of all and of those in probation.
+    /// Sum of their sizes.
     public var bytes: Int { small.bytes + main.bytes }
-    public var smallBytes: Int { small.bytes }
+    /// Of those in probation.
+    package var smallBytes: Int { small.bytes }
     /// Bytes the ghost queue takes, beside any budget: at most 64 a candidate.
-    public var ghostMemory: Int { ghost.memory }
+    package var ghostMemory: Int { ghost.memory }
 
     /// Where the candidate stands now.
     public func queue(of slot: Slot) -> EvictionQueue { nodes[Int(slot.index)].queue }

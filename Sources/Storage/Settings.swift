@@ -3,7 +3,7 @@
 /// A default stands here with its reason and nowhere else. The ranges a configuration file may choose from stand in
 /// `Configuration`.
 public struct StorageSettings: Sendable, Equatable {
-    /// Bytes for all bodies together, stored or on their way: a hard ceiling. Fits the smallest machines in use.
+    /// Bytes for all bodies together, stored or on their way: a hard ceiling. The default is small enough for the smallest machines in use.
     public var memory = 256 << 20
     /// How much of it bodies on their way may take at the expense of what is stored, in percent: the rest stays with that, so that a
     /// burst of downloads cannot empty the cache. What is free anyway they may borrow.

@@ -21,8 +21,8 @@ public final class Exchange {
     /// The address of the server asked last as text, from when one is tried until its response has ended; for logs.
     public var addressText: ByteSlice { connection?.addressText ?? lastAddress ?? .empty }
 
-    // Not public: only what this module alone can reach does without run-time checks of exclusive access.
-    /// Once there is no connection any more, or none yet.
+    // Not public: run-time checks of exclusive access are omitted only for properties that no other module can reach.
+    /// For `addressText`, while there is no connection.
     private var lastAddress: ByteSlice?
     /// Content that came before the connection did.
     private var early: OutgoingContent?

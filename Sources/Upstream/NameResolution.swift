@@ -10,7 +10,7 @@ extension LoopHandle: CallbackQueue {}
 ///
 /// Every look-up is a `CoalescibleOperation`; the loop that asks first runs it, the others join.
 public final class NameResolution: Sendable {
-    /// A caller that asks after all was forgotten does not join one that asked before.
+    /// A look-up begun before `forget` is not joined by those who ask after it.
     private struct Question: Hashable, Sendable {
         let server: UpstreamServer
         let generation: Int

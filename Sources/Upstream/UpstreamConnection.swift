@@ -19,7 +19,7 @@ public final class UpstreamConnection: Socket {
     enum Waiting { case connect, head, progress, idle }
 
     let server: Int
-    /// Of the server's end.
+    /// Address of the server's end.
     public let address: SocketAddress
     /// The same as text, for logs.
     public let addressText: ByteSlice

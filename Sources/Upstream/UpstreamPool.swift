@@ -14,7 +14,7 @@ public final class UpstreamPool {
     private struct Server {
         /// Whether it is given by a name.
         let isNamed: Bool
-        /// Those of its name, once they were asked for; an IP address has none.
+        /// What its name resolved to; `nil` before the first look-up, and for an IP address.
         var addresses: [SocketAddress]?
         var idle: [UpstreamConnection] = []
     }

@@ -36,7 +36,7 @@ struct Provision {
         return settings
     }
 
-    /// The memory that there is only on paper is found missing when it is used, and then the program ends.
+    /// The kernel promises more memory than there is; when the missing part is used, it kills the program.
     static func checkMemory(for settings: Settings, telling log: Logger) {
         let wanted = settings.storage.memory
         guard let least = System.memoryBounds().min(by: { $0.bytes < $1.bytes }), least.bytes < wanted else { return }
