@@ -194,7 +194,9 @@ import Testing
             #expect(third.status == 200 && third.isWhole(20_000))
             let ranges = origin.requests("/x").map { $0["range"] ?? "" }
             #expect(ranges[0] == "" && ranges[1] == "bytes=5000-" && ranges.count == 3)
-            #expect(ranges[2] == "bytes=12000-" || ranges[2].hasPrefix("bytes="))
+            // A reset may take bytes along that were on their way.
+            let offset = try #require(ranges[2].wholeMatch(of: /bytes=(\d+)-/).flatMap { Int($0.1) })
+            #expect(5_000...12_000 ~= offset)
             #expect(try proxy.get("/x").isWhole(20_000))
             #expect(origin.count("/x") == 3)
         }

@@ -88,6 +88,7 @@ import Testing
                 names.addresses(of: server, timeToLive: timeToLive, on: resolver) { _ in isAtOnce = true }
                 loop.stop()
             }
+            // The loop's clock cannot be set: the answer's lifetime must pass between the question and the iteration in which it is read.
             usleep(UInt32(timeToLive / 1000) + 100_000)
         }
         #expect(isAtOnce)
