@@ -33,7 +33,7 @@ enum Freshness {
         if fields.contains(.lastModified) {
             // One that is not in the past is stamped on whatever is made anew each time.
             guard let modified = fields.firstDate(of: .lastModified, now: now), modified < date else { return (0, .none) }
-            let fraction = (date - modified) / 100 * Int64(min(policy.heuristicPercent, 100))
+            let fraction = (date - modified) * Int64(min(policy.heuristicPercent, 100)) / 100
             seconds = min(DeltaSeconds.saturating(fraction), policy.heuristicLimit)
         } else {
             seconds = policy.defaultLifetime

@@ -95,6 +95,7 @@ extension Differences {
             501 may be given a guessed lifetime
             Last-Modified in the future
             Pragma: no-cache does not keep from guessing
+            a page changed a minute ago is fresh for some seconds
             a page changed just now is not fresh by guess
             a query is no exception
             a tenth of the time since the change, over soon

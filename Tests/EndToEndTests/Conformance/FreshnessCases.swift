@@ -75,6 +75,7 @@ extension Conformance {
             }
             Case("public lets a lifetime be guessed for any status", .answers(403, "Cache-Control: public", longAgo), .get(.fetched), .get(.hit, .status(403)))
             Case("a page changed just now is not fresh by guess", .answers("Last-Modified: {-4}"), .get(.fetched), .get(.validated))
+            Case("a page changed a minute ago is fresh for some seconds", .answers("Last-Modified: {-60}"), .get(.fetched), .pause(1.1), .get(.hit))
             Case("a tenth of the time since the change, over soon", .answers("Last-Modified: {-12}"), .get(.fetched), .pause(2.1), .get(.validated))
             Case("without Last-Modified there is nothing to guess from", .answers(), .get(.fetched), .get(.fetched))
             Case("Last-Modified in the future", .answers("Last-Modified: {1000}"), .get(.fetched), .get(.validated))

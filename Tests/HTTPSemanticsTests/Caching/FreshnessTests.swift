@@ -57,6 +57,8 @@ struct FreshnessTests {
         Row("§4.2.2 without Date, until it arrived", "Last-Modified: {-1000}", Lifetime(100, .heuristic)),
         Row("§4.2.2 by the origin's clock", "Date: {5000}\nLast-Modified: {4000}", Lifetime(100, .heuristic)),
         Row("§4.2.2 at most the operator's limit", "Date: {0}\nLast-Modified: {-9999999}", Lifetime(86_400, .heuristic)),
+        Row("§4.2.2 rounded down to a second", "Date: {0}\nLast-Modified: {-199}", Lifetime(19, .heuristic)),
+        Row("§4.2.2 of what changed a minute ago", "Date: {0}\nLast-Modified: {-60}", Lifetime(6, .heuristic)),
         Row("§4.2.2 too short for a second", "Date: {0}\nLast-Modified: {-9}", Lifetime(0, .none)),
         Row("§4.2.2 Last-Modified equal to Date", "Date: {0}\nLast-Modified: {0}", Lifetime(0, .none)),
         Row("§4.2.2 Last-Modified after Date", "Date: {0}\nLast-Modified: {500}", Lifetime(0, .none)),
@@ -98,6 +100,7 @@ struct FreshnessTests {
         policy.heuristicLimit = .max
         policy.heuristicPercent = 250
         #expect(facts("Last-Modified: {-1000}", policy: policy).lifetime == 1000, "no more than the time itself")
+        #expect(facts("Last-Modified: {-99}", policy: policy).lifetime == 99)
         policy.heuristicPercent = 0
         #expect(facts("Last-Modified: {-1000}", policy: policy).lifetime == 0)
     }
