@@ -48,7 +48,24 @@ import Testing
             #expect(try client.progress { !$0.interim.isEmpty }.interim[0].status == 100)
             try client.send("hello")
             #expect(try client.answer().text == "got it")
-            #expect(origin.requests("/up")[0].body.text == "hello")
+            #expect(origin.requests("/up")[0].body.text == "hello" && origin.requests("/up")[0]["expect"] == "100-continue")
+        }
+    }
+
+    /// RFC 9110 §10.1.1
+    @Test(arguments: [
+        "POST /up HTTP/1.0\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\nhello",
+        "POST /up HTTP/1.0\r\nHost: a\r\nContent-Length: 5\r\nExpect: tea\r\n\r\nhello",
+        "POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nExpect: 100-continue\r\n\r\n",
+        "OPTIONS /up HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n\r\n",
+    ])
+    func `who expects 100 without content, or in HTTP 1.0, expects nothing of the origin`(_ request: String) throws {
+        try scenario { origin, proxy in
+            origin.on("/up") { _ in [.requestBody, .answer(200)] }
+            let client = try proxy.connect()
+            try client.send(request)
+            #expect(try client.answer().status == 200)
+            #expect(origin.requests("/up")[0]["expect"] == nil)
         }
     }
 

@@ -49,12 +49,30 @@ import Testing
         }
     }
 
-    @Test func `CONNECT is not served`() throws {
-        try scenario { origin, proxy in
+    /// RFC 9110 §7.4: they name other resources than ours.
+    @Test(arguments: ["https://one.example/x", "HTTPS://one.example/x", "ftp://one.example/x", "wss://one.example"])
+    func `a URL of another scheme is 421`(_ target: String) throws {
+        try scenario(.hosts(["one.example"])) { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
             let client = try proxy.connect()
-            try client.send("CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n")
+            try client.send("GET HTTP://one.example/x HTTP/1.1\r\nHost: one.example\r\n\r\n")
+            #expect(try client.answer().text == "x")
+            try client.send("GET \(target) HTTP/1.1\r\nHost: one.example\r\n\r\n")
             let answer = try client.answer()
-            #expect(answer.status == 405 && answer["allow"] != nil)
+            #expect(answer.status == 421 && answer.text.contains("http URLs"))
+            #expect(origin.total == 1)
+        }
+    }
+
+    /// RFC 9931: what comes behind it may be somebody else's bytes.
+    @Test func `CONNECT is not served, nor what comes behind it`() throws {
+        try scenario { origin, proxy in
+            origin.on("*") { _ in [.answer(200)] }
+            let client = try proxy.connect()
+            try client.send("CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n" + proxy.request("GET", "/behind"))
+            let answer = try client.answer()
+            #expect(answer.status == 405 && answer["allow"] != nil && answer["connection"] == "close")
+            #expect(client.isClosed())
             #expect(origin.total == 0)
         }
     }

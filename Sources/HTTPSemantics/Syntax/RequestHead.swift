@@ -16,6 +16,11 @@ public struct RequestTarget: Sendable, BitwiseCopyable {
     /// Without the `?`.
     public internal(set) var query = ByteRange(0..<0)
     public internal(set) var hasQuery = false
+
+    /// Of the absolute form; else empty.
+    public var scheme: ByteRange {
+        form == .absolute ? ByteRange(Int(whole.lower)..<Int(authority.lower) - "://".utf8.count) : ByteRange(0..<0)
+    }
 }
 
 /// What `Expect` asks for (RFC 9110 §10.1.1).

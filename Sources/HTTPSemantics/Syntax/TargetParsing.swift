@@ -33,12 +33,12 @@ extension RequestTarget {
         split(range, in: bytes)
     }
 
-    /// `http://authority path [ "?" query ]` (RFC 9112 §3.2.2). Other schemes are not served.
+    /// `scheme "://" authority path [ "?" query ]` (RFC 9112 §3.2.2). Which schemes are served is for others to say, so any token is taken for one.
     private mutating func parseAbsolute(_ range: Range<Int>, in bytes: Span<UInt8>) -> Bool {
         let text = bytes.extracting(range)
-        let isHTTPS = text.startsIgnoringCase(with: "https://")
-        guard isHTTPS || text.startsIgnoringCase(with: "http://") else { return false }
-        let start = range.lowerBound + (isHTTPS ? 8 : 7)
+        guard let colon = text.firstIndex(of: UInt8(ascii: ":")), text.extracting(0..<colon).isTokenOnly, text.holds("://", at: colon)
+        else { return false }
+        let start = range.lowerBound + colon + 3
         var end = start
         while end < range.upperBound, bytes[end] != UInt8(ascii: "/"), bytes[end] != UInt8(ascii: "?") { end += 1 }
         // An empty host is invalid (RFC 9110 §4.2.1), user information an error (§4.2.4).
@@ -56,12 +56,5 @@ extension RequestTarget {
         path = ByteRange(range.lowerBound..<range.lowerBound + mark)
         query = ByteRange(range.lowerBound + mark + 1..<range.upperBound)
         hasQuery = true
-    }
-}
-
-extension Span where Element == UInt8 {
-    fileprivate func startsIgnoringCase(with lowercase: StaticString) -> Bool {
-        let length = lowercase.utf8CodeUnitCount
-        return count >= length && extracting(0..<length).isEqualIgnoringCase(to: lowercase)
     }
 }

@@ -109,7 +109,8 @@ extension ClientConnection {
         do throws(Worker.Refusal) {
             request = try worker.admit(head, fields, on: route, from: ipAddress)
         } catch {
-            keepsAlive = keepsAlive && head.framing == .none
+            // RFC 9931: what comes behind a CONNECT was perhaps meant for the other end of a tunnel.
+            keepsAlive = keepsAlive && head.framing == .none && head.method != .connect
             return respondWithoutTransaction(error.status, error.explanation, extra: error.extra, head: head, fields: fields)
         }
         if request.hasContent { content = ContentReader(head, limit: worker.settings.clients.maxBodySize) }

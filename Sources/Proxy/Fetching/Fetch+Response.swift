@@ -10,8 +10,7 @@ import Upstream
 extension Fetch: ExchangeHandler {
     func exchange(_ exchange: Exchange, interim head: borrowing ReceivedHead) {
         lastProgress = worker.now
-        // A 100 answers the client's `Expect`, which goes on only with its content.
-        if head.head.status == .continue, !request.hasContent || request.head.expectation != .continue { return }
+        if head.head.status == .continue, !request.awaitsContinue { return }
         let buffer = ByteBuffer(capacity: 256)
         buffer.appendStatusLine(head.head.status)
         // Framing fields have no place in a 1xx (RFC 9110 §8.6).

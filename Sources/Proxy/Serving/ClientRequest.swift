@@ -49,6 +49,8 @@ final class ClientRequest: Sendable {
         case .length, .chunked, .untilClose: true
         }
     }
+    /// Whether its client waits for 100 before it sends content. Any other `Expect` goes no further (RFC 9110 §10.1.1).
+    var awaitsContinue: Bool { hasContent && head.expectation == .continue }
     /// Method, host and target, for the diagnostics log.
     var summary: String {
         let bytes = fields.bytes
@@ -76,10 +78,8 @@ final class ClientRequest: Sendable {
         let fields = fields
         return fields.view.saysTrailers
     }
-    /// Whether it asks for something only under conditions, or for a part.
-    var isConditional: Bool {
-        !fields.present.isDisjoint(with: .conditions.union(FieldSet(.upgrade, .expect)))
-    }
+    /// Whether it asks for something only under conditions, or for a part, or to switch protocols.
+    var isConditional: Bool { !fields.present.isDisjoint(with: .conditions.union(FieldSet(.upgrade))) }
     /// Whether a field of it names another method than its first line.
     var namesMethod: Bool {
         let fields = fields

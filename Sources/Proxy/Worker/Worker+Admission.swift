@@ -58,6 +58,11 @@ extension Worker {
     }
 
     private func findRoute(_ head: RequestHead, _ fields: FieldView) throws(Refusal) -> Route {
+        // RFC 9110 §7.4: a request for another scheme's resource must not be answered with ours of the same name.
+        let target = head.target
+        guard target.form != .absolute || fields.bytes.extracting(target.scheme.range).isEqualIgnoringCase(to: ClientScheme.ofClients.name) else {
+            throw Refusal(.misdirectedRequest, "Only http URLs are served here.")
+        }
         guard loopSettings.serves(fields.bytes.extracting(head.authority.range)) else {
             throw Refusal(.misdirectedRequest, "This host is not served here.")
         }
