@@ -264,6 +264,23 @@ import Testing
         }
     }
 
+    @Test func `a 416 to one range keeps nobody from sharing others`() throws {
+        try scenario(.rangeMisses("part")) { origin, proxy in
+            let gate = Gate()
+            origin.on("/x") { request in
+                request["range"] == "bytes=99-"
+                    ? [.answer(416, "Content-Range: bytes */5")]
+                    : [.gate(gate), .answer(206, "Cache-Control: max-age=60", "ETag: \"a\"", "Content-Range: bytes 0-1/5", body: "ab")]
+            }
+            #expect(try proxy.get("/x", "Range: bytes=99-").status == 416)
+            let crowd = proxy.crowd(10, get: "/x", "Range: bytes=0-1")
+            try proxy.joined(11)
+            gate.open()
+            #expect(crowd.finished().allSatisfy { $0.text == "ab" })
+            #expect(origin.count("/x") == 2)
+        }
+    }
+
     @Test func `a part shorter than its range is cut off, and not stored`() throws {
         try scenario(.rangeMisses("part")) { origin, proxy in
             origin.on("/x") { request in

@@ -81,6 +81,23 @@ import Testing
         }
     }
 
+    /// A request larger than the origin takes, from a client that asks too often, …
+    @Test(arguments: [(400, 1), (431, 1), (429, 1), (403, 10)])
+    func `an error that is about one request keeps nobody from sharing`(status: Int, fetches: Int) throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/x") { request in
+                request["x-wrong"] == nil ? [.gate(gate), .answer(200, "Cache-Control: max-age=60", body: "x")] : [.answer(status)]
+            }
+            #expect(try proxy.get("/x", "X-Wrong: 1").status == status)
+            let crowd = proxy.crowd(10, get: "/x")
+            try proxy.joined(11)
+            gate.open()
+            #expect(crowd.finished().allSatisfy { $0.text == "x" })
+            #expect(origin.count("/x") == 1 + fetches)
+        }
+    }
+
     @Test func `answers to Authorization do not keep those without it from sharing`() throws {
         try scenario { origin, proxy in
             let gate = Gate()

@@ -38,7 +38,7 @@ extension Fetch {
         case .nobody(let reason):
             operation.close()
             // What HEAD gets says nothing of what GET will get, whose key it has.
-            if method != .head, worker.settings.coalescing.isEnabled, reason.isRemembered { remember(reason) }
+            if method != .head, worker.settings.coalescing.isEnabled, reason.isRemembered, !response.facts.status.concernsRequest { remember(reason) }
         case .waitersOnly:
             operation.close()
         case .everyone, .whileArriving:
