@@ -221,9 +221,8 @@ import Upstream
         case .notStored: return "504"
         case .fetch(let plan):
             let kind = switch plan.key.kind {
-            case .get: "get"
+            case .get(let isAuthorized): (isAuthorized ? "authorized " : "") + "get"
             case .head: "head"
-            case .authorizedGet: "authorized get"
             case .part(let range, isAuthorized: let isAuthorized): (isAuthorized ? "authorized " : "") + "part \(text(range))"
             case .alone: "alone"
             }

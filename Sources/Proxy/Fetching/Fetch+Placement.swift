@@ -37,7 +37,7 @@ extension Fetch {
     func addAlias(for response: StoredResponse, of operation: FetchOperation) {
         let varies = response.facts.contains(.varies)
         guard varies || isElsewhere else { return }
-        let key = FetchKey(kind: plan.key.kind, primary: storeKey, variant: varies ? response.variantKey : nil, passes: plan.key.passes)
+        let key = plan.key.moved(to: storeKey, variant: varies ? response.variantKey : nil)
         if key != plan.key { worker.fetches(of: request).addAlias(operation, for: key) }
         if varies { worker.shared.store.learn(response.varyRule, for: storeKey) }
     }

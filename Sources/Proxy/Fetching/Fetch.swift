@@ -66,7 +66,7 @@ final class Fetch: DeadlineTarget {
     /// whoever caused it.
     var method: Method {
         switch plan.key.kind {
-        case .get, .authorizedGet, .part: .get
+        case .get, .part: .get
         case .head: .head
         case .alone: request.method
         }

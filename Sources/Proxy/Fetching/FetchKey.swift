@@ -1,15 +1,15 @@
 import Bytes
 import HTTPSemantics
+import Storage
 
 /// What makes two fetches the same: only requests with equal keys share one.
 struct FetchKey: Hashable, Sendable {
     enum Kind: Hashable, Sendable {
-        case get
+        /// A GET for the whole. Requests that carry `Authorization` have their own: what they get may mostly not be shared (RFC 9111 §3.5), and
+        /// requests without it should not have to wait to learn that.
+        case get(isAuthorized: Bool)
         /// A HEAD fetch serves HEAD requests only: it brings no body.
         case head
-        /// Like `get` for requests that carry `Authorization`: what they get may mostly not be shared (RFC 9111 §3.5), and requests
-        /// without it should not have to wait to learn that.
-        case authorizedGet
         /// A GET for one range, for all whom this range helps.
         case part(ByteRangeSpec, isAuthorized: Bool)
         /// Never shared, and never in the table.
@@ -19,10 +19,29 @@ struct FetchKey: Hashable, Sendable {
     let kind: Kind
     let primary: CacheKey
     /// The requested variant, once the resource's `Vary` is known (RFC 9111 §4.1); before that `nil`.
-    var variant: VariantKey?
+    let variant: VariantKey?
     /// How often the request has been through here. Where an upstream leads back to this proxy, the request that a fetch sent must not wait for that
     /// same fetch: it makes one of its own, until it has come often enough to be refused (`Worker.passesThatAreALoop`).
     let passes: UInt8
+
+    private init(_ kind: Kind, _ primary: CacheKey, _ variant: VariantKey?, passes: UInt8) {
+        self.kind = kind
+        self.primary = primary
+        self.variant = variant
+        self.passes = passes
+    }
+
+    /// - Parameter resource: what is known under the request's key.
+    init(_ kind: Kind, of request: ClientRequest, knowing resource: CachedResource?) {
+        let fields = request.fields
+        self.init(kind, request.key, resource?.knownVary.first.map { VariantKey(fields.view, under: $0) }, passes: request.passes)
+    }
+
+    /// Of a fetch that asks for the same in another way.
+    func asking(_ kind: Kind) -> FetchKey { FetchKey(kind, primary, variant, passes: passes) }
+
+    /// Of the same fetch, for those who look where its response belongs.
+    func moved(to primary: CacheKey, variant: VariantKey?) -> FetchKey { FetchKey(kind, primary, variant, passes: passes) }
 
     func hash(into hasher: inout Hasher) {
         // The primary key's hash is keyed and good; few keys differ in the variant alone.

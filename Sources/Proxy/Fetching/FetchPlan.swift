@@ -36,7 +36,7 @@ final class FetchPlan: Sendable {
     /// Whether the fetch may serve others than the request it was made for.
     var isShared: Bool {
         switch key.kind {
-        case .get, .head, .authorizedGet, .part: true
+        case .get, .head, .part: true
         case .alone: false
         }
     }

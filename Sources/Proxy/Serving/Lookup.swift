@@ -36,23 +36,24 @@ struct Lookup {
         }
         // After a reload the route may be cached no longer: then what is still stored does not count.
         let stored = request.route.isCached ? resource?.response(matching: fields.view) : nil
-        let selected = stored.map { counted($0) }
+        let usable = stored.map { markedIfInvalidated($0) }
         var doubt = ValidationReason.stale
-        if let selected {
-            let reuse = selected.facts.reuse(for: request.directives, at: now)
+        if let usable {
+            let reuse = usable.facts.reuse(for: request.directives, at: now)
             switch reuse {
-            case .fresh, .staleAccepted: return .serve(selected, reuse, refreshes: false)
-            case .staleWhileRevalidate: return .serve(selected, reuse, refreshes: true)
+            case .fresh, .staleAccepted: return .serve(usable, reuse, refreshes: false)
+            case .staleWhileRevalidate: return .serve(usable, reuse, refreshes: true)
             case .validate(let reason): doubt = reason
             }
         }
         let marker = resource?.unshareable(at: now, hasAuthorization: request.hasAuthorization)
-        if selected == nil, company != .alone, let found = parts(marker) { return found }
-        return request.directives.onlyIfCached ? .notStored : .fetch(plan(for: stored, fallback: selected, doubt, marker))
+        if stored == nil, company != .alone, let found = parts(marker) { return found }
+        return request.directives.onlyIfCached ? .notStored : .fetch(plan(validating: stored, fallback: usable, because: doubt, marker))
     }
 
-    /// `stored`, marked as to be validated if one of its groups was invalidated. The store knows the original by its identity: that stays as it is.
-    private func counted(_ stored: StoredResponse) -> StoredResponse {
+    /// `stored` as it may be used: marked as to be validated if one of its groups was invalidated. The store knows the original by its identity: that
+    /// stays as it is.
+    private func markedIfInvalidated(_ stored: StoredResponse) -> StoredResponse {
         stored.groups != nil && groups.haveInvalidated(stored, of: request.authority) ? stored.invalidated : stored
     }
 
@@ -67,47 +68,53 @@ struct Lookup {
     /// A fetch whose request and answer pass through as they are.
     /// - Parameter fallback: what is stored and may stand in should the origin fail.
     private func pass(_ reason: ForwardReason, fallback: StoredResponse? = nil) -> FetchPlan {
-        FetchPlan(
-            key: FetchKey(kind: .alone, primary: request.key, variant: nil, passes: request.passes), reason: reason, resource: nil, .pass, fallback: fallback)
+        FetchPlan(key: FetchKey(.alone, of: request, knowing: nil), reason: reason, resource: nil, .pass, fallback: fallback)
     }
 
     // MARK: - What is fetched
 
-    /// - Parameter doubt: why `selected`, if there is one, must be validated.
+    /// - Parameters:
+    ///   - stored: what must be validated, as the store knows it.
+    ///   - usable: the same as it may be used, should the origin fail.
+    ///   - doubt: why it must be validated.
     private func plan(
-        for selected: StoredResponse?, fallback: StoredResponse?, _ doubt: ValidationReason, _ marker: NotSharedReason?
+        validating stored: StoredResponse?, fallback usable: StoredResponse?, because doubt: ValidationReason, _ marker: NotSharedReason?
     ) -> FetchPlan {
         if request.directives.noStore { return pass(.request) }
-        if selected == nil, company == .shared, marker == .range || (marker == nil && request.route.asksForParts),
+        if stored == nil, company == .shared, marker == .range || (marker == nil && request.route.asksForParts),
            request.route.isCached {
             let fields = request.fields
             if let range = RangeRequest.only(fields.view, method: request.method), request.route.maxRanges > 0 {
                 return part(range, missReason(resource), of: nil)
             }
         }
-        if let marker, selected == nil || marker != .noCache { return pass(.bypass, fallback: fallback) }
-        let usable = request.route.isCached ? resource : nil
+        if let marker, stored == nil || marker != .noCache { return pass(.bypass, fallback: usable) }
+        let known = request.route.isCached ? resource : nil
         // RFC 9111 §5.2.2.4: `no-cache` asks for a validation by each request; they are made at the same time.
-        let mustValidateItself = selected?.facts.contains(.noCache) ?? false
+        let mustValidateItself = stored?.facts.contains(.noCache) ?? false
         let kind: FetchKey.Kind = if company != .shared || marker != nil || mustValidateItself {
             .alone
         } else if request.method == .head {
             .head
         } else {
-            request.hasAuthorization ? .authorizedGet : .get
+            .get(isAuthorized: request.hasAuthorization)
         }
         return FetchPlan(
-            key: key(kind), reason: selected == nil ? missReason(usable) : ForwardReason(doubt), resource: usable, .whole(validating: selected),
-            fallback: fallback)
+            key: key(kind), reason: stored == nil ? missReason(known) : ForwardReason(doubt), resource: known, .whole(validating: stored),
+            fallback: usable)
+    }
+
+    /// Of a refresh in the background.
+    /// - Parameter resource: what is known under the request's key.
+    static func refreshPlan(of stored: StoredResponse, in resource: CachedResource?, for request: ClientRequest) -> FetchPlan {
+        FetchPlan(
+            key: FetchKey(.get(isAuthorized: request.hasAuthorization), of: request, knowing: resource), reason: .stale, resource: resource,
+            .refresh(of: stored), fallback: stored)
     }
 
     private func missReason(_ resource: CachedResource?) -> ForwardReason { (resource?.count ?? 0) > 0 ? .varyMiss : .uriMiss }
 
-    private func key(_ kind: FetchKey.Kind) -> FetchKey {
-        let fields = request.fields
-        let variant = resource?.knownVary.first.map { VariantKey(fields.view, under: $0) }
-        return FetchKey(kind: kind, primary: request.key, variant: variant, passes: request.passes)
-    }
+    private func key(_ kind: FetchKey.Kind) -> FetchKey { FetchKey(kind, of: request, knowing: resource) }
 
     // MARK: - Parts
 
@@ -116,7 +123,7 @@ struct Lookup {
         guard marker == nil || marker == .range, request.method == .get, request.route.isCached, !request.directives.noStore else { return nil }
         let fields = request.fields
         guard let stored = resource?.partial(matching: fields.view) else { return nil }
-        let fallback = counted(stored)
+        let usable = markedIfInvalidated(stored)
         let doubt: ValidationReason
         switch stored.use(for: request) {
         case .nothing:
@@ -124,7 +131,7 @@ struct Lookup {
         case .needs(let range):
             return request.directives.onlyIfCached ? .notStored : .fetch(part(range, .partial, of: stored))
         case .answers:
-            let reuse = fallback.facts.reuse(for: request.directives, at: now)
+            let reuse = usable.facts.reuse(for: request.directives, at: now)
             switch reuse {
             case .fresh, .staleAccepted:
                 return .serve(stored, reuse, refreshes: false)
@@ -137,7 +144,7 @@ struct Lookup {
         }
         guard let range = RangeRequest(fields.view, method: .get)?.specs, range.count == 1 else { return nil }
         return request.directives.onlyIfCached
-            ? .notStored : .fetch(part(range[0], ForwardReason(doubt), of: stored, validates: true, fallback: fallback))
+            ? .notStored : .fetch(part(range[0], ForwardReason(doubt), of: stored, validates: true, fallback: usable))
     }
 
     /// - Parameter validates: whether `stored` has all that is asked for, and is only to be validated.

@@ -42,7 +42,7 @@ extension Transaction {
 
     /// `operation` was joined, and nothing is stored of what it fetches: a crowd may be coming, which need not ask the table.
     func mayBeCrowd(at operation: FetchOperation) {
-        guard isOrdinary, operation.key.kind == .get, operation.key.variant == nil else { return }
+        guard isOrdinary, operation.key.kind == .get(isAuthorized: false), operation.key.variant == nil else { return }
         // Of two crowds at the same time only one is kept: replacing each by the other again and again would cost more than it saves.
         if let crowd = worker.crowd, crowd.operation === operation || crowd.isGrowing { return }
         worker.offer(Crowd(at: operation, route: request.route, worker: worker))
@@ -55,8 +55,7 @@ extension Transaction {
 
     /// If the whole is already arriving, joins that instead of asking for a part.
     func joinWhole(_ plan: FetchPlan, _ waiter: Waiter<FetchedResponse>, _ bound: LoopBound<FetchWaiter>) -> Bool {
-        let kind: FetchKey.Kind = request.hasAuthorization ? .authorizedGet : .get
-        let key = FetchKey(kind: kind, primary: plan.key.primary, variant: plan.key.variant, passes: plan.key.passes)
+        let key = plan.key.asking(.get(isAuthorized: request.hasAuthorization))
         guard plan.isShared, let operation = worker.fetches(of: request).operation(for: key, as: FetchOperation.self),
               case .joined(let token, let late) = operation.join(waiter) else { return false }
         joined(operation, token, late: late, bound)

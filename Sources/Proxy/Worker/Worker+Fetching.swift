@@ -27,11 +27,7 @@ extension Worker {
     func refresh(_ stored: StoredResponse, _ resource: CachedResource?, for client: ClientRequest) {
         // What is stored for all was fetched without `Authorization`; what a refresh with it brings could not be shared (RFC 9111 §3.5).
         let request = client.hasAuthorization && !stored.facts.contains(.allowsAuthorized) ? ClientRequest(anonymous: client) : client
-        let fields = request.fields
-        let variant = resource?.knownVary.first.map { VariantKey(fields.view, under: $0) }
-        let plan = FetchPlan(
-            key: FetchKey(kind: request.hasAuthorization ? .authorizedGet : .get, primary: request.key, variant: variant, passes: request.passes),
-            reason: .stale, resource: resource, .refresh(of: stored), fallback: stored)
+        let plan = Lookup.refreshPlan(of: stored, in: resource, for: request)
         let store = shared.store
         _ = fetches(of: request).enqueue(
             plan.key, waiter: nil as Waiter<FetchedResponse>?, priority: .background,
