@@ -22,13 +22,13 @@ final class SharedAnswer: Sendable {
         /// Which settings say what is added to the head.
         private let settings: Int
 
-        init(_ fetched: FetchedResponse, _ transaction: Transaction) {
+        init(_ fetched: FetchedResponse, _ transaction: Transaction, persists: Bool) {
             let now = transaction.worker.moment
             let facts = fetched.response.facts
             role = transaction.provenance.role
             forwarded = transaction.provenance.forwarded
             version = transaction.request.head.version
-            persists = transaction.client.settlePersistence()
+            self.persists = persists
             length = fetched.length ?? fetched.response.bodyLength
             age = facts.age(at: now)
             timeToLive = facts.timeToLive(at: now)

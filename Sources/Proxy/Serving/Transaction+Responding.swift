@@ -14,19 +14,20 @@ extension Transaction {
         self.provenance = provenance
         state = .responding
         stored.noteUse()
-        respond(stored, length: stored.bodyLength)
+        respond(stored, length: stored.bodyLength, persists: client.settlePersistence())
     }
 
     func respond(_ fetched: FetchedResponse) {
         self.fetched = fetched
-        let traits = mayShareAnswer(of: fetched) ? SharedAnswer.Traits(fetched, self) : nil
+        let persists = client.settlePersistence()
+        let traits = mayShareAnswer(of: fetched) ? SharedAnswer.Traits(fetched, self, persists: persists) : nil
         if let traits, let answer = fetched.sharedAnswer.withLock({ $0 }), answer.traits == traits { return respond(as: answer) }
         var provenance = provenance
         provenance.note(fetched, at: worker.moment)
         self.provenance = provenance
         // To HEAD only what was announced: the body that came with the answer to a HEAD is empty, whatever GET's is (RFC 9110 §8.6).
         let length = fetched.length ?? (request.method == .head ? nil : fetched.response.bodyLength)
-        respond(fetched.response(for: request), length: length) { answer, head in
+        respond(fetched.response(for: request), length: length, persists: persists) { answer, head in
             guard let traits else { return }
             let made = SharedAnswer(traits: traits, provenance: provenance, answer: answer, head: head.copied())
             fetched.sharedAnswer.withLock { $0 = made }
@@ -47,8 +48,10 @@ extension Transaction {
         client.send(head, shared.answer.sources(), shared.answer.framing(for: request.head.version), passesTrailers: false)
     }
 
-    /// - Parameter made: what is done with the head before it is sent.
-    func respond(_ response: StoredResponse, length: Int?, made: (Answer, ByteBuffer) -> Void = { _, _ in }) {
+    /// - Parameters:
+    ///   - persists: whether the connection outlives the response.
+    ///   - made: what is done with the head before it is sent.
+    func respond(_ response: StoredResponse, length: Int?, persists: Bool, made: (Answer, ByteBuffer) -> Void = { _, _ in }) {
         // Once each: what is read from a variable, or reached through two objects, is retained.
         let (request, loopSettings) = (request, worker.loopSettings)
         let answer = Answer(
@@ -58,7 +61,7 @@ extension Transaction {
         head.removeAll()
         status = answer.status
         answer.writeHead(
-            to: head, provenance: provenance, at: worker.moment, persists: client.settlePersistence(), version: request.head.version,
+            to: head, provenance: provenance, at: worker.moment, persists: persists, version: request.head.version,
             forwarding: loopSettings.responseForwarding)
         made(answer, head)
         client.send(head, answer.sources(), answer.framing(for: request.head.version), passesTrailers: request.acceptsTrailers)

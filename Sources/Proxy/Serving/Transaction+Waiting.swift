@@ -69,7 +69,7 @@ extension Transaction {
         provenance.noteStandIn(stale, status: status, at: worker.moment)
         self.provenance = provenance
         state = .responding
-        respond(stale, length: stale.bodyLength)
+        respond(stale, length: stale.bodyLength, persists: client.settlePersistence())
     }
 
     func waitedTooLong() {
