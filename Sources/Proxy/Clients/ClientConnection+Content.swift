@@ -49,7 +49,7 @@ extension ClientConnection {
     /// What the client has sent ahead moves out of the large buffer, which others need.
     private func keepWhatFollows(_ context: ReadContext) {
         // `serve` goes on with the buffer that it has.
-        guard !isServing, context.buffer.capacity >= ReadContexts.contentBufferSize, !context.buffer.isEmpty else { return }
+        guard !isServing, context.purpose == .content, !context.buffer.isEmpty else { return }
         let other = worker.lendContext()
         other.buffer.append(context.buffer.copied())
         giveBackContext()

@@ -3,13 +3,27 @@ import HTTPSemantics
 
 /// What a client connection needs while it reads: lent by its worker, so that a connection that waits holds none.
 final class ReadContext {
+    /// What is read into it, which says how much it takes.
+    enum Purpose {
+        case heads, content
+
+        fileprivate var bufferSize: Int {
+            switch self {
+            case .heads: ReadContexts.bufferSize
+            case .content: ReadContexts.contentBufferSize
+            }
+        }
+    }
+
+    let purpose: Purpose
     let buffer: ByteBuffer
     let parser: Exclusive<RequestHeadParser>
     /// Which settings of its worker the parser's limits come from.
     fileprivate let generation: Int
 
-    fileprivate init(bufferCapacity: Int, limits: HeadLimits, generation: Int) {
-        buffer = ByteBuffer(capacity: bufferCapacity)
+    fileprivate init(for purpose: Purpose, limits: HeadLimits, generation: Int) {
+        self.purpose = purpose
+        buffer = ByteBuffer(capacity: purpose.bufferSize)
         parser = Exclusive(RequestHeadParser(limits: limits))
         self.generation = generation
     }
@@ -50,24 +64,22 @@ final class ReadContexts {
     }
 
     func lend() -> ReadContext {
-        first.take() ?? others.popLast() ?? ReadContext(bufferCapacity: Self.bufferSize, limits: limits, generation: generation)
+        first.take() ?? others.popLast() ?? ReadContext(for: .heads, limits: limits, generation: generation)
     }
 
     /// For content: back as soon as what was read is on its way, so one mostly serves all.
     func lendForContent() -> ReadContext {
-        forContent.take() ?? ReadContext(bufferCapacity: Self.contentBufferSize, limits: limits, generation: generation)
+        forContent.take() ?? ReadContext(for: .content, limits: limits, generation: generation)
     }
 
     func takeBack(_ context: consuming ReadContext) {
-        let isForContent = context.buffer.capacity == Self.contentBufferSize
-        guard context.buffer.capacity <= Self.bufferSize || isForContent, context.generation == generation else { return }
+        // One that has grown goes, and so does one with former limits.
+        guard context.buffer.capacity <= context.purpose.bufferSize, context.generation == generation else { return }
         context.reset()
-        if isForContent {
-            forContent = context
-        } else if first == nil {
-            first = context
-        } else if others.count < Self.most {
-            others.append(context)
+        switch context.purpose {
+        case .content: forContent = context
+        case .heads where first == nil: first = context
+        case .heads: if others.count < Self.most { others.append(context) }
         }
     }
 }
