@@ -21,6 +21,16 @@ extension Span where Element == UInt8 {
         }
     }
 
+    /// Whether there are only letters, digits and hyphens, as in nearly all names of fields.
+    @inlinable
+    public var isPlainName: Bool {
+        firstIndex(from: 0) { word in
+            ~word.lettersAndHyphens
+        } whose: { byte in
+            !byte.isPlainInName
+        } == nil
+    }
+
     /// The first index at or after `start` of a byte that no request target holds: outside printable ASCII, or `#`.
     @inlinable
     public func firstIndexOutsideTarget(from start: Int) -> Int? {
@@ -79,6 +89,12 @@ extension UInt8 {
             ? 0x03ff_6cfa_0000_0000 as UInt64 &>> UInt64(self) & 1 != 0
             : self < 128 && 0x57ff_ffff_c7ff_fffe as UInt64 &>> UInt64(self & 63) & 1 != 0
     }
+}
+
+extension UInt8 {
+    /// A letter, a digit or a hyphen.
+    @inlinable @inline(__always)
+    public var isPlainInName: Bool { (self | 0x20) &- 0x61 < 26 || self &- 0x30 < 10 || self == 0x2d }
 }
 
 /// Marks stand in the top bits of bytes; the bits below mean nothing. A borrow or a carry between bytes can mark a byte above one that is

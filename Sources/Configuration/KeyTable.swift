@@ -24,7 +24,7 @@ enum KeyTable {
             "drain-timeout", \.proxy.drainTimeout, .duration(.zero ... .seconds(3600)),
             "How long requests in progress may take to finish after SIGTERM."),
         Key("clients", "Limits on clients.", clients),
-        Key("forwarding", "What is added to forwarded messages.", forwarding),
+        Key("forwarding", "What is added to forwarded messages, and what of requests goes on.", forwarding),
         Key("coalescing", "When requests share a fetch.", coalescing),
         Key("caching", "What is stored, and how long it is used if the response does not say.", caching),
         Key("storage", isReadAtStart: true, "How much the in-memory cache may hold.", storage),
@@ -94,10 +94,18 @@ enum KeyTable {
             "x-forwarded", \.proxy.forwarding.sendsXForwarded, .flag,
             """
             X-Forwarded-For, -Proto and -Host on requests to upstreams. The client's address is added to the X-Forwarded-For that came \
-            with the request; a client on a Unix socket has none, and nothing is added. A response that varies by this field is not shared. Other such fields from a client are not forwarded: \
-            -Proto, -Host and the like, Forwarded, X-Host, X-Original-URL, and X-HTTP-Method-Override with GET and HEAD. Upstreams build \
-            links and paths from them, which other clients would get. Fields in the route's key are the exception, as behind a proxy that \
-            terminates TLS: key: {headers: [x-forwarded-proto]}.
+            with the request; a client on a Unix socket has none, and nothing is added. A response that varies by this field is not shared. \
+            Other such fields from a client are not forwarded (docs/architecture.md lists them): -Proto, -Host, Forwarded, X-Host, \
+            X-Original-URL and so on, and X-HTTP-Method-Override with GET and HEAD. Upstreams build links and paths from them, which other \
+            clients would get. Fields in the route's key are the exception, as behind a proxy that terminates TLS: \
+            key: {headers: [x-forwarded-proto]}.
+            """),
+        Key(
+            "odd-field-names", \.proxy.forwarding.sendsOddNames, .flag,
+            """
+            Request fields whose names hold other characters than letters, digits and hyphens go to upstreams. Off: they do not, since many \
+            programs take X_Tenant for X-Tenant (CGI, WSGI, Rack, PHP), and clients could tell them what the key and Vary do not see. On: such a \
+            field is in the key where the one that it may be taken for is, and chooses the variant with it. Trailers with such names never go on.
             """),
         Key("cache-status", \.proxy.forwarding.sendsCacheStatus, .flag, "Cache-Status (RFC 9211) on responses."),
         Key(

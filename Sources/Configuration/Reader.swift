@@ -85,6 +85,8 @@ struct Reader {
             case .host: "it is in every key; remove it"
             case .connection, .keepAlive, .proxyConnection, .te, .upgrade, .http2Settings, .transferEncoding, .contentLength:
                 "it is for one connection, and upstreams never get the client's; remove it"
+            case .other where !forwarding.sendsOddNames && !name.span.isPlainName:
+                "upstreams never get a field with such a name; remove it, or turn `forwarding.odd-field-names` on"
             default: nil
             }
             if let reason { note(field.position, "`headers: \(field.name)`: \(reason)") }

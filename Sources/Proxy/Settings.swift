@@ -62,13 +62,15 @@ public struct ClientSettings: Sendable, Equatable {
     public init() {}
 }
 
-/// What is added to messages on their way.
+/// What is added to messages on their way, and what of them goes on.
 public struct ForwardingSettings: Sendable, Equatable {
     /// The name in `Via` (RFC 9110 §7.6.3) and the first word of `Cache-Status`. `nil`: no `Via`, against
     /// the RFC; `CDN-Loop` and `Cache-Status` then have `programName`.
     public var viaName: String? = Self.programName
     /// `X-Forwarded-For`, `-Proto` and `-Host` on requests to upstreams.
     public var sendsXForwarded = true
+    /// Request fields go to upstreams whose names hold other characters than letters, digits and hyphens. Off: some upstreams take them for others.
+    public var sendsOddNames = false
     /// `Cache-Status` (RFC 9211) on responses.
     public var sendsCacheStatus = true
     /// `Proxy-Status` (RFC 9209) on responses that stand for a failed upstream.

@@ -89,6 +89,20 @@ import Testing
         }
     }
 
+    @Test func `a plain name has letters, digits and hyphens, wherever they stand`() {
+        let plain = Set("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-".utf8)
+        for byte in UInt8.min...UInt8.max {
+            for length in 1...17 {
+                for place in 0..<length {
+                    var name = [UInt8](repeating: 0x61, count: length)
+                    name[place] = byte
+                    let isPlain = name.span.isPlainName
+                    #expect(isPlain == plain.contains(byte), "\(byte) at \(place) of \(length)")
+                }
+            }
+        }
+    }
+
     @Test(arguments: [("", ""), (" ", ""), ("\t a b \t", "a b"), ("a", "a"), ("\r a", "\r a")])
     func `white space goes at both ends and nowhere else`(_ text: String, _ trimmed: String) {
         let all = Array(text.utf8)

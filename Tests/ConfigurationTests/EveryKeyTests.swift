@@ -36,6 +36,7 @@ import Upstream
         forwarding:
           via: me
           x-forwarded: false
+          odd-field-names: true
           cache-status: false
           proxy-status: false
         coalescing:
@@ -134,6 +135,7 @@ import Upstream
         all.proxy.clients.trustedProxies = ["192.0.2.1", "10.0.0.0/8"].map { (try? AddressBlock(parsing: $0)).map(TrustedProxy.addresses) ?? .unix } + [.unix]
         all.proxy.forwarding.viaName = "me"
         all.proxy.forwarding.sendsXForwarded = false
+        all.proxy.forwarding.sendsOddNames = true
         all.proxy.forwarding.sendsCacheStatus = false
         all.proxy.forwarding.sendsProxyStatus = false
         all.proxy.coalescing.isEnabled = false

@@ -216,6 +216,10 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         Faulty(
             "routes:\n  - upstream: origin\n    key: {headers: [x-forwarded-for, via]}\nforwarding:\n  x-forwarded: false\n  via: off\n"),
         Faulty(
+            "routes:\n  - upstream: origin\n    key: {headers: [x_tenant]}\n",
+            "f:3:21: `headers: x_tenant`: upstreams never get a field with such a name; remove it, or turn `forwarding.odd-field-names` on"),
+        Faulty("routes:\n  - upstream: origin\n    key: {headers: [x_tenant]}\nforwarding: {odd-field-names: true}\n"),
+        Faulty(
             "routes:\n  - upstream: origin\n    path: /static/*\n",
             "f:3:11: `path: /static/*`: `*` stands for itself; leave it off: a path matches all paths below it"),
         Faulty("routes:\n  -\n", "f:2:4: a route is empty; fill it in or remove the dash"),

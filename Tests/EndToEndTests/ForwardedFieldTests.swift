@@ -188,4 +188,30 @@ import Testing
             #expect(origin.count("/x") == 1)
         }
     }
+
+    @Test func `a field that an origin may take for another goes no further`() throws {
+        try scenario { origin, proxy in
+            // As by CGI and its like.
+            origin.on("/v") { [.answer(200, "Cache-Control: max-age=60", "Vary: Accept-Language", body: $0["accept_language"] ?? $0["accept-language"] ?? "none")] }
+            let odd = try proxy.get("/v", "Accept_Language: evil", "X.Tenant: a", "X-Tenant-2: b"), usual = try proxy.get("/v")
+            #expect(odd.text == "none" && usual.text == "none" && origin.count("/v") == 1)
+            #expect(origin.requests("/v")[0]["x.tenant"] == nil && origin.requests("/v")[0]["x-tenant-2"] == "b")
+        }
+    }
+
+    @Test func `where such fields go on, what they bring about is for who sends the same`() throws {
+        try scenario(
+            .other(section: "forwarding", key: "odd-field-names", value: "true"), .other(section: "route", key: "key", value: "{headers: [x-tenant]}")
+        ) { origin, proxy in
+            origin.on("/v") { [.answer(200, "Cache-Control: max-age=60", "Vary: Accept-Language", body: $0["accept_language"] ?? $0["accept-language"] ?? "none")] }
+            origin.on("/k") { [.answer(200, "Cache-Control: max-age=60", body: $0["x_tenant"] ?? $0["x-tenant"] ?? "none")] }
+            for (path, name, alias) in [("/v", "Accept-Language", "Accept_Language"), ("/k", "X-Tenant", "X_Tenant")] {
+                for _ in 1...2 {
+                    let texts = try ["\(alias): evil", "A: 1", "\(name): de", "\(name): de\r\n\(alias): evil", "\(name): evil"].map { try proxy.get(path, $0).text }
+                    #expect(texts == ["evil", "none", "de", "evil", "evil"])
+                }
+                #expect(origin.count(path) == 5)
+            }
+        }
+    }
 }

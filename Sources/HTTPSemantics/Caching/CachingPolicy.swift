@@ -62,6 +62,9 @@ public struct CachingPolicy: Sendable, Equatable {
     /// in `Via`: see `FieldSight`.
     public var writesForwarded = true
     public var writesVia = true
+    /// Request fields go on whose names hold other bytes than letters, digits and hyphens; then a variant is also chosen by those that some origins take
+    /// for a field it varies by (`FieldAlias`).
+    public var forwardsOddNames = false
 
     /// Which directives of clients count for nothing.
     public var ignoredRequestDirectives: RequestDirectivePolicy = .honoursAll

@@ -22,6 +22,7 @@ extension CachingPolicy {
         case .te, .upgrade: return .more
         case .via: return writesVia ? .more : .asSent
         case .xForwardedFor: return writesForwarded ? .more : .asSent
+        case .other where !forwardsOddNames && !name.isPlainName: return .sameForAll
         default: return writesForwarded && KeyedForwarding.isClientsWord(name, field) ? .sameForAll : .asSent
         }
     }

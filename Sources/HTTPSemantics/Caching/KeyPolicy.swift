@@ -23,6 +23,8 @@ public struct KeyPolicy: Sendable, Equatable {
     public var fields: [ByteSlice] = []
     /// Cookies whose values stand in the key. Their names are compared as they are.
     public var cookies: [ByteSlice] = []
+    /// Fields with aliases of their names stand in the key too, since origins get them.
+    public var countsAliases = false
 
     public init() {}
 
@@ -52,6 +54,7 @@ public struct KeyPolicy: Sendable, Equatable {
                 // Which stands in no value: origins differ in what they make of several lines.
                 if line != nil { buffer.append(0x0a) }
             }
+            if countsAliases { buffer.append(aliasesOf: name.span, in: request) }
         }
         guard !cookies.isEmpty else { return }
         if Self.hasUnpairedQuote(request) { return Self.appendAllCookies(of: request, to: buffer) }

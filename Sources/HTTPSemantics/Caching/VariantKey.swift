@@ -4,8 +4,8 @@ import Bytes
 ///
 /// Holds the names too, so that keys under different rules never compare equal. Free to go to any thread.
 public struct VariantKey: Sendable {
-    /// For each nominee: its name, `present` and its normalised value, or `absent`; then `end`. None of the three
-    /// bytes may stand in a name or a value.
+    /// For each nominee: its name, `present` and its normalised value, or `absent`; lines with aliases of it, where they count; then `end`. None
+    /// of the three bytes may stand in a name or a value.
     private let bytes: ByteSlice
 
     private static let absent: UInt8 = 2, present: UInt8 = 1, end: UInt8 = 0
@@ -28,16 +28,18 @@ public struct VariantKey: Sendable {
             } else {
                 buffer.append(Self.absent)
             }
+            if nominee.countsAliases { buffer.append(aliasesOf: nominee.name.span, in: fields) }
             buffer.append(Self.end)
         }
         bytes = buffer.copied()
     }
 
-    /// Whether the request with `fields` has this very key under `rule`, which made the key. Allocates nothing.
+    /// Whether the request with `fields` has this very key under `rule`, which made the key. Allocates nothing, except where there are aliases.
     public func matches(_ fields: FieldView, under rule: VaryRule) -> Bool {
         let stored = bytes.span
         var position = 0
         for nominee in rule.nominees {
+            if nominee.countsAliases, fields.firstIndex(ofAliasOf: nominee.name.span) != nil { return self == VariantKey(fields, under: rule) }
             position += nominee.name.count
             guard position < stored.count else { return false }
             let mark = stored[position]

@@ -9,6 +9,8 @@ public struct VaryRule: Sendable, Hashable {
         let field: KnownField
         /// Its value counts as the `CodingSet` that it accepts, where it is one.
         let isCodingSet: Bool
+        /// Fields with aliases of its name count too.
+        let countsAliases: Bool
     }
 
     let nominees: [Nominee]
@@ -20,7 +22,7 @@ public struct VaryRule: Sendable, Hashable {
 
     /// Reads every `Vary` line; `nil` where nothing ever matches (§4.1): if a member is `*`, no field name, or a field of which we do not know
     /// what the origin sees. Fields that are the same for all requests with one key are left out.
-    /// - Parameter policy: what it says of codings is part of the rule, so that keys stay comparable when the operator changes it.
+    /// - Parameter policy: what it says of codings and odd names is part of the rule, so that keys stay comparable when the operator changes it.
     public init?(_ fields: FieldView, policy: borrowing CachingPolicy = CachingPolicy()) {
         switch Self.scope(fields, policy) {
         case .nothing: self = .none; return
@@ -36,7 +38,7 @@ public struct VaryRule: Sendable, Hashable {
             for index in 0..<member.count { name.append(member[index].lowercasedASCII) }
             let field = KnownField.recognise(name.span)
             let isCodingSet = policy.normalisesAcceptEncoding && field == .acceptEncoding
-            let candidate = Nominee(name: name.copied(), field: field, isCodingSet: isCodingSet)
+            let candidate = Nominee(name: name.copied(), field: field, isCodingSet: isCodingSet, countsAliases: policy.forwardsOddNames)
             if !nominees.contains(where: { $0.name == candidate.name }) { nominees.append(candidate) }
         }
         nominees.sort { $0.name.precedes($1.name) }
@@ -78,7 +80,9 @@ public struct VaryRule: Sendable, Hashable {
     public func name(at index: Int) -> ByteSlice { nominees[index].name }
 
     public static func == (left: VaryRule, right: VaryRule) -> Bool {
-        left.nominees.elementsEqual(right.nominees) { $0.name == $1.name && $0.isCodingSet == $1.isCodingSet }
+        left.nominees.elementsEqual(right.nominees) {
+            $0.name == $1.name && $0.isCodingSet == $1.isCodingSet && $0.countsAliases == $1.countsAliases
+        }
     }
 
     public func hash(into hasher: inout Hasher) {

@@ -12,10 +12,10 @@ extension ByteBuffer {
     /// connection and those in `dropping`: a stored or forwarded response's fields, or a request's.
     ///
     /// `connection` is what these fields' `Connection` says. `keyed`: drops what a client says of how its request came, unless it is in there, and
-    /// of its method, unless `keepsMethod`. One pass; neighbouring lines are copied together.
+    /// of its method, unless `keepsMethod`. `plainNamesOnly`: drops names with other bytes than letters, digits and hyphens. One pass; neighbouring lines are copied together.
     public func appendFields(
         _ fields: FieldView, connection: ConnectionOptions, dropping: FieldSet = [], unlessIn keyed: KeyedForwarding? = nil,
-        keepsMethod: Bool = true
+        keepsMethod: Bool = true, plainNamesOnly: Bool = false
     ) {
         let dropped = dropping.union(.hopByHop).union(connection.nominated)
         // The run of lines kept so far and not yet copied.
@@ -25,7 +25,8 @@ extension ByteBuffer {
             let line = fields.lines[index]
             if line.field != .other {
                 if dropped.contains(line.field) { continue }
-            } else if connection.nominates(index, of: fields) || keyed?.drops(fields.name(at: index), keepsMethod: keepsMethod) ?? false {
+            } else if connection.nominates(index, of: fields) || plainNamesOnly && !fields.name(at: index).isPlainName
+                || keyed?.drops(fields.name(at: index), keepsMethod: keepsMethod) ?? false {
                 continue
             }
             let lower = Int(line.name.lower)

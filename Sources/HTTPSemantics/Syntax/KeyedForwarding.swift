@@ -46,28 +46,29 @@ public final class KeyedForwarding: Sendable {
         case method
     }
 
-    private static let prefix = Array("x-forwarded-".utf8)
+    private static let (forwarded, original): (StaticString, StaticString) = ("x-forwarded-", "x-original-")
     /// What some servers take for the scheme, the host or the path in place of the request's.
-    private static let names = [
-        "x-forwarded", "x-host", "x-scheme", "x-url-scheme", "front-end-https", "x-original-url", "x-original-host", "x-rewrite-url",
-        "x-http-host-override",
-    ].map { Array($0.utf8) }
-    private static let methodNames = ["x-http-method-override", "x-method-override", "x-http-method"].map { Array($0.utf8) }
+    private static let names: [StaticString] = [
+        "x-forwarded", "x-forward-proto", "x-host", "x-real-host", "x-scheme", "x-url-scheme", "x-script-name", "x-rewrite-url",
+        "x-http-host-override", "x-http-path-override", "x-http-destinationurl", "x-envoy-original-path", "x-waws-unencoded-url", "x-arr-ssl",
+        "x-proxyscheme", "x-proxyhost", "x-proxyport", "x-proxycontextpath", "front-end-https", "cf-visitor", "cloudfront-forwarded-proto", "wl-proxy-ssl",
+    ]
+    private static let methodNames: [StaticString] = ["x-http-method-override", "x-method-override", "x-http-method"]
 
-    /// Of `X-Forwarded-…` and those that say more; with underscores too, since both are one to CGI and its like.
+    /// Of `X-Forwarded-…`, `X-Original-…` and those that say more, under any alias of their names.
     private static func subject(_ name: Span<UInt8>) -> Subject? {
-        // As nearly none does.
-        guard name.count >= 6, name[0] | 0x20 == UInt8(ascii: "x") || name[0] | 0x20 == UInt8(ascii: "f") else { return nil }
-        if name.count > prefix.count, begins(name, with: prefix) { return .origin }
-        if names.contains(where: { $0.count == name.count && begins(name, with: $0) }) { return .origin }
-        return methodNames.contains { $0.count == name.count && begins(name, with: $0) } ? .method : nil
-    }
-
-    private static func begins(_ name: Span<UInt8>, with wanted: [UInt8]) -> Bool {
-        for index in wanted.indices {
-            let byte = name[index] == UInt8(ascii: "_") ? UInt8(ascii: "-") : name[index].lowercasedASCII
-            guard byte == wanted[index] else { return false }
+        guard name.count >= 6 else { return nil }
+        switch name[0] | 0x20 {
+        case UInt8(ascii: "x"), UInt8(ascii: "f"), UInt8(ascii: "c"), UInt8(ascii: "w"): break
+        default: return nil // As nearly all do.
         }
-        return true
+        if name.count > forwarded.utf8CodeUnitCount, name.beginsLike(forwarded.bytes) { return .origin }
+        // Whom a request is from is another matter: `X-Original-For`, `X-Original-Forwarded-For`.
+        if name.count > original.utf8CodeUnitCount, name.beginsLike(original.bytes) {
+            return name.extracting(last: 4).isAlias(of: ("-for" as StaticString).bytes) ? nil : .origin
+        }
+        for known in names where name.isAlias(of: known.bytes) { return .origin }
+        for known in methodNames where name.isAlias(of: known.bytes) { return .method }
+        return nil
     }
 }

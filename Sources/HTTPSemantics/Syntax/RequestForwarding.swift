@@ -48,12 +48,15 @@ public final class RequestForwarding: Sendable {
     /// Our name in `Via` (RFC 9110 §7.6.3); `nil` writes none and forwards what came.
     public let via: ByteSlice?
     public let clientFields: ClientFields
+    /// Whether fields go on whose names hold other bytes than letters, digits and hyphens.
+    public let forwardsOddNames: Bool
     /// `Host` where an HTTP/1.0 client sent none.
     public let defaultHost: ByteSlice
 
-    public init(via: ByteSlice?, clientFields: ClientFields, defaultHost: ByteSlice) {
+    public init(via: ByteSlice?, clientFields: ClientFields, forwardsOddNames: Bool = false, defaultHost: ByteSlice) {
         self.via = via
         self.clientFields = clientFields
+        self.forwardsOddNames = forwardsOddNames
         self.defaultHost = defaultHost
     }
 
@@ -74,7 +77,7 @@ public final class RequestForwarding: Sendable {
         let method = changes.method ?? head.method
         buffer.appendFields(
             fields, connection: head.connection, dropping: written, unlessIn: clientFields == .append ? changes.keyed : nil,
-            keepsMethod: method != .get && method != .head)
+            keepsMethod: method != .get && method != .head, plainNamesOnly: !forwardsOddNames)
         appendClientFields(fields, head.connection, changes.keyed.fields, host, clientAddress, scheme, to: buffer)
         if let via { buffer.appendVia(head.version, via, after: fields, connection: head.connection) }
         appendConnection(head, fields, changes, to: buffer)

@@ -40,7 +40,7 @@ final class ContentReader {
             let trailers = decoder.trailers(in: bytes)
             guard trailers.lines.count > 0 else { return .end(trailers: nil, consumed: step.consumed) }
             let text = ByteBuffer(capacity: 256)
-            text.appendTrailers(trailers, connection: connection)
+            text.appendTrailers(trailers, connection: connection, plainNamesOnly: true)
             return .end(trailers: text.isEmpty ? nil : text.copied(), consumed: step.consumed)
         }
     }

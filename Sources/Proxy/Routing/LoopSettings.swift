@@ -45,7 +45,7 @@ final class LoopSettings: Sendable {
         if settings.forwarding.viaName != nil { loopDetection.writeVia(received: .http11, to: via) }
         requestForwarding = RequestForwarding(
             via: settings.forwarding.viaName.map { ByteSlice($0) },
-            clientFields: settings.forwarding.sendsXForwarded ? .append : .off,
+            clientFields: settings.forwarding.sendsXForwarded ? .append : .off, forwardsOddNames: settings.forwarding.sendsOddNames,
             defaultHost: ByteSlice(upstreams[0].servers.first?.host ?? "localhost"))
         responseForwarding = ResponseForwarding(
             via: via.copied(), cacheStatus: settings.forwarding.sendsCacheStatus ? CacheStatusWriter(name: name) : nil)

@@ -32,7 +32,9 @@ final class Route: Sendable {
         policy = CachingPolicy(for: settings, proxy)
         maxRanges = proxy.caching.maxRanges
         asksForParts = (settings.rangeMisses ?? proxy.caching.rangeMisses) == .part
-        key = settings.key
+        var key = settings.key
+        key.countsAliases = proxy.forwarding.sendsOddNames
+        self.key = key
         keyedForwarding = KeyedForwarding(key.fields)
         hasPlainKey = key.isPlain
         takesAll = host == nil && path.isEmpty
@@ -66,6 +68,7 @@ extension CachingPolicy {
         if let ignored = route.ignoredRequestDirectives { ignoredRequestDirectives = ignored }
         writesForwarded = proxy.forwarding.sendsXForwarded
         writesVia = proxy.forwarding.viaName != nil
+        forwardsOddNames = proxy.forwarding.sendsOddNames
         storesPostAnswers = route.storesPostAnswers
     }
 }

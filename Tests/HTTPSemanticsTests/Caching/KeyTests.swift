@@ -130,6 +130,23 @@ struct KeyTests {
         (policy { $0.cookies = [ByteSlice("s")] }, "Cookie: a=\"x, \\\"y\\\"\"; s=1", "Cookie: s=1; b=\"\"", true),
     ]
 
+    static let aliases: [(String, String, isSame: Bool)] = [
+        ("X_Tenant: 1", "", false), ("X_Tenant: 1", "X-Tenant: 1", false), ("X-Tenant: 2\nX_Tenant: 1", "X-Tenant: 2", false),
+        ("X.Tenant: 1", "X_Tenant: 1", false), ("X_Tenant: 1", "x_tenant: 1", true), ("X_Tenants: 1", "", true), ("X_Tenant: 1", "X_Tenant: 2", false),
+        ("X_Tenant: 1\nX_Tenant: 2", "X_Tenant: 1", false),
+    ]
+
+    @Test(arguments: aliases)
+    func `what origins may take for a field of the key stands in it too, if it goes on`(left: String, right: String, isSame: Bool) {
+        let first = head(left), second = head(right), target = Array("/a".utf8)
+        var policy = KeyPolicy()
+        policy.fields = [ByteSlice("x-tenant")]
+        policy.countsAliases = true
+        let one = written { policy.append(pathAndQuery: target.span, of: first.view, to: $0) }
+        let two = written { policy.append(pathAndQuery: target.span, of: second.view, to: $0) }
+        #expect((one == two) == isSame)
+    }
+
     @Test(arguments: partitions)
     func `chosen fields and cookies stand in the key`(policy: KeyPolicy, left: String, right: String, isSame: Bool) {
         let first = head(left), second = head(right), target = Array("/a".utf8)

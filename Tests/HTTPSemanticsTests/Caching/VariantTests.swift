@@ -79,6 +79,20 @@ struct VariantTests {
         #expect(matchesItself)
     }
 
+    @Test(arguments: KeyTests.aliases)
+    func `a variant is also chosen by what origins may take for its field, if it goes on`(left: String, right: String, isSame: Bool) {
+        let stored = head(left), presented = head(right), vary = head("Vary: Accept, X-Tenant")
+        var policy = CachingPolicy()
+        policy.forwardsOddNames = true
+        let rule = VaryRule(vary.view, policy: policy) ?? .none, strict = VaryRule(vary.view) ?? .none
+        let key = VariantKey(stored.view, under: rule)
+        let matches = key.matches(presented.view, under: rule)
+        let isEqual = key == VariantKey(presented.view, under: rule)
+        let matchesItself = key.matches(stored.view, under: rule)
+        #expect(matches == isSame && isEqual == isSame && matchesItself)
+        #expect(rule != strict)
+    }
+
     static let rules: [Row<[String]?>] = [
         Row("RFC 9110 §12.5.5 none", "", []),
         Row("RFC 9110 §12.5.5 empty", "Vary:", []),
@@ -153,7 +167,8 @@ struct VariantTests {
 
     static let seen: [(vary: String, change: @Sendable (inout CachingPolicy) -> Void, chosen: [String]?)] = [
         ("X-Forwarded-Host, Accept, Forwarded, x_forwarded_port, Host, Connection", { _ in }, ["accept"]),
-        ("X-Forwarded-Proto", { _ in }, []), ("HTTP2-Settings", { _ in }, []),
+        ("X-Forwarded-Proto", { _ in }, []), ("HTTP2-Settings", { _ in }, []), ("X_Tenant, Accept", { _ in }, ["accept"]),
+        ("X_Tenant, X_Forwarded_Host", { $0.forwardsOddNames = true }, ["x_tenant"]),
         ("X-Forwarded-Proto, Forwarded", { $0.writesForwarded = false }, ["forwarded", "x-forwarded-proto"]),
         ("X-Forwarded-For", { _ in }, nil), ("Accept, X-Forwarded-For, X-Forwarded-Host", { _ in }, nil),
         ("X-Forwarded-For", { $0.writesForwarded = false }, ["x-forwarded-for"]),

@@ -6,13 +6,13 @@ import Testing
 private func forward(
     _ request: String, _ changes: RequestForwarding.Changes? = nil,
     _ clientFields: RequestForwarding.ClientFields = .off, via: Bool = false, from client: String = "192.0.2.7",
-    extra: @escaping (ByteBuffer) -> Void = { _ in }
+    oddNames: Bool = false, extra: @escaping (ByteBuffer) -> Void = { _ in }
 ) throws -> String {
     let message = wire(request)
     var parser = RequestHeadParser(limits: .roomy)
     guard case .complete = try parser.parse(message.span) else { return "incomplete" }
     let forwarding = RequestForwarding(
-        via: via ? ByteSlice("us") : nil, clientFields: clientFields, defaultHost: ByteSlice("origin:9000")
+        via: via ? ByteSlice("us") : nil, clientFields: clientFields, forwardsOddNames: oddNames, defaultHost: ByteSlice("origin:9000")
     )
     let buffer = ByteBuffer(capacity: 64)
     let address = ByteSlice(client)
@@ -114,16 +114,30 @@ private func forward(
     @Test(arguments: [
         ("X-Forwarded-Port: 1", "", true), ("x-forwarded-PREFIX: /a", "", true), ("X_Forwarded_Host: x", "", true), ("X-Forwarded_For: x", "", true),
         ("X-Original-URL: /a", "", true), ("X-Rewrite-URL: /a", "", true), ("X_Original_Host: x", "", true),
-        ("X-Forwarded-Port: 1", "x-forwarded-port", false), ("X_Forwarded_Port: 1", "x-forwarded-port", true),
+        ("X-Forwarded-Port: 1", "x-forwarded-port", false), ("X_Forwarded_Port: 1", "x-forwarded-port", true), ("X.Forwarded~Host: x", "", true),
         ("X-Forwarded: host=x", "", true), ("X-Host: x", "", true), ("X-HTTP-Host-Override: x", "", true), ("X-Scheme: https", "", true),
         ("X-Url-Scheme: https", "", true), ("Front-End-Https: on", "", true), ("X_HOST: x", "", true), ("X-Host: x", "x-host", false),
         ("X-HTTP-Method-Override: DELETE", "", true), ("X-Method-Override: PUT", "", true), ("X-HTTP-Method: PUT", "", true),
         ("X-HTTP-Method: PUT", "x-http-method", false), ("From: a", "", false), ("X-Hosts: x", "", false), ("X: 1", "", false),
-        ("X-Original-URLs: 1", "", false), ("X-Request-Id: 1", "", false), ("Y-Forwarded-Port: 1", "", false),
+        ("X-Original-URI: /a", "", true), ("X-Original-Method: PUT", "", true), ("X-Original-URI: /a", "x-original-uri", false), ("X-Original: 1", "", false),
+        ("X-Original-For: 1", "", false), ("X-Original-Forwarded-For: 1", "", false), ("X-Script-Name: /a", "", true), ("X-ProxyScheme: https", "", true),
+        ("X-ProxyContextPath: /a", "", true), ("X-Proxy-Id: 1", "", false), ("X-Forward-Proto: https", "", true), ("X-Real-Host: x", "", true),
+        ("X-Real-IP: 1", "", false), ("CF-Visitor: {}", "", true), ("CF-Connecting-IP: 1", "", false), ("CloudFront-Forwarded-Proto: https", "", true),
+        ("CloudFront-Forwarded-Proto: https", "cloudfront-forwarded-proto", false), ("WL-Proxy-SSL: true", "", true), ("X-ARR-SSL: 1", "", true),
+        ("X-HTTP-Path-Override: /a", "", true), ("X-HTTP-DestinationURL: /a", "", true), ("X-Envoy-Original-Path: /a", "", true),
+        ("X-Waws-Unencoded-Url: /a", "", true), ("Cookie2: 1", "", false), ("X-Request-Id: 1", "", false), ("Y-Forwarded-Port: 1", "", false),
     ]) func `the like of it goes no further either`(line: String, keyed: String, isDropped: Bool) throws {
         let names = keyed.isEmpty ? [] : [ByteSlice(keyed)]
-        let result = try forward("GET / HTTP/1.1\r\nHost: h\r\n\(line)\r\n\r\n", .init(framing: .none, keyed: KeyedForwarding(names)), .append)
+        let result = try forward("GET / HTTP/1.1\r\nHost: h\r\n\(line)\r\n\r\n", .init(framing: .none, keyed: KeyedForwarding(names)), .append, oddNames: true)
         #expect(result.contains("|\(line)|") != isDropped)
+    }
+
+    @Test(arguments: [("X_Tenant", true), ("X.Tenant", true), ("~", true), ("a_", true), ("X-Tenant-Number_7", true), ("X-Tenant-7", false), ("-", false)])
+    func `names that origins may take for others go on only where the operator says so`(name: String, isOdd: Bool) throws {
+        let request = "GET / HTTP/1.1\r\nHost: h\r\nA: 1\r\n\(name): 2\r\nB: 3\r\n\r\n"
+        let (usual, on) = (try forward(request), try forward(request, oddNames: true))
+        #expect(usual == "GET / HTTP/1.1|Host: h|A: 1|\(isOdd ? "" : "\(name): 2|")B: 3||")
+        #expect(on == "GET / HTTP/1.1|Host: h|A: 1|\(name): 2|B: 3||")
     }
 
     @Test(arguments: [("GET", false), ("HEAD", false), ("POST", true), ("PUT", true), ("BREW", true)])
