@@ -24,17 +24,11 @@ struct FetchKey: Hashable, Sendable {
     /// same fetch: it makes one of its own, until it has come often enough to be refused (`Worker.passesThatAreALoop`).
     let passes: UInt8
 
-    private init(_ kind: Kind, _ primary: CacheKey, _ variant: VariantKey?, passes: UInt8) {
+    fileprivate init(_ kind: Kind, _ primary: CacheKey, _ variant: VariantKey?, passes: UInt8) {
         self.kind = kind
         self.primary = primary
         self.variant = variant
         self.passes = passes
-    }
-
-    /// - Parameter resource: what is known under the request's key.
-    init(_ kind: Kind, of request: ClientRequest, knowing resource: CachedResource?) {
-        let fields = request.fields
-        self.init(kind, request.key, resource?.knownVary.first.map { VariantKey(fields.view, under: $0) }, passes: request.passes)
     }
 
     /// Of a fetch that asks for the same in another way.
@@ -47,5 +41,17 @@ struct FetchKey: Hashable, Sendable {
         // The primary key's hash is keyed and good; few keys differ in the variant alone.
         hasher.combine(primary.hash)
         hasher.combine(variant)
+    }
+}
+
+extension ClientRequest {
+    /// The key of a fetch for it. Not an initializer, which would retain what it is given.
+    /// - Parameter resource: what is known under the request's key.
+    func fetchKey(_ kind: FetchKey.Kind, knowing resource: CachedResource?) -> FetchKey {
+        let variant = resource?.knownVary.first.map { rule in
+            let fields = fields
+            return VariantKey(fields.view, under: rule)
+        }
+        return FetchKey(kind, key, variant, passes: passes)
     }
 }

@@ -68,7 +68,7 @@ struct Lookup {
     /// A fetch whose request and answer pass through as they are.
     /// - Parameter fallback: what is stored and may stand in should the origin fail.
     private func pass(_ reason: ForwardReason, fallback: StoredResponse? = nil) -> FetchPlan {
-        FetchPlan(key: FetchKey(.alone, of: request, knowing: nil), reason: reason, resource: nil, .pass, fallback: fallback)
+        FetchPlan(key: request.fetchKey(.alone, knowing: nil), reason: reason, resource: nil, .pass, fallback: fallback)
     }
 
     // MARK: - What is fetched
@@ -108,21 +108,22 @@ struct Lookup {
     /// - Parameter resource: what is known under the request's key.
     static func refreshPlan(of stored: StoredResponse, in resource: CachedResource?, for request: ClientRequest) -> FetchPlan {
         FetchPlan(
-            key: FetchKey(.get(isAuthorized: request.hasAuthorization), of: request, knowing: resource), reason: .stale, resource: resource,
+            key: request.fetchKey(.get(isAuthorized: request.hasAuthorization), knowing: resource), reason: .stale, resource: resource,
             .refresh(of: stored), fallback: stored)
     }
 
     private func missReason(_ resource: CachedResource?) -> ForwardReason { (resource?.count ?? 0) > 0 ? .varyMiss : .uriMiss }
 
-    private func key(_ kind: FetchKey.Kind) -> FetchKey { FetchKey(kind, of: request, knowing: resource) }
+    private func key(_ kind: FetchKey.Kind) -> FetchKey { request.fetchKey(kind, knowing: resource) }
 
     // MARK: - Parts
 
     /// What to do if parts of the variant are stored; `nil`: the same as if they were not.
     private func parts(_ marker: NotSharedReason?) -> Outcome? {
-        guard marker == nil || marker == .range, request.method == .get, request.route.isCached, !request.directives.noStore else { return nil }
+        guard let resource, marker == nil || marker == .range, request.method == .get, request.route.isCached, !request.directives.noStore
+        else { return nil }
         let fields = request.fields
-        guard let stored = resource?.partial(matching: fields.view) else { return nil }
+        guard let stored = resource.partial(matching: fields.view) else { return nil }
         let usable = markedIfInvalidated(stored)
         let doubt: ValidationReason
         switch stored.use(for: request) {
