@@ -6,35 +6,39 @@ import Upstream
 /// What is decided when the head of a response is there that those who wait will get.
 struct HeadDecision {
     let sharing: Sharing
-    /// What they are told, in bytes; `nil` where it is not announced, or is to be told from the parts.
-    let length: Int?
     /// Why it is not stored, as far as the head tells.
     let notStored: NotStoredReason?
+    /// What they are told, in bytes; `nil` where it is not announced, or is to be told from the parts.
+    let length: Int?
+    /// How much of its body is held at first.
+    let keeping: ArrivingBody.Keeping
 }
 
 /// Who may have the response, whether and where it is stored, and how much of its body is held.
 extension Fetch {
     var keeping: ArrivingBody.Keeping { arriving.keeping }
 
-    /// Also settles the key that the response belongs under, and what its body is to be.
+    /// Decides on the response, and begins it so: the only place where a head settles the key that the response belongs under and what its body is to be.
     /// - Parameters:
     ///   - facts: of the response as it would be stored.
     ///   - part: what it is of the representation, where a part was asked for and came.
-    func decide(
+    func settle(
         _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, part: ReceivedPart? = nil
     ) -> HeadDecision {
         let announced = method == .head ? head.head.contentLength.map { Int(clamping: $0) } : head.head.framing.announcedLength
         let length = part?.range.count ?? announced
         let sharing = sharing(of: facts, policy)
-        var notStored: NotStoredReason? = isOutdated(CacheGroups.of(head.fields, requested: sentAt)) ? .outdated
-            : part != nil && !policy.storesPartialContent ? .partial : reasonNotToStore(head, facts, policy, length: length ?? 0)
-        // The store would refuse it, but whoever is told that it is stored might rely on that.
-        if notStored == nil, worker.shared.store.wasInvalidated(request.key, since: placement.generation) { notStored = .outdated }
-        notStored = chooseStoreKey(by: head.fields, willBeStored: notStored == nil) ?? notStored
-        // Kept whole, for storing or for who comes late, is only what may be as large.
-        let isKept = sharing.isForSeveral && length ?? 0 <= worker.storage.objectLimit
-        arriving = ArrivingBody(notStored == nil ? .stored : isKept ? .forSharing : .window, length: length, part: part)
-        return HeadDecision(sharing: sharing, length: part == nil ? length : nil, notStored: notStored)
+        let reason = reasonNotToStore(head, facts, policy, length: length ?? 0, part: part)
+        let notStored = chooseStoreKey(by: head.fields, willBeStored: reason == nil) ?? reason
+        let keeping = keeping(notStored, sharing, length: length ?? 0)
+        arriving = ArrivingBody(keeping, length: length, part: part)
+        return HeadDecision(sharing: sharing, notStored: notStored, length: part == nil ? length : nil, keeping: keeping)
+    }
+
+    private func keeping(_ notStored: NotStoredReason?, _ sharing: Sharing, length: Int) -> ArrivingBody.Keeping {
+        if notStored == nil { return .stored }
+        // Kept whole for who comes late is only what might be stored as well, by its size.
+        return sharing.isForSeveral && length <= worker.storage.objectLimit ? .forSharing : .window
     }
 
     func sharing(of facts: ResponseFacts, _ policy: CachingPolicy) -> Sharing {
@@ -43,8 +47,10 @@ extension Fetch {
 
     /// - Parameter length: what would be stored, in bytes, as far as it is announced.
     private func reasonNotToStore(
-        _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, length: Int
+        _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, length: Int, part: ReceivedPart?
     ) -> NotStoredReason? {
+        if isOutdated(CacheGroups.of(head.fields, requested: sentAt)) { return .outdated }
+        if part != nil, !policy.storesPartialContent { return .partial }
         guard request.route.isCached else { return .cachingOff }
         // Content on GET is nothing that a key could hold; that of a POST has had its effect.
         if request.hasContent, method != .post { return .requestContent }
@@ -56,11 +62,14 @@ extension Fetch {
             method: method, request: request.directives, hasAuthorization: request.hasAuthorization,
             answersTarget: method == .post && PostAnswer.isForTarget(head.fields, target: request.targetURI) && !request.namesMethod,
             policy: policy) {
-        case .store: return length <= worker.storage.objectLimit ? nil : .tooLarge
+        case .store: break
         // Nobody asked for a part: nothing is known of what else there is.
         case .storePart: return .partial
         case .doNotStore(let reason): return reason
         }
+        if length > worker.storage.objectLimit { return .tooLarge }
+        // The store would refuse it, but whoever is told that it is stored might rely on that.
+        return worker.shared.store.wasInvalidated(request.key, since: placement.generation) ? .outdated : nil
     }
 
     // MARK: What is remembered

@@ -23,7 +23,7 @@ extension Fetch {
             ResponseFacts(
                 freshened: stored.facts, head: kept.view, by: head.fields, requested: sentAt, received: now, policy: policy)
         } ?? update
-        let decision = decide(head, facts, policy, part: part)
+        let decision = settle(head, facts, policy, part: part)
         let body = makeBody(expecting: part.range.count)
         let run = StoredParts.Run(part.range, body)
         let parts = base?.parts?.adding(run, length: part.length, budget: worker.shared.budget)

@@ -45,13 +45,13 @@ extension Fetch: ExchangeHandler {
         let policy = request.route.policy
         let facts = ResponseFacts(status: status, fields: head.fields, requested: sentAt, received: now, policy: policy)
         if method == .head { freshenFromHead(head, facts) }
-        let decision = decide(head, facts, policy)
+        let decision = settle(head, facts, policy)
         forbidStaleUse(after: facts, head.fields)
-        if sole == nil, plan.range == nil, keeping != .stored, status == .ok, request.fields.present.contains(.range),
+        if sole == nil, plan.range == nil, decision.keeping != .stored, status == .ok, request.fields.present.contains(.range),
            decision.length ?? 0 > worker.storage.objectLimit || !decision.sharing.isForSeveral {
             return letEveryoneAskAlone(because: decision.sharing)
         }
-        let response = makeResponse(head, facts, policy, length: decision.length)
+        let response = makeResponse(head, facts, policy, decision)
         let forLeader = facts.contains(.excludesFields) ? response.withHead(keptHead(head, facts, policy, isForLeader: true)) : nil
         handOut(makeFetchedResponse(response, forLeader: forLeader, from: head, decision))
     }
@@ -63,7 +63,7 @@ extension Fetch: ExchangeHandler {
     ) -> FetchedResponse {
         FetchedResponse(
             response, leaderResponse: leaderResponse, source: .origin, sharing: decision.sharing, originStatus: head.head.status,
-            length: decision.length, willBeStored: keeping == .stored, notStored: decision.notStored, hasAge: head.fields.contains(.age),
+            length: decision.length, willBeStored: decision.keeping == .stored, notStored: decision.notStored, hasAge: head.fields.contains(.age),
             circumstances(of: response))
     }
 
@@ -83,7 +83,7 @@ extension Fetch: ExchangeHandler {
     }
 
     func makeResponse(
-        _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, length: Int?
+        _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, _ decision: HeadDecision
     ) -> StoredResponse {
         let rule = facts.contains(.varies) ? varyRule(head.fields) : nil
         let variantKey = rule.map { rule in
@@ -91,7 +91,8 @@ extension Fetch: ExchangeHandler {
             return VariantKey(fields.view, under: rule)
         }
         let groups = CacheGroups.of(head.fields, requested: sentAt)
-        let isForLeader = plan.isPass && keeping != .stored
+        let willBeStored = decision.keeping == .stored
+        let isForLeader = plan.isPass && !willBeStored
         // A small one that is all here is packed: there is no body to follow. With a head of its own for the leader it is not: the two share a body.
         if let content = head.content, content.count <= StoredResponse.packedBody, !facts.contains(.excludesFields) {
             let (lines, key) = (worker.scratch, storeKey.bytes)
@@ -99,11 +100,11 @@ extension Fetch: ExchangeHandler {
             StoredFields.append(
                 head.fields, facts: facts, policy: policy, dropping: Self.writtenAnew, isForLeader: isForLeader, to: lines)
             return StoredResponse(
-                packing: lines.span, body: content, under: key.span.extracting(first: keeping == .stored ? key.count : 0), facts: facts,
+                packing: lines.span, body: content, under: key.span.extracting(first: willBeStored ? key.count : 0), facts: facts,
                 varyRule: rule, variantKey: variantKey, groups: groups)
         }
         return StoredResponse(
-            head: keptHead(head, facts, policy, isForLeader: isForLeader), facts: facts, body: makeBody(expecting: length),
+            head: keptHead(head, facts, policy, isForLeader: isForLeader), facts: facts, body: makeBody(expecting: decision.length),
             varyRule: rule, variantKey: variantKey, groups: groups)
     }
 

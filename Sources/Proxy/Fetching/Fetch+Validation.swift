@@ -105,10 +105,10 @@ extension Fetch {
         guard let operation else { return }
         let policy = request.route.policy
         let facts = ResponseFacts(status: head.head.status, fields: head.fields, requested: sentAt, received: now, policy: policy)
-        let response = makeResponse(head, facts, policy, length: 0).withHead(keptHead(head, facts, policy, isForLeader: true))
+        let decision = HeadDecision(sharing: .nobody(.prohibited(.status)), notStored: nil, length: 0, keeping: .window)
+        let response = makeResponse(head, facts, policy, decision).withHead(keptHead(head, facts, policy, isForLeader: true))
         response.looseBody?.complete(trailers: nil)
-        let fetched = makeFetchedResponse(
-            response, from: head, HeadDecision(sharing: .nobody(.prohibited(.status)), length: 0, notStored: nil))
+        let fetched = makeFetchedResponse(response, from: head, decision)
         fetched.noteEnd(at: now)
         client?.fetch(self, answers: fetched)
         client = nil
