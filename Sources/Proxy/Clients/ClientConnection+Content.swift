@@ -38,7 +38,7 @@ extension ClientConnection {
                 transaction?.endContent(trailers: trailers)
                 finishIfDone()
             case .tooLarge:
-                if delivery == nil { return answerInstead(.contentTooLarge, Worker.Refusal.contentTooLarge.explanation) }
+                if delivery == nil { return answerInstead(.contentTooLarge) }
                 content = nil
                 keepsAlive = false
                 return

@@ -9,29 +9,26 @@ extension ClientConnection {
     func refuse(_ error: MessageSyntaxError) {
         worker.metrics.add(.malformedRequests)
         worker.notices.malformed(error, from: peer)
-        answerInstead(error.status, error.explanation)
+        answerInstead(OwnAnswer(error))
     }
 
     /// An answer of our own in the place of the transaction under way, or to what never became one; the last on this connection.
-    func answerInstead(_ status: Status, _ explanation: StaticString) {
+    func answerInstead(_ answer: OwnAnswer) {
         keepsAlive = false
         phase = .serving
         content = nil
         let transaction = transaction.take()
         transaction?.leave()
         let admitted = transaction?.request.admitted
-        respondWithoutTransaction(status, explanation, head: admitted?.head, fields: admitted?.fields)
+        respondWithoutTransaction(answer, to: admitted?.head, admitted?.fields)
     }
 
     /// An answer of our own to what never became a transaction.
-    func respondWithoutTransaction(
-        _ status: Status, _ explanation: StaticString, extra: StaticString = "", head: RequestHead?, fields: HeadBlock?
-    ) {
+    func respondWithoutTransaction(_ answer: OwnAnswer, to head: RequestHead?, _ fields: HeadBlock?) {
         let buffer = ByteBuffer(capacity: 512)
         let content = worker.loopSettings.errors.write(
-            status, explanation, provenance: nil, persists: keepsAlive, version: head?.version ?? .http11,
-            date: worker.loop.wallClockSeconds, isHead: head?.method == .head, extra: extra, to: buffer)
-        answered = AnsweredRequest(status, .refused, head, fields)
+            answer, to: head, nil, upstream: nil, persists: keepsAlive, date: worker.loop.wallClockSeconds, into: buffer)
+        answered = AnsweredRequest(answer.status, .refused, head, fields)
         send(buffer, content, .sized, passesTrailers: false)
     }
 

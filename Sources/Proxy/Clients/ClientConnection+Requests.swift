@@ -106,12 +106,12 @@ extension ClientConnection {
     private func beginTransaction(_ head: RequestHead, _ fields: HeadBlock, on route: Route?) {
         beginServing()
         let request: ClientRequest
-        do throws(Worker.Refusal) {
+        do throws(OwnAnswer) {
             request = try worker.admit(head, fields, on: route, from: ipAddress)
         } catch {
             // RFC 9931: what comes behind a CONNECT was perhaps meant for the other end of a tunnel.
             keepsAlive = keepsAlive && head.framing == .none && head.method != .connect
-            return respondWithoutTransaction(error.status, error.explanation, extra: error.extra, head: head, fields: fields)
+            return respondWithoutTransaction(error, to: head, fields)
         }
         if request.hasContent { content = ContentReader(head, limit: worker.settings.clients.maxBodySize) }
         beginTransaction(request)

@@ -154,6 +154,6 @@ final class ClientConnection: Socket {
 
     func timeOut(_ explanation: StaticString) {
         worker.notices.timeout(peer)
-        answerInstead(.requestTimeout, explanation)
+        answerInstead(OwnAnswer(.requestTimeout, explanation))
     }
 }

@@ -68,16 +68,17 @@ extension Transaction {
     }
 
     /// Gives an answer of our own: plain text that says what was wrong.
-    func fail(_ status: Status, _ explanation: StaticString, detail: StaticString, upstream: UpstreamError? = nil) {
+    /// - Parameter upstream: what failed, if the answer stands for that.
+    func fail(_ answer: OwnAnswer, detail: StaticString, upstream: UpstreamError? = nil) {
         deadline.clear()
         state = .responding
-        self.status = status
+        status = answer.status
         provenance.verdict = .synthetic
         provenance.detail = detail
         let head = ByteBuffer(capacity: 512)
         let content = worker.loopSettings.errors.write(
-            status, explanation, provenance: provenance, upstream: upstream, persists: client.settlePersistence(),
-            version: request.head.version, date: worker.loop.wallClockSeconds, isHead: request.method == .head, to: head)
+            answer, to: request.head, provenance, upstream: upstream, persists: client.settlePersistence(),
+            date: worker.loop.wallClockSeconds, into: head)
         client.send(head, content, .sized, passesTrailers: false)
     }
 }

@@ -47,12 +47,12 @@ extension Transaction {
             contactedServer = ContactedServer(address: error.server, duration: error.duration)
             if let stale = fallback(on: error.originFailure) { return standIn(stale, for: nil) }
             if ledFetch == nil, !request.route.policy.sharesErrors { return lookAgain(alone: true) }
-            fail(error.status, error.explanation, detail: error.failure.name, upstream: error)
+            fail(OwnAnswer(error), detail: error.failure.name, upstream: error)
         case .failure(.cancelled):
             // Cancelled from outside, as when the program ends.
-            fail(.serviceUnavailable, "The request to the origin was cancelled.", detail: "cancelled")
+            fail(OwnAnswer(.serviceUnavailable, "The request to the origin was cancelled."), detail: "cancelled")
         case .failure(.abandoned), .failure(.dependency):
-            fail(.badGateway, "The request to the origin was given up.", detail: "abandoned")
+            fail(OwnAnswer(.badGateway, "The request to the origin was given up."), detail: "abandoned")
         }
     }
 

@@ -96,7 +96,7 @@ final class Transaction: FetchWaiter, TurnTaker {
             serve(stored, reuse)
         case .notStored:
             // RFC 9111 §5.2.1.7.
-            fail(.gatewayTimeout, "Nothing fresh is stored, and the request wants nothing else.", detail: "only-if-cached")
+            fail(OwnAnswer(.gatewayTimeout, "Nothing fresh is stored, and the request wants nothing else."), detail: "only-if-cached")
         case .fetch(let plan):
             fetch(plan, for: request, seen: resource)
         }

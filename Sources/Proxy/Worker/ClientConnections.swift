@@ -70,8 +70,8 @@ final class ClientConnections {
         let socket = Socket(adopting: descriptor, on: loop)
         let buffer = ByteBuffer(capacity: 512)
         let content = worker.loopSettings.errors.write(
-            .serviceUnavailable, "There are too many connections.", provenance: nil, persists: false,
-            date: loop.wallClockSeconds, to: buffer)
+            OwnAnswer(.serviceUnavailable, "There are too many connections."), to: nil, nil, upstream: nil, persists: false,
+            date: loop.wallClockSeconds, into: buffer)
         var sent = 0
         _ = Delivery(head: buffer, content, framing: .sized).pump(on: socket, worker.gatherList, sent: &sent)
         socket.close()
