@@ -15,7 +15,7 @@ extension ClientConnection {
     /// An answer of our own in the place of the transaction under way, or to what never became one; the last on this connection.
     func answerInstead(_ answer: OwnAnswer) {
         keepsAlive = false
-        phase = .serving
+        enter(.serving)
         content = nil
         let transaction = transaction.take()
         transaction?.leave()
@@ -34,7 +34,7 @@ extension ClientConnection {
 
     /// Closes once the peer has read what is on its way, or after a bounded time (RFC 9112 §9.6).
     func linger() {
-        phase = .lingering
+        enter(.lingering)
         try? shutdownWrite()
         if inputEnded { return end() }
         due(.linger, worker.timeouts.linger)
@@ -55,7 +55,7 @@ extension ClientConnection {
     func end(abruptly: Bool = false) {
         guard phase != .closed else { return }
         if phase == .serving { record(bodyBytes: delivery?.bodyBytesSent ?? 0, isAborted: true) }
-        phase = .closed
+        enter(.closed)
         transaction.take()?.leave()
         delivery.take()?.detach()
         tunnelRelay.take()?.clientEnded()

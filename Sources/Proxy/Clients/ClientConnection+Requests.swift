@@ -118,7 +118,7 @@ extension ClientConnection {
     }
 
     private func beginServing() {
-        phase = .serving
+        enter(.serving)
         firstByteSent = 0
         if requestBegan == 0 { requestBegan = loop.now }
         deadline.clear()

@@ -70,7 +70,7 @@ extension ClientConnection: TransactionClient {
     ///   - head: all of it.
     ///   - sent: bytes that are out, of head and body.
     func sendRest(_ head: ByteBuffer, _ body: CompleteBodyReader, after sent: Int) {
-        phase = .serving
+        enter(.serving)
         firstByteSent = 0
         let rest = Delivery(head: head, .one(.complete(body)), framing: .sized)
         rest.account(sent)
@@ -163,7 +163,7 @@ extension ClientConnection: TransactionClient {
             content = nil
             return linger()
         }
-        phase = .reading
+        enter(.reading)
         requestBegan = 0
         due(.request, worker.timeouts.idle)
         if !inputEnded { startReading() }
@@ -173,7 +173,7 @@ extension ClientConnection: TransactionClient {
 
     func tunnel(to upstream: UpstreamConnection, head: ByteBuffer) {
         record(bodyBytes: 0, isAborted: false)
-        phase = .tunnelling
+        enter(.tunnelling)
         deadline.clear()
         let early = context?.buffer.copied()
         giveBackContext()

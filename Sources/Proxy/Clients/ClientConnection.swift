@@ -16,9 +16,32 @@ import Telemetry
 ///    │            └─peer gone, takes nothing for too long→ closed
 ///    ├─hit sent in part, bad head, 408→ serving  (without a transaction)
 ///    └─end of stream, idle too long→ closed
+/// serving ─an answer of our own takes the transaction's place→ serving;  any ─end→ closed
 /// ```
+///
+/// What may be set in which phase, beside what is kept throughout:
+///
+/// | | reading | serving | tunnelling | lingering |
+/// | --- | --- | --- | --- | --- |
+/// | `context` | while a request is coming | while content or the next request is | | while what comes is dropped |
+/// | `transaction` or `answered` | | one of them | | |
+/// | `interims`, then `delivery` | | until all of it is out | | |
+/// | `content` | | until it is in | | |
+/// | `holdsHits` | inside `serve` | | | |
+/// | `tunnelRelay` | | | always | |
 final class ClientConnection: Socket {
-    enum Phase { case reading, serving, tunnelling, lingering, closed }
+    enum Phase {
+        case reading, serving, tunnelling, lingering, closed
+
+        fileprivate func leads(to next: Phase) -> Bool {
+            switch self {
+            case .reading: next == .serving || next == .lingering || next == .closed
+            case .serving: true
+            case .tunnelling, .lingering: next == .closed
+            case .closed: false
+            }
+        }
+    }
     enum Waiting { case request, head, content, send, tunnel, linger }
 
     let worker: Worker
@@ -31,7 +54,7 @@ final class ClientConnection: Socket {
     /// For origins; empty for a Unix socket.
     var ipAddress: ByteSlice { hasIPAddress ? peerText : .empty }
 
-    var phase = Phase.reading
+    private(set) var phase = Phase.reading
     /// Lent while there is something to read, or what was read is not all used.
     var context: ReadContext?
     var deadline = LazyDeadline<Waiting>()
@@ -72,6 +95,12 @@ final class ClientConnection: Socket {
     }
 
     override func cannotWatch(_ error: SystemError) { end() }
+
+    /// The only way into a phase.
+    func enter(_ next: Phase) {
+        assert(phase.leads(to: next), "\(phase) does not lead to \(next)")
+        phase = next
+    }
 
     // MARK: Reading
 

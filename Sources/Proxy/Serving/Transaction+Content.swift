@@ -44,15 +44,13 @@ extension Transaction: FetchClient {
         self.seat = nil
         deadline.clear()
         stopLeading()
-        state = .responding
         respond(response)
     }
 
     func fetch(_ fetch: Fetch, upgradedTo connection: UpstreamConnection, head: ByteBuffer) {
         guard state == .waiting else { return connection.closeTunnel() }
         seat.take()?.leave()
-        state = .responding
-        status = .switchingProtocols
+        beginResponse(.switchingProtocols)
         provenance.verdict = .pass
         contactedServer = ContactedServer(address: connection.addressText, duration: nil)
         client.tunnel(to: connection, head: head)

@@ -12,7 +12,6 @@ extension Transaction {
         var provenance = provenance
         provenance.note(stored, reuse, detail: detail, at: worker.moment)
         self.provenance = provenance
-        state = .responding
         stored.noteUse()
         respond(stored, length: stored.bodyLength, persists: client.settlePersistence())
     }
@@ -41,7 +40,7 @@ extension Transaction {
 
     private func respond(as shared: SharedAnswer) {
         provenance = shared.provenance
-        status = shared.answer.status
+        beginResponse(shared.answer.status)
         let head = worker.scratch
         head.removeAll()
         head.append(shared.head)
@@ -59,7 +58,7 @@ extension Transaction {
             maxRanges: request.route.maxRanges)
         let head = worker.scratch
         head.removeAll()
-        status = answer.status
+        beginResponse(answer.status)
         answer.writeHead(
             to: head, provenance: provenance, at: worker.moment, persists: persists, version: request.head.version,
             forwarding: loopSettings.responseForwarding)
@@ -71,8 +70,7 @@ extension Transaction {
     /// - Parameter upstream: what failed, if the answer stands for that.
     func fail(_ answer: OwnAnswer, detail: StaticString, upstream: UpstreamError? = nil) {
         deadline.clear()
-        state = .responding
-        status = answer.status
+        beginResponse(answer.status)
         provenance.verdict = .synthetic
         provenance.detail = detail
         let head = ByteBuffer(capacity: 512)

@@ -7,13 +7,6 @@ import Upstream
 
 /// Waiting for a fetch, until it has a result or the time is up.
 extension Transaction {
-    /// - Parameter operation: of the seat, which would be retained if it were reached through that.
-    func wait(at seat: consuming FetchSeat, of operation: FetchOperation) {
-        state = .waiting
-        self.seat = seat
-        provenance.operation = operation.number
-    }
-
     /// From now on it waits only as long as the operator says.
     func boundWait(for operation: FetchOperation) {
         // Once its fetch has its slot, a leader waits as long as the fetch does.
@@ -32,7 +25,6 @@ extension Transaction {
         deadline.clear()
         if case .success(let fetched) = result {
             if let stale = fallback(for: fetched) { return standIn(stale, for: fetched.originStatus) }
-            state = .responding
             return respond(fetched)
         }
         // A seat of its own ended with the result; a crowd's is kept until all its members have left.
@@ -68,7 +60,6 @@ extension Transaction {
         var provenance = provenance
         provenance.noteStandIn(stale, status: status, at: worker.moment)
         self.provenance = provenance
-        state = .responding
         respond(stale, length: stale.bodyLength, persists: client.settlePersistence())
     }
 
@@ -78,8 +69,7 @@ extension Transaction {
         // Its fetch has got its slot since.
         if ledFetch?.hasBegun == true { return }
         if seat.leave() {
-            self.seat = nil
-            state = .new
+            stopWaiting()
             boundExceeded("wait-timeout", by: ledFetch == nil ? operation : nil, meaning: .timeout)
         }
     }

@@ -41,8 +41,8 @@ final class Transaction: FetchWaiter, TurnTaker {
     /// While it waits, and while the body of its response still comes from a fetch. Beside the state, because it stays the same from one to the other.
     var seat: FetchSeat?
     // The small ones stand together: thousands may wait, and each cache line of them is a miss.
-    var state = State.new
-    var status: Status?
+    private(set) var state = State.new
+    private(set) var status: Status?
     /// How often it gave up a fetch that it waited for, and looked again.
     private(set) var releases: UInt8 = 0
     private(set) var mustGoAlone = false
@@ -117,6 +117,27 @@ final class Transaction: FetchWaiter, TurnTaker {
     func lookAgainAtOnce() {
         request = worker.keyed(request)
         look()
+    }
+
+    // MARK: What becomes of it
+
+    /// - Parameter operation: of the seat, which would be retained if it were reached through that.
+    func wait(at seat: consuming FetchSeat, of operation: FetchOperation) {
+        state = .waiting
+        self.seat = seat
+        provenance.operation = operation.number
+    }
+
+    /// It gave up its seat before it was served.
+    func stopWaiting() {
+        seat = nil
+        state = .new
+    }
+
+    /// Its response begins now, or its connection becomes a tunnel.
+    func beginResponse(_ status: Status) {
+        state = .responding
+        self.status = status
     }
 
     // MARK: While it waits
