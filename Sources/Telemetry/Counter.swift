@@ -22,32 +22,42 @@ public enum Counter: Hashable, Sendable {
 }
 
 extension Counter {
-
     /// How many slots `LoopMetrics` reserves; a multiple of a cache line's eight.
     @usableFromInline static let capacity = 56
+
+    /// Where the slots of each group begin: behind those of the group before, of which there are so many.
+    @usableFromInline
+    enum Start {
+        @inlinable static var responses: Int { 8 }
+        @inlinable static var verdicts: Int { responses + 5 }
+        @inlinable static var coalescing: Int { verdicts + 7 }
+        @inlinable static var upstreamFailures: Int { coalescing + 7 }
+        @inlinable static var stores: Int { upstreamFailures + 10 }
+        @inlinable static var others: Int { stores + 6 }
+    }
 
     /// The counter's own place. Folds to a constant where the case is written out.
     @inlinable var slot: Int {
         switch self {
         case .requests(let method): method.position
-        case .responses(let status): 8 + status.position
-        case .verdicts(let verdict): 13 + verdict.position
-        case .coalescing(let event): 20 + event.position
-        case .upstreamFailures(let failure): 27 + failure.position
-        case .upstreamFetches: 37
-        case .upstreamRetries: 38
-        case .upstreamConnects: 39
-        case .upstreamReuses: 40
-        case .upstreamCloses: 41
-        case .upstreamBytesIn: 42
-        case .upstreamBytesOut: 43
-        case .clientConnectionsOpened: 44
-        case .clientConnectionsClosed: 45
-        case .clientConnectionsRefused: 46
-        case .clientBytesIn: 47
-        case .clientBytesOut: 48
-        case .malformedRequests: 49
-        case .stores(let result): 50 + result.position
+        case .responses(let status): Start.responses + status.position
+        case .verdicts(let verdict): Start.verdicts + verdict.position
+        case .coalescing(let event): Start.coalescing + event.position
+        case .upstreamFailures(let failure): Start.upstreamFailures + failure.position
+        case .stores(let result): Start.stores + result.position
+        case .upstreamFetches: Start.others
+        case .upstreamRetries: Start.others + 1
+        case .upstreamConnects: Start.others + 2
+        case .upstreamReuses: Start.others + 3
+        case .upstreamCloses: Start.others + 4
+        case .upstreamBytesIn: Start.others + 5
+        case .upstreamBytesOut: Start.others + 6
+        case .clientConnectionsOpened: Start.others + 7
+        case .clientConnectionsClosed: Start.others + 8
+        case .clientConnectionsRefused: Start.others + 9
+        case .clientBytesIn: Start.others + 10
+        case .clientBytesOut: Start.others + 11
+        case .malformedRequests: Start.others + 12
         }
     }
 }
@@ -60,12 +70,12 @@ extension Counter: CaseIterable {
             + Verdict.allCases.map(Counter.verdicts)
             + CoalescingEvent.allCases.map(Counter.coalescing)
             + UpstreamFailure.allCases.map(Counter.upstreamFailures)
+            + StoreResult.allCases.map(Counter.stores)
             + [
                 .upstreamFetches, .upstreamRetries, .upstreamConnects, .upstreamReuses, .upstreamCloses,
                 .upstreamBytesIn, .upstreamBytesOut,
                 .clientConnectionsOpened, .clientConnectionsClosed, .clientConnectionsRefused,
                 .clientBytesIn, .clientBytesOut, .malformedRequests,
             ]
-            + StoreResult.allCases.map(Counter.stores)
     }
 }

@@ -68,7 +68,7 @@ import Testing
         #expect(page.contains("coalesced_requests_total{method=\"get\"} 7000000\n"))
         #expect(page.contains("coalesced_verdicts_total{verdict=\"stale\"} 7000014\n"))
         #expect(page.contains("coalesced_upstream_failures_total{kind=\"connect-timeout\"} 7000030\n"))
-        #expect(page.contains("coalesced_malformed_requests_total 7000049\n"))
+        #expect(page.contains("coalesced_malformed_requests_total 7000055\n"))
     }
 
     @Test func `no metric is announced twice and every sample follows its announcement`() {
