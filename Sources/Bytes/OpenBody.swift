@@ -14,25 +14,13 @@ struct OpenBody: Sendable {
         var writerWake: Notice?
     }
 
-    private struct Piece: Sendable {
-        let chunk: Chunk
-        /// Offset of the piece's first byte in the body.
-        let start: Int
-        var filled = 0
-        /// Attached readers whose next byte is in this piece.
-        var readers = 0
-
-        var isFull: Bool { filled == chunk.capacity }
-        var bytes: ByteSlice { ByteSlice(chunk, 0..<filled) }
-    }
-
     private(set) var phase = GrowingBody.Phase.open
     private(set) var length = 0
     private(set) var retained = 0
     private(set) var window: Int?
     private(set) var trailers: ByteSlice?
     /// Pieces `firstPiece...`; those before were given up.
-    private var pieces = ShortList<Piece>()
+    private var pieces = ShortList<BodyPiece>()
     private var firstPiece = 0
     private var readers = 0
     /// Readers at the very end, where the next piece is not made yet.
@@ -132,7 +120,7 @@ extension OpenBody {
                 pieces.truncate(to: former)
                 return false
             }
-            pieces.append(Piece(chunk: Chunk(capacity: size), start: start))
+            pieces.append(BodyPiece(chunk: Chunk(capacity: size), start: start))
             retained += size
             start += size
             missing -= size
@@ -178,7 +166,7 @@ extension OpenBody {
         let exact = Chunk(capacity: last.filled)
         exact.write(last.chunk.span(0..<last.filled), at: 0)
         let freed = last.chunk.capacity - last.filled
-        pieces[pieces.count - 1] = Piece(chunk: exact, start: last.start, filled: last.filled, readers: last.readers)
+        pieces[pieces.count - 1] = BodyPiece(chunk: exact, start: last.start, filled: last.filled, readers: last.readers)
         retained -= freed
         budget.release(freed)
     }

@@ -229,7 +229,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
     }
 
     @Test(arguments: [
-        "accept", "cookie", "x-tenant", "expect", "host", "connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade", "transfer-encoding",
+        "accept", "cookie", "x-tenant", "expect", "host", "connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade", "http2-settings", "transfer-encoding",
         "content-length", "via", "x-forwarded-for",
     ])
     func `a mistake in a key is a field that upstreams do not get as it was sent`(field: String) {
