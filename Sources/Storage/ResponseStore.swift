@@ -2,21 +2,6 @@ public import Bytes
 public import HTTPSemantics
 internal import Synchronization
 
-/// How an attempt to store ended.
-public enum StoreOutcome: Sendable, CaseIterable {
-    case stored
-    /// The key was invalidated or purged since the fetch began.
-    case outdated
-    /// Larger than `StorageSettings.objectLimit`.
-    case tooLarge
-    /// The budget is spent and nothing is left to evict.
-    case noRoom
-    /// The body is not complete, or its beginning is gone.
-    case incomplete
-    /// The response to be freshened is no longer stored.
-    case gone
-}
-
 /// The responses in memory, found by primary key and kept below a ceiling of bytes.
 ///
 /// Any thread may call any method. The index is split into shards by the upper bits of the key's hash; each has a
