@@ -1,4 +1,4 @@
-internal import Synchronization
+import Synchronization
 
 /// What readers do, on any thread.
 extension GrowingBody {

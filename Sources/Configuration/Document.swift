@@ -1,4 +1,4 @@
-internal import Yams
+import Yams
 
 /// A configuration file as a tree of nodes that know where they stand.
 ///

@@ -1,4 +1,4 @@
-internal import Yams
+import Yams
 
 /// One key of the file: its name, its place in the settings, how it is written and what it is for.
 ///

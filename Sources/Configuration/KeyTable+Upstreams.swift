@@ -1,7 +1,7 @@
-internal import HTTPSemantics
-internal import Proxy
-internal import Upstream
-internal import Yams
+import HTTPSemantics
+import Proxy
+import Upstream
+import Yams
 
 /// The keys of one upstream.
 enum UpstreamKeys {

@@ -1,10 +1,10 @@
-internal import Admin
-internal import Bytes
-internal import HTTPSemantics
-internal import Proxy
-internal import Storage
-internal import Telemetry
-internal import Upstream
+import Admin
+import Bytes
+import HTTPSemantics
+import Proxy
+import Storage
+import Telemetry
+import Upstream
 
 /// Every key that a configuration file may have: the only place for its name, its place in the settings, its range and its meaning. Files
 /// are read and checked by it, and the shipped file is made from it.

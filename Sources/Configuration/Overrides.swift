@@ -1,7 +1,7 @@
-internal import Admin
+import Admin
 public import Libevent
-internal import Proxy
-internal import Storage
+import Proxy
+import Storage
 public import Telemetry
 public import Upstream
 

@@ -1,10 +1,10 @@
-internal import Bytes
-internal import HTTPSemantics
-internal import Proxy
-internal import Storage
-internal import Telemetry
-internal import Upstream
-internal import Yams
+import Bytes
+import HTTPSemantics
+import Proxy
+import Storage
+import Telemetry
+import Upstream
+import Yams
 
 /// Walks the nodes of one file by a table of keys and notes everything that is wrong.
 struct Reader {

@@ -1,4 +1,4 @@
-internal import Bytes
+import Bytes
 public import Libevent
 public import Proxy
 public import Telemetry

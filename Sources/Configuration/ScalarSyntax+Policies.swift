@@ -1,5 +1,5 @@
-internal import Bytes
-internal import HTTPSemantics
+import Bytes
+import HTTPSemantics
 
 /// Values for the caching rules, which count in whole seconds and compare bytes.
 extension ScalarSyntax where Value == ByteSlice {

@@ -1,5 +1,5 @@
 public import Admin
-internal import Libevent
+import Libevent
 public import Proxy
 public import Storage
 public import Telemetry

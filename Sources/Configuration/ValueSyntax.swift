@@ -1,6 +1,6 @@
-internal import Bytes
-internal import HTTPSemantics
-internal import Yams
+import Bytes
+import HTTPSemantics
+import Yams
 
 /// How a value is written in the file: from node to value, noting what is wrong, and back to lines of YAML.
 struct ValueSyntax<Value: Sendable>: Sendable {

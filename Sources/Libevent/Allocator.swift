@@ -1,5 +1,5 @@
-internal import CLibevent
-internal import Glibc
+import CLibevent
+import Glibc
 
 /// What this program asks of the C library's `malloc`. A library other than glibc ignores it, and nothing is lost.
 public enum Allocator {

@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 
 /// Something to append to, such as a log: closed when the value is dropped. A file blocks as disks do, so this belongs on a thread of its own.
 ///

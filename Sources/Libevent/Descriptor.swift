@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 
 /// One open file descriptor with one owner, closed when the owner lets go of it.
 public struct Descriptor: ~Copyable, Sendable {

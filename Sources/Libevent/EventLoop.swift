@@ -1,5 +1,5 @@
-internal import CLibevent
-internal import Glibc
+import CLibevent
+import Glibc
 
 /// One thread's engine: a libevent base with its timers, signals, sockets and mailbox.
 ///

@@ -1,6 +1,6 @@
-internal import CLibevent
-internal import Glibc
-internal import Synchronization
+import CLibevent
+import Glibc
+import Synchronization
 
 /// What libevent does where it cannot go on.
 public enum FatalErrors {

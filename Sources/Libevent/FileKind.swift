@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 
 /// What kind of file is behind an open descriptor, as far as it matters for writing.
 enum FileKind {

@@ -1,5 +1,5 @@
 public import Bytes
-internal import Glibc
+import Glibc
 
 /// The pieces of one gathering write. A list is filled, written and emptied again and again without allocating, so one a
 /// loop is enough. It keeps what the pieces point into alive until emptied.

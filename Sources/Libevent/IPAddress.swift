@@ -1,5 +1,5 @@
-internal import Bytes
-internal import Glibc
+import Bytes
+import Glibc
 
 /// An IP address of either kind. An IPv4 address is the same as the IPv6 address that stands for it (RFC 4291 §2.5.5.2), which is what a listener for
 /// both kinds reports.

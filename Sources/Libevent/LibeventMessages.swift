@@ -1,5 +1,5 @@
-internal import CLibevent
-internal import Glibc
+import CLibevent
+import Glibc
 
 /// What libevent has to say beside what it answers its callers, such as that a name server does not answer.
 ///

@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 
 /// Lines for the reader of standard error, from any thread. Writing never waits: what cannot be taken at once is lost.
 ///

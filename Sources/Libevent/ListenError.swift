@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 
 /// Why an address cannot be listened on.
 public struct ListenError: Error, Hashable, Sendable, CustomStringConvertible {

@@ -1,5 +1,5 @@
-internal import CLibevent
-internal import Glibc
+import CLibevent
+import Glibc
 
 /// Accepts connections on one address, on its loop. Dropping it closes it.
 ///

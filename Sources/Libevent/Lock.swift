@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 
 /// A value behind a pthread mutex.
 ///

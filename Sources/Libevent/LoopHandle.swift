@@ -1,6 +1,6 @@
-internal import CLibevent
-internal import Glibc
-internal import Synchronization
+import CLibevent
+import Glibc
+import Synchronization
 
 /// A loop as seen from anywhere: its identity, and the mailbox that is the only way into it.
 ///

@@ -1,6 +1,6 @@
-internal import CLibevent
-internal import Glibc
-internal import Synchronization
+import CLibevent
+import Glibc
+import Synchronization
 
 /// A thread with a loop of its own.
 ///

@@ -1,5 +1,5 @@
-internal import CLibevent
-internal import Glibc
+import CLibevent
+import Glibc
 
 /// One question to a `Resolver`, until it is answered or cancelled.
 ///

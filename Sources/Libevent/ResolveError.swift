@@ -1,5 +1,5 @@
-internal import CLibevent
-internal import Glibc
+import CLibevent
+import Glibc
 
 /// Why a name has no address.
 public enum ResolveError: String, Error, Hashable, Sendable, CustomStringConvertible {

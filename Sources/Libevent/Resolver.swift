@@ -1,5 +1,5 @@
-internal import CLibevent
-internal import Glibc
+import CLibevent
+import Glibc
 
 /// Looks up the addresses of names, on its loop, through libevent's evdns.
 ///

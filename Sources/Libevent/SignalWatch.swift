@@ -1,5 +1,5 @@
-internal import CLibevent
-internal import Glibc
+import CLibevent
+import Glibc
 
 /// Watches for a signal on a loop, until cancelled or the loop ends. Kept alive by its loop.
 @safe public final class SignalWatch {

@@ -1,5 +1,5 @@
-internal import CLibevent
-internal import Glibc
+import CLibevent
+import Glibc
 
 /// One non-blocking stream socket on a loop. Subclasses say what happens when it can be read or written.
 ///

@@ -1,5 +1,5 @@
 public import Bytes
-internal import Glibc
+import Glibc
 
 /// Where a stream socket listens or connects: an IPv4 or IPv6 address with a port, or a path in the file system.
 public enum SocketAddress: Hashable, Sendable {

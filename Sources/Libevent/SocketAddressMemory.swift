@@ -1,5 +1,5 @@
-internal import CLibevent
-internal import Glibc
+import CLibevent
+import Glibc
 
 /// The way between `SocketAddress` and the kernel's `sockaddr`.
 extension SocketAddress {

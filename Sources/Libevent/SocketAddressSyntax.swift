@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 
 /// Why a text is not a socket address.
 public enum AddressSyntaxError: String, Error, Sendable {

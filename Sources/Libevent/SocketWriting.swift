@@ -1,6 +1,6 @@
 public import Bytes
-internal import CLibevent
-internal import Glibc
+import CLibevent
+import Glibc
 
 /// What one write gave.
 public enum WriteResult: Sendable, Equatable {

@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 
 /// The calls of the operating system that can fail here, by the name under which a log shows them.
 public enum SystemCall: String, Sendable {

@@ -1,4 +1,4 @@
-internal import CLibevent
+import CLibevent
 
 /// A clock event on a loop, for what is rare; each one is a libevent timer. For a deadline per connection, see
 /// `DeadlineWheel`. A pending timer is kept alive by its loop and dies with it.

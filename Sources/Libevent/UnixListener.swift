@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 
 /// A unix socket that listens at its path, for the listeners of one loop or of several, which all accept from its one queue.
 ///

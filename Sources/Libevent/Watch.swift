@@ -1,5 +1,5 @@
-internal import CLibevent
-internal import Glibc
+import CLibevent
+import Glibc
 
 /// One added libevent `event`: a descriptor, a signal or a timeout that is being watched for.
 ///

@@ -1,4 +1,4 @@
-internal import HTTPSemantics
+import HTTPSemantics
 
 extension CachedResource {
     /// What a resource holds, while it is changed.

@@ -1,5 +1,5 @@
-internal import Bytes
-internal import HTTPSemantics
+import Bytes
+import HTTPSemantics
 
 /// What a response varies by and belongs to, and the parts it stands for. Most responses have none of it.
 final class Extras: Sendable {

@@ -1,5 +1,5 @@
-internal import Bytes
-internal import HTTPSemantics
+import Bytes
+import HTTPSemantics
 
 /// The index of one shard: an open-addressing table with linear probing, 16 bytes a place, at most three quarters full.
 /// Two keys with one hash are told apart by all their bytes.

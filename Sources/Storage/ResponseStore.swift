@@ -1,6 +1,6 @@
 public import Bytes
 public import HTTPSemantics
-internal import Synchronization
+import Synchronization
 
 /// The responses in memory, found by primary key and kept below a ceiling of bytes.
 ///

@@ -1,6 +1,6 @@
 public import Bytes
 public import HTTPSemantics
-internal import Synchronization
+import Synchronization
 
 /// Which differences between queries for one path do not matter, as a stored response said. Immutable.
 public final class SearchVariation: Sendable {

@@ -1,5 +1,5 @@
-internal import Bytes
-internal import HTTPSemantics
+import Bytes
+import HTTPSemantics
 
 /// Parts of representations (RFC 9111 §3.3, §3.4): beside the variants, never among them.
 extension Shard {

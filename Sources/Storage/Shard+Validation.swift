@@ -1,4 +1,4 @@
-internal import HTTPSemantics
+import HTTPSemantics
 
 /// What a validation makes of a stored response (RFC 9111 §4.3).
 extension Shard {

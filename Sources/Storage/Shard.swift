@@ -1,5 +1,5 @@
-internal import Bytes
-internal import HTTPSemantics
+import Bytes
+import HTTPSemantics
 
 /// One part of the store: index, eviction queues, counters. Protected by its shard's mutex.
 ///

@@ -1,6 +1,6 @@
 public import Bytes
 public import HTTPSemantics
-internal import Synchronization
+import Synchronization
 
 /// One response, ready to be sent again: immutable except for a two-bit counter of its uses and its place in the store.
 ///

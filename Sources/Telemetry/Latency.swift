@@ -1,4 +1,4 @@
-internal import Bytes
+import Bytes
 
 /// The kinds of response whose latencies are reported separately: from the store, fetched and shared, forwarded.
 public enum LatencyClass: UInt8, PublicName {

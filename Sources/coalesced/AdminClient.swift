@@ -1,5 +1,5 @@
-internal import Bytes
-internal import Libevent
+import Bytes
+import Libevent
 
 /// One question to the admin listener of a running proxy.
 struct AdminClient {

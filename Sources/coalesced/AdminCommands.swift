@@ -1,7 +1,7 @@
-internal import Admin
-internal import ArgumentParser
-internal import Configuration
-internal import Libevent
+import Admin
+import ArgumentParser
+import Configuration
+import Libevent
 
 /// How the commands below find the running proxy.
 struct AdminOption: ParsableArguments {

@@ -1,4 +1,4 @@
-internal import ArgumentParser
+import ArgumentParser
 
 /// `coalesced check`: what `serve` would say about the file.
 struct Check: ParsableCommand {

@@ -1,5 +1,5 @@
-internal import ArgumentParser
-internal import Libevent
+import ArgumentParser
+import Libevent
 
 /// The command line. Exit codes: `ExitStatus`.
 @main

@@ -1,5 +1,5 @@
-internal import ArgumentParser
-internal import Configuration
+import ArgumentParser
+import Configuration
 
 /// Where the settings come from: a file, if there is one, and the flags that override it. Read at the start and at each reload.
 struct ConfigurationSource {

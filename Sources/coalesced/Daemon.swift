@@ -1,10 +1,10 @@
-internal import Admin
-internal import Configuration
-internal import Glibc
-internal import Libevent
-internal import Logging
-internal import Proxy
-internal import Upstream
+import Admin
+import Configuration
+import Glibc
+import Libevent
+import Logging
+import Proxy
+import Upstream
 
 /// The running program: the proxy and its admin listener, signals, and what the service manager is told.
 ///

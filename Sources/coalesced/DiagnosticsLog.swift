@@ -1,8 +1,8 @@
-internal import Bytes
-internal import Configuration
-internal import Glibc
-internal import Libevent
-internal import Logging
+import Bytes
+import Configuration
+import Glibc
+import Libevent
+import Logging
 
 /// The diagnostics log: one line per message on standard error, with journald's priority in front if it goes there.
 ///

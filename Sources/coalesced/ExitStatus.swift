@@ -1,7 +1,7 @@
-internal import ArgumentParser
-internal import Glibc
-internal import Libevent
-internal import Proxy
+import ArgumentParser
+import Glibc
+import Libevent
+import Proxy
 
 /// How the program ends when it cannot do its work (`sysexits.h`). 64, usage, is argument-parser's.
 enum ExitStatus {

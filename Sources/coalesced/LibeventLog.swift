@@ -1,7 +1,7 @@
-internal import Bytes
-internal import Libevent
-internal import Logging
-internal import Telemetry
+import Bytes
+import Libevent
+import Logging
+import Telemetry
 
 /// libevent's own messages, in the diagnostics log; only so many per second. From any thread.
 final class LibeventLog: Sendable {

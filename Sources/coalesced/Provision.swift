@@ -1,9 +1,9 @@
-internal import Configuration
-internal import Libevent
-internal import Logging
-internal import Proxy
-internal import Storage
-internal import Upstream
+import Configuration
+import Libevent
+import Logging
+import Proxy
+import Storage
+import Upstream
 
 /// What the machine gives the program, against what the settings want of it.
 struct Provision {

@@ -1,9 +1,9 @@
-internal import ArgumentParser
-internal import Configuration
-internal import Glibc
-internal import Libevent
-internal import Telemetry
-internal import Upstream
+import ArgumentParser
+import Configuration
+import Glibc
+import Libevent
+import Telemetry
+import Upstream
 
 /// `coalesced serve`: the daemon.
 struct Serve: ParsableCommand {

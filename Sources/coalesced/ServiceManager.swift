@@ -1,4 +1,4 @@
-internal import Logging
+import Logging
 
 /// Tells systemd our state (sd_notify(3)), if `NOTIFY_SOCKET` asks for it.
 struct ServiceManager {

@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 
 /// The few C calls of the command line. Every `unsafe` of this target is here: pointers are made from Swift values for
 /// one call each, and nothing keeps them.

@@ -1,5 +1,5 @@
-internal import ArgumentParser
-internal import Libevent
+import ArgumentParser
+import Libevent
 
 /// `coalesced top`: the counters of a running proxy, again and again.
 struct Top: ParsableCommand {

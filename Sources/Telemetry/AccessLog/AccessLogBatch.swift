@@ -1,4 +1,4 @@
-internal import Bytes
+import Bytes
 
 /// Finished requests that wait to be written: fixed-size entries, and one run of bytes for all their texts.
 /// A value without a lock; each loop has three, which circulate between its `AccessLogBuffer`, its `AccessLogQueue` and the writer.

@@ -1,4 +1,4 @@
-internal import Bytes
+import Bytes
 
 /// The finished requests of one loop that have not yet been handed to the access log's writer.
 ///

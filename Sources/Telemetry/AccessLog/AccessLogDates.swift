@@ -1,4 +1,4 @@
-internal import Bytes
+import Bytes
 
 /// Writes the dates of log lines, and computes each second only once.
 struct AccessLogDates {

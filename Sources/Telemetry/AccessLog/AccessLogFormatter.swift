@@ -1,4 +1,4 @@
-internal import Bytes
+import Bytes
 
 /// Turns records into lines. Pure, except that it remembers the last second's date; owned by the log writer.
 struct AccessLogFormatter {

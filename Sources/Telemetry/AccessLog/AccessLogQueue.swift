@@ -1,4 +1,4 @@
-internal import Bytes
+import Bytes
 
 /// One loop's path to the access log: what the loop has filled waits here until the writer takes it.
 ///

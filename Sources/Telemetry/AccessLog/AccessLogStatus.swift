@@ -1,4 +1,4 @@
-internal import Synchronization
+import Synchronization
 
 /// What other threads may use of the access log: they request that it be reopened, and read what became of its lines.
 public final class AccessLogStatus: Sendable {

@@ -1,4 +1,4 @@
-internal import Bytes
+import Bytes
 
 /// Empties the queues of all loops into one sink, a line for each record.
 ///

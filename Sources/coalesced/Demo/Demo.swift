@@ -1,9 +1,9 @@
-internal import Admin
-internal import ArgumentParser
-internal import Configuration
-internal import Libevent
-internal import Proxy
-internal import Upstream
+import Admin
+import ArgumentParser
+import Configuration
+import Libevent
+import Proxy
+import Upstream
 
 /// `coalesced demo`: a deliberately slow origin with the proxy in front of it, to see it work.
 struct Demo: ParsableCommand {

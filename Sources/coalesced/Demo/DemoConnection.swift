@@ -1,5 +1,5 @@
-internal import Bytes
-internal import Libevent
+import Bytes
+import Libevent
 
 /// One connection to the demo's origin: one request after another, each answered in pieces as time passes.
 /// On the origin's loop.

@@ -1,4 +1,4 @@
-internal import Libevent
+import Libevent
 
 /// The demo's slow origin: a thread of its own that serves `DemoPage` and reports each request.
 struct DemoOrigin {
