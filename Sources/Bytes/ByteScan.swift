@@ -24,11 +24,28 @@ extension Span where Element == UInt8 {
     /// Whether there are only letters, digits and hyphens, as in nearly all names of fields.
     @inlinable
     public var isPlainName: Bool {
-        firstIndex(from: 0) { word in
-            ~word.lettersAndHyphens
-        } whose: { byte in
-            !byte.isPlainInName
-        } == nil
+        if hasOnlyLettersAndHyphens { return true }
+        for index in 0..<count where !self[index].isPlainInName { return false }
+        return true
+    }
+
+    /// Whether it is so, of at least eight bytes; false of fewer.
+    @inlinable
+    var hasOnlyLettersAndHyphens: Bool {
+        let total = count
+        guard total >= 8 else { return false }
+        return unsafe withUnsafeBufferPointer { buffer in
+            guard let base = unsafe UnsafeRawPointer(buffer.baseAddress) else { return false }
+            var index = 0
+            while true {
+                // At most `total - 8`, so in bounds.
+                let word = unsafe base.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+                if ~word.lettersAndHyphens & .repeating(0x80) != 0 { return false }
+                if index == total &- 8 { return true }
+                // The last word may overlap the one before.
+                index = Swift.min(index &+ 8, total &- 8)
+            }
+        }
     }
 
     /// The first index at or after `start` of a byte that no request target holds: outside printable ASCII, or `#`.

@@ -13,6 +13,9 @@ extension Span where Element == UInt8 {
         for index in 0..<start.count where self[index].foldedInName != start[index].foldedInName { return false }
         return true
     }
+
+    /// The same for one that is known.
+    func beginsLike(_ start: StaticString) -> Bool { beginsLike(start.bytes) }
 }
 
 extension UInt8 {

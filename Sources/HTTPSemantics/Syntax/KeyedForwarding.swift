@@ -46,15 +46,6 @@ public final class KeyedForwarding: Sendable {
         case method
     }
 
-    private static let (forwarded, original): (StaticString, StaticString) = ("x-forwarded-", "x-original-")
-    /// What some servers take for the scheme, the host or the path in place of the request's.
-    private static let names: [StaticString] = [
-        "x-forwarded", "x-forward-proto", "x-host", "x-real-host", "x-scheme", "x-url-scheme", "x-script-name", "x-rewrite-url",
-        "x-http-host-override", "x-http-path-override", "x-http-destinationurl", "x-envoy-original-path", "x-waws-unencoded-url", "x-arr-ssl",
-        "x-proxyscheme", "x-proxyhost", "x-proxyport", "x-proxycontextpath", "front-end-https", "cf-visitor", "cloudfront-forwarded-proto", "wl-proxy-ssl",
-    ]
-    private static let methodNames: [StaticString] = ["x-http-method-override", "x-method-override", "x-http-method"]
-
     /// Of `X-Forwarded-…`, `X-Original-…` and those that say more, under any alias of their names.
     private static func subject(_ name: Span<UInt8>) -> Subject? {
         guard name.count >= 6 else { return nil }
@@ -62,13 +53,35 @@ public final class KeyedForwarding: Sendable {
         case UInt8(ascii: "x"), UInt8(ascii: "f"), UInt8(ascii: "c"), UInt8(ascii: "w"): break
         default: return nil // As nearly all do.
         }
-        if name.count > forwarded.utf8CodeUnitCount, name.beginsLike(forwarded.bytes) { return .origin }
+        if name.count > 12, name.beginsLike("x-forwarded-") { return .origin }
         // Whom a request is from is another matter: `X-Original-For`, `X-Original-Forwarded-For`.
-        if name.count > original.utf8CodeUnitCount, name.beginsLike(original.bytes) {
-            return name.extracting(last: 4).isAlias(of: ("-for" as StaticString).bytes) ? nil : .origin
+        if name.count > 11, name.beginsLike("x-original-") {
+            return name.extracting(last: 4).beginsLike("-for") ? nil : .origin
         }
-        for known in names where name.isAlias(of: known.bytes) { return .origin }
-        for known in methodNames where name.isAlias(of: known.bytes) { return .method }
+        return known(name)
+    }
+
+    /// What some servers take for the scheme, the host, the path or the method in place of the request's. The length leaves few to compare with.
+    private static func known(_ name: Span<UInt8>) -> Subject? {
+        switch name.count {
+        case 6: if name.beginsLike("x-host") { return .origin }
+        case 8: if name.beginsLike("x-scheme") { return .origin }
+        case 9: if name.beginsLike("x-arr-ssl") { return .origin }
+        case 10: if name.beginsLike("cf-visitor") { return .origin }
+        case 11: if name.beginsLike("x-forwarded") || name.beginsLike("x-real-host") || name.beginsLike("x-proxyhost") || name.beginsLike("x-proxyport") { return .origin }
+        case 12: if name.beginsLike("x-url-scheme") || name.beginsLike("wl-proxy-ssl") { return .origin }
+        case 13:
+            if name.beginsLike("x-script-name") || name.beginsLike("x-rewrite-url") || name.beginsLike("x-proxyscheme") { return .origin }
+            if name.beginsLike("x-http-method") { return .method }
+        case 15: if name.beginsLike("x-forward-proto") || name.beginsLike("front-end-https") { return .origin }
+        case 17: if name.beginsLike("x-method-override") { return .method }
+        case 18: if name.beginsLike("x-proxycontextpath") { return .origin }
+        case 20: if name.beginsLike("x-http-host-override") || name.beginsLike("x-http-path-override") || name.beginsLike("x-waws-unencoded-url") { return .origin }
+        case 21: if name.beginsLike("x-http-destinationurl") || name.beginsLike("x-envoy-original-path") { return .origin }
+        case 22: if name.beginsLike("x-http-method-override") { return .method }
+        case 26: if name.beginsLike("cloudfront-forwarded-proto") { return .origin }
+        default: break
+        }
         return nil
     }
 }
