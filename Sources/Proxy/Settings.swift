@@ -131,13 +131,13 @@ public struct CachingSettings: Sendable, Equatable {
     public var policy = CachingPolicy()
     /// Ranges served in one response; a request for more gets the whole (RFC 9110 §14.2 on many small ranges).
     public var maxRanges = 16
-    /// What a range of something asks the origin for of which nothing is stored. A route may differ.
+    /// What the origin is asked for when a client wants a range and nothing of the representation is stored. A route may differ.
     public var rangeMisses = RangeMissRule.whole
 
     public init() {}
 }
 
-/// What is fetched for a range of something of which nothing is stored.
+/// What the origin is asked for when a client wants a range and nothing of the representation is stored.
 public enum RangeMissRule: String, Sendable, CaseIterable {
     /// The whole, once for all: what is stored serves every range.
     case whole

@@ -41,7 +41,7 @@ extension ClientConnection {
     /// Bytes of hits that go out in one write.
     private static let mostHeld = 24 << 10
 
-    /// Sends the hits that were held back. Where the client does not take all of them, or is gone, the connection is not `reading` afterwards.
+    /// Sends the hits that were held back. Afterwards the phase is still `reading` only if the client has taken all of them.
     func sendHeldHits() {
         guard holdsHits else { return }
         // Hits are held back only on a connection that persists, whatever the request behind them says.

@@ -74,7 +74,7 @@ final class HitPath {
         guard let variation = variations.latest(for: sent.span) else { return false }
         let own = keys.response(in: store, matching: fields)
         keys.rewrite(under: variation)
-        // The URL's own may be no plain hit and still be what is to be sent.
+        // What is stored for the exact URL may be what is to be sent even if it is no plain hit.
         if let own, let common = keys.response(in: store, matching: fields),
            own.facts.goesBefore(common.facts, for: .none, at: Moment(monotonic: loop.now, wall: loop.wallClockSeconds)) { return false }
         return answerWritten(head, fields, to: client)

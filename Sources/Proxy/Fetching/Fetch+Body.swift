@@ -16,7 +16,7 @@ extension Fetch {
             let length = kept.length + body.count
             // These bytes make it whole, and a reader on another loop may tell its client so before this loop goes on.
             if length == announced { fetched?.noteEnd(at: worker.moment) }
-            if length > announced { return endShort(kept) }
+            if length > announced { return endOverlong(kept) }
         }
         var result = kept.append(body)
         if result == .noMemory, worker.shared.store.makeRoom(bytes: max(body.count, GrowingBody.laterPieceSize)) {
@@ -38,8 +38,8 @@ extension Fetch {
         }
     }
 
-    /// It has more bytes than its `Content-Range` says: there is no telling which bytes are right.
-    private func endShort(_ body: GrowingBody) -> BodyIntake {
+    /// More bytes arrived than were announced: nobody can tell which of them are right.
+    private func endOverlong(_ body: GrowingBody) -> BodyIntake {
         fetched?.noteFailure(.body)
         body.fail()
         cutOff()

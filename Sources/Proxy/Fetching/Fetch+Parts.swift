@@ -45,7 +45,7 @@ extension Fetch {
     private func belongs(_ part: ReceivedPart, _ fields: FieldView, to stored: StoredResponse) -> Bool {
         // A tag identifies a representation of one URL (RFC 9110 §8.8.3): under a key that several URLs share, only as long as the response says that
         // they are the same (No-Vary-Search draft).
-        guard !request.isUnderVariation || Placement.said(fields) == request.variation?.rule else { return false }
+        guard !request.isUnderVariation || Placement.stated(fields) == request.variation?.rule else { return false }
         let (head, requestFields) = (stored.head, request.fields)
         guard let content = stored.parts?.content, part.belongs(to: content, fields: fields, stored: head.view) else { return false }
         let rule = varyRule(fields)

@@ -62,6 +62,6 @@ extension Fetch {
     func staysUnderItsKey(_ response: StoredResponse) -> Bool {
         guard request.isUnderVariation else { return true }
         let head = response.head
-        return Placement.said(head.view) == request.variation?.rule
+        return Placement.stated(head.view) == request.variation?.rule
     }
 }

@@ -25,7 +25,7 @@ extension Fetch {
             closeIfInvalidated()
             if !keeping.isWhole { holdStart(of: response) }
         }
-        // With content of its own, it needs its client until that is complete.
+        // A fetch that carries a request's content needs its client until that is complete.
         goOn(unattended: keeping == .stored && !request.hasContent
             && (plan.isRefresh || worker.settings.coalescing.whenLastLeaves == .finish))
     }
@@ -68,7 +68,7 @@ extension Fetch {
         return wasWaiting
     }
 
-    /// Whether it goes on when nobody is left who wants it; else it ends at once if nobody is.
+    /// Sets whether the fetch outlives its last client. If it must not and none is left, it ends now.
     func goOn(unattended mayGoOn: Bool) {
         if let sole {
             self.sole?.isDispensable = mayGoOn

@@ -18,13 +18,13 @@ extension Fetch: ExchangeHandler {
         buffer.appendLineEnd()
         let interim = buffer.copied()
         client?.fetch(self, received: interim)
-        // One that sets a cookie, or answers a request with credentials, is for the leader alone: who may share the response is not known yet.
+        // If it sets a cookie, or answers a request with credentials, it goes to the leader only: nobody knows yet who may share the final response.
         if sole == nil, !head.fields.contains(.setCookie), request.fields.present.isDisjoint(with: Self.credentials) {
             operation?.interims.append(interim)
         }
     }
 
-    /// They may tell an origin who asks.
+    /// Fields by which an origin may recognise the client.
     private static let credentials = FieldSet(.authorization, .cookie)
 
     func exchange(_ exchange: Exchange, received head: borrowing ReceivedHead) {
@@ -41,7 +41,7 @@ extension Fetch: ExchangeHandler {
            let next = worker.invalidate(request, answeredBy: head.fields, status: status, after: placement.generation) {
             placement.moveOn(to: next)
         }
-        // Once: it is large.
+        // Read once and passed on: the value is large.
         let policy = request.route.policy
         let facts = ResponseFacts(status: status, fields: head.fields, requested: sentAt, received: now, policy: policy)
         if method == .head { freshenFromHead(head, facts) }

@@ -58,7 +58,7 @@ final class Fetch: DeadlineTarget {
     var conditions = Conditions.storedAndClients
     /// Content of the request that came before the operation got its slot.
     var early: OutgoingContent?
-    /// Where it is for its client alone; `nil` where it is for all who join.
+    /// Set if it serves one client only; `nil` if others may join.
     var sole: SoleClient?
     private var progressDeadline = LazyDeadline<Void>()
 
@@ -238,7 +238,7 @@ final class Fetch: DeadlineTarget {
         operation?.close()
         var circumstances = circumstances(of: stored)
         circumstances.otherKey = staysUnderItsKey(stored) ? nil : request.sentKey
-        circumstances.search = Placement.said(storedHead.view)
+        circumstances.search = Placement.stated(storedHead.view)
         let fetched = FetchedResponse(
             stored, source: source, sharing: forWaiters, originStatus: status, length: stored.body.length, willBeStored: isStored, circumstances)
         fetched.noteEnd(at: worker.moment)

@@ -21,13 +21,13 @@ final class FetchedResponse: Sendable {
         let leader: ClientRequest
         /// The key under which the response belongs, where that is not its leader's.
         var otherKey: CacheKey?
-        /// Which queries it is for besides its own.
+        /// Which other queries it answers (No-Vary-Search).
         var search: NoVarySearch
         /// The address of the server that answered, as text.
         let server: ByteSlice
         /// When the origin was asked.
         let requested: Moment
-        /// Those that its groups may be among; `nil` where it has none.
+        /// Where to look up whether its cache groups were invalidated; `nil` if it has none.
         let invalidations: GroupInvalidations?
     }
 

@@ -7,7 +7,7 @@ import Storage
 ///
 /// Of one fetch, on its loop.
 struct Placement {
-    /// Of the key it was fetched under, from before the origin was asked.
+    /// Of the key it is fetched under, taken before the origin was asked.
     private(set) var generation: Generation
     /// Of the key as sent, likewise.
     private var sentGeneration: Generation
@@ -46,7 +46,7 @@ struct Placement {
     mutating func chooseStoreKey(
         by fields: FieldView, for request: ClientRequest, willBeStored: Bool, worker: Worker
     ) -> NotStoredReason? {
-        search = Self.said(fields)
+        search = Self.stated(fields)
         if search.isDefault, !request.isUnderVariation { return nil }
         let variations = worker.shared.variations
         let sent = request.sentKey.bytes
@@ -76,8 +76,8 @@ struct Placement {
     }
 
     /// What a response says of queries. A field too large to be learnt does not count.
-    static func said(_ fields: FieldView) -> NoVarySearch {
-        let said = NoVarySearch(fields)
-        return said.size <= SearchVariations.largest ? said : .default
+    static func stated(_ fields: FieldView) -> NoVarySearch {
+        let stated = NoVarySearch(fields)
+        return stated.size <= SearchVariations.largest ? stated : .default
     }
 }

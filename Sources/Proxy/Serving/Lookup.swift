@@ -18,7 +18,7 @@ struct Lookup {
         case shared
         /// Coalescing is off: for the request alone.
         case coalescingOff
-        /// For the request alone, since a shared one was no use or took too long; and for no range on behalf of others.
+        /// For the request alone: a shared fetch did not serve it, or took too long. Parts are not asked for then.
         case alone
     }
 

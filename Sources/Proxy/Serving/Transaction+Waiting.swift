@@ -48,7 +48,7 @@ extension Transaction {
         }
     }
 
-    /// What may stand in where the fetch that it joined brought an error. Its leader's fetch has seen to that itself.
+    /// The stored response that may replace an error of the fetch that it joined. For a leader, the fetch itself has tried that.
     private func fallback(for fetched: FetchedResponse) -> StoredResponse? {
         guard fallback != nil, let status = fetched.originStatus, status.isServerError, fetched.source == .origin, request !== fetched.leader
         else { return nil }

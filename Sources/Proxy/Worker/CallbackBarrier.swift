@@ -9,7 +9,7 @@ final class CallbackBarrier: Sendable {
     private let loops = Guarded<[LoopBound<Turns>]>([])
 
     /// From now on callbacks of this loop are waited for too. On its thread.
-    func joins(_ turns: Turns, on loop: EventLoop) {
+    func add(_ turns: Turns, on loop: EventLoop) {
         let turns = LoopBound(turns, on: loop)
         loops.withLock { $0.append(turns) }
     }

@@ -9,7 +9,7 @@ import Storage
 final class GroupInvalidations: Sendable {
     static let capacity = 10_000
 
-    /// Monotonic nanoseconds. The one before the last tells whether the last is the first since a response was asked for.
+    /// Monotonic nanoseconds. `former` tells whether `last` is the only invalidation since a response was asked for.
     private struct Times: Sendable {
         let last: Int64
         let former: Int64

@@ -15,7 +15,7 @@ final class Turns {
     static let turn = 64
 
     private let loop: EventLoop
-    /// Full turns, then one that fills.
+    /// Complete turns, in order. The last one, `filling`, is not complete yet.
     private var full: [[any TurnTaker]] = []
     private let filling = Exclusive<[any TurnTaker]>([])
     private var isWaiting = false

@@ -68,7 +68,7 @@ final class Worker {
         pools = try UpstreamPools(of: loopSettings.origins, on: loop, names: shared.names, metrics: metrics, notices: notices)
         hitPath = HitPath(
             loopSettings: loopSettings, shared: shared, loop: loop, keys: keys, output: scratch, recorder: recorder)
-        shared.callbacks.joins(turns, on: loop)
+        shared.callbacks.add(turns, on: loop)
     }
 
     var settings: ProxySettings { loopSettings.settings }
