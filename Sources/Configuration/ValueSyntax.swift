@@ -124,7 +124,12 @@ extension ValueSyntax<[ByteSlice]> {
         return ValueSyntax(range: names.range, write: names.write) { node, name, reader in
             var nodes = [node]
             if case .sequence(let sequence) = node { nodes = Array(sequence) }
-            for node in nodes { if let field = node.scalar?.string { reader.refer(toKeyField: field, at: node.position) } }
+            for node in nodes {
+                // What is no name is told of by itself.
+                if let field = node.scalar?.string, case .value = ScalarSyntax<String>.fieldName.parse(field) {
+                    reader.refer(toKeyField: field, at: node.position)
+                }
+            }
             return names.read(node, name, &reader)
         }
     }
