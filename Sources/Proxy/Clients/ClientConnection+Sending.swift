@@ -177,7 +177,11 @@ extension ClientConnection: TransactionClient {
         deadline.clear()
         let early = context?.buffer.copied()
         giveBackContext()
-        let relay = Tunnel(client: self, upstream: upstream, toClient: head, toUpstream: early, worker: worker)
+        // Interim responses come first.
+        let pending = interims
+        pending?.append(head.span)
+        interims = nil
+        let relay = Tunnel(client: self, upstream: upstream, toClient: pending ?? head, toUpstream: early, worker: worker)
         tunnelRelay = relay
         transaction.take()?.leave()
         relay.start()
