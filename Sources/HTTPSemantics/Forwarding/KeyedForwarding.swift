@@ -48,9 +48,9 @@ public final class KeyedForwarding: Sendable {
 
     /// Of `X-Forwarded-…`, `X-Original-…` and those that say more, under any alias of their names.
     private static func subject(_ name: Span<UInt8>) -> Subject? {
-        guard name.count >= 6 else { return nil }
+        guard name.count >= 5 else { return nil }
         switch name[0] | 0x20 {
-        case UInt8(ascii: "x"), UInt8(ascii: "f"), UInt8(ascii: "c"), UInt8(ascii: "w"): break
+        case UInt8(ascii: "x"), UInt8(ascii: "f"), UInt8(ascii: "c"), UInt8(ascii: "w"), UInt8(ascii: "p"): break
         default: return nil // As nearly all do.
         }
         if name.count > 12, name.beginsLike("x-forwarded-") { return .origin }
@@ -64,6 +64,8 @@ public final class KeyedForwarding: Sendable {
     /// What some servers take for the scheme, the host, the path or the method in place of the request's. The length leaves few to compare with.
     private static func known(_ name: Span<UInt8>) -> Subject? {
         switch name.count {
+        // Programs run by CGI find it as HTTP_PROXY in their environment, and make their own requests through what it names.
+        case 5: if name.beginsLike("proxy") { return .origin }
         case 6: if name.beginsLike("x-host") { return .origin }
         case 8: if name.beginsLike("x-scheme") { return .origin }
         case 9: if name.beginsLike("x-arr-ssl") { return .origin }

@@ -125,6 +125,7 @@ private func forward(
         ("X-Real-IP: 1", "", false), ("CF-Visitor: {}", "", true), ("CF-Connecting-IP: 1", "", false), ("CloudFront-Forwarded-Proto: https", "", true),
         ("CloudFront-Forwarded-Proto: https", "cloudfront-forwarded-proto", false), ("WL-Proxy-SSL: true", "", true), ("X-ARR-SSL: 1", "", true),
         ("X-HTTP-Path-Override: /a", "", true), ("X-HTTP-DestinationURL: /a", "", true), ("X-Envoy-Original-Path: /a", "", true),
+        ("Proxy: http://x", "", true), ("Proxy: http://x", "proxy", false), ("Proxy-Id: 1", "", false), ("Proxies: 1", "", false),
         ("X-Waws-Unencoded-Url: /a", "", true), ("Cookie2: 1", "", false), ("X-Request-Id: 1", "", false), ("Y-Forwarded-Port: 1", "", false),
     ]) func `the like of it goes no further either`(line: String, keyed: String, isDropped: Bool) throws {
         let names = keyed.isEmpty ? [] : [ByteSlice(keyed)]
