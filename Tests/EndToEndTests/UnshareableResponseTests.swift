@@ -98,6 +98,22 @@ import Testing
         }
     }
 
+    @Test func `an error that everybody gets is fetched at the same time from the second crowd on`() throws {
+        try scenario { origin, proxy in
+            let first = Gate(), second = Gate()
+            origin.on("/x") { request in [.gate(request["x-second"] == nil ? first : second), .answer(429)] }
+            let crowd = proxy.crowd(10, get: "/x")
+            try proxy.joined(10)
+            first.open()
+            #expect(crowd.finished().allSatisfy { $0.status == 429 })
+            let before = origin.count("/x")
+            let next = proxy.crowd(10, get: "/x", "X-Second: 1")
+            try eventually("all are on their way") { origin.count("/x") == before + 10 }
+            second.open()
+            #expect(next.finished().allSatisfy { $0.status == 429 })
+        }
+    }
+
     @Test func `answers to Authorization do not keep those without it from sharing`() throws {
         try scenario { origin, proxy in
             let gate = Gate()

@@ -38,7 +38,8 @@ extension Fetch {
         case .nobody(let reason):
             operation.close()
             // What HEAD gets says nothing of what GET will get, whose key it has.
-            if method != .head, worker.settings.coalescing.isEnabled, reason.isRemembered, !response.facts.status.concernsRequest { remember(reason) }
+            let isForOthersToo = !response.facts.status.concernsRequest || othersGotNoMore
+            if method != .head, worker.settings.coalescing.isEnabled, reason.isRemembered, isForOthersToo { remember(reason) }
         case .waitersOnly:
             operation.close()
         case .everyone, .whileArriving:
@@ -46,6 +47,10 @@ extension Fetch {
             if plan.range == nil { worker.shared.store.clearMarker(storeKey) }
         }
     }
+
+    /// Whether a request before the leader's got what nobody else could have, either: then a status that speaks of the request speaks of them all, and
+    /// the next crowd must not wait for one another.
+    var othersGotNoMore: Bool { client?.wasReleased == true }
 
     /// To all who wait.
     func deliver(_ fetched: consuming FetchedResponse) {

@@ -8,6 +8,8 @@ import Upstream
 
 /// The request that led a fetch, on the same loop: content, upgrades and what concerns nobody else go through it.
 protocol FetchClient: AnyObject {
+    /// Whether another fetch of the same key, which it joined, brought what it could not have.
+    var wasReleased: Bool { get }
     /// Content that was held back is out: send more.
     func fetchTakesContent(_ fetch: Fetch)
     /// An interim response as it goes to the client.

@@ -13,6 +13,8 @@ extension Transaction: FetchClient {
         return ledFetch
     }
 
+    var wasReleased: Bool { releases > 0 }
+
     /// A piece of content from the client.
     /// - Returns: false when no more can be taken at the moment.
     func receive(content: Span<UInt8>) -> Bool {
