@@ -25,7 +25,9 @@ struct Lease {
     /// When it began, in nanoseconds of the loop's clock.
     var began: Int64 = 0
 
-    /// Bytes of the request's head that are still to be sent.
+    /// Bytes of the request's head.
+    var headLength = 0
+    /// Those of them that are still to be sent.
     var headLeft = 0
     /// `nil` for a request without content, and once sending has failed.
     var outgoing: OutgoingContent?
@@ -36,6 +38,9 @@ struct Lease {
 
     var response = Response.awaited
     var reading = Reading.on
+
+    /// Whether nothing of the request went out yet.
+    var isUnsent: Bool { headLeft == headLength && headLength > 0 }
 
     var isSent: Bool { headLeft == 0 && outgoing?.isSent ?? true }
 

@@ -73,9 +73,9 @@ public final class UpstreamConnection: Socket {
     func begin(_ exchange: Exchange, isReused: Bool, early: OutgoingContent?) {
         phase = .leased
         self.exchange = exchange
-        let framing = exchange.request.content
+        let (framing, headLength) = (exchange.request.content, exchange.request.head.count)
         lease = Lease(
-            isReused: isReused, began: loop.now, headLeft: exchange.request.head.count,
+            isReused: isReused, began: loop.now, headLength: headLength, headLeft: headLength,
             outgoing: early ?? (framing == .none ? nil : OutgoingContent(framing)), contentIsHeldBack: early?.count ?? 0 >= OutgoingContent.mostEarly)
         let method = exchange.request.method
         reader.use { $0.begin(answering: method) }
@@ -142,9 +142,9 @@ public final class UpstreamConnection: Socket {
             // The end of the connection, or bytes that belong to no request.
             end()
         case .leased:
-            // Seen in the iteration in which the request went out, so before it did: what no request asked for, or the end. Bytes arriving between
-            // this check and the write go unnoticed.
-            if lease.isReused, lease.response == .awaited, loop.now == lease.began { return fail(.closed, "not silent while it was idle") }
+            // Seen before the request went out, or in the iteration in which it did: what no request asked for, or the end. Bytes arriving between this
+            // check and the write go unnoticed.
+            if lease.isReused, lease.response == .awaited, lease.isUnsent || loop.now == lease.began { return fail(.closed, "not silent while it was idle") }
             receive()
         case .connecting, .closed:
             stopReading()
