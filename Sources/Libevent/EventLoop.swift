@@ -1,3 +1,4 @@
+import Bytes
 import CLibevent
 import Glibc
 
@@ -22,7 +23,7 @@ import Glibc
     private var batch: [LoopHandle.Parcel] = []
     private var hooks: [() -> Void] = []
     /// Whose `iterationEnds()` is to be called.
-    private var ending: [Socket] = []
+    private let ending = Exclusive<[Socket]>([])
     private var isRunning = false
     private var isFinished = false
 
@@ -83,11 +84,11 @@ extension EventLoop {
         isRunning = true
         while !handle.mustStop {
             unsafe clockIsFresh = false
-            let waits = hooks.isEmpty && ending.isEmpty && !handle.hasOwnPosts
+            let waits = hooks.isEmpty && !hasEnding && !handle.hasOwnPosts
             let result = unsafe event_base_loop(base, waits ? EVLOOP_ONCE : EVLOOP_ONCE | EVLOOP_NONBLOCK)
             precondition(result >= 0, "the kernel refused to wait for events")
             if handle.hasOwnPosts { runBatch() }
-            if !ending.isEmpty { callEnding() }
+            if hasEnding { callEnding() }
             if !hooks.isEmpty { runHooks() }
         }
         isRunning = false
@@ -103,7 +104,9 @@ extension EventLoop {
     public func afterBatch(_ hook: @escaping () -> Void) { hooks.append(hook) }
 
     /// The same for a socket, before the hooks and without a closure.
-    func callAtEnd(_ socket: Socket) { ending.append(socket) }
+    func callAtEnd(_ socket: Socket) { ending.use { $0.append(socket) } }
+
+    private var hasEnding: Bool { ending.use { !$0.isEmpty } }
 
     /// Ends the loop: refuses new posts, runs those already taken and the hooks, drops timers and signals.
     /// Called by the loop's thread after `run`, at most once; a `LoopThread` does it by itself.
@@ -124,7 +127,7 @@ extension EventLoop {
         for signal in signals.values { signal.cancel() }
         wheel?.loopEnds()
         hooks.removeAll()
-        ending.removeAll()
+        ending.use { $0.removeAll() }
         // What arrives to be released here now was dropped on other threads a moment ago.
         while handle.takeLastBatch(&batch) { runTakenBatch() }
         handle.disown()
@@ -144,10 +147,11 @@ extension EventLoop {
 
     private func callEnding() {
         var due: [Socket] = []
-        swap(&due, &ending)
+        ending.use { swap(&due, &$0) }
         for socket in due { socket.iterationEnds() }
         due.removeAll(keepingCapacity: true)
-        if ending.isEmpty { swap(&due, &ending) }
+        // Its memory is used again.
+        ending.use { if $0.isEmpty { swap(&due, &$0) } }
     }
 
     private func runHooks() {
