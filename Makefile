@@ -39,6 +39,7 @@ build: dependencies
 
 BINARY = $(DESTDIR)$(prefix)/bin/coalesced
 UNIT = $(DESTDIR)$(prefix)/lib/systemd/system/coalesced.service
+SOCKET = $(DESTDIR)$(prefix)/lib/systemd/system/coalesced.socket
 MANUAL = $(DESTDIR)$(prefix)/share/man/man8/coalesced.8
 BASH_COMPLETION = $(DESTDIR)$(prefix)/share/bash-completion/completions/coalesced
 ZSH_COMPLETION = $(DESTDIR)$(prefix)/share/zsh/site-functions/_coalesced
@@ -49,6 +50,7 @@ FISH_COMPLETION = $(DESTDIR)$(prefix)/share/fish/vendor_completions.d/coalesced.
 install:
 	install -D -m 0755 "$(PROGRAM)" "$(BINARY)"
 	install -D -m 0644 systemd/coalesced.service "$(UNIT)"
+	install -D -m 0644 systemd/coalesced.socket "$(SOCKET)"
 	install -D -m 0644 docs/coalesced.8 "$(MANUAL)"
 	for example in config/examples/*; do install -D -m 0644 "$$example" "$(EXAMPLES)/$${example##*/}"; done
 	for completion in "bash:$(BASH_COMPLETION)" "zsh:$(ZSH_COMPLETION)" "fish:$(FISH_COMPLETION)"; do \
@@ -59,7 +61,7 @@ install:
 	  install -D -m 0644 config/coalesced.yaml "$(DESTDIR)/etc/coalesced/coalesced.yaml"
 
 uninstall:
-	rm -f "$(BINARY)" "$(UNIT)" "$(MANUAL)" "$(BASH_COMPLETION)" "$(ZSH_COMPLETION)" "$(FISH_COMPLETION)"
+	rm -f "$(BINARY)" "$(UNIT)" "$(SOCKET)" "$(MANUAL)" "$(BASH_COMPLETION)" "$(ZSH_COMPLETION)" "$(FISH_COMPLETION)"
 	rm -rf "$(EXAMPLES)"
 
 dependencies:

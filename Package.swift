@@ -81,18 +81,22 @@ let package = Package(
         ),
         // For tests and the benchmark only.
         .target(name: "Repeatable", path: "Tests/Repeatable", swiftSettings: strict),
+        // For tests of what runs on a loop.
+        .target(name: "LoopTesting", dependencies: ["Libevent"], path: "Tests/LoopTesting", swiftSettings: strict),
         .testTarget(name: "BytesTests", dependencies: ["Bytes", "Repeatable"], swiftSettings: strict),
         .testTarget(name: "CoalescingTests", dependencies: ["Coalescing", "Repeatable"], swiftSettings: strict),
+        // As a stranger uses the library: by its public declarations alone, with Foundation beside it.
+        .testTarget(name: "CoalescingUseTests", dependencies: ["Coalescing"], swiftSettings: strict),
         .testTarget(name: "HTTPSemanticsTests", dependencies: ["HTTPSemantics", "Bytes", "Repeatable"], swiftSettings: strict),
-        .testTarget(name: "LibeventTests", dependencies: ["Libevent", "Bytes"], swiftSettings: strict),
+        .testTarget(name: "LibeventTests", dependencies: ["Libevent", "Bytes", "LoopTesting"], swiftSettings: strict),
         .testTarget(name: "StorageTests", dependencies: ["Storage", "HTTPSemantics", "Bytes", "Repeatable"], swiftSettings: strict),
         .testTarget(name: "TelemetryTests", dependencies: ["Telemetry", "Bytes"], swiftSettings: strict),
         .testTarget(name: "ConfigurationTests", dependencies: ["Configuration", "Bytes", "HTTPSemantics", "Libevent", "Proxy", "Admin", "Storage", "Upstream", "Telemetry"], swiftSettings: strict),
-        .testTarget(name: "UpstreamTests", dependencies: ["Upstream", "Bytes", "HTTPSemantics", "Libevent"], swiftSettings: strict),
+        .testTarget(name: "UpstreamTests", dependencies: ["Upstream", "Bytes", "HTTPSemantics", "Libevent", "LoopTesting", "Telemetry"], swiftSettings: strict),
         .testTarget(
             name: "ProxyTests",
             dependencies: [
-                "Proxy", "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Storage", "Telemetry", "Upstream",
+                "Proxy", "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "LoopTesting", "Storage", "Telemetry", "Upstream",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict

@@ -5,6 +5,7 @@ import Libevent
 import Proxy
 import Storage
 import Telemetry
+import Upstream
 
 /// One response of the admin listener.
 struct AdminPage {
@@ -30,11 +31,15 @@ struct AdminPage {
 /// What the admin listener serves. Confined to the control loop.
 final class AdminPages {
     private let server: ProxyServer
+    private let settings: AdminSettings
     private let version: String
+    private let loop: EventLoop
 
-    init(_ server: ProxyServer, version: String) {
+    init(_ server: ProxyServer, _ settings: AdminSettings, version: String, on loop: EventLoop) {
         self.server = server
+        self.settings = settings
         self.version = version
+        self.loop = loop
     }
 
     /// `completion` is called on the loop, perhaps at once.
@@ -50,43 +55,81 @@ final class AdminPages {
         case "/metrics" where isRead:
             metrics(completion)
         case "/status" where isRead:
-            completion(AdminPage("application/json", StatusReport(server).text))
+            server.servers { [server, loop] servers in completion(AdminPage("application/json", StatusReport(server, servers, at: loop.now).text)) }
+        case "/purge" where !settings.allowsPurging:
+            completion(AdminPage(status: .forbidden, text: "Nothing can be purged here: admin.purge is false.\n"))
         case "/purge" where method == .post:
-            completion(purge(content))
+            purge(content, completion)
         case "/healthz", "/readyz", "/metrics", "/status", "/purge":
             var page = AdminPage(status: .methodNotAllowed, text: "This page takes \(path == "/purge" ? "POST" : "GET").\n")
             page.allowed = path == "/purge" ? "POST" : "GET, HEAD"
             completion(page)
         default:
             completion(AdminPage(
-                status: .notFound, text: "There are /healthz, /readyz, /metrics, /status, and POST /purge with URLs, a line each, or 'all'.\n"))
+                status: .notFound, text: "There are /healthz, /readyz, /metrics, /status, and POST /purge with URLs or prefixes, a line each, or 'all'.\n"))
         }
     }
 
     /// Each may walk the whole store, on this loop.
     private static let maxPurges = 100
 
+    /// A line of a purge.
+    private enum Purge {
+        case url(ParsedURL)
+        /// With everything below it.
+        case prefix(ParsedURL)
+
+        /// `nil` if it is neither a URL nor a prefix.
+        init?(_ line: String) {
+            let word = "prefix "
+            guard line.hasPrefix(word) else {
+                guard let url = ParsedURL(line) else { return nil }
+                self = .url(url)
+                return
+            }
+            guard !line.contains("?"), let url = ParsedURL(String(line.dropFirst(word.count))) else { return nil }
+            self = .prefix(url)
+        }
+    }
+
     /// All lines or none.
-    private func purge(_ content: String) -> AdminPage {
-        func refused(_ reason: String) -> AdminPage {
-            AdminPage(status: .badRequest, text: "Send URLs such as http://www.example.com/page, a line each, or 'all'; \(reason).\n")
+    private func purge(_ content: String, _ completion: @escaping (AdminPage) -> Void) {
+        func refuse(_ reason: String) {
+            completion(AdminPage(
+                status: .badRequest,
+                text: "Send URLs such as http://www.example.com/page, or 'prefix http://www.example.com/img/' for all below, a line each, or 'all'; \(reason).\n"))
         }
         // Numbered as in an editor.
         let all = content.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).map(String.init)
         let numbered = all.enumerated().filter { !$0.element.isEmpty }
         let lines = numbered.map(\.element)
-        if lines == ["all"] { return AdminPage(status: .ok, text: Self.purged(server.purgeAll())) }
-        if lines.isEmpty { return refused("this is empty") }
-        if lines.count > Self.maxPurges { return refused("at most \(Self.maxPurges) at a time") }
-        var urls: [ParsedURL] = []
+        if lines == ["all"] { return completion(AdminPage(status: .ok, text: Self.purged(server.purgeAll()))) }
+        if lines.isEmpty { return refuse("this is empty") }
+        if lines.count > Self.maxPurges { return refuse("at most \(Self.maxPurges) at a time") }
+        var purges: [Purge] = []
         for (index, line) in numbered {
-            if line == "all" { return refused("'all' stands alone, and nothing was purged") }
-            guard let url = ParsedURL(line) else {
-                return refused(lines.count == 1 ? "this is neither" : "line \(index + 1) is neither, and nothing was purged")
+            if line == "all" { return refuse("'all' stands alone, and nothing was purged") }
+            guard let purge = Purge(line) else {
+                return refuse(lines.count == 1 ? "this is none of them" : "line \(index + 1) is none of them, and nothing was purged")
             }
-            urls.append(url)
+            purges.append(purge)
         }
-        return AdminPage(status: .ok, text: Self.purged(urls.reduce(0) { $0 + server.purge($1) }))
+        perform(purges[...], purged: 0) { completion(AdminPage(status: .ok, text: Self.purged($0))) }
+    }
+
+    /// One after another: a prefix takes several turns of the loop.
+    private func perform(_ purges: ArraySlice<Purge>, purged: Int, _ completion: @escaping (Int) -> Void) {
+        var (purged, left) = (purged, purges)
+        while let purge = left.popFirst() {
+            switch purge {
+            case .url(let url):
+                purged += server.purge(url)
+            case .prefix(let url):
+                let (before, rest) = (purged, left)
+                return server.purge(below: url) { [self] in perform(rest, purged: before + $0, completion) }
+            }
+        }
+        completion(purged)
     }
 
     private static func purged(_ count: Int) -> String {
@@ -94,28 +137,49 @@ final class AdminPages {
     }
 
     private func metrics(_ completion: @escaping (AdminPage) -> Void) {
-        server.latencies { [server, version] latencies in
-            let now = server.snapshot
-            let families = now.counters.families() + latencies.families() + now.accessLog + [
-                .gauge("stored_responses", "Responses stored now, all variants.", UInt64(now.storage.responses)),
-                .gauge("stored_bytes", "Bytes of all that is stored.", UInt64(now.storage.bytes)),
-                .gauge("in_flight_bytes", "Bytes of bodies on their way.", UInt64(now.inFlightBytes)),
-                .gauge("memory_limit_bytes", "The ceiling for both.", UInt64(now.memoryLimit)),
-                .gauge("unshareable_keys", "Keys remembered as not shareable.", UInt64(now.storage.markers)),
-                .counter("evictions", "Responses evicted, by queue.", [
-                    MetricSample([("queue", "small")], .whole(UInt64(now.storage.evictedFromSmall))),
-                    MetricSample([("queue", "main")], .whole(UInt64(now.storage.evictedFromMain))),
-                ]),
-                MetricFamily("fetches_in_flight", "Fetches begun or waiting for a slot.", .gauge, now.upstreams.map {
-                    MetricSample([("upstream", $0.name)], .whole(UInt64($0.operations.inFlight)))
-                }),
-                MetricFamily("fetches_queued", "Fetches that wait for a slot.", .gauge, now.upstreams.map {
-                    MetricSample([("upstream", $0.name)], .whole(UInt64($0.operations.queued)))
-                }),
-                .gauge("workers", "Worker loops.", UInt64(now.workers)),
-                .gauge("build_info", "Always 1; the label has the version that runs.", [MetricSample([("version", version)], .whole(1))]),
-            ]
-            completion(AdminPage(PrometheusText.contentType, PrometheusText.page(families)))
+        server.latencies { [self] latencies in
+            server.servers { [self] servers in completion(metrics(latencies, servers)) }
+        }
+    }
+
+    private func metrics(_ latencies: LatencySnapshot, _ servers: [UpstreamServers]) -> AdminPage {
+        let now = server.snapshot
+        let families = now.counters.families() + latencies.families() + now.accessLog + [
+            .gauge("stored_responses", "Responses stored now, all variants.", UInt64(now.storage.responses)),
+            .gauge("stored_bytes", "Bytes of all that is stored.", UInt64(now.storage.bytes)),
+            .gauge("in_flight_bytes", "Bytes of bodies on their way.", UInt64(now.inFlightBytes)),
+            .gauge("memory_limit_bytes", "The ceiling for both.", UInt64(now.memoryLimit)),
+            .gauge("unshareable_keys", "Keys remembered as not shareable.", UInt64(now.storage.markers)),
+            .counter("evictions", "Responses evicted, by queue.", [
+                MetricSample([("queue", "small")], .whole(UInt64(now.storage.evictedFromSmall))),
+                MetricSample([("queue", "main")], .whole(UInt64(now.storage.evictedFromMain))),
+            ]),
+            .gauge("fetches_in_flight", "Fetches begun or waiting for a slot.", now.upstreams.map {
+                MetricSample([("upstream", $0.name)], .whole(UInt64($0.operations.inFlight)))
+            }),
+            .gauge("fetches_queued", "Fetches that wait for a slot.", now.upstreams.map {
+                MetricSample([("upstream", $0.name)], .whole(UInt64($0.operations.queued)))
+            }),
+            .gauge("upstream_server_up", "Whether the server is asked in its turn; 0 after max-failures in a row.", servers.samples { [([], $0.isUp ? 1 : 0)] }),
+            .gauge("upstream_server_connections", "Connections to the server open now, by what they do.", servers.samples {
+                [([("state", "in-use")], $0.inUse), ([("state", "idle")], $0.idle)]
+            }),
+            .gauge("workers", "Worker loops.", UInt64(now.workers)),
+            .gauge("build_info", "Always 1; the label has the version that runs.", [MetricSample([("version", version)], .whole(1))]),
+        ]
+        return AdminPage(PrometheusText.contentType, PrometheusText.page(families))
+    }
+}
+
+extension [UpstreamServers] {
+    /// Samples of each server, with the labels that tell it from others in front.
+    fileprivate func samples(_ values: (ServerState) -> [(labels: [(name: String, value: String)], value: Int)]) -> [MetricSample] {
+        flatMap { upstream in
+            upstream.servers.flatMap { server, state in
+                values(state).map { labels, value in
+                    MetricSample([("upstream", upstream.upstream), ("server", "\(server)")] + labels, .whole(UInt64(clamping: value)))
+                }
+            }
         }
     }
 }

@@ -22,21 +22,22 @@ public final class AdminServer {
 
     /// Listens at `address`; on `loop`, which is the server's control loop.
     /// - Parameters:
+    ///   - inherited: sockets that listen already, of which one may listen there.
     ///   - version: of the program, for the metrics page.
     ///   - onRefusal: told why, the first time that a request is refused because of where it comes from.
     /// - Throws: if that address cannot be listened at.
     public init(
-        at address: SocketAddress, _ settings: AdminSettings, of server: ProxyServer, version: String, on loop: EventLoop,
+        at address: SocketAddress, _ settings: AdminSettings, from inherited: [InheritedListener], of server: ProxyServer, version: String, on loop: EventLoop,
         onRefusal: @escaping (String) -> Void
     ) throws(ListenError) {
         self.loop = loop
         self.onRefusal = onRefusal
-        pages = AdminPages(server, version: version)
+        pages = AdminPages(server, settings, version: version, on: loop)
         var listening = Listener.Settings()
         listening.pathMode = settings.socketMode
         let accepting = Accepting()
         let listener = try Listener(
-            address, on: loop, settings: listening, onFailure: { _ in },
+            address, from: inherited, on: loop, settings: listening, onFailure: { _ in },
             accept: { descriptor, _ in accepting.server?.accept(descriptor) })
         self.listener = listener
         self.address = listener.localAddress

@@ -2,10 +2,12 @@ public import Libevent
 
 /// Where the admin listener is and who may use it.
 public struct AdminSettings: Sendable, Equatable {
-    /// `nil`: no admin listener. By default for this machine only: whoever reaches it may purge.
+    /// `nil`: no admin listener. By default for this machine only: whoever reaches it may purge, if `allowsPurging`.
     public var address: SocketAddress? = .ipv4(.loopback, port: 8081)
     /// Permissions of a Unix socket: its owner and group.
     public var socketMode: UInt32 = 0o660
+    /// Whether what is stored may be purged there.
+    public var allowsPurging = true
 
     public init() {}
 }

@@ -4,12 +4,16 @@ import Libevent
 import Proxy
 import Storage
 import Telemetry
+import Upstream
 
 /// The proxy's present state, as JSON for people and scripts.
 struct StatusReport {
     let text: ByteBuffer
 
-    init(_ server: ProxyServer) {
+    /// - Parameters:
+    ///   - servers: of each upstream, in the order of the configuration.
+    ///   - time: of the control loop, in nanoseconds.
+    init(_ server: ProxyServer, _ servers: [UpstreamServers], at time: Int64) {
         let now = server.snapshot
         var json = JSONText()
         json.object { json in
@@ -30,7 +34,8 @@ struct StatusReport {
                 json.member("unshareable", now.storage.markers)
                 json.member("evicted", now.storage.evictedFromSmall + now.storage.evictedFromMain)
             }
-            json.array("upstreams", now.upstreams) { json, upstream in
+            json.array("upstreams", Array(zip(now.upstreams, servers))) { json, pair in
+                let (upstream, servers) = pair
                 json.object { json in
                     json.member("name", upstream.name)
                     json.member("in_flight", upstream.operations.inFlight)
@@ -41,6 +46,7 @@ struct StatusReport {
                     json.member("released", upstream.operations.released)
                     json.member("replaced", upstream.operations.replaced)
                     json.member("refused", upstream.operations.refused)
+                    json.array("servers", servers.servers) { json, server in json.add(server.server, server.state, at: time) }
                 }
             }
             json.array("fetches", server.fetchesInFlight) { json, fetch in
@@ -56,4 +62,20 @@ struct StatusReport {
         json.bytes.append("\n")
         text = json.bytes
     }
+}
+
+extension JSONText {
+    fileprivate mutating func add(_ server: UpstreamServer, _ state: ServerState, at time: Int64) {
+        object { json in
+            json.member("server", "\(server)")
+            json.member("state", state.isUp ? "up" : "failing")
+            if let changed = state.changedAt { json.member("state_seconds", Self.seconds(time - changed)) }
+            json.member("failing_workers", state.failingLoops)
+            if let next = state.nextTry { json.member("next_try_seconds", Self.seconds(next - time)) }
+            json.member("in_use", state.inUse)
+            json.member("idle", state.idle)
+        }
+    }
+
+    private static func seconds(_ nanoseconds: Int64) -> Int { Int(max(0, nanoseconds) / 1_000_000_000) }
 }

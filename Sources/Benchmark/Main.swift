@@ -86,9 +86,12 @@ struct Main {
         }
         // What has ended is known to be ours.
         comparison.stop()
-        let text = Machine.description(plan, use: before.text(until: Machine.Use())) + "\n" + comparison.report.table + "\n" + Goals.table(comparison.report)
+        let text = Machine.description(plan, use: before.text(until: Machine.Use())) + "\n**Goals**\n\n" + Goals(comparison.report).table
+            + "\n**CPU of a request or waiter**\n\n" + comparison.report.summary + "\n**All figures**\n\n" + comparison.report.table
         say(text)
-        if let file { try Document.put(text, between: "comparison", in: file) }
+        guard let file else { return }
+        try Document.put(text, between: "comparison", in: file)
+        if let sentence = comparison.report.crowdSentence { try Document.put(sentence, between: "crowd", in: "README.md") }
     }
 
     private static func load(_ words: [String]) {

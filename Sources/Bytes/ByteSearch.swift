@@ -53,6 +53,16 @@ extension Span where Element == UInt8 {
         }
     }
 
+    /// Whether the bytes begin with those of `text`.
+    @inlinable
+    public func hasPrefix(_ text: StaticString) -> Bool { holds(text, at: 0) }
+
+    /// Whether the bytes begin with those of `lowercase`, as `isEqualIgnoringCase` compares them.
+    @inlinable
+    public func hasPrefixIgnoringCase(_ lowercase: StaticString) -> Bool {
+        extracting(first: lowercase.utf8CodeUnitCount).isEqualIgnoringCase(to: lowercase)
+    }
+
     /// Whether the bytes are those of `text`.
     @inlinable
     public func isEqual(to text: StaticString) -> Bool { isEqual(to: text.bytes) }

@@ -4,9 +4,11 @@ open class AsyncOperation<Value: Sendable>: CoalescibleOperation<Value> {
     private nonisolated let work: @Sendable () async throws -> Value
     private nonisolated let task = Protected<Task<Void, Never>?>(nil)
 
-    /// - Parameter work: what it does; its task is cancelled with the operation.
+    /// - Parameters:
+    ///   - identifier: see `CoalescibleOperation.identifier`.
+    ///   - work: what it does; its task is cancelled with the operation.
     public nonisolated init(
-        identifier: any Hashable & Sendable, work: @escaping @Sendable () async throws -> Value
+        identifier: (any Hashable & Sendable)? = nil, work: @escaping @Sendable () async throws -> Value
     ) {
         self.work = work
         super.init(identifier: identifier)
@@ -30,33 +32,58 @@ open class AsyncOperation<Value: Sendable>: CoalescibleOperation<Value> {
 }
 
 extension OperationQueueManager {
-    /// Joins the operation in flight for `identifier` or starts the one that `make` gives, and waits for its value.
+    /// Joins the operation in flight for `identifier` or starts the one that `make` gives, and waits for its value. `make` is called where the
+    /// caller is: in its actor, if it is in one.
     ///
-    /// A cancelled task leaves: it throws `CancellationError` at once and the others go on. Once it has the value, the task counts as
-    /// a follower until the operation ends.
+    /// A cancelled task leaves: it throws `CancellationError` at once and the others go on. Whether the work goes on when nobody is left is
+    /// for the operation to say: it does, unless its `lastLeavePolicy` is `.cancel`. Once the task has the value, it counts as a
+    /// follower until the operation ends; to stop following a value that goes on growing, use `withValue`.
     ///
     /// - Throws: `CancellationError` if this task was cancelled, `Refusal` if it was not let in, otherwise the `OperationError` with which the
     ///   operation ended.
-    public func value<Op, Value>(
+    public nonisolated(nonsending) func value<Op: SharedOperation>(
         for identifier: Key, priority: OperationPriority = .normal, make: () -> Op
-    ) async throws -> Value where Op: CoalescibleOperation<Value> {
-        let stay = AsyncStay<Value>()
-        return try await withTaskCancellationHandler {
+    ) async throws -> Op.Value {
+        try await wait(for: identifier, priority: priority, as: AsyncStay(), make: make)
+    }
+
+    /// For a value that goes on growing: joins or starts as `value(for:make:)` does, and calls `body` with the value. The task follows the
+    /// operation until `body` returns or throws, and leaves then, so that a stream that nobody reads any more can be stopped.
+    ///
+    /// A task cancelled while `body` runs leaves when that has ended, as with any `async` function.
+    ///
+    /// - Parameter body: runs where the caller is.
+    /// - Returns: What `body` returns.
+    /// - Throws: as `value(for:make:)`, and what `body` throws.
+    public nonisolated(nonsending) func withValue<Op: SharedOperation, Outcome>(
+        for identifier: Key, priority: OperationPriority = .normal, make: () -> Op,
+        body: nonisolated(nonsending) (Op.Value) async throws -> Outcome
+    ) async throws -> Outcome {
+        let stay = AsyncStay<Op.Value>()
+        let value = try await wait(for: identifier, priority: priority, as: stay, make: make)
+        defer { stay.end() }
+        return try await body(value)
+    }
+
+    private nonisolated(nonsending) func wait<Op: SharedOperation>(
+        for identifier: Key, priority: OperationPriority, as stay: AsyncStay<Op.Value>, make: () -> Op
+    ) async throws -> Op.Value {
+        try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                let waiter = Waiter<Value>(on: InlineQueue.shared) { result in
+                let waiter = Waiter<Op.Value>(on: InlineQueue.shared) { result in
                     continuation.resume(with: result.mapError { $0 as any Error })
                 }
                 // Cancelled before it began: ask for nothing.
                 guard !Task.isCancelled else { return continuation.resume(throwing: CancellationError()) }
                 switch enqueue(identifier, waiter: waiter, priority: priority, make: make) {
                 case .joined(let operation, let token, _), .started(let operation, let token):
-                    stay.entered(operation, token) { continuation.resume(throwing: CancellationError()) }
+                    stay.entered(operation.shared, token) { continuation.resume(throwing: CancellationError()) }
                 case .refused(let refusal, _):
                     continuation.resume(throwing: refusal)
                 }
             }
         } onCancel: {
-            stay.cancel()
+            stay.end()
         }
     }
 
@@ -64,31 +91,31 @@ extension OperationQueueManager {
     ///
     ///     let user = try await manager.value(for: "users/7") { try await database.user(7) }
     ///
-    /// Its task is cancelled when everyone who waits for it has been.
+    /// Its task is cancelled when everyone who waits for it has been (`LastLeavePolicy.cancel`).
     ///
-    /// - Throws: as above; an error of `work` comes as an `OperationError`.
-    public func value<Value: Sendable>(
+    /// - Throws: as `value(for:make:)`; an error of `work` comes as `OperationError.failed`.
+    public nonisolated(nonsending) func value<Value: Sendable>(
         for identifier: Key, priority: OperationPriority = .normal,
         work: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
         try await value(for: identifier, priority: priority) { () -> AsyncOperation<Value> in
-            let operation = AsyncOperation(identifier: identifier, work: work)
+            let operation = AsyncOperation(work: work)
             operation.lastLeavePolicy = .cancel
             return operation
         }
     }
 }
 
-/// A task's stay with an operation, so that cancellation can end it whenever it comes.
+/// A task's stay with an operation, so that it can be ended at any time, even before it has begun.
 private final class AsyncStay<Value: Sendable>: Sendable {
     /// ```
-    /// outside ─entered→ inside ─cancel→ gone
-    ///    └─cancel→ cancelled ─entered→ gone
+    /// outside ─entered→ inside ─end→ gone
+    ///    └─end→ ended ─entered→ gone
     /// ```
     private enum Phase: Sendable {
         case outside
         case inside(CoalescibleOperation<Value>, WaiterToken, @Sendable () -> Void)
-        case cancelled
+        case ended
         case gone
     }
 
@@ -98,29 +125,29 @@ private final class AsyncStay<Value: Sendable>: Sendable {
     func entered(
         _ operation: CoalescibleOperation<Value>, _ token: WaiterToken, left: @escaping @Sendable () -> Void
     ) {
-        let isCancelled = phase.withLock { phase in
+        let hasEnded = phase.withLock { phase in
             switch phase {
             case .outside:
                 phase = .inside(operation, token, left)
                 return false
-            case .cancelled, .inside, .gone:
+            case .ended, .inside, .gone:
                 phase = .gone
                 return true
             }
         }
-        if isCancelled, operation.leave(token) { left() }
+        if hasEnded, operation.leave(token) { left() }
     }
 
-    func cancel() {
+    func end() {
         let wasInside = phase.withLock { phase -> (CoalescibleOperation<Value>, WaiterToken, @Sendable () -> Void)? in
             switch phase {
             case .outside:
-                phase = .cancelled
+                phase = .ended
                 return nil
             case .inside(let operation, let token, let left):
                 phase = .gone
                 return (operation, token, left)
-            case .cancelled, .gone:
+            case .ended, .gone:
                 return nil
             }
         }

@@ -12,21 +12,20 @@
 /// **Leaving.** A waiter that was served counts as a follower until it leaves, so that a stream nobody reads can be stopped:
 /// see `lastLeavePolicy`.
 @ThreadSafe
-open class CoalescibleOperation<Value: Sendable>: Operation {
-    @usableFromInline nonisolated let given: (any Hashable & Sendable)?
-
-    /// What makes two operations of one class the same work. A subclass that stores it itself overrides this; an operation without one
-    /// equals no other.
-    open nonisolated var identifier: any Hashable & Sendable { given ?? ObjectIdentifier(self) }
+open class CoalescibleOperation<Value: Sendable>: AnyOperation {
+    /// What makes two operations of one class the same work, for `coalesce(operation:)` and `OperationQueueManager.enqueue(operation:)`;
+    /// without one it is the same as no other. Whoever enqueues a closure that makes the operation names the work there, so it needs
+    /// none; if it has one, it must be that, or it is refused as `.foreign`.
+    public nonisolated let identifier: (any Hashable & Sendable)?
 
     @usableFromInline nonisolated let audience = Protected(Audience<Value>())
     /// The operation that executes for this one.
     @usableFromInline nonisolated let source = Protected<OperationSource?>(nil)
 
-    /// - Parameter identifier: operations of one class with equal ones coalesce.
+    /// - Parameter identifier: needed only for `coalesce(operation:)` and `enqueue(operation:)`.
     @inlinable
     public nonisolated init(identifier: consuming (any Hashable & Sendable)? = nil) {
-        given = consume identifier
+        self.identifier = consume identifier
         super.init()
     }
 
@@ -90,15 +89,16 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
     @inlinable
     public nonisolated final var waiterCount: Int { audience.withLock { $0.count } }
 
-    /// How many may wait and follow at the same time. Joining beyond it is refused with `.full`.
+    /// How many may wait and follow at the same time; no limit unless it is set. Joining beyond it is refused with `.full`. Whoever is there
+    /// when it is lowered stays.
     @inlinable
     public nonisolated final var waiterLimit: Int {
         get { audience.withLock { $0.limit } }
         set { audience.withLock { $0.limit = newValue } }
     }
 
-    /// What happens when the last one leaves. May change at any time; it is read at the moment of leaving, so after setting `.cancel`
-    /// call `cancelIfUnattended()` if the last one may have left already.
+    /// What happens when the last one leaves: `.goOn` unless it is set, as in a subclass's `init`. May change at any time; it is read at the
+    /// moment of leaving, so after setting `.cancel` call `cancelIfUnattended()` if the last one may have left already.
     @inlinable
     public nonisolated final var lastLeavePolicy: LastLeavePolicy {
         get { audience.withLock { $0.lastLeavePolicy } }
@@ -112,7 +112,9 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
         case refused(Refusal)
     }
 
-    /// Lets one more wait for it.
+    /// Lets one more wait for it, for whoever holds the operation; `enqueue` finds it by its identifier.
+    ///
+    /// - Returns: The token to leave with, or why it was refused; then its handler is never called.
     @inlinable
     public nonisolated final func join(_ waiter: Waiter<Value>) -> Joining {
         let joining = audience.withLock { $0.join(waiter) }
@@ -170,7 +172,7 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
         audience.withLock { $0.close() }
     }
 
-    /// Cancels it if nobody waits for it or follows it, as one step: nobody can join in between.
+    /// Cancels it if nobody waits for it or follows it, as one step: nobody can join in between. True if this call did.
     @discardableResult
     @inlinable
     public nonisolated final func cancelIfUnattended() -> Bool {
@@ -194,6 +196,13 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
 
     // MARK: Inside this module
 
+    /// False if it was made with another identifier than this.
+    @inlinable
+    nonisolated final func mayBeNamed<Name: Hashable>(_ name: Name) -> Bool {
+        guard let identifier else { return true }
+        return identifier as? Name == name
+    }
+
     @inlinable
     nonisolated final func token(for seat: SlotToken) -> WaiterToken {
         seat == .none ? .none : WaiterToken(operation: ObjectIdentifier(self), seat: seat)
@@ -202,7 +211,7 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
     /// `coalesce` without calling back a late one: safe under a manager's lock.
     nonisolated final func take(in other: CoalescibleOperation<Value>) -> Audience<Value>.Join {
         guard other !== self, type(of: other) == type(of: self),
-            AnyHashable(other.identifier) == AnyHashable(identifier),
+            let identifier, let otherIdentifier = other.identifier, AnyHashable(otherIdentifier) == AnyHashable(identifier),
             other.state.withLock({ $0.lifecycle.coalesce() })
         else { return .refused(.foreign) }
         let waiter = Waiter<Value>(on: InlineQueue.shared) { [weak other] result in
@@ -265,10 +274,10 @@ open class CoalescibleOperation<Value: Sendable>: Operation {
 @usableFromInline
 final class OperationSource: Sendable {
     // Weak: that one keeps this one alive, which has waiters to serve.
-    weak let operation: Operation?
+    weak let operation: AnyOperation?
     let token: WaiterToken
 
-    init(_ operation: Operation, token: WaiterToken) {
+    init(_ operation: AnyOperation, token: WaiterToken) {
         self.operation = operation
         self.token = token
     }

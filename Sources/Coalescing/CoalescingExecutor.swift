@@ -18,7 +18,10 @@ public final class CoalescingExecutor<Element: Sendable>: Sendable {
     /// - Parameters:
     ///   - coalesceWait: how long it must have been quiet.
     ///   - maxWait: the longest that the first element of a burst waits.
+    ///   - timers: what says how much time has passed, and wakes it.
     ///   - queue: where `act` runs.
+    ///   - combine: adds the new element to those gathered so far.
+    ///   - act: gets what a burst has gathered.
     public init(
         coalesceWait: Duration, maxWait: Duration, timers: any TimerSource, on queue: any CallbackQueue,
         combine: @escaping @Sendable (inout Element, Element) -> Void, act: @escaping @Sendable (Element) -> Void

@@ -37,6 +37,7 @@ public struct OperationQueueSnapshot: Sendable, Equatable {
     public var finished = 0
     /// Operations that ended with an error other than `.cancelled`.
     public var failed = 0
+    /// Operations that were cancelled, whether they had begun or not.
     public var cancelled = 0
     /// Operations not ended, now.
     public var inFlight = 0

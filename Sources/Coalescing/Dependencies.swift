@@ -6,14 +6,14 @@ public enum DependencyRule: Sendable {
     case end
 }
 
-extension Operation {
+extension AnyOperation {
     /// Delays `execute()` until `dependency` has ended. That may be of any kind, on any manager, in flight or already over. It
     /// is not started by this.
     ///
     /// - Returns: False, and nothing changed, if it is too late (the operation was started, enqueued or has ended) or if
     ///   `dependency` waits for this very operation, which would never end.
     @discardableResult
-    public nonisolated final func addDependency(_ dependency: Operation, rule: DependencyRule = .success) -> Bool {
+    public nonisolated final func addDependency(_ dependency: AnyOperation, rule: DependencyRule = .success) -> Bool {
         guard dependency !== self, !dependency.waits(for: self) else { return false }
         let isExpected = state.withLock { state in
             guard state.lifecycle.expectDependency() else { return false }
@@ -46,7 +46,7 @@ extension Operation {
         if let outcome { sequel(outcome) }
     }
 
-    private nonisolated final func waits(for other: Operation) -> Bool {
+    private nonisolated final func waits(for other: AnyOperation) -> Bool {
         state.withLock { $0.dependencies }.contains { dependency in
             guard let dependency = dependency.operation else { return false }
             return dependency === other || dependency.waits(for: other)

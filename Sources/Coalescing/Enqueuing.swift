@@ -45,34 +45,35 @@ extension OperationQueueManager {
     /// has, and the new one takes its place. One that is full is not replaced: the answer is `.refused(.full, by:)`.
     ///
     /// - Parameters:
+    ///   - identifier: what the work is; two calls with equal ones and the same `Op` ask for the same work.
     ///   - waiter: who is called back; `nil` if only the work matters (its token is `.none`).
     ///   - priority: the operation's priority is raised to it.
     ///   - unless: a last look at where finished results are kept. Runs under the shard's lock, as `make` does.
-    ///   - make: a new operation, not yet started, of class `Op`. Called only when one is needed.
+    ///   - make: a new operation, not yet started, of exactly the class `Op`. Called only when one is needed.
     /// - Returns: What became of it. Nobody was called back on this stack, except on an `InlineQueue`. The operation may have begun,
     ///   and even ended, on this stack.
     @inlinable
-    public func enqueue<Op, Value, Found>(
-        _ identifier: Key, waiter: Waiter<Value>?, priority: OperationPriority = .normal, unless: () -> Found?,
+    public func enqueue<Op: SharedOperation, Found>(
+        _ identifier: Key, waiter: Waiter<Op.Value>?, priority: OperationPriority = .normal, unless: () -> Found?,
         make: () -> Op
-    ) -> Enqueued<Op, Found> where Op: CoalescibleOperation<Value> {
+    ) -> Enqueued<Op, Found> {
         enqueue(identifier, waiter: waiter, priority: priority, unless: unless, make: make, prepare: { _ in })
     }
 
     /// `enqueue` without a place to look first.
     @inlinable
-    public func enqueue<Op, Value>(
-        _ identifier: Key, waiter: Waiter<Value>?, priority: OperationPriority = .normal, make: () -> Op
-    ) -> Enqueued<Op, Never> where Op: CoalescibleOperation<Value> {
+    public func enqueue<Op: SharedOperation>(
+        _ identifier: Key, waiter: Waiter<Op.Value>?, priority: OperationPriority = .normal, make: () -> Op
+    ) -> Enqueued<Op, Never> {
         enqueue(identifier, waiter: waiter, priority: priority, unless: { nil }, make: make, prepare: { _ in })
     }
 
     /// `enqueue` of an operation together with what it depends on. The dependencies are called for only when a new operation is
     /// needed, after the lock.
     @inlinable
-    public func enqueue<Op, Value>(
-        _ identifier: Key, waiter: Waiter<Value>?, priority: OperationPriority = .normal, task: OperationTask<Op>
-    ) -> Enqueued<Op, Never> where Op: CoalescibleOperation<Value> {
+    public func enqueue<Op: SharedOperation>(
+        _ identifier: Key, waiter: Waiter<Op.Value>?, priority: OperationPriority = .normal, task: OperationTask<Op>
+    ) -> Enqueued<Op, Never> {
         enqueue(
             identifier, waiter: waiter, priority: priority, unless: { nil }, make: task.makeAlone,
             prepare: task.addDependencies)
@@ -118,20 +119,20 @@ extension OperationQueueManager {
 
     /// - Parameter prepare: called with a new operation after the lock and before it may begin.
     @inlinable
-    func enqueue<Op, Value, Found>(
-        _ identifier: Key, waiter: Waiter<Value>?, priority: OperationPriority, unless: () -> Found?,
+    func enqueue<Op: SharedOperation, Found>(
+        _ identifier: Key, waiter: Waiter<Op.Value>?, priority: OperationPriority, unless: () -> Found?,
         make: () -> Op, prepare: (Op) -> Void
-    ) -> Enqueued<Op, Found> where Op: CoalescibleOperation<Value> {
+    ) -> Enqueued<Op, Found> {
         let name = InFlightName(identifier, ObjectIdentifier(Op.self))
         let shard = shard(for: name.hash)
-        let decision = shard.table.withLock { table -> Decision<Op, Value, Found> in
+        let decision = shard.table.withLock { table -> Decision<Op, Op.Value, Found> in
             if let found = unless() { return .found(found) }
-            var ended: Operation?
+            var ended: AnyOperation?
             var replaces = false
             if let current = table[name]?.operation as? Op {
-                switch current.audience.withLock({ $0.join(waiter) }) {
-                case .joined(let seat): return .joined(current, current.token(for: seat))
-                case .late(let seat, let value): return .late(current, current.token(for: seat), value)
+                switch current.shared.audience.withLock({ $0.join(waiter) }) {
+                case .joined(let seat): return .joined(current, current.shared.token(for: seat))
+                case .late(let seat, let value): return .late(current, current.shared.token(for: seat), value)
                 case .refused(.full): return .refused(.full, current)
                 case .refused(.finished): ended = current
                 case .refused: replaces = true
@@ -139,16 +140,18 @@ extension OperationQueueManager {
             }
             guard gate.admit() else { return .refused(.queueFull, nil) }
             let operation = make()
-            guard type(of: operation) == Op.self, enrol(operation, in: shard, as: name, priority: priority) else {
+            guard type(of: operation) == Op.self, operation.shared.mayBeNamed(identifier),
+                enrol(operation, in: shard, as: name, priority: priority)
+            else {
                 gate.withdraw()
                 return .refused(.foreign, operation)
             }
             InFlightShard.insert(operation, as: name, replacing: ended, in: &table)
-            switch operation.audience.withLock({ $0.join(waiter, leads: true) }) {
+            switch operation.shared.audience.withLock({ $0.join(waiter, leads: true) }) {
             case .joined(let seat):
-                return .started(operation, operation.token(for: seat), value: nil, replaces: replaces)
+                return .started(operation, operation.shared.token(for: seat), value: nil, replaces: replaces)
             case .late(let seat, let value):
-                return .started(operation, operation.token(for: seat), value: value, replaces: replaces)
+                return .started(operation, operation.shared.token(for: seat), value: value, replaces: replaces)
             case .refused(let refusal):
                 // Somebody who had it before us cancelled it just now; its end takes it off the table.
                 return .refused(refusal, operation)
@@ -158,10 +161,10 @@ extension OperationQueueManager {
     }
 
     @inlinable
-    func carryOut<Op, Value, Found>(
-        _ decision: Decision<Op, Value, Found>, waiter: Waiter<Value>?, priority: OperationPriority, in shard: InFlightShard<Key>,
+    func carryOut<Op: SharedOperation, Found>(
+        _ decision: Decision<Op, Op.Value, Found>, waiter: Waiter<Op.Value>?, priority: OperationPriority, in shard: InFlightShard<Key>,
         prepare: (Op) -> Void
-    ) -> Enqueued<Op, Found> where Op: CoalescibleOperation<Value> {
+    ) -> Enqueued<Op, Found> {
         switch decision {
         case .found(let found):
             shard.counters.found.count()
@@ -195,11 +198,11 @@ extension OperationQueueManager {
         operation: CoalescibleOperation<Value>, priority: OperationPriority = .normal
     ) -> Enqueued<CoalescibleOperation<Value>, Never> {
         typealias Op = CoalescibleOperation<Value>
-        guard let identifier = operation.identifier as? Key else { return .refused(.foreign, by: operation) }
+        guard let given = operation.identifier, let identifier = given as? Key else { return .refused(.foreign, by: operation) }
         let name = InFlightName(identifier, ObjectIdentifier(type(of: operation)))
         let shard = shard(for: name.hash)
         let decision = shard.table.withLock { table -> Decision<Op, Value, Never> in
-            var ended: Operation?
+            var ended: AnyOperation?
             var replaces = false
             if let current = table[name]?.operation as? Op {
                 switch current.take(in: operation) {

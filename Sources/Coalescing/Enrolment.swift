@@ -3,7 +3,7 @@
 @usableFromInline
 struct Enrolment: Sendable {
     /// Takes an ended operation off one place in a manager's table.
-    @usableFromInline typealias Forget = @Sendable (Operation) -> Void
+    @usableFromInline typealias Forget = @Sendable (AnyOperation) -> Void
 
     /// Who holds its slot.
     @usableFromInline let gate: OperationGate
@@ -30,7 +30,7 @@ struct Enrolment: Sendable {
     }
 
     /// It has ended: from now on nobody may find it. Never under a lock.
-    func forget(_ operation: Operation, outcome: OperationError?) {
+    func forget(_ operation: AnyOperation, outcome: OperationError?) {
         switch outcome {
         case nil: counters.finished.count()
         case .cancelled: counters.cancelled.count()

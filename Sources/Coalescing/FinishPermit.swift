@@ -3,9 +3,10 @@
 /// A manager keeps its operations alive until they end, so one whose worker loses track of it would wait for ever. A worker that holds
 /// the permit cannot forget. Make one for each operation: `let permit = FinishPermit(operation)`.
 public struct FinishPermit<Value: Sendable>: ~Copyable, Sendable {
-    /// That is to be finished with it.
+    /// The operation that it is the duty to finish.
     public let operation: CoalescibleOperation<Value>
 
+    /// For whoever works for `operation`: in `execute()`, say.
     public init(_ operation: CoalescibleOperation<Value>) {
         self.operation = operation
     }

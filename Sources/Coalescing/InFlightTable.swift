@@ -29,13 +29,13 @@ struct InFlightName<Key: Hashable & Sendable>: Hashable, Sendable {
 /// Who has a place in the table.
 @usableFromInline
 struct InFlightEntry: Sendable {
-    @usableFromInline var operation: Operation
+    @usableFromInline var operation: AnyOperation
     /// Those before it under the same name that have ended but are still being stopped. All of them must be gone before work for this name
     /// begins: the entry keeps them, and not only the dependency of `operation`, because that one may be cancelled before they are gone.
-    @usableFromInline var predecessors: [Operation] = []
+    @usableFromInline var predecessors: [AnyOperation] = []
 
     @inlinable
-    init(_ operation: Operation) {
+    init(_ operation: AnyOperation) {
         self.operation = operation
     }
 }
@@ -52,7 +52,7 @@ final class InFlightShard<Key: Hashable & Sendable>: Sendable {
 
     /// Puts a new operation in the place of the one there, if any. It begins only when those that have ended there are gone.
     @inlinable
-    static func insert(_ operation: Operation, as name: InFlightName<Key>, replacing ended: Operation?, in table: inout Table) {
+    static func insert(_ operation: AnyOperation, as name: InFlightName<Key>, replacing ended: AnyOperation?, in table: inout Table) {
         var entry = InFlightEntry(operation)
         entry.predecessors = table[name]?.predecessors ?? []
         if let ended { entry.predecessors.append(ended) }
@@ -62,7 +62,7 @@ final class InFlightShard<Key: Hashable & Sendable>: Sendable {
 
     /// It is gone. An operation that has its place by now keeps it; those before it that are still being stopped get it back.
     @inlinable
-    func remove(_ operation: Operation, from name: InFlightName<Key>) {
+    func remove(_ operation: AnyOperation, from name: InFlightName<Key>) {
         table.withLock { table in
             guard var entry = table[name] else { return }
             entry.predecessors.removeAll { $0 === operation }

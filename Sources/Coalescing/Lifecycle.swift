@@ -12,7 +12,7 @@ public enum OperationPhase: UInt8, Sendable, CaseIterable {
     case cancelled
 }
 
-/// The life of one operation: it begins at most once and ends exactly once, whatever races. Pure; `Operation` locks it and
+/// The life of one operation: it begins at most once and ends exactly once, whatever races. Pure; `AnyOperation` locks it and
 /// performs what it returns.
 struct Lifecycle: Sendable {
     /// ```

@@ -23,7 +23,7 @@ public struct OperationObserver: Sendable {
     /// What is reported.
     public struct Notice: Sendable {
         /// Whose phase it is, and which it has reached.
-        public let operation: Operation
+        public let operation: AnyOperation
         public let phase: OperationPhase
         /// The error it ended with; `nil` before the end and for success.
         public let error: OperationError?

@@ -40,8 +40,8 @@ public enum Refusal: Error, Sendable, CaseIterable {
     case full
     /// As many operations wait for a slot as `maxQueued` allows; a new one was not started.
     case queueFull
-    /// The operation's identifier is not of the manager's `Key` type, its class is not the one that was asked for, or it was started or
-    /// enqueued before.
+    /// The operation is not one that was asked for: it has another identifier (or, given to `enqueue(operation:)`, none of the manager's `Key`
+    /// type), its class is not the one that the call names, or it was started or enqueued before.
     case foreign
 
     /// The fixed name, for logs and metric labels.

@@ -1,18 +1,18 @@
 /// A manager's start gate under its lock, and the beginning of those it lets through.
 @usableFromInline
 final class OperationGate: Sendable {
-    private let gate: Protected<StartGate<Operation>>
+    private let gate: Protected<StartGate<AnyOperation>>
 
-    init(_ gate: StartGate<Operation>) {
+    init(_ gate: StartGate<AnyOperation>) {
         self.gate = Protected(gate)
     }
 
-    func read<Answer: Sendable>(_ question: (StartGate<Operation>) -> Answer) -> Answer {
+    func read<Answer: Sendable>(_ question: (StartGate<AnyOperation>) -> Answer) -> Answer {
         gate.withLock { question($0) }
     }
 
     /// Makes a change to the gate, then begins whoever may start because of it.
-    func beginNext(after change: (inout StartGate<Operation>) -> Void) {
+    func beginNext(after change: (inout StartGate<AnyOperation>) -> Void) {
         var next = gate.withLock { gate in
             change(&gate)
             return gate.next()
@@ -28,12 +28,12 @@ final class OperationGate: Sendable {
 
     /// One that was admitted, and it depends on nothing: as `enter` and `operationIsReady` in one step.
     @usableFromInline
-    func enterReady(_ operation: Operation) {
+    func enterReady(_ operation: AnyOperation) {
         guard gate.withLock({ $0.enterReady(operation, priority: operation.priority) }) else { return beginNext { _ in } }
         if operation.begin() { releaseSlot(of: operation) }
     }
 
-    func change(_ change: (inout StartGate<Operation>) -> Void) {
+    func change(_ change: (inout StartGate<AnyOperation>) -> Void) {
         gate.withLock { change(&$0) }
     }
 
@@ -51,21 +51,21 @@ final class OperationGate: Sendable {
 
     /// The one that was admitted.
     @usableFromInline
-    func enter(_ operation: Operation) {
+    func enter(_ operation: AnyOperation) {
         gate.withLock { $0.enter(operation) }
     }
 
     /// Its dependencies are met.
-    func operationIsReady(_ operation: Operation) {
+    func operationIsReady(_ operation: AnyOperation) {
         beginNext { $0.submit(operation, priority: operation.priority) }
     }
 
     /// It has ended and nothing of it is left.
-    func releaseSlot(of operation: Operation) {
+    func releaseSlot(of operation: AnyOperation) {
         beginNext { $0.leave(operation) }
     }
 
-    func priorityRaised(of operation: Operation) {
+    func priorityRaised(of operation: AnyOperation) {
         gate.withLock { $0.raise(operation, to: operation.priority) }
     }
 }

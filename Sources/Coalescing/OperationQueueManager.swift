@@ -10,8 +10,9 @@
 ///     case .refused(let reason, _): page.showBusy(reason)
 ///     }
 ///
-/// **Same work** means equal identifier and same class: exactly the class `Op` that the call names. Name it where the compiler could
-/// infer a superclass; what `make` gives must be exactly of that class, or it is refused as `.foreign`.
+/// **Same work** means equal identifier and same class. The identifier is the one given to `enqueue`; an operation made with another is
+/// refused as `.foreign`. The class is that of what `make` gives, as Swift infers it: a closure that gives now one subclass, now
+/// another, names their superclass, and its operations are refused as `.foreign` too.
 ///
 /// **Locks.** The table is split by the identifier's hash into shards with a lock each; the start gate has one more, taken only by those
 /// who start or end an operation, never by those who join. Order: shard → gate, shard → operation. Under a shard's lock only
@@ -27,7 +28,8 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
     public struct Settings: Sendable {
         /// How many operations run at the same time. Unlimited by default: operations hold no thread.
         public var maxConcurrent = Int.max
-        /// How many more may wait to start.
+        /// How many more may wait to start, for a slot or for dependencies; unlimited by default. Beyond it `enqueue` starts nothing and
+        /// answers `.refused(.queueFull, by: nil)`; joining goes on.
         public var maxQueued = Int.max
         /// After how many grants one goes to the longest waiting instead of the most urgent: one slot in eight for the unimportant.
         public var agingInterval = 8
@@ -61,7 +63,7 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
 
     /// Where an operation without a name is counted: any shard, but threads should not all contend for one.
     @inlinable
-    func anyShard(for operation: Operation) -> InFlightShard<Key> {
+    func anyShard(for operation: AnyOperation) -> InFlightShard<Key> {
         // Objects lie 16 bytes apart.
         shard(for: Int(truncatingIfNeeded: UInt(bitPattern: ObjectIdentifier(operation)) >> 4))
     }
@@ -70,7 +72,7 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
 
     /// The operation in flight under `identifier`, if there is one of exactly this class.
     @inlinable
-    public func operation<Op: Operation>(for identifier: Key, as kind: Op.Type = Op.self) -> Op? {
+    public func operation<Op: AnyOperation>(for identifier: Key, as kind: Op.Type = Op.self) -> Op? {
         let name = InFlightName(identifier, ObjectIdentifier(kind))
         // One that has ended may still stand there while it is being stopped.
         guard let operation = shard(for: name.hash).table.withLock({ $0[name]?.operation }), !operation.hasEnded else {
@@ -80,7 +82,7 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
     }
 
     /// All operations that have not ended, in no order: those that run, wait, or wait for dependencies.
-    public var operations: [Operation] {
+    public var operations: [AnyOperation] {
         gate.read { $0.members }
     }
 
@@ -96,7 +98,7 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
 
     // MARK: Steering
 
-    /// Cancels everything in flight at this moment.
+    /// Cancels everything in flight at this moment. Whoever waits gets `.cancelled`.
     public func cancelAll() {
         for operation in operations { operation.cancel() }
     }
@@ -111,13 +113,13 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
         gate.beginNext { $0.isPaused = false }
     }
 
-    /// May change at any time. Lowering it stops nothing that runs.
+    /// How many operations run at the same time. May change at any time; lowering it stops nothing that runs.
     public var maxConcurrent: Int {
         get { gate.read { $0.maxConcurrent } }
         set { gate.beginNext { $0.maxConcurrent = newValue } }
     }
 
-    /// May change at any time.
+    /// How many more may wait to start. May change at any time; those that wait stay.
     public var maxQueued: Int {
         get { gate.read { $0.maxQueued } }
         set { gate.change { $0.maxQueued = newValue } }
@@ -128,7 +130,7 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
     /// Makes `operation` one of this manager's. False if it is not a fresh one. Call `submit()` on it next, without a lock.
     @inlinable
     func enrol(
-        _ operation: Operation, in shard: InFlightShard<Key>, as name: InFlightName<Key>?, priority: OperationPriority
+        _ operation: AnyOperation, in shard: InFlightShard<Key>, as name: InFlightName<Key>?, priority: OperationPriority
     ) -> Bool {
         // Strong: operations in flight keep their manager alive.
         var forget: Enrolment.Forget?

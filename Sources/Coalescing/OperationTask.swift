@@ -6,13 +6,13 @@
 ///
 /// A dependency is whatever its closure returns: usually the answer of another manager's `enqueue`, so that dependencies coalesce too. It
 /// is called each time the task makes an operation, never under a lock, so it may call any manager.
-public struct OperationTask<Op: Operation>: Sendable {
+public struct OperationTask<Op: AnyOperation>: Sendable {
     @usableFromInline let makeAlone: @Sendable () -> Op
     private var dependencies: [Dependency] = []
 
     private struct Dependency: Sendable {
         let rule: DependencyRule
-        let operation: @Sendable () -> Operation?
+        let operation: @Sendable () -> AnyOperation?
     }
 
     /// - Parameter make: gives a new operation with each call, since an operation runs once.
@@ -21,9 +21,9 @@ public struct OperationTask<Op: Operation>: Sendable {
     }
 
     /// The same task with one more dependency. `nil` from `dependency` means that there is none (its queue was full, say): the
-    /// operation then ends with `.dependency(.cancelled)`.
+    /// operation then ends with `.dependency(.cancelled)`, or waits for nothing if the rule is `.end`.
     public func after(
-        rule: DependencyRule = .success, _ dependency: @escaping @Sendable () -> Operation?
+        rule: DependencyRule = .success, _ dependency: @escaping @Sendable () -> AnyOperation?
     ) -> OperationTask {
         var task = self
         task.dependencies.append(Dependency(rule: rule, operation: dependency))

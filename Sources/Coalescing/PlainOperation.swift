@@ -1,6 +1,6 @@
 /// Work that is never shared. It goes through the same manager so that the limit and the priorities count it too.
 @ThreadSafe
-open class PlainOperation: Operation {
+open class PlainOperation: AnyOperation {
     private nonisolated let work: (@Sendable (PlainOperation) -> Void)?
 
     /// - Parameter work: what `execute()` calls, unless a subclass overrides it. It, or whatever it begins, calls `finish`.

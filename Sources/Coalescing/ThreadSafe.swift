@@ -1,7 +1,7 @@
 /// The isolation of classes that may be used from every thread at once. Nothing ever runs on it.
 ///
 /// An `open` class cannot be `Sendable` in Swift 6 unless it promises so without proof (`@unchecked`) or is isolated to a
-/// global actor. `Operation` and its subclasses take the second way: every stored property is a `let` of a `Sendable` type and
+/// global actor. `AnyOperation` and its subclasses take the second way: every stored property is a `let` of a `Sendable` type and
 /// every method is `nonisolated`, so no call waits for this actor, and the compiler still rejects a subclass that touches a
 /// mutable stored property from a method that any thread may call.
 ///
@@ -11,7 +11,7 @@
 ///         let origin: Origin                        // a `let` of a `Sendable` type needs nothing
 ///         let exchange = Mutex<Exchange?>(nil)      // whatever changes lives in a lock
 ///
-///         nonisolated init(origin: Origin) { self.origin = origin; super.init(identifier: origin.name) }
+///         nonisolated init(origin: Origin) { self.origin = origin; super.init() }
 ///         override func execute() { … }             // `nonisolated` is inherited
 ///     }
 ///

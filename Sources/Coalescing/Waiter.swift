@@ -43,7 +43,7 @@ public struct WaiterToken: Hashable, Sendable {
 
 /// What becomes of an operation when its last waiter has left. Read at that moment; an operation that nobody ever joined goes on.
 public enum LastLeavePolicy: Sendable {
-    /// The result is worth having anyway (it will be stored).
+    /// The result is worth having anyway (it will be stored). The default.
     case goOn
     /// Nobody wants it: it is cancelled.
     case cancel

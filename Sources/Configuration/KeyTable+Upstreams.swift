@@ -36,7 +36,7 @@ enum UpstreamKeys {
             """
             A request without content is sent once more, and never a third time, if its connection is closed before a byte of the response: \
             an idempotent one on a new connection if a reused one was dead, a safe one on the next server if a new one was closed. After \
-            first-byte-timeout nothing is sent again.
+            first-byte-timeout nothing is sent again. Any request that a dead reused connection took nothing of goes out on a new one.
             """),
         Key(
             "resolve-ttl", \.resolveTTL, .duration(.seconds(1) ... .seconds(86_400)),
@@ -44,7 +44,7 @@ enum UpstreamKeys {
             How long a resolved name is used before it is looked up again. Idle connections to an address that it no longer has are closed then, \
             and those in use after their response. After a reload it is looked up anew, and /etc/hosts and resolv.conf are read again.
             """),
-        Key("max-failures", \.maxFailures, .integer(1...1_000_000), "Consecutive failures, counted by each worker, after which a server is not used for a while; a warning tells which. Where no other is left, it is asked nevertheless."),
+        Key("max-failures", \.maxFailures, .integer(1...1_000_000), "Consecutive failures, counted by each worker, after which a server is not used for a while; a warning tells which, and so do `status` and the metrics. Where no other is left, it is asked nevertheless."),
         Key("failure-cooldown", \.failureCooldown, .patience, "How long it is not used then. After that one request tries it, and the others pass it over until it has answered."),
         Key("max-head-size", \.maxHeadSize, .size(1 << 10...16 << 20), "The largest response head; more gets 502."),
     ]

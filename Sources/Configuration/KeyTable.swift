@@ -80,9 +80,10 @@ enum KeyTable {
         Key(
             "trusted-proxies", \.proxy.clients.trustedProxies, .list(of: .trustedProxy),
             """
-            Proxies in front of this one, such as a TLS terminator: addresses, blocks such as 10.0.0.0/8, or unix for all who connect by a Unix \
-            socket. For a request from one of them the access log names the last address in X-Forwarded-For that is not \
-            one of theirs. A change counts for new connections.
+            Proxies in front of this one, such as a TLS terminator: addresses, blocks such as 10.0.0.0/8, or unix for all who \
+            connect by a Unix socket. For a request from one of them the access log names the last address in X-Forwarded-For that \
+            is not one of theirs; and what it says of its client in X-Real-IP, True-Client-IP, CF-Connecting-IP and so on goes to \
+            the upstream, as nobody else's does. A change counts for new connections.
             """),
     ]
 
@@ -93,12 +94,13 @@ enum KeyTable {
         Key(
             "x-forwarded", \.proxy.forwarding.sendsXForwarded, .flag,
             """
-            X-Forwarded-For, -Proto and -Host on requests to upstreams. The client's address is added to the X-Forwarded-For that came \
-            with the request; a client on a Unix socket has none, and nothing is added. A response that varies by this field is not shared. \
-            Other such fields from a client are not forwarded (docs/architecture.md lists them): -Proto, -Host, Forwarded, X-Host, \
-            X-Original-URL and so on, and X-HTTP-Method-Override with GET and HEAD. Upstreams build links and paths from them, which other \
-            clients would get. Fields in the route's key are the exception, as behind a proxy that terminates TLS: \
-            key: {headers: [x-forwarded-proto]}.
+            X-Forwarded-For, -Proto and -Host on requests to upstreams. The client's address is added to the X-Forwarded-For that \
+            came with the request; a client on a Unix socket has none, and nothing is added. A response that varies by this field \
+            is not shared. Other such fields from a client are not forwarded (docs/decisions.md lists them): -Proto, -Host, \
+            Forwarded, X-Host, X-Original-URL and so on, X-Real-IP and so on unless from clients.trusted-proxies, and \
+            X-HTTP-Method-Override with GET and HEAD. Upstreams build links and paths from them, which other clients would get. \
+            Fields in the route's key are the exception, as behind a proxy that terminates TLS: key: {headers: \
+            [x-forwarded-proto]}.
             """),
         Key(
             "odd-field-names", \.proxy.forwarding.sendsOddNames, .flag,
@@ -212,6 +214,7 @@ enum KeyTable {
             are refused. On a loopback address it answers only requests whose Host is an address or localhost.
             """),
         Key("socket-mode", \.admin.socketMode, .permissions, "Permissions of a Unix socket."),
+        Key("purge", \.admin.allowsPurging, .flag, "Whether POST /purge is served. With false, whoever can connect may only read."),
     ]
 
     private static let accessLog: [Key<Settings>] = [

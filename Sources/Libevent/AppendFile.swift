@@ -23,6 +23,9 @@ public struct AppendFile: ~Copyable {
     /// The process's standard output.
     /// - Throws: if it is closed, or no descriptor is left for one of our own.
     public static func standardOutput() throws(SystemError) -> AppendFile {
+        let mode = fcntl(STDOUT_FILENO, F_GETFL)
+        // Something else stands in its place when it is closed, which opened again would take anything.
+        guard mode < 0 || mode & O_ACCMODE != O_RDONLY else { throw SystemError(.open, code: EBADF) }
         if case .stream = FileKind(STDOUT_FILENO), let own = try? Descriptor(reopening: STDOUT_FILENO) { return AppendFile(own) }
         return AppendFile(try Descriptor(duplicating: STDOUT_FILENO))
     }

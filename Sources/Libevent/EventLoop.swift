@@ -150,7 +150,7 @@ extension EventLoop {
         ending.use { swap(&due, &$0) }
         for socket in due { socket.iterationEnds() }
         due.removeAll(keepingCapacity: true)
-        // Its memory is used again.
+        // Reuse the array's storage.
         ending.use { if $0.isEmpty { swap(&due, &$0) } }
     }
 

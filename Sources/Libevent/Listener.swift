@@ -45,18 +45,23 @@ import Glibc
     private var lastReport: Int64?
     /// Where it accepts on a unix socket's path; `nil` once closed.
     private var unixListener: UnixListener?
+    /// Whether somebody else keeps the socket open for who accepts next.
+    private var isInherited = false
 
     /// Listens on `address` and accepts from the next iteration on.
     /// - Parameters:
+    ///   - inherited: sockets that listen already, of which one may listen there.
     ///   - onFailure: called when accepting fails for lack of descriptors or memory, at most once per `reportInterval`.
     ///   - accept: gets each connection, non-blocking, and closed unless it is kept.
     /// - Throws: if somebody listens there without sharing, or this machine lacks the address or may not use it (`ListenError.reason`).
     public convenience init(
-        _ address: SocketAddress, on loop: EventLoop, settings: Settings = Settings(),
+        _ address: SocketAddress, from inherited: [InheritedListener] = [], on loop: EventLoop, settings: Settings = Settings(),
         onFailure: @escaping (SystemError) -> Void = { _ in }, accept: @escaping Accept
     ) throws(ListenError) {
         let target: ListenTarget
-        if case .unix(let path) = address {
+        if let listener = inherited.listening(at: address) {
+            target = .inherited(listener)
+        } else if case .unix(let path) = address {
             target = .path(try UnixListener(path, settings), address)
         } else {
             target = .port(address)
@@ -79,13 +84,16 @@ import Glibc
             case .path(let path, _):
                 try self.init(adopting: path.duplicate(), on: loop, settings: settings, onFailure: onFailure, accept: accept)
                 unixListener = path
+            case .inherited(let listener):
+                try self.init(adopting: listener.duplicate(), on: loop, settings: settings, onFailure: onFailure, accept: accept)
+                isInherited = true
             }
         } catch {
             throw ListenError(address: target.address, cause: error)
         }
     }
 
-    /// Accepts on a socket that listens already, such as one inherited from systemd; it must be non-blocking.
+    /// Accepts on a socket that listens already; it must be non-blocking.
     /// - Throws: if it is not a socket, or memory is short. It is closed then.
     public init(
         adopting descriptor: consuming Descriptor, on loop: EventLoop, settings: Settings = Settings(),
@@ -155,8 +163,9 @@ import Glibc
         do throws(SystemError) { try startWatching() } catch { retryLater(error) }
     }
 
-    /// Accepts everything now in the kernel's queue: before closing, which would reset it.
+    /// Accepts everything now in the kernel's queue: before closing, which would reset it. What waits at an inherited socket is left to who comes next.
     public func acceptWaiting() {
+        if isInherited { return }
         for _ in 0..<settings.backlog { guard acceptNext() else { return } }
     }
 

@@ -182,6 +182,23 @@ public final class ResponseStore: Sendable {
         return removed
     }
 
+    /// Into how many parts the index is split: `remove(below:inShard:)` walks one of them.
+    public var shardCount: Int { shards.count }
+
+    /// Forgets what one shard knows of `url` and everything below it (`CacheKey.isBelow`): a step of a walk of the whole store, for operators. The
+    /// lock is held while its keys are looked through, and anew for each that goes. Fetches that have begun are stored all the same, unless `remove`
+    /// named their keys before. Any thread.
+    /// - Parameters:
+    ///   - url: scheme, authority and path as in a key.
+    ///   - index: below `shardCount`.
+    /// - Returns: the number of responses dropped.
+    public func remove(below url: ByteSlice, inShard index: Int) -> Int {
+        let keys = shards[index].shard.withLock { $0.keys { $0.isBelow(url.span) } }
+        var removed = 0
+        for key in keys { removed += change(key) { $0.dropAll(of: key, keepsNotes: false) } }
+        return removed
+    }
+
     // MARK: - Memory
 
     /// Makes `bytes` free in the budget for a body on its way, evicting the least valuable entries.
@@ -202,7 +219,7 @@ public final class ResponseStore: Sendable {
     /// The keys that have their URL in common with `key`, whatever a route adds behind it (`KeyPolicy`). Walks
     /// the whole store, one shard's lock at a time: for operators, not for requests. Any thread.
     public func keys(withURLOf key: CacheKey) -> [CacheKey] {
-        (0..<shards.count).flatMap { index in shards[index].shard.withLock { $0.keys(withURLOf: key) } }
+        (0..<shards.count).flatMap { index in shards[index].shard.withLock { $0.keys { $0.url.isEqual(to: key.url) } } }
     }
 
     /// What is stored and what was evicted. Takes each shard's lock in turn: for the admin pages, not for requests. Any thread.

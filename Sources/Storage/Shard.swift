@@ -48,11 +48,11 @@ struct Shard {
         }
     }
 
-    func keys(withURLOf wanted: CacheKey) -> [CacheKey] {
+    func keys(where isWanted: (CacheKey) -> Bool) -> [CacheKey] {
         var found: [CacheKey] = []
         table.forEach { resource in
             let key = CacheKey(hash: resource.hash, bytes: resource.key)
-            if key.url.isEqual(to: wanted.url) { found.append(key) }
+            if isWanted(key) { found.append(key) }
         }
         return found
     }
@@ -109,6 +109,11 @@ struct Shard {
     /// - Returns: how many.
     mutating func invalidate(_ key: CacheKey, keepsNotes: Bool) -> Int {
         invalidations.append(key.hash)
+        return dropAll(of: key, keepsNotes: keepsNotes)
+    }
+
+    /// The same, with no word for fetches that have begun.
+    mutating func dropAll(of key: CacheKey, keepsNotes: Bool) -> Int {
         guard let old = table.resource(key) else { return 0 }
         let variants = old.allVariants
         for variant in variants { discard(variant) }

@@ -14,7 +14,20 @@ import Telemetry
 /// any ─error→ ended (failed)        any ─cancel→ ended
 /// ```
 public final class Exchange {
-    enum State { case new, resolving, connecting, exchanging, ended }
+    enum State {
+        case new, resolving, connecting, exchanging, ended
+
+        fileprivate func leads(to next: State) -> Bool {
+            switch self {
+            case .new: next == .resolving || next == .ended
+            // From one server or address on to the next.
+            case .resolving: next == .resolving || next == .connecting || next == .ended
+            case .connecting: next != .new
+            case .exchanging: next == .resolving || next == .ended
+            case .ended: false
+            }
+        }
+    }
 
     /// What is sent.
     public let request: UpstreamRequest
@@ -35,10 +48,7 @@ public final class Exchange {
     private var connection: UpstreamConnection?
     private var serverIndex = 0
     private var addresses: ArraySlice<SocketAddress> = []
-    private var serversLeft: Int
-    /// Whether the request may be sent a second time; never a third.
-    private var mayRepeat: Bool
-    private var mayUseIdle = true
+    private var attempts: Attempts
     private var isReused = false
 
     /// On the loop of `pool`. Nothing happens before `start`.
@@ -48,8 +58,7 @@ public final class Exchange {
         self.pool = pool
         self.handler = handler
         self.early = early
-        serversLeft = pool.settings.servers.count
-        mayRepeat = pool.settings.retriesDeadConnection && request.mayBeSentAgain
+        attempts = Attempts(request, pool.settings)
     }
 
     /// Begins. Nothing is reported from inside this call.
@@ -61,9 +70,15 @@ public final class Exchange {
     /// Ends without another call of the handler; a connection in use is closed.
     public func cancel() {
         guard state != .ended else { return }
-        state = .ended
+        enter(.ended)
         connection?.abandonExchange()
         connection = nil
+    }
+
+    /// The only way into a state.
+    private func enter(_ next: State) {
+        assert(state.leads(to: next), "\(state) does not lead to \(next)")
+        state = next
     }
 
     // MARK: Content to the origin
@@ -99,11 +114,10 @@ public final class Exchange {
 
     /// - Parameter failed: the server that has just failed.
     private func chooseServer(after failed: Int? = nil) {
-        state = .resolving
+        enter(.resolving)
         serverIndex = pool.nextServer(after: failed)
-        serversLeft -= 1
-        if mayUseIdle, let idle = pool.takeIdle(server: serverIndex) {
-            state = .connecting
+        if attempts.mayUseIdle, let idle = pool.takeIdle(server: serverIndex) {
+            enter(.connecting)
             connection = idle
             return begin(on: idle, isReused: true)
         }
@@ -123,7 +137,7 @@ public final class Exchange {
 
     private func connectToNext(after before: UpstreamError) {
         guard let next = addresses.popFirst() else { return serverFailed(before) }
-        state = .connecting
+        enter(.connecting)
         do throws(SystemError) {
             let connection = try UpstreamConnection(connectingTo: next, server: serverIndex, pool: pool, for: self)
             self.connection = connection
@@ -149,7 +163,7 @@ public final class Exchange {
     }
 
     private func begin(on connection: UpstreamConnection, isReused: Bool) {
-        state = .exchanging
+        enter(.exchanging)
         self.isReused = isReused
         connection.begin(self, isReused: isReused, early: early.take())
     }
@@ -159,15 +173,18 @@ public final class Exchange {
         connection = nil
     }
 
-    /// No connection to this server: nothing was sent, so the next one may be asked.
+    /// No connection to this server.
     private func serverFailed(_ error: UpstreamError) {
         pool.failed(server: serverIndex, error)
         pool.metrics.add(.upstreamFailures(error.failure))
-        if serversLeft > 0 {
-            chooseServer(after: serverIndex)
-        } else {
-            end(with: error)
-        }
+        goOn(after: .notConnected, error)
+    }
+
+    private func goOn(after ending: Attempts.Ending, _ error: UpstreamError) {
+        let next = attempts.next(after: ending)
+        guard next != .giveUp else { return end(with: error) }
+        if ending != .notConnected { pool.metrics.add(.upstreamRetries) }
+        chooseServer(after: next == .nextServer ? serverIndex : nil)
     }
 
     private func cannotConnect(_ error: UpstreamError) {
@@ -194,38 +211,35 @@ public final class Exchange {
 
     func completed(trailers: ByteSlice?) {
         guard state == .exchanging else { return }
-        state = .ended
+        enter(.ended)
         connection = nil
         handler.exchange(self, endedWith: trailers)
     }
 
     func upgraded(head: borrowing ReceivedHead) {
         guard let connection = connection.take() else { return }
-        state = .ended
+        enter(.ended)
         pool.succeeded(server: serverIndex)
         handler.exchange(self, upgradedTo: connection, head: head)
     }
 
-    func failed(_ error: UpstreamError) {
+    /// - Parameters:
+    ///   - isUnsent: whether the connection took nothing of the request.
+    ///   - content: what it was given of the content and did not send.
+    func failed(_ error: UpstreamError, isUnsent: Bool, content: OutgoingContent?) {
         guard state == .exchanging else { return }
         loseConnection()
         pool.metrics.add(.upstreamFailures(error.failure))
-        // RFC 9112 §9.3.1: an old connection was closed under us, which is no fault of the server.
-        let wasDead = isReused && error.closedBeforeResponse
-        if !wasDead { pool.failed(server: serverIndex, error) }
-        guard error.closedBeforeResponse, mayRepeat, wasDead || serversLeft > 0 && request.method.isSafe else { return end(with: error) }
-        // Once more on a fresh connection: nothing of a response was seen, and there was no content. The server may have begun on what it was asked, so the
-        // next one is asked only by a safe method (RFC 9110 §9.2.1).
-        mayRepeat = false
-        mayUseIdle = false
-        pool.metrics.add(.upstreamRetries)
-        if wasDead { serversLeft += 1 }
-        chooseServer(after: wasDead ? nil : serverIndex)
+        let ending: Attempts.Ending =
+            if !error.closedBeforeResponse { .failed } else if isReused { .idleWasDead(isUnsent: isUnsent) } else { .closed }
+        // That an idle connection was closed under us is no fault of the server.
+        if case .idleWasDead = ending { early = content } else { pool.failed(server: serverIndex, error) }
+        goOn(after: ending, error)
     }
 
     private func end(with error: UpstreamError) {
         guard state != .ended else { return }
-        state = .ended
+        enter(.ended)
         var error = error
         error.server = addressText
         // Not on the stack of `start`.

@@ -45,7 +45,7 @@ public final class NameResolution: Sendable {
         }
         let resolverBox = LoopBound(resolver, on: resolver.loop)
         _ = inFlight.enqueue(question, waiter: waiter) {
-            ResolveOperation(question, server: server, resolver: resolverBox) { [self] answer, now in
+            ResolveOperation(server, resolver: resolverBox) { [self] answer, now in
                 names.withLock { $0.settle(answer, of: server, asked: generation, at: now, timeToLive: timeToLive) }
             }
         }
@@ -64,13 +64,13 @@ final class ResolveOperation: CoalescibleOperation<[SocketAddress]> {
     private nonisolated let settle: @Sendable (Resolver.Answer, Int64) -> Resolver.Answer
 
     nonisolated init(
-        _ question: some Hashable & Sendable, server: UpstreamServer, resolver: LoopBound<Resolver>,
+        _ server: UpstreamServer, resolver: LoopBound<Resolver>,
         settle: @escaping @Sendable (Resolver.Answer, Int64) -> Resolver.Answer
     ) {
         self.server = server
         self.resolver = resolver
         self.settle = settle
-        super.init(identifier: question)
+        super.init()
     }
 
     nonisolated override func execute() {

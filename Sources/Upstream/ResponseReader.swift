@@ -54,7 +54,13 @@ struct ResponseReader: ~Copyable {
     /// Whether the connection may carry another request once this response has ended.
     var keepsAlive: Bool { phase == .ended && parser.head.keepsAlive }
 
-    /// Between `interim`, `switched` or `head` and `next`: the head as it stands in `bytes`.
+    /// Between `interim`, `switched` or `head` and `next`.
+    var status: Status { parser.head.status }
+
+    /// Likewise: whether all that the server says is that it has waited for a request long enough, and closes.
+    var saysTimeIsUp: Bool { parser.head.status == .requestTimeout && !parser.head.keepsAlive && seenInterim == 0 }
+
+    /// Likewise: the head as it stands in `bytes`.
     @_lifetime(copy bytes, borrow self)
     func head(in bytes: Span<UInt8>) -> ReceivedHead {
         let fields = parser.view(in: bytes)

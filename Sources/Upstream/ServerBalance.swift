@@ -11,6 +11,8 @@ public struct ServerBalance: Sendable {
         var failuresInARow = 0
         /// Monotonic nanoseconds until which the server is left alone.
         var leftAloneUntil: Int64 = .min
+        /// When it last began to be left alone, or was back; `nil`: it never was.
+        var changedAt: Int64?
     }
 
     private var health: [Health]
@@ -41,11 +43,14 @@ public struct ServerBalance: Sendable {
     }
 
     /// A response came, whatever its status: failures are counted from zero, and the server is asked again.
+    /// - Parameter now: is asked for only if it had been left alone.
     /// - Returns: whether it had been left alone.
-    public mutating func succeeded(_ server: Int) -> Bool {
+    public mutating func succeeded(_ server: Int, at now: @autoclosure () -> Int64) -> Bool {
         let failures = health[server].failuresInARow
-        if failures != 0 { health[server] = Health() }
-        return failures >= maxFailures
+        guard failures != 0 else { return false }
+        let isBack = failures >= maxFailures
+        health[server] = Health(changedAt: isBack ? now() : health[server].changedAt)
+        return isBack
     }
 
     /// A failure to connect or to answer, not a response with an error status.
@@ -53,6 +58,16 @@ public struct ServerBalance: Sendable {
     public mutating func failed(_ server: Int, at now: Int64) -> Bool {
         health[server].failuresInARow += 1
         if health[server].failuresInARow >= maxFailures { health[server].leftAloneUntil = now + cooldown }
-        return health[server].failuresInARow == maxFailures
+        guard health[server].failuresInARow == maxFailures else { return false }
+        health[server].changedAt = now
+        return true
+    }
+
+    /// How the server is, without its connections.
+    func state(of server: Int) -> ServerState {
+        let health = health[server]
+        let isFailing = health.failuresInARow >= maxFailures
+        return ServerState(
+            isUp: !isFailing, changedAt: health.changedAt, failingLoops: isFailing ? 1 : 0, nextTry: isFailing ? health.leftAloneUntil : nil)
     }
 }

@@ -29,7 +29,7 @@ public struct UpstreamSettings: Sendable, Equatable {
     /// Fetches that wait for one of those slots; the next one gets 503.
     public var maxQueuedFetches = 10_000
     /// Whether an idempotent request (RFC 9110 §9.2.2) is tried once more on a fresh connection when a reused one was dead, and a safe one on the next server
-    /// when a fresh one was closed before a response.
+    /// when a fresh one was closed before a response; and whether any goes to a fresh one that a reused one took nothing of.
     public var retriesDeadConnection = true
     /// How long a resolved name is used before it is looked up again.
     public var resolveTTL: Duration = .seconds(30)

@@ -75,11 +75,20 @@ extension UpstreamConnection {
                 expectBeforeHead()
             case .switched:
                 guard exchange.request.asksForUpgrade else { return fail(.head, "101 without having been asked") }
+                // Nobody changes the protocol in the middle of a message (RFC 9110 §7.8): the rest of the content would be taken for the new one.
+                guard lease.isSent else { return fail(.head, "101 before the request's content was sent") }
                 leaveHTTP()
                 reader.use { exchange.upgraded(head: $0.head(in: input.span)) }
                 self.exchange = nil
                 return giveBackInput()
             case .head(let length):
+                if !exchange.request.mayBeNotModified, reader.use({ $0.status == .notModified }) {
+                    return fail(.head, "304 to a request without conditions")
+                }
+                // It was written to an idle connection, and passed our request on the way (RFC 9110 §15.5.9).
+                if lease.isReused, reader.use({ $0.saysTimeIsUp }), exchange.request.mayBeSentAgain, pool.settings.retriesDeadConnection {
+                    return fail(.closed, "408 while it was idle", isNoResponse: true)
+                }
                 reader.use { exchange.received(final: $0.head(in: input.span)) }
                 guard phase == .leased else { return }
                 input.consume(length)
@@ -101,7 +110,7 @@ extension UpstreamConnection {
 
     /// From here on it is a tunnel's.
     private func leaveHTTP() {
-        phase = .handedOver
+        enter(.handedOver)
         stopReading()
         stopWaiting()
     }
@@ -131,7 +140,7 @@ extension UpstreamConnection {
         let isReusable = reader.use({ $0.keepsAlive }) && lease.isSent && lease.sendFailure == nil && (input?.isEmpty ?? true) && !lease.isResuming
         giveBackInput()
         if isReusable, pool.keep(idle: self) {
-            phase = .idle
+            enter(.idle)
             expect(.idle, within: pool.timeouts.idle)
         } else {
             end()

@@ -9,8 +9,11 @@ extension UpstreamConnection {
         guard phase == .leased, let exchange, !content.isEmpty else { return true }
         let outgoing = lease.outgoing
         // Straight from where it was read, as far as the kernel takes it; only the rest is copied. Chunks, which may be small, go out together.
-        let goesAtOnce = outgoing?.framing == .length && outgoing?.count == 0
+        // Not the little that came with a head: that goes out when it is known whether an idle connection is still one.
+        let goesAtOnce = outgoing?.framing == .length && outgoing?.count == 0 && !(flushesSoon && content.count <= OutgoingContent.mostEarly)
         let taken = goesAtOnce ? sendAtOnce(content, head: exchange.request.head) : 0
+        // It was dead, and the request has gone back to the exchange, which looks for another.
+        guard phase == .leased else { return exchange.send(content) }
         lease.outgoing?.append(content.extracting(taken..<content.count))
         if taken == content.count {
             allSent()
@@ -42,7 +45,7 @@ extension UpstreamConnection {
     func endContent(trailers: ByteSlice?) {
         guard phase == .leased else { return }
         lease.outgoing?.end(trailers: trailers)
-        flush()
+        if !flushesSoon { flush() }
     }
 
     func flush() {
@@ -102,6 +105,8 @@ extension UpstreamConnection {
 
     /// The origin may have answered before it closed (RFC 9112 §9.5): sends no more, and reads what there is.
     private func stopSending(_ error: SystemError) {
+        // What stands on a connection that was idle is no answer to a request of which it took nothing.
+        if lease.isReused, lease.isUnsent { return fail(.send, "\(error)") }
         disarmWrite()
         lease.sendFailure = error
         lease.headLeft = 0

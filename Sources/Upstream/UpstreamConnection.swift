@@ -14,7 +14,18 @@ import Telemetry
 ///                          └─101→ handed over (as a tunnel)
 /// ```
 public final class UpstreamConnection: Socket {
-    enum Phase { case connecting, idle, leased, handedOver, closed }
+    enum Phase {
+        case connecting, idle, leased, handedOver, closed
+
+        fileprivate func leads(to next: Phase) -> Bool {
+            switch self {
+            case .connecting, .idle: next == .leased || next == .closed
+            case .leased: next == .idle || next == .handedOver || next == .closed
+            case .handedOver: next == .closed
+            case .closed: false
+            }
+        }
+    }
 
     enum Waiting { case connect, head, progress, idle }
 
@@ -26,7 +37,7 @@ public final class UpstreamConnection: Socket {
     let pool: UpstreamPool
     /// While leased; they hold each other until one of them ends it.
     var exchange: Exchange?
-    var phase = Phase.connecting
+    private(set) var phase = Phase.connecting
     /// The present one, or the last.
     var lease = Lease()
     /// Counted in the open-connections metric; true once connected.
@@ -54,12 +65,17 @@ public final class UpstreamConnection: Socket {
 
     // MARK: Life
 
+    /// The only way into a phase.
+    func enter(_ next: Phase) {
+        assert(phase.leads(to: next), "\(phase) does not lead to \(next)")
+        phase = next
+    }
+
     public override func connected(_ error: SystemError?) {
         guard phase == .connecting else { return }
         if let error { return cannotConnect(UpstreamError(.connect, detail: "\(address): \(error)")) }
-        phase = .leased
         isCounted = true
-        pool.metrics.add(.upstreamConnects)
+        pool.opened(server: server)
         exchange?.connected(nil)
     }
 
@@ -71,12 +87,12 @@ public final class UpstreamConnection: Socket {
     }
 
     func begin(_ exchange: Exchange, isReused: Bool, early: OutgoingContent?) {
-        phase = .leased
+        enter(.leased)
         self.exchange = exchange
         let (framing, headLength) = (exchange.request.content, exchange.request.head.count)
         lease = Lease(
             isReused: isReused, began: loop.now, headLength: headLength, headLeft: headLength,
-            outgoing: early ?? (framing == .none ? nil : OutgoingContent(framing)), contentIsHeldBack: early?.count ?? 0 >= OutgoingContent.mostEarly)
+            outgoing: early ?? (framing == .none ? nil : OutgoingContent(framing)), contentIsHeldBack: early != nil)
         let method = exchange.request.method
         reader.use { $0.begin(answering: method) }
         pool.metrics.add(.upstreamFetches)
@@ -100,19 +116,22 @@ public final class UpstreamConnection: Socket {
     func end() {
         guard phase != .closed else { return }
         if phase == .idle { pool.forget(idle: self) }
-        phase = .closed
+        enter(.closed)
         stopDeadline()
         giveBackInput()
-        if isCounted { pool.metrics.add(.upstreamCloses) }
+        if isCounted { pool.closed(server: server) }
         close()
     }
 
-    func fail(_ failure: UpstreamFailure, _ detail: String, isMalformed: Bool = false) {
+    /// - Parameter isNoResponse: what came is none to the request.
+    func fail(_ failure: UpstreamFailure, _ detail: String, isMalformed: Bool = false, isNoResponse: Bool = false) {
         let exchange = exchange
-        let closedBeforeResponse = lease.response == .awaited && (failure == .closed || failure == .send)
+        let closedBeforeResponse = (lease.response == .awaited || isNoResponse) && (failure == .closed || failure == .send)
         self.exchange = nil
         end()
-        exchange?.failed(UpstreamError(failure, detail: "\(address): \(detail)", closedBeforeResponse: closedBeforeResponse, isMalformed: isMalformed))
+        exchange?.failed(
+            UpstreamError(failure, detail: "\(address): \(detail)", closedBeforeResponse: closedBeforeResponse, isMalformed: isMalformed),
+            isUnsent: lease.isUnsent, content: lease.outgoing)
     }
 
     func giveBackInput() {

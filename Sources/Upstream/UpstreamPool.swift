@@ -17,6 +17,8 @@ public final class UpstreamPool {
         /// What its name resolved to; `nil` before the first look-up, and for an IP address.
         var addresses: [SocketAddress]?
         var idle: [UpstreamConnection] = []
+        /// Connections that are open, idle ones included.
+        var open = 0
     }
 
     /// Of the origin.
@@ -73,6 +75,16 @@ public final class UpstreamPool {
     @inline(never)
     func takeBack(_ buffer: ByteBuffer) { buffers.takeBack(buffer) }
 
+    func opened(server: Int) {
+        metrics.add(.upstreamConnects)
+        servers.use { $0[server].open += 1 }
+    }
+
+    func closed(server: Int) {
+        metrics.add(.upstreamCloses)
+        servers.use { $0[server].open -= 1 }
+    }
+
     func takeIdle(server: Int) -> UpstreamConnection? {
         guard idleCount > 0 else { return nil }
         if loop.now >= looksAgainAt { lookAgain() }
@@ -110,12 +122,21 @@ public final class UpstreamPool {
     }
 
     func succeeded(server: Int) {
-        if balance.use({ $0.succeeded(server) }) { report(.isBack, of: server) }
+        if balance.use({ $0.succeeded(server, at: loop.now) }) { report(.isBack, of: server) }
     }
 
     func failed(server: Int, _ error: UpstreamError) {
         let now = loop.now
         if balance.use({ $0.failed(server, at: now) }) { report(.isLeftAlone(error), of: server) }
+    }
+
+    /// How this loop finds each server.
+    public var serverStates: [ServerState] {
+        settings.servers.indices.map { server in
+            var state = balance.use { $0.state(of: server) }
+            (state.idle, state.inUse) = servers.use { ($0[server].idle.count, $0[server].open - $0[server].idle.count) }
+            return state
+        }
     }
 
     private func report(_ news: ServerNews, of server: Int) {

@@ -19,12 +19,17 @@ public struct UpstreamRequest: Sendable {
     public let content: Content
     /// The client asked to switch protocols (RFC 9110 §7.8): a 101 makes the connection a tunnel.
     public let asksForUpgrade: Bool
+    /// Whether a 304 may be the answer: it is one to conditions only (RFC 9110 §15.4.5).
+    public let mayBeNotModified: Bool
 
-    public init(method: Method, head: ByteSlice, content: Content = .none, asksForUpgrade: Bool = false) {
+    public init(
+        method: Method, head: ByteSlice, content: Content = .none, asksForUpgrade: Bool = false, mayBeNotModified: Bool = true
+    ) {
         self.method = method
         self.head = head
         self.content = content
         self.asksForUpgrade = asksForUpgrade
+        self.mayBeNotModified = mayBeNotModified
     }
 
     /// Whether it may go out a second time when a connection was closed before it brought a response (RFC 9110 §9.2.2): content that was

@@ -22,6 +22,8 @@ struct Coalesced: ParsableCommand {
     )
 
     static func main() {
+        // Before anything opens a descriptor.
+        System.occupyStandardDescriptors()
         if isToServe { Daemon.holdSignalsBack() }
         Allocator.keepFreedBlocks()
         // Swift reads the arguments from /proc; without it every command would look like `serve` without options.

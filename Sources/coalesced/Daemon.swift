@@ -17,7 +17,7 @@ final class Daemon {
         /// A reload waits until the listeners accept: the file may have changed since it was read.
         case opening(reloadIsWanted: Bool)
         case serving
-        case draining
+        case draining(isCutShort: Bool)
     }
 
     private let loop: EventLoop
@@ -26,7 +26,7 @@ final class Daemon {
     private let source: ConfigurationSource?
     /// What it was started with.
     private let settings: Settings
-    private let provision: Provision
+    private var provision: Provision
     private let serviceManager: ServiceManager
     private var log: Logger
     private var phase = Phase.opening(reloadIsWanted: false)
@@ -53,13 +53,16 @@ final class Daemon {
     static func run(
         _ settings: Settings, reloadingFrom source: ConfigurationSource?, isReady: @escaping (Addresses) -> Void = { _ in }
     ) throws {
+        // Before anything else is opened: a descriptor that was promised and is not there would be taken for it.
+        let inherited = Result { () throws(ProxyServer.StartError) in try takeInherited(for: settings) }
         let log = Logger(label: "coalesced") { _ in DiagnosticsLog(level: Logger.Level(settings.logLevel)) }
         let libeventLog = LibeventLog(log)
         LibeventMessages.send(to: libeventLog.write)
         // Until the loop watches for them: sockets in the file system are removed at the end.
         holdSignalsBack()
         do throws(ProxyServer.StartError) {
-            let daemon = try Daemon(settings, source: source, log: log)
+            // Consumed: kept here it would be open while the program drains, and clients would wait for nobody.
+            let daemon = try Daemon(settings, source: source, inherited: try (consume inherited).get(), log: log)
             libeventLog.tellRest(on: daemon.loop)
             try daemon.serve(isReady)
         } catch {
@@ -68,14 +71,16 @@ final class Daemon {
         }
     }
 
-    private init(_ settings: Settings, source: ConfigurationSource?, log: Logger) throws(ProxyServer.StartError) {
+    private init(
+        _ settings: Settings, source: ConfigurationSource?, inherited: [InheritedListener], log: Logger
+    ) throws(ProxyServer.StartError) {
         System.ignore(SIGPIPE)
         self.settings = settings
         self.source = source
         self.log = log
         serviceManager = ServiceManager(log: log)
         do throws(SystemError) {
-            provision = Provision(descriptors: try raiseFileDescriptorLimit())
+            provision = Provision(descriptors: try raiseFileDescriptorLimit(), startedWith: settings)
             loop = try EventLoop()
             Allocator.keepFreedMemory()
         } catch {
@@ -83,10 +88,11 @@ final class Daemon {
         }
         Provision.checkMemory(for: settings, telling: log)
         server = ProxyServer(
-            provision.bounded(settings, telling: log).proxy, upstreams: settings.upstreams, storage: settings.storage, accessLog: settings.accessLog, on: loop, log: log)
+            provision.bounded(settings, telling: log).proxy, upstreams: settings.upstreams, storage: settings.storage, accessLog: settings.accessLog,
+            inherited: inherited, on: loop, log: log)
         do throws(ListenError) {
             if let address = settings.admin.address {
-                admin = try AdminServer(at: address, settings.admin, of: server, version: Version.current, on: loop) { reason in
+                admin = try AdminServer(at: address, settings.admin, from: inherited, of: server, version: Version.current, on: loop) { reason in
                     log.warning(
                         "the admin listener refused a request; further ones are not reported", metadata: ["reason": "\(reason.dropLast())"])
                 }
@@ -95,6 +101,24 @@ final class Daemon {
             }
         } catch {
             throw .listen(error)
+        }
+    }
+
+    /// What the service manager handed over, if there is a place for all of it: where nobody accepts, clients would wait for ever.
+    private static func takeInherited(for settings: Settings) throws(ProxyServer.StartError) -> [InheritedListener] {
+        do throws(InheritedListener.Failure) {
+            let inherited = try InheritedListener.takeAll()
+            var places = settings.proxy.listeners + [settings.admin.address].compactMap(\.self)
+            for listener in inherited {
+                guard let place = places.firstIndex(of: listener.address) else {
+                    let isSecond = inherited.count { $0.address == listener.address } > 1
+                    throw isSecond ? .handedOverTwice(listener.address) : .notConfigured(listener.address)
+                }
+                places.remove(at: place)
+            }
+            return inherited
+        } catch {
+            throw .inherited(error)
         }
     }
 
@@ -118,7 +142,10 @@ final class Daemon {
         }
         loop.run()
         admin?.close()
-        if failure == nil { server.stop() }
+        if failure == nil {
+            server.stop()
+            tellOfDraining()
+        }
         // When nobody watches for them any more.
         Self.holdSignalsBack()
         loop.finish()
@@ -142,14 +169,25 @@ final class Daemon {
     private func end() {
         switch phase {
         case .opening, .serving:
-            phase = .draining
+            phase = .draining(isCutShort: false)
             log.info("ending: no new connections, waiting for requests in flight")
             serviceManager.stopping()
             server.drain { [unowned self] in loop.stop() }
         case .draining:
+            phase = .draining(isCutShort: true)
             log.notice("second signal: closing remaining connections")
             loop.stop()
         }
+    }
+
+    private func tellOfDraining() {
+        guard case .draining(let isCutShort) = phase else { return }
+        func counted(_ number: Int, _ what: String) -> String { "\(number) \(what)\(number == 1 ? "" : "s")" }
+        let report = server.drainReport
+        let ended = "drained: of what was under way, \(report.ended) ended by \(report.ended == 1 ? "itself" : "themselves")"
+        guard report.cutRequests + report.cutTunnels > 0 else { return log.info("\(ended) and nothing was cut off") }
+        let cut = "\(counted(report.cutRequests, "request")) and \(counted(report.cutTunnels, "tunnel")) were cut off"
+        log.notice("\(ended); \(cut) \(isCutShort ? "by the second signal" : "after drain-timeout")")
     }
 
     /// Opens the logs again. Takes up new settings, or keeps the old ones whole if there is a mistake anywhere.

@@ -32,6 +32,7 @@ extension ProxyServer.StartError {
             case .noPermission: ExitStatus.noPermission
             }
         case .system: ExitStatus.unavailable
+        case .inherited: ExitStatus.configuration
         case .accessLog(let error, _):
             error.isForbidden ? ExitStatus.noPermission : ExitStatus.configuration
         }

@@ -9,6 +9,17 @@ import Upstream
 struct Provision {
     /// Files that may be open.
     let descriptors: Int
+    /// As many as were started, whatever a reload says.
+    private let workers: Int
+    private let listeners: Int
+    /// What was told of them last; `nil`: there are enough.
+    private var told: (wanted: Int, most: Int)?
+
+    init(descriptors: Int, startedWith settings: Settings) {
+        self.descriptors = descriptors
+        workers = settings.proxy.workers > 0 ? settings.proxy.workers : processorCount()
+        listeners = settings.proxy.listeners.count
+    }
 
     /// Open without any connection: standard streams, logs, the control loop with the admin listener, and its connections and name look-ups now and then.
     private static let ownDescriptors = 32
@@ -17,20 +28,25 @@ struct Provision {
 
     /// Client connections for which there are descriptors, beside those for origins.
     func mostClients(in settings: Settings) -> Int {
-        let workers = settings.proxy.workers > 0 ? settings.proxy.workers : processorCount()
-        let left = descriptors - Self.ownDescriptors - workers * (Self.descriptorsPerWorker + settings.proxy.listeners.count)
+        let left = descriptors - Self.ownDescriptors - workers * (Self.descriptorsPerWorker + listeners)
         // A miss takes one for the client and one for the origin.
         let forOrigins = settings.upstreams.reduce(0) { $0 + $1.maxConcurrentFetches + workers * $1.maxIdleConnections }
         return max(1, left - min(left / 2, forOrigins))
     }
 
-    /// The settings with no more clients than there are descriptors for.
-    func bounded(_ settings: Settings, telling log: Logger) -> Settings {
+    /// The settings with no more clients than there are descriptors for. What is missing is told when it changes, not with every reload.
+    mutating func bounded(_ settings: Settings, telling log: Logger) -> Settings {
         let (most, wanted) = (mostClients(in: settings), settings.proxy.clients.maxConnections)
-        guard most < wanted else { return settings }
-        log.notice(
-            "the limit of open files leaves room for fewer clients than clients.max-connections; raise it (ulimit -n, or LimitNOFILE under systemd) or lower that",
-            metadata: ["limit": "\(descriptors)", "max-connections": "\(wanted)", "admitted": "\(most)"])
+        guard most < wanted else {
+            told = nil
+            return settings
+        }
+        if told.map({ $0 != (wanted, most) }) ?? true {
+            log.notice(
+                "the limit of open files leaves room for fewer clients than clients.max-connections; raise it (ulimit -n, or LimitNOFILE under systemd) or lower that",
+                metadata: ["limit": "\(descriptors)", "max-connections": "\(wanted)", "admitted": "\(most)"])
+            told = (wanted, most)
+        }
         var settings = settings
         settings.proxy.clients.maxConnections = most
         return settings

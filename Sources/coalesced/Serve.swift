@@ -56,6 +56,9 @@ struct Serve: ParsableCommand {
         for (index, address) in listen.enumerated() where address.port != 0 && listen[..<index].contains(address) {
             throw ValidationError("--listen \(address) is given twice; leave one of the two out.")
         }
+        for (index, server) in upstream.enumerated() where upstream[..<index].contains(server) {
+            throw ValidationError("--upstream \(server) is given twice; leave one of the two out.")
+        }
     }
 
     private var flags: Overrides {

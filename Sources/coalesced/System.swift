@@ -64,6 +64,15 @@ enum System {
         }
     }
 
+    /// Opens `/dev/null` in the place of each standard descriptor that is closed: what is opened next, a socket perhaps, would get its number, and then
+    /// what is meant for standard error. In the wrong direction, so that whoever reads or writes there still fails.
+    static func occupyStandardDescriptors() {
+        for number in STDIN_FILENO...STDERR_FILENO where fcntl(number, F_GETFD) < 0 {
+            // Gets the lowest number that is free: this one.
+            _ = unsafe open("/dev/null", number == STDIN_FILENO ? O_WRONLY : O_RDONLY)
+        }
+    }
+
     /// Writes all of `text` to standard error, and waits as long as that takes: for commands, which have nothing else to do. The running proxy writes
     /// to the diagnostics log instead. A failure cannot be reported anywhere.
     static func writeError(_ text: String) { try? write(text, to: STDERR_FILENO) }

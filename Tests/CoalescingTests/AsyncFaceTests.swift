@@ -35,6 +35,23 @@ struct AsyncFaceTests {
         #expect(try await staying.value == 7)
     }
 
+    @Test(arguments: [LastLeavePolicy.goOn, .cancel])
+    func `the operation says whether it goes on when the only task is cancelled`(policy: LastLeavePolicy) async {
+        let task = Task {
+            try await manager.value(for: "a") {
+                let operation = ManualOperation()
+                operation.lastLeavePolicy = policy
+                return operation
+            }
+        }
+        let operation = await waiters(1)
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(operation.hasEnded == (policy == .cancel))
+        operation.finish(.success(7))
+        #expect(manager.snapshot.inFlight == 0)
+    }
+
     @Test func `a task cancelled beforehand asks for nothing`() async {
         let task = Task {
             while !Task.isCancelled { await Task.yield() }

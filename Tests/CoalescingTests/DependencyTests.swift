@@ -86,7 +86,7 @@ struct DependencyTests {
     @Test func `a task makes its dependencies, shared like any others, and only when they are needed`() {
         let manager = OperationQueueManager<String>()
         let made = Log<String>()
-        let resolve: @Sendable () -> Operation? = {
+        let resolve: @Sendable () -> AnyOperation? = {
             manager.enqueue("host", waiter: nil) { () -> OtherOperation in
                 made.append("resolve")
                 return OtherOperation("host")

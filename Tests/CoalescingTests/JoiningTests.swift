@@ -43,6 +43,22 @@ struct JoiningTests {
         #expect(manager.operation(for: "a", as: ManualOperation.self)?.phase == .executing)
     }
 
+    /// Whoever asked for "a" would get the value of "b".
+    @Test func `an operation made with another identifier than was asked for is refused`() {
+        let enqueued = manager.enqueue("a", waiter: .logging(to: log)) { ManualOperation("b") }
+        #expect(enqueued.refusal == .foreign)
+        #expect(log.entries.isEmpty)
+        #expect(manager.snapshot.inFlight == 0)
+        #expect(enqueue("a").isStarted)
+    }
+
+    @Test func `an operation needs no identifier but that it is asked for by`() {
+        let (first, second) = (AsyncOperation { 1 }, AsyncOperation { 1 })
+        #expect(manager.enqueue("a", waiter: .logging(to: log)) { first }.isStarted)
+        #expect(manager.enqueue("a", waiter: .logging(to: log)) { second }.operation === first)
+        #expect(manager.enqueue(operation: second).refusal == .foreign)
+    }
+
     @Test func `different identifiers are different work`() {
         #expect(enqueue("a").isStarted)
         #expect(enqueue("b").isStarted)

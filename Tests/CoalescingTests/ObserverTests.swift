@@ -53,7 +53,7 @@ struct ObserverTests {
         let manager = OperationQueueManager<String>(settings: settings)
         manager.enqueue("a", waiter: nil) { ManualOperation() }.operation?.finish(.success(1))
         manager.enqueue(plain: PlainOperation { $0.finish() })
-        manager.enqueue("b", waiter: nil) { ManualOperation() }.operation?.cancel()
+        manager.enqueue("b", waiter: nil) { ManualOperation("b") }.operation?.cancel()
         #expect(notices.entries == ["finished", "finished", "cancelled cancelled"])
     }
 

@@ -63,7 +63,7 @@ private final class RacingOperation: CoalescibleOperation<Int> {
     override func execute() {
         dawdle()
         if site.working.wrappingAdd(1, ordering: .sequentiallyConsistent).oldValue != 0, race.isAlwaysShared {
-            race.faults.append("two work on \(identifier)")
+            race.faults.append("two work on \(String(describing: identifier))")
         }
         // From here on others may end it.
         isWorking.store(true, ordering: .sequentiallyConsistent)
@@ -296,7 +296,7 @@ private struct RacingThread {
     }
 
     /// Ends what is left over.
-    func finish(_ operation: Operation) {
+    func finish(_ operation: AnyOperation) {
         if let operation = operation as? RacingOperation, operation.isWorking.load(ordering: .acquiring) {
             operation.stopWorking()
             operation.finish(.success(1))

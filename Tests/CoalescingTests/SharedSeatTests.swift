@@ -92,8 +92,8 @@ struct SharedSeatTests {
     }
 
     @Test func `whoever joins the operation itself is counted like those who come by the manager`() throws {
-        let manager = OperationQueueManager<Int>()
-        let started = manager.enqueue(7, waiter: .logging(to: log), make: { operation })
+        let manager = OperationQueueManager<String>()
+        let started = manager.enqueue("a", waiter: .logging(to: log), make: { operation })
         guard case .started = started else { Issue.record("\(started)"); return }
         let token = try #require(operation.join(.logging(to: log)).token)
         #expect(operation.join(behind: token))

@@ -21,7 +21,7 @@ import Testing
         #expect(settings == Settings())
     }
 
-    @Test func `the shipped file and the README say which keys wait for the next start`() throws {
+    @Test func `the shipped file and docs/operating.md say which keys wait for the next start`() throws {
         let shipped = try String(contentsOfRepositoryFile: "config/coalesced.yaml")
         let other = try Configuration.load(
             text: """
@@ -40,8 +40,8 @@ import Testing
         let names = marked.compactMap { $0.split(separator: "\n").first { !$0.hasPrefix("#") }?.prefix { $0 != ":" } }
         #expect(names.map(String.init) == keys)
         let listed = keys.dropLast().map { "`\($0)`" }.joined(separator: ", ") + " and `\(keys.last ?? "")`"
-        let readme = try String(contentsOfRepositoryFile: "README.md").replacing("\n", with: " ")
-        #expect(readme.contains("\(listed) are read at the start only"))
+        let page = try String(contentsOfRepositoryFile: "docs/operating.md").replacing("\n", with: " ")
+        #expect(page.contains("\(listed) are read at the start only"))
     }
 
     @Test func `the shipped file is read key by key, so that a changed value changes the settings`() throws {

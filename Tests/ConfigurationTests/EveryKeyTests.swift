@@ -104,6 +104,7 @@ import Upstream
         admin:
           address: 127.0.0.1:44
           socket-mode: 0640
+          purge: false
         access-log:
           target: /d
           format: json
@@ -171,6 +172,7 @@ import Upstream
         all.proxy.routes = [route]
         all.admin.address = .ipv4(.loopback, port: 44)
         all.admin.socketMode = 0o640
+        all.admin.allowsPurging = false
         all.accessLog.target = .file(path: "/d")
         all.accessLog.format = .json
         all.accessLog.flushWait = .seconds(45)

@@ -42,7 +42,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         Faulty("max-waiters: 5\n", "f:1:1: `max-waiters` does not belong here; put it under `coalescing`"),
         Faulty(
             "admin:\n  frobnicate: 1\n",
-            "f:2:3: `frobnicate` is not known; remove it. Known here: `address`, `socket-mode`"),
+            "f:2:3: `frobnicate` is not known; remove it. Known here: `address`, `socket-mode`, `purge`"),
         Faulty("[a]: 1\n", "f:1:1: a key is a word, not a list"),
     ])
     func `a mistake in a key says what was meant or where it belongs`(faulty: Faulty) {

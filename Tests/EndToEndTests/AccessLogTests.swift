@@ -128,6 +128,37 @@ import Testing
         }
     }
 
+    @Test func `nor has it what it did not take, where there was no content to take`() throws {
+        try scenario(.accessLog) { origin, proxy in
+            let gate = Gate()
+            origin.on("/x") { _ in [.gate(gate), .answer(200, "Cache-Control: no-store")] }
+            let client = try proxy.connect()
+            try client.send(proxy.request("GET", "/x"))
+            // So much behind it that the connection is no longer read: that the client leaves is seen when it is written to.
+            for _ in 0..<3 { try client.send(proxy.request("GET", "/next", ["X-Much: " + String(repeating: "x", count: 8000)])) }
+            try eventually("it is asked") { origin.count("/x") == 1 }
+            client.reset()
+            gate.open()
+            try eventually("a line") { try !proxy.accessLog.isEmpty }
+            let line = try proxy.accessLog[0]
+            #expect(line["aborted"] == .bool(true) && line["status"]?.number == 0, "\(line)")
+        }
+    }
+
+    @Test func `the time to the first byte of an error is its own, not that of the response before`() throws {
+        try scenario(.accessLog, .headTimeout(.milliseconds(500))) { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: no-store")] }
+            let client = try proxy.connect()
+            try client.send(proxy.request("GET", "/x"))
+            #expect(try client.answer().status == 200)
+            try client.send("GET /y HTTP/1.1\r\nHo")
+            #expect(try client.answer().status == 408)
+            try eventually("two lines") { try proxy.accessLog.count == 2 }
+            let line = try #require(try proxy.accessLog.first { $0["status"]?.number == 408 })
+            #expect((line["ttfb"]?.number ?? 0) > 0.4, "\(line)")
+        }
+    }
+
     @Test func `a hit taken bit by bit is logged once, when it is out`() throws {
         try scenario(.accessLog, .memory(mebibytes: 128), .maxObjectSize(64 << 20)) { origin, proxy in
             let size = 32 << 20

@@ -34,6 +34,20 @@ import Testing
         }
     }
 
+    @Test func `where nothing may be purged the rest is served`() throws {
+        try scenario(.other(section: "admin", key: "purge", value: "false")) { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=600", body: "x")] }
+            try proxy.get("/x")
+            let purge = try proxy.admin.send("POST", "/purge", body: "all")
+            let status = try proxy.admin.get("/status").status
+            let command = try proxy.command("purge", "--all")
+            #expect(purge.status == 403 && purge.text.contains("admin.purge") && status == 200)
+            #expect(command.exit == .code(69) && command.errors.contains("admin.purge"))
+            try proxy.get("/x")
+            #expect(origin.count("/x") == 1, "it is still stored")
+        }
+    }
+
     @Test(arguments: [("DELETE", "/healthz", "GET, HEAD"), ("POST", "/metrics", "GET, HEAD"), ("GET", "/purge", "POST")])
     func `a page asked by another method says which it takes`(_ method: String, _ path: String, _ allowed: String) throws {
         try scenario { _, proxy in

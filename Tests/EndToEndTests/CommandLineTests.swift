@@ -72,7 +72,7 @@ import Testing
         #expect(!System.exists("\(folder)/s"))
     }
 
-    @Test(arguments: [["--nonsense"], ["--listen", "127.0.0.1:1", "--listen", "127.0.0.1:1"], ["serve", "--workers", "many"], ["serve", "--listen", "nowhere"], ["nonsense"], ["purge"], ["purge", "http://"], ["--listen", "127.0.0.1:1", "--admin", "0.0.0.0:1"]])
+    @Test(arguments: [["--nonsense"], ["--listen", "127.0.0.1:1", "--listen", "127.0.0.1:1"], ["--upstream", "http://a", "--upstream", "http://a:80"], ["serve", "--workers", "many"], ["serve", "--listen", "nowhere"], ["nonsense"], ["purge"], ["purge", "http://"], ["--listen", "127.0.0.1:1", "--admin", "0.0.0.0:1"]])
     func `wrong usage is 64 and says what is wrong`(_ arguments: [String]) throws {
         let folder = try System.makeTemporaryFolder()
         let program = try Program(folder: folder, arguments)

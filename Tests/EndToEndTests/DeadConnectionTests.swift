@@ -74,6 +74,54 @@ import Testing
         }
     }
 
+    @Test func `a 408 that passed the request on its way is no response to it`() throws {
+        try scenario(.workers(1)) { origin, proxy in
+            origin.on("*") { $0.ordinal == 0 ? [.requestBody, .answer(200, "Cache-Control: no-store", body: "right")] : [.requestBody, Self.timedOut] }
+            try proxy.get("/warm")
+            #expect(try proxy.get("/x").text == "right")
+            #expect(origin.count("/x") == 2)
+            // What may have been done is not done again, and what is said on a new connection is meant.
+            #expect(try proxy.send("POST", "/y", body: "pay once").status == 408)
+            origin.on("/z") { _ in [Self.timedOut] }
+            #expect(try proxy.get("/z").status == 408)
+            #expect(origin.count("/y") == 1 && origin.count("/z") <= 2)
+        }
+    }
+
+    private static let timedOut = Step.several([.answer(408, "Connection: close"), .close])
+
+    /// A POST whose connection is found dead before it goes out: its content is little and in one piece, in chunks, or more than is held back until then.
+    @Test(arguments: [("little", timedOut), ("little", Step.reset), ("chunks", timedOut), ("chunks", .reset), ("much", .reset)])
+    func `a POST that was not sent yet goes out on another, once`(content: String, end: Step) throws {
+        try scenario(.workers(1)) { origin, proxy in
+            let text = String(repeating: "pay once ", count: content == "much" ? 3_000 : 1)
+            let client = try proxy.connect()
+            let gate = try Self.warm(client, proxy, origin, end)
+            let post = content == "chunks"
+                ? proxy.request("POST", "/post", ["Transfer-Encoding: chunked"]) + "9\r\n\(text)\r\n0\r\n\r\n" : proxy.request("POST", "/post", body: text)
+            try proxy.whileStopped {
+                try client.send(post)
+                try eventually("the request is there") { System.hasUnreadBytes(ownPort: proxy.endpoint.port) }
+                gate.open()
+                try eventually("the connection is over") { origin.openConnections == 0 }
+            }
+            let answer = try client.answer(to: "POST")
+            let requests = origin.requests("/post")
+            #expect(answer.status == 200 && requests.count == 1)
+            #expect(requests.first?.body.text == text)
+        }
+    }
+
+    /// One connection to the origin is idle; `end` is what becomes of it once the gate is open.
+    private static func warm(_ client: Conversation, _ proxy: Program, _ origin: ScriptedOrigin, _ end: Step) throws -> Gate {
+        let gate = Gate()
+        origin.on("/warm") { _ in [.answer(200, "Cache-Control: no-store", body: "warm"), .gate(gate), end] }
+        origin.on("/post") { _ in [.requestBody, .answer(200, body: "paid")] }
+        try client.send(proxy.request("GET", "/warm"))
+        #expect(try client.answer().text == "warm")
+        return gate
+    }
+
     @Test func `a connection that the origin closed while idle costs nobody anything`() throws {
         try scenario(.workers(1)) { origin, proxy in
             origin.on("*") { _ in [.answer(200, "Cache-Control: no-store", body: "x")] }

@@ -45,6 +45,39 @@ import Testing
         }
     }
 
+    @Test(arguments: ["X-Real-IP", "True-Client-IP", "CF-Connecting-IP"])
+    func `for whom a request is sent is told by trusted proxies only`(name: String) throws {
+        for (trusted, seen) in [("[]", nil), ("[203.0.113.0/24]", nil), ("[127.0.0.1]", "192.0.2.66")] {
+            try scenario(.other(section: "clients", key: "trusted-proxies", value: trusted)) { origin, proxy in
+                origin.on("*") { [.answer(200, "Cache-Control: max-age=60", body: "for \($0[name.lowercased()] ?? "nobody")")] }
+                let page = try proxy.get("/x", "\(name): 192.0.2.66")
+                #expect(page.text == "for \(seen ?? "nobody")")
+                try proxy.send("POST", "/y", "\(name): 192.0.2.66", body: "y")
+                #expect(origin.requests("/y").map { $0[name.lowercased()] } == [seen])
+            }
+        }
+    }
+
+    @Test func `who is trusted no more after a reload names nobody, on old connections either`() throws {
+        try scenario(.other(section: "clients", key: "trusted-proxies", value: "[127.0.0.1]")) { origin, proxy in
+            origin.on("*") { [.answer(200, "Cache-Control: max-age=60", "Vary: X-Real-IP", body: "for \($0["x-real-ip"] ?? "nobody")")] }
+            let client = try proxy.connect()
+            func page(_ path: String) throws -> String {
+                try client.send(proxy.request("GET", path, ["X-Real-IP: 192.0.2.66"]))
+                return try client.answer().text
+            }
+            let before = try page("/x")
+            #expect(before == "for 192.0.2.66")
+            try proxy.rewriteConfiguration(upstream: origin.url)
+            proxy.signal(SIGHUP)
+            var round = 0
+            try eventually("it names nobody") {
+                round += 1
+                return try page("/\(round)") == "for nobody"
+            }
+        }
+    }
+
     @Test func `everything else passes byte for byte and in order`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in

@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 
 /// Every bound answers at once with something a client understands.
@@ -74,7 +75,13 @@ import Testing
             folder: folder, ["--config", "\(folder)/c.yaml", "--listen", "127.0.0.1:0", "--admin", "unix:\(folder)/admin.sock"], descriptors: 64)
         defer { program.stop() }
         try program.waitUntilListening(1)
-        #expect(program.diagnostics.contains("clients.max-connections"))
+        // Told once, and anew when it changes.
+        for (reload, settings, told) in [(1, [.workers(1)], 1), (2, [.workers(1), .maxConnections(5000)], 2), (3, [.workers(1), .maxConnections(5000)], 2)] as [(Int, [Setting], Int)] {
+            try System.write(Setting.file(settings, upstream: origin.url), to: "\(folder)/c.yaml")
+            program.signal(SIGHUP)
+            try eventually("it is reloaded") { program.diagnostics.matches(of: #/reloaded /#).count == reload }
+            #expect(program.diagnostics.matches(of: #/clients\.max-connections/#).count == told)
+        }
         let clients = try (0..<150).map { _ in try program.connect() }
         defer { for client in clients { client.close() } }
         try eventually("all were let in or turned away") { try program.metric(.openClients) < 32 }

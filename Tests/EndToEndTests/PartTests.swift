@@ -168,6 +168,92 @@ import Testing
         }
     }
 
+    // MARK: - Within a larger one
+
+    @Test func `a range within a larger one that arrives needs no fetch of its own`() throws {
+        try scenario(.rangeMisses("part")) { origin, proxy in
+            let (head, rest) = (Gate(), Gate())
+            origin.on("/x") { _ in
+                [.gate(head), .head(206, "Cache-Control: max-age=60", "ETag: \"v1\"", "Content-Length: 8000", "Content-Range: bytes 1000-8999/40000"),
+                 .pattern(1_000..<5_000), .gate(rest), .pattern(5_000..<9_000)]
+            }
+            let larger = proxy.crowd(1, get: "/x", "Range: bytes=1000-8999")
+            try eventually("it is asked for") { origin.count("/x") == 1 }
+            let early = proxy.crowd(3, get: "/x", "Range: bytes=1000-1999")
+            try proxy.joined(4)
+            head.open()
+            for answer in early.finished() { expect(answer, is: 1_000..<2_000, of: 40_000) }
+            expect(try proxy.get("/x", "Range: bytes=2000-4999"), is: 2_000..<5_000, of: 40_000)
+            let late = proxy.crowd(3, get: "/x", "Range: bytes=8990-8999")
+            try proxy.joined(8)
+            rest.open()
+            for answer in late.finished() { expect(answer, is: 8_990..<9_000, of: 40_000) }
+            for answer in larger.finished() { expect(answer, is: 1_000..<9_000, of: 40_000) }
+            #expect(origin.count("/x") == 1)
+        }
+    }
+
+    @Test(arguments: ["bytes=500-1500", "bytes=8000-9000", "bytes=2000-", "bytes=-10", "bytes=600000-600009"])
+    func `a range that is not, or begins far behind, is fetched`(range: String) throws {
+        try scenario(.rangeMisses("part")) { origin, proxy in
+            let gate = Gate()
+            let last = range == "bytes=600000-600009" ? 699_999 : 8_999
+            origin.on("/x") { request in (request.number == 1 ? [.gate(gate)] : []) + Self.file(700_000)(request) }
+            let larger = proxy.crowd(1, get: "/x", "Range: bytes=1000-\(last)")
+            try eventually("it is asked for") { origin.count("/x") == 1 }
+            expect(try proxy.get("/x", "Range: \(range)"), is: try #require(Self.range(range, of: 700_000)), of: 700_000)
+            gate.open()
+            for answer in larger.finished() { expect(answer, is: 1_000..<last + 1, of: 700_000) }
+            #expect(origin.count("/x") == 2)
+        }
+    }
+
+    /// What the origin says to the larger range, and how often it is asked in all.
+    @Test(arguments: [
+        ("whole", 1), ("shorter", 2), ("private", 2), ("416", 2), ("503", 1), ("weak", 2),
+    ])
+    func `who waited for a larger range gets its own, whatever comes`(what: String, asked: Int) throws {
+        try scenario(.rangeMisses("part")) { origin, proxy in
+            let gate = Gate()
+            origin.on("/x") { request in
+                guard request.number == 1 else { return Self.file(40_000)(request) }
+                let (fresh, tag) = ("Cache-Control: max-age=60", "ETag: \"v1\"")
+                switch what {
+                case "whole": return [.gate(gate), .answer(200, fresh, tag, pattern: 40_000)]
+                case "shorter": return [.gate(gate), .head(206, fresh, tag, "Content-Length: 100", "Content-Range: bytes 0-99/40000"), .pattern(0..<100)]
+                case "private": return [.gate(gate), .head(206, "Cache-Control: private", tag, "Content-Length: 9000", "Content-Range: bytes 0-8999/40000"), .pattern(0..<9_000)]
+                case "weak": return [.gate(gate), .head(206, fresh, "ETag: W/\"v1\"", "Content-Length: 9000", "Content-Range: bytes 0-8999/40000"), .pattern(0..<9_000)]
+                case "416": return [.gate(gate), .answer(416, "Content-Range: bytes */40000")]
+                default: return [.gate(gate), .answer(503, body: "busy")]
+                }
+            }
+            let larger = proxy.crowd(1, get: "/x", "Range: bytes=0-8999")
+            try eventually("it is asked for") { origin.count("/x") == 1 }
+            let inner = proxy.crowd(1, get: "/x", "Range: bytes=1000-1999")
+            try proxy.joined(2)
+            gate.open()
+            for answer in inner.finished() {
+                if what == "503" { #expect(answer.status == 503) } else { expect(answer, is: 1_000..<2_000, of: 40_000) }
+            }
+            _ = larger.finished()
+            #expect(origin.count("/x") == asked)
+        }
+    }
+
+    @Test func `who wants a range of another version gets the whole of this one`() throws {
+        try scenario(.rangeMisses("part")) { origin, proxy in
+            let gate = Gate()
+            origin.on("/x") { request in (request.number == 1 ? [.gate(gate)] : []) + Self.file(40_000)(request) }
+            let larger = proxy.crowd(1, get: "/x", "Range: bytes=0-8999")
+            try eventually("it is asked for") { origin.count("/x") == 1 }
+            let other = proxy.crowd(1, get: "/x", "Range: bytes=1000-1999", "If-Range: \"v0\"")
+            try proxy.joined(2)
+            gate.open()
+            #expect(other.finished().allSatisfy { $0.status == 200 && $0.isWhole(40_000) })
+            for answer in larger.finished() { expect(answer, is: 0..<9_000, of: 40_000) }
+        }
+    }
+
     // MARK: - Cut off
 
     @Test(arguments: [true, false])

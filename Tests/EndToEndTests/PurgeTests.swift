@@ -39,7 +39,7 @@ import Testing
         try scenario { origin, proxy in
             origin.on("*") { _ in [.answer(200, body: "x")] }
             let pattern = try proxy.command("purge", "http://\(proxy.host)/img/*")
-            #expect(pattern.exit == .code(0) && pattern.errors.contains("'*' stands for itself"), "\(pattern.everything)")
+            #expect(pattern.exit == .code(0) && pattern.errors.contains("'*' stands for itself") && pattern.errors.contains("--prefix"), "\(pattern.everything)")
             let wrong = try Program.run("purge", "--admin", "127.0.0.1:\(proxy.endpoint.port)", "--all")
             #expect(wrong.exit == .code(69) && wrong.errors.contains("not one of an admin listener"), "\(wrong.everything)")
         }
@@ -106,6 +106,52 @@ import Testing
         }
     }
 
+    @Test func `a prefix is a URL with all below it`() throws {
+        try scenario { origin, proxy in
+            origin.on("*") { [.answer(200, "Cache-Control: max-age=600", "Vary: X-Kind", body: "\($0.number)")] }
+            let (below, others) = (["/img", "/img?a", "/img/", "/img/a", "/img/a/b?c=d"], ["/", "/im", "/imgs", "/img%2Fa", "/other?/img/"])
+            func texts(_ paths: [String]) throws -> [String] {
+                try paths.flatMap { path in try ["", "X-Kind: a"].map { try $0.isEmpty ? proxy.get(path).text : proxy.get(path, $0).text } }
+            }
+            let (first, kept) = try (texts(below), texts(others))
+            let run = try proxy.command("purge", "--prefix", "http://\(proxy.host)/img")
+            #expect(run.exit == .code(0) && run.output.hasPrefix("purged 10 stored"), "\(run.everything)")
+            #expect(try texts(others) == kept)
+            #expect(try zip(texts(below), first).allSatisfy { $0 != $1 })
+            // In one request with others, and of the whole host.
+            let mixed = try proxy.purge("http://\(proxy.host)/imgs\nprefix http://\(proxy.host)/img/\nhttp://\(proxy.host)/im")
+            #expect(mixed.text.hasPrefix("purged 10 stored"), "\(mixed.text)")
+            let elsewhere = try proxy.purge("prefix http://elsewhere/")
+            let all = try proxy.purge("prefix http://\(proxy.host)")
+            #expect(elsewhere.text.hasPrefix("purged 0 ") && all.text.hasPrefix("purged 10 stored"), "\(elsewhere.text) \(all.text)")
+        }
+    }
+
+    @Test func `what is on its way below a purged prefix is neither stored nor joined`() throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("*") { request in
+                [.head(200, "Cache-Control: max-age=600", "No-Vary-Search: params=(\"u\")", "Content-Length: 2"), .text("v")]
+                    + (request.number == 1 ? [.gate(gate)] : []) + [.text("\(request.number)")]
+            }
+            let (crowd, other) = (proxy.crowd(3, get: "/img/a?u=1"), proxy.crowd(1, get: "/other"))
+            try eventually("both are under way") { (crowd.answers + other.answers).allSatisfy { $0.body.length == 1 } }
+            try proxy.purge("prefix http://\(proxy.host)/img/")
+            #expect(try proxy.get("/img/a?u=2").text == "v2", "nobody joins it any more")
+            gate.open()
+            #expect(crowd.finished().allSatisfy { $0.text == "v1" })
+            #expect(other.finished()[0].text == "v1")
+            let (after, kept) = try (proxy.get("/img/a?u=3"), proxy.get("/other"))
+            #expect(after.text == "v2" && after.cacheStatus.contains("hit"))
+            #expect(kept.text == "v1" && kept.cacheStatus.contains("hit"))
+        }
+    }
+
+    @Test(arguments: ["--all", "http://a/b?c", "/img"]) func `a prefix that is none is refused`(_ argument: String) throws {
+        let run = try Program.run("purge", "--prefix", argument)
+        #expect(run.exit == .code(64) && !run.errors.isEmpty, "\(run.everything)")
+    }
+
     @Test func `without an admin listener the command fails and says why`() throws {
         try scenario { _, proxy in
             let run = try Program.run("purge", "--config", "@/c.yaml", "--all", files: ["c.yaml": "admin: {listen: \"unix:/nonexistent\"}\n"])
@@ -120,8 +166,10 @@ import Testing
             for path in ["/a", "/b", "/c"] { try proxy.get(path) }
             let both = try proxy.purge("http://\(proxy.host)/a\nall")
             #expect(both.status == 400 && both.text.contains("'all' stands alone"), "\(both.text)")
-            let wrong = try proxy.purge("\nhttp://\(proxy.host)/a\nnone")
-            #expect(wrong.status == 400 && wrong.text.contains("line 3"), "\(wrong.text)")
+            for line in ["none", "prefix", "prefix /a", "prefix http://\(proxy.host)/a?b"] {
+                let wrong = try proxy.purge("\nhttp://\(proxy.host)/a\n\(line)")
+                #expect(wrong.status == 400 && wrong.text.contains("line 3"), "\(wrong.text)")
+            }
             #expect(try proxy.get("/a").text == "1", "nothing was purged")
             let purge = try proxy.purge("http://\(proxy.host)/a\r\n\nhttp://\(proxy.host)/b\n")
             #expect(purge.status == 200 && purge.text.contains("purged 2 "), "\(purge.text)")

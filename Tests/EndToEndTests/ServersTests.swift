@@ -65,6 +65,43 @@ import Testing
         }
     }
 
+    @Test func `status and metrics tell which is failing, until it is back`() throws {
+        try twoServers(.maxFailures(2), .failureCooldown(.seconds(1))) { first, second, proxy in
+            func servers() throws -> [JSON] {
+                guard case .array(let upstreams) = try proxy.status()["upstreams"], case .array(let servers) = upstreams.first?["servers"] else { return [] }
+                return servers
+            }
+            func isUp(_ server: ScriptedOrigin) throws -> Int { try Int(Program.sum("coalesced_upstream_server_up{server=\"\(server.url)\"}", in: proxy.admin.get("/metrics").wholeText)) }
+            for number in 0..<4 { try proxy.get("/\(number)") }
+            let atFirst = try servers()
+            #expect(atFirst.map { $0["server"]?.string } == [first.url, second.url])
+            #expect(atFirst.allSatisfy { $0["state"]?.string == "up" && $0["state_seconds"] == nil && $0["next_try_seconds"] == nil }, "\(atFirst)")
+            #expect(atFirst.allSatisfy { $0["in_use"]?.number == 0 && $0["idle"]?.number == 1 && $0["failing_workers"]?.number == 0 }, "\(atFirst)")
+            #expect(try isUp(first) == 1 && isUp(second) == 1)
+            let idle = try Program.sum("coalesced_upstream_server_connections{upstream=\"origin\",state=\"idle\"}", in: proxy.admin.get("/metrics").wholeText)
+            #expect(idle == 2)
+
+            first.goDown()
+            for number in 0..<5 { try proxy.get("/down/\(number)") }
+            let down = try servers()
+            #expect(down.map { $0["state"]?.string } == ["failing", "up"], "\(down)")
+            #expect(down[0]["failing_workers"]?.number == 1 && down[0]["state_seconds"]?.number == 0 && down[0]["next_try_seconds"]?.number == 0, "\(down)")
+            #expect(try isUp(first) == 0 && isUp(second) == 1)
+
+            let again = try ScriptedOrigin(port: first.port)
+            defer { again.stop() }
+            Self.answer(again, "back")
+            var round = 0
+            try eventually("it is asked", within: .seconds(5)) {
+                round += 1
+                return try proxy.get("/\(round)").text == "back"
+            }
+            let back = try servers()
+            #expect(back.allSatisfy { $0["state"]?.string == "up" } && back[0]["state_seconds"]?.number == 0, "\(back)")
+            #expect(try isUp(first) == 1)
+        }
+    }
+
     @Test func `one that comes back is asked again after its cool-down`() throws {
         try twoServers(.maxFailures(1), .failureCooldown(.milliseconds(300))) { first, second, proxy in
             first.goDown()

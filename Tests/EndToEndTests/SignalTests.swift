@@ -17,6 +17,8 @@ import Testing
             gate.open()
             #expect(download.finished().allSatisfy { $0.isWhole(100_000) })
             #expect(try proxy.exited() == .code(0))
+            // Three, and perhaps one that came just before another worker closed.
+            #expect(proxy.diagnostics.contains(#/drained: of what was under way, [34] ended by themselves and nothing was cut off/#), "\(proxy.diagnostics)")
         }
     }
 
@@ -33,6 +35,8 @@ import Testing
             note("a second signal, \(exit)", (Instant.now - told).rounded)
             #expect(.now - told < aStall)
             #expect(!download.finished()[0].isClean)
+            let line = "drained: of what was under way, 0 ended by themselves; 1 request and 0 tunnels were cut off by the second signal"
+            #expect(proxy.diagnostics.contains(line), "\(proxy.diagnostics)")
         }
     }
 
@@ -44,6 +48,29 @@ import Testing
             proxy.terminate()
             #expect(try proxy.exited(within: .seconds(5)) == .code(0))
             #expect(!download.finished()[0].isClean)
+        }
+    }
+
+    @Test func `what was cut off at the end is told, and how much ended by itself`() throws {
+        try scenario(.drainTimeout(.milliseconds(500)), .workers(2)) { origin, proxy in
+            let gate = Gate()
+            origin.on("/slow") { _ in [.head(200, "Content-Length: 100000"), .pattern(0..<50_000), .silence] }
+            origin.on("/held") { _ in [.head(200, "Content-Length: 4"), .text("ab"), .gate(gate), .text("cd")] }
+            origin.on("/ws") { _ in [UpgradeTunnelTests.switching, .echo] }
+            let (cut, whole) = (proxy.crowd(2, get: "/slow"), proxy.crowd(3, get: "/held"))
+            let tunnel = try proxy.connect()
+            try tunnel.send(proxy.request("GET", "/ws", ["Connection: Upgrade", "Upgrade: websocket"]))
+            let status = try tunnel.answer().status
+            #expect(status == 101)
+            let idle = try proxy.connect()
+            try eventually("all are under way") { cut.answers.allSatisfy { $0.body.length == 50_000 } && whole.answers.allSatisfy { $0.body.length == 2 } }
+            proxy.terminate()
+            #expect(idle.isClosed())
+            gate.open()
+            #expect(whole.finished().allSatisfy { $0.text == "abcd" })
+            #expect(try proxy.exited(within: .seconds(5)) == .code(0))
+            let line = "drained: of what was under way, 3 ended by themselves; 2 requests and 1 tunnel were cut off after drain-timeout"
+            #expect(proxy.diagnostics.matches(of: #/drained: /#).count == 1 && proxy.diagnostics.contains(line), "\(proxy.diagnostics)")
         }
     }
 

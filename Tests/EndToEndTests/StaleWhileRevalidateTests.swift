@@ -2,14 +2,19 @@ import Testing
 
 /// RFC 5861 §3. The origin sends `Age`, so that a response is stale when it comes and no test waits for the clock.
 @Suite(.scenario) struct StaleWhileRevalidateTests {
+    /// The first response is stale when it comes; the next waits at the gate.
+    private static func script(_ origin: ScriptedOrigin, _ refresh: Gate) {
+        origin.on("/s") { request in
+            [.gate(request.number == 1 ? .opened : refresh),
+             .answer(200, "Cache-Control: max-age=10, stale-while-revalidate=600",
+                     request.number == 1 ? "Age: 15" : "Age: 0", body: "version \(request.number)")]
+        }
+    }
+
     @Test func `two hundred clients are answered stale at once, and one refresh runs`() throws {
         try scenario { origin, proxy in
             let refresh = Gate()
-            origin.on("/s") { request in
-                [.gate(request.number == 1 ? .opened : refresh),
-                 .answer(200, "Cache-Control: max-age=10, stale-while-revalidate=600",
-                         request.number == 1 ? "Age: 15" : "Age: 0", body: "version \(request.number)")]
-            }
+            Self.script(origin, refresh)
             try proxy.get("/s")
             // The refresh stands at its gate meanwhile: nobody waits for it.
             let answers = proxy.crowd(200, get: "/s").finished()
@@ -26,11 +31,7 @@ import Testing
     @Test func `the refresh does not die with the client that caused it`() throws {
         try scenario(.whenLastLeaves("cancel")) { origin, proxy in
             let refresh = Gate()
-            origin.on("/s") { request in
-                [.gate(request.number == 1 ? .opened : refresh),
-                 .answer(200, "Cache-Control: max-age=10, stale-while-revalidate=600",
-                         request.number == 1 ? "Age: 15" : "Age: 0", body: "version \(request.number)")]
-            }
+            Self.script(origin, refresh)
             try proxy.get("/s")
             let client = try proxy.connect()
             try client.send(proxy.request("GET", "/s"))

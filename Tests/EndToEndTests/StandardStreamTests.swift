@@ -7,8 +7,8 @@ import Testing
     static let deadUpstream = "http://127.0.0.1:1"
 
     /// The program at a unix socket: its standard streams are not there to tell of a port.
-    func serve(in folder: String, upstream: String, _ arguments: String...) throws -> (program: Program, place: Address) {
-        let program = try Program(folder: folder, ["--listen", "unix:\(folder)/s", "--upstream", upstream, "--workers", "1"] + arguments)
+    func serve(in folder: String, upstream: String, _ arguments: String..., shell: String? = nil) throws -> (program: Program, place: Address) {
+        let program = try Program(folder: folder, ["--listen", "unix:\(folder)/s", "--upstream", upstream, "--workers", "1"] + arguments, shell: shell)
         let place = Address(endpoint: .unix("\(folder)/s"))
         try eventually("it listens") { (try? place.connect()) != nil }
         return (program, place)
@@ -35,6 +35,29 @@ import Testing
         let answer = try client.answer()
         #expect(answer.text == "0123456789")
         #expect(try program.exited() == .code(0))
+    }
+
+    @Test(arguments: [[0], [1], [2], [0, 1, 2]])
+    func `nothing else is opened in the place of one that is closed`(_ closed: [Int]) throws {
+        let folder = try System.makeTemporaryFolder()
+        let closing = closed.map { "\($0)>&-" }.joined(separator: " ")
+        let (program, place) = try serve(in: folder, upstream: Self.deadUpstream, shell: "exec \"$@\" \(closing)")
+        defer { program.stop() }
+        // Which is a line of the diagnostics log.
+        #expect(try place.get("/x", "Host: a").status == 502)
+        for number in 0...2 {
+            let kept = ["/dev/null", "\(folder)/stdout", "\(folder)/stderr"][number]
+            #expect(program.file(at: number) == (closed.contains(number) ? "/dev/null" : kept))
+        }
+        program.terminate()
+        #expect(try program.exited(within: .seconds(3)) == .code(0))
+    }
+
+    @Test(arguments: [(["--version"], 74), (["--upstream", deadUpstream, "--access-log", "stdout", "--listen", "127.0.0.1:0"], 78)] as [([String], Int32)])
+    func `standard output that is closed is missed by those who need it`(_ words: [String], _ code: Int32) throws {
+        let program = try Program(folder: System.makeTemporaryFolder(), words, shell: "exec \"$@\" >&-")
+        defer { program.stop() }
+        #expect(try program.exited() == .code(code))
     }
 
     @Test func `a message longer than a pipe's page does not hold up a worker when nobody reads`() throws {

@@ -47,6 +47,28 @@ import Testing
         }
     }
 
+    @Test func `a 206 that nobody asked for is for one client, and nobody waits for the next one`() throws {
+        try scenario { origin, proxy in
+            let leader = Gate(), others = Gate(), burst = Gate()
+            origin.on("/pages") { request in
+                let gate = request.number == 1 ? leader : request.number <= 20 ? others : burst
+                return [.gate(gate), .answer(206, "Cache-Control: max-age=60", "Content-Range: 0-9/100", body: "response \(request.number)")]
+            }
+            let crowd = proxy.crowd(20, get: "/pages")
+            try proxy.joined(20)
+            leader.open()
+            try eventually("all the others fetch for themselves") { origin.count("/pages") == 20 }
+            others.open()
+            let answers = crowd.finished()
+            #expect(Set(answers.map(\.text)).count == 20 && answers.allSatisfy { $0.status == 206 && $0["content-range"] == "0-9/100" })
+
+            let next = proxy.crowd(20, get: "/pages")
+            try eventually("the next burst is at the origin before any answer") { origin.count("/pages") == 40 }
+            burst.open()
+            #expect(Set(next.finished().map(\.text)).count == 20)
+        }
+    }
+
     @Test func `the origin's limit holds for those who are released`() throws {
         try scenario(.maxConcurrentFetches(5)) { origin, proxy in
             let leader = Gate(), others = Gate()

@@ -45,6 +45,25 @@ import Testing
         }
     }
 
+    @Test(arguments: [["Content-Length: 10"], ["Transfer-Encoding: chunked"]])
+    func `an origin that switches in the middle of the request's content is not believed`(_ framing: [String]) throws {
+        try scenario { origin, proxy in
+            origin.on("/ws") { _ in [Self.switching, .echo] }
+            let client = try proxy.connect()
+            let isChunked = framing[0].hasPrefix("T")
+            try client.send(proxy.request("POST", "/ws", fields + framing) + (isChunked ? "a\r\n01234" : "01234"))
+            #expect(try client.answer().status == 502)
+            #expect(client.isClosed())
+            // The whole of it first, then the protocol.
+            let patient = try proxy.connect()
+            origin.on("/ws") { _ in [.requestBody, Self.switching, .echo] }
+            try patient.send(proxy.request("POST", "/ws", fields + framing) + (isChunked ? "5\r\n01234\r\n0\r\n\r\n" : "0123456789"))
+            #expect(try patient.answer().status == 101)
+            try patient.send("tunnel")
+            #expect(try patient.bytes(6) == Array("tunnel".utf8))
+        }
+    }
+
     @Test func `an origin that ends the tunnel ends it for the client`() throws {
         try scenario { origin, proxy in
             let gate = Gate()

@@ -1,4 +1,5 @@
 import Libevent
+import LoopTesting
 import Testing
 
 /// The wheel on a loop.

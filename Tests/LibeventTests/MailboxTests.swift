@@ -1,5 +1,6 @@
 import Bytes
 import Libevent
+import LoopTesting
 import Synchronization
 import Testing
 

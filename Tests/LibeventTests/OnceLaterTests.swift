@@ -1,4 +1,5 @@
 import Libevent
+import LoopTesting
 import Synchronization
 import Testing
 

@@ -1,6 +1,7 @@
 import Bytes
 import Glibc
 import Libevent
+import LoopTesting
 import Synchronization
 import Testing
 

@@ -1,5 +1,6 @@
 import Glibc
 import Libevent
+import LoopTesting
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct SignalWatchTests {

@@ -1,47 +1,6 @@
 import Glibc
 import Libevent
 import Synchronization
-import Testing
-
-let second: Int64 = 1_000_000_000
-let millisecond: Int64 = 1_000_000
-
-/// Runs a loop on this thread until `body`'s work stops it. A test that forgets to is stopped after ten seconds, and fails.
-func onLoop(_ body: (EventLoop) throws -> Void) throws {
-    let loop = try EventLoop()
-    loop.schedule(after: 10 * second) { [unowned loop] in
-        Issue.record("nothing stopped the loop")
-        loop.stop()
-    }
-    try body(loop)
-    loop.run()
-    loop.finish()
-}
-
-/// A socket whose callbacks are closures, and which collects what happened.
-final class TestSocket: Socket {
-    var onReadable: (TestSocket) -> Void = { $0.stopReading() }
-    var onWritable: (TestSocket) -> Void = { $0.disarmWrite() }
-    var onConnected: (SystemError?) -> Void = { _ in }
-    var onIterationEnd: (TestSocket) -> Void = { _ in }
-    var onDeinit: () -> Void = {}
-    override func readable() { onReadable(self) }
-    override func writable() { onWritable(self) }
-    override func connected(_ error: SystemError?) { onConnected(error) }
-    override func iterationEnds() { onIterationEnd(self) }
-    deinit { onDeinit() }
-}
-
-func socketPair(on loop: EventLoop) -> (TestSocket, TestSocket) {
-    var numbers: [Int32] = [0, 0]
-    let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
-    let result = unsafe socketpair(AF_UNIX, type, 0, &numbers)
-    precondition(result == 0)
-    return (
-        TestSocket(adopting: Descriptor(adopting: numbers[0]), on: loop),
-        TestSocket(adopting: Descriptor(adopting: numbers[1]), on: loop)
-    )
-}
 
 let anyPort = SocketAddress.ipv4(.loopback, port: 0)
 

@@ -1,3 +1,4 @@
+import LoopTesting
 import Testing
 @testable import Libevent
 

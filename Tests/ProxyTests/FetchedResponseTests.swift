@@ -17,8 +17,8 @@ import Testing
         let parsed = try ParsedHead("GET /x")
         func request(after seconds: Int64) -> ClientRequest {
             ClientRequest(
-                AdmittedHead(parsed.head, parsed.fields, route: route, key: CacheKey(hash: 1, bytes: ByteSlice("http a.example /x")), passes: 0),
-                arrived: arrival.after(seconds), client: ByteSlice("192.0.2.1"))
+                AdmittedHead(parsed.head, parsed.fields, route: route, key: CacheKey(hash: 1, bytes: ByteSlice("http a.example /x")), visits: 0),
+                arrived: arrival.after(seconds), clientAddress: ByteSlice("192.0.2.1"))
         }
         let head = block("Cache-Control: max-age=60\nCache-Groups: \"g\"")
         let facts = ResponseFacts(

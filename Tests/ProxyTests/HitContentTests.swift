@@ -148,6 +148,6 @@ import Testing
         let route = try #require(settings.onlyRoute)
         let key = CacheKey(hash: 1, bytes: ByteSlice("http a.example /x"))
         return ClientRequest(
-            AdmittedHead(parsed.head, parsed.fields, route: route, key: key, passes: 0), arrived: now, client: ByteSlice("192.0.2.1"))
+            AdmittedHead(parsed.head, parsed.fields, route: route, key: key, visits: 0), arrived: now, clientAddress: ByteSlice("192.0.2.1"))
     }
 }

@@ -223,7 +223,7 @@ import Upstream
             let kind = switch plan.key.kind {
             case .get(let isAuthorized): (isAuthorized ? "authorized " : "") + "get"
             case .head: "head"
-            case .part(let range, isAuthorized: let isAuthorized): (isAuthorized ? "authorized " : "") + "part \(text(range))"
+            case .part(let range, isAuthorized: let isAuthorized): (isAuthorized ? "authorized " : "") + "part \(range.map(Self.text) ?? "any")"
             case .alone: "alone"
             }
             return "\(kind) \(plan.reason.token)" + (plan.key.variant == nil ? "" : ", a variant") + (plan.isPass ? ", as it came" : "")
@@ -268,8 +268,8 @@ private struct World {
     func request(_ text: String) throws -> ClientRequest {
         let parsed = try ParsedHead(text)
         writer.write(parsed.head, parsed.fields.view, route)
-        let admitted = AdmittedHead(parsed.head, parsed.fields, route: route, key: writer.key(), passes: 0)
-        return ClientRequest(admitted, arrived: arrival, client: ByteSlice("192.0.2.1"))
+        let admitted = AdmittedHead(parsed.head, parsed.fields, route: route, key: writer.key(), visits: 0)
+        return ClientRequest(admitted, arrived: arrival, clientAddress: ByteSlice("192.0.2.1"))
     }
 
     func learn(_ known: LookupTests.Known, of request: ClientRequest) throws {

@@ -130,7 +130,7 @@ import Upstream
         let route = try #require(loopSettings.onlyRoute)
         let key = CacheKey(hash: 1, bytes: ByteSlice("http a.example /x"))
         let leader = ClientRequest(
-            AdmittedHead(parsed.head, parsed.fields, route: route, key: key, passes: 0), arrived: arrival, client: ByteSlice("192.0.2.1"))
+            AdmittedHead(parsed.head, parsed.fields, route: route, key: key, visits: 0), arrived: arrival, clientAddress: ByteSlice("192.0.2.1"))
         // What stands in, or was confirmed, has a status of its own.
         let status = course.source == .origin ? course.status : 200
         let circumstances = FetchedResponse.Circumstances(

@@ -24,6 +24,21 @@ import Testing
         #expect(cache.budget.used == 0)
     }
 
+    @Test func `what a walk below a URL finds goes, its neighbours and what is on its way stay`() throws {
+        let keys = ["http a /img", "http a /img?q", "http a /img/x", "http a /img 1 q", "http a /img\0\u{1}x"]
+        let others = ["http a /imgs", "http a /im", "http b /img", "http a:8080 /img"]
+        for key in keys + others { cache.put(key) }
+        let generation = cache.generation("http a /img/y")
+        func remove(_ url: String) -> Int {
+            (0..<cache.store.shardCount).reduce(0) { $0 + cache.store.remove(below: ByteSlice(url), inShard: $1) }
+        }
+        #expect(remove("http a /img") == keys.count)
+        #expect(keys.allSatisfy { cache.resource($0) == nil } && others.allSatisfy { cache.resource($0) != nil })
+        #expect(cache.store(try #require(cache.response()), "http a /img/y", generation: generation) == .stored)
+        #expect(remove("http a /img/") == 1 && remove("http a /") == 2 && remove("http ") == 0)
+        #expect(cache.resource("http b /img") != nil)
+    }
+
     @Test func `what invalidates a key itself is stored afterwards, what was on its way before is not`() throws {
         let post = cache.generation("a"), get = cache.generation("a")
         cache.put("a")

@@ -9,22 +9,7 @@ enum Sample {
     static let never = Moment(monotonic: .max, wall: 0)
 
     static func head(_ fields: [(String, String)]) -> HeadBlock {
-        let buffer = ByteBuffer(capacity: 256)
-        var lines: [FieldLine] = []
-        var present: FieldSet = []
-        for (name, value) in fields {
-            let start = buffer.count
-            buffer.append(string: name)
-            let field = KnownField.recognise(Array(name.utf8).span)
-            let nameRange = start..<buffer.count
-            buffer.append(": ")
-            let valueStart = buffer.count
-            buffer.append(string: value)
-            lines.append(FieldLine(name: ByteRange(nameRange), value: ByteRange(valueStart..<buffer.count), field: field))
-            if field != .other { present.insert(field) }
-            buffer.append("\r\n")
-        }
-        return HeadBlock(bytes: buffer.span, lines: lines.span, present: present)
+        HeadBlock(lines: ByteSlice(fields.map { "\($0): \($1)\r\n" }.joined()))
     }
 
     static func rule(_ vary: String) -> VaryRule { VaryRule(head([("Vary", vary)]).view) ?? .none }

@@ -1,6 +1,7 @@
 import Bytes
 import Glibc
 import Libevent
+import LoopTesting
 import Testing
 
 @testable import Upstream
@@ -27,14 +28,7 @@ import Testing
         settings.hosts = path
         settings.resolvConf = "/nowhere/resolv.conf"
         settings.timeout = 200_000_000
-        let loop = try EventLoop()
-        loop.schedule(after: minute / 6) { [unowned loop] in
-            Issue.record("nothing stopped the loop")
-            loop.stop()
-        }
-        try body(loop, Resolver(on: loop, settings: settings), write)
-        loop.run()
-        loop.finish()
+        try LoopTesting.onLoop { try body($0, Resolver(on: $0, settings: settings), write) }
     }
 
     @Test func `an answer from before all was forgotten is for who asked, and for nobody later`() throws {

@@ -61,7 +61,7 @@ import Testing
         for (step, event) in transcript.events.enumerated() {
             switch event {
             case .failed(let server, let now): _ = balance.failed(server, at: now)
-            case .succeeded(let server): _ = balance.succeeded(server)
+            case .succeeded(let server): _ = balance.succeeded(server, at: 0)
             case .pick(let now, let expected):
                 let picked = balance.pick(at: now)
                 #expect(picked == expected, "step \(step + 1), at \(now)")
@@ -72,9 +72,31 @@ import Testing
     @Test func `that one is left alone is news once, until it is back`() {
         var balance = ServerBalance(servers: 2, maxFailures: 2, cooldown: Self.cooldown)
         let news = [
-            balance.failed(0, at: 0), balance.failed(0, at: 1), balance.failed(0, at: 2), balance.succeeded(0), balance.succeeded(0), balance.failed(0, at: 3),
-            balance.succeeded(0), balance.failed(0, at: 4), balance.failed(0, at: 5),
+            balance.failed(0, at: 0), balance.failed(0, at: 1), balance.failed(0, at: 2), balance.succeeded(0, at: 2), balance.succeeded(0, at: 2), balance.failed(0, at: 3),
+            balance.succeeded(0, at: 3), balance.failed(0, at: 4), balance.failed(0, at: 5),
         ]
         #expect(news == [false, true, false, true, false, false, false, false, true])
+    }
+
+    @Test func `what is told of a server: up, failing since, up since`() {
+        var balance = ServerBalance(servers: 2, maxFailures: 2, cooldown: Self.cooldown)
+        var told = [balance.state(of: 1)]
+        _ = balance.failed(1, at: 5)
+        told.append(balance.state(of: 1))
+        _ = balance.failed(1, at: 6)
+        told.append(balance.state(of: 1))
+        // Tried again in vain: nothing new, but the next try.
+        _ = balance.failed(1, at: 200)
+        told.append(balance.state(of: 1))
+        _ = balance.succeeded(1, at: 300)
+        told.append(balance.state(of: 1))
+        _ = balance.failed(1, at: 400)
+        _ = balance.succeeded(1, at: 401)
+        told.append(balance.state(of: 1))
+        let failing = ServerState(isUp: false, changedAt: 6, failingLoops: 1, nextTry: 106)
+        let still = ServerState(isUp: false, changedAt: 6, failingLoops: 1, nextTry: 300)
+        let back = ServerState(isUp: true, changedAt: 300)
+        #expect(told == [ServerState(), ServerState(), failing, still, back, back])
+        #expect(balance.state(of: 0) == ServerState())
     }
 }

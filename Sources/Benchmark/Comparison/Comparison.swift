@@ -45,7 +45,7 @@ struct Comparison {
     }
 
     /// Of rows that a goal hangs on: the runs of one turn lie side by side, so their ratio moves less than the figures do.
-    static let pairedCPU = "CPU, pair by pair", pairedRate = "requests/s, pair by pair"
+    static let byPairs = ", pair by pair", pairedCPU = "CPU" + byPairs, pairedRate = "requests/s" + byPairs
 
     /// Runs `load` against `contenders`, in an order that turns around with every repeat, and adds the usual lines.
     ///

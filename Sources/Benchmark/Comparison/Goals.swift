@@ -1,55 +1,79 @@
-/// The goals of the hot path, each with what it was measured to be.
-enum Goals {
+/// The goals of the hot path, each with what it was measured to be, and with what the bare responder has in our place: nobody does better than that,
+/// who must do some work as well.
+struct Goals {
     private static let perSecond = "requests/s", perCore = "requests/s of a core, by CPU", cpu = "CPU µs/request"
 
-    static func table(_ report: Report) -> String {
-        var text = "| goal | measured | |\n| --- | --- | --- |\n"
-        func goal(_ name: String, _ value: Double?, atMost: Double? = nil, atLeast: Double? = nil, note: String = "") {
-            guard let value, value.isFinite else { text += "| \(name) | not measured in this run | |\n"; return }
-            var isMet = true
-            var miss = ""
-            if let atMost, value > atMost {
-                isMet = false
-                miss = ", \(((value / atMost - 1) * 100).short) % above"
-            }
-            if let atLeast, value < atLeast {
-                isMet = false
-                miss = ", \(((1 - value / atLeast) * 100).short) % below"
-            }
-            text += "| \(name) | \(value.short)\(note) | \(isMet ? "met" : "**missed**\(miss)") |\n"
-        }
-        func ratio(_ row: String, _ figure: String, _ kind: Kind) -> Double? { report.line(row, figure)?.ratio(to: kind) }
-        func ours(_ row: String, _ figure: String) -> Double? { report.line(row, figure)?.value(.coalesced) }
-        /// As it was measured, and as the CPU of a request has it: where the load's core was the full one, the second says more.
-        func rate(_ name: String, _ row: String, _ kinds: [Kind], atLeast: Double) {
-            for (suffix, figure) in [("", perSecond), (", by CPU", perCore)] {
-                goal("\(name)\(suffix) ≥ \(atLeast)", kinds.compactMap { ratio(row, figure, $0) }.min(), atLeast: atLeast)
+    private enum Bound {
+        case atMost(Double)
+        case atLeast(Double)
+
+        /// By how much `value` misses it; `nil` if it does not.
+        func miss(of value: Double) -> String? {
+            switch self {
+            case .atMost(let bound): value <= bound ? nil : "\(((value / bound - 1) * 100).short) % above"
+            case .atLeast(let bound): value >= bound ? nil : "\(((1 - value / bound) * 100).short) % below"
             }
         }
 
-        func paired(_ name: String, _ row: String, _ figure: String, _ kind: Kind, atMost: Double? = nil, atLeast: Double? = nil) {
-            goal(name, ratio(row, figure, kind), atMost: atMost, atLeast: atLeast, note: ", pair by pair")
+        var text: String {
+            switch self {
+            case .atMost(let bound): "≤ \(bound.short)"
+            case .atLeast(let bound): "≥ \(bound.short)"
+            }
         }
+    }
 
-        paired("CPU of a 1 KiB hit ÷ bare responder ≤ 1.15", "hit, 1 KiB", Comparison.pairedCPU, .bare, atMost: 1.15)
-        paired("1 KiB hits/s ÷ HAProxy ≥ 1.25", "hit, 1 KiB", Comparison.pairedRate, .haproxy, atLeast: 1.25)
-        rate("1 KiB hits/s ÷ nginx", "hit, 1 KiB", [.nginx], atLeast: 2.5)
-        rate("1 KiB hits/s ÷ Varnish", "hit, 1 KiB", [.varnish], atLeast: 3.5)
-        rate("100 KiB hits/s ÷ best peer", "hit, 100 KiB", Kind.peers, atLeast: 1.1)
-        rate("1 MiB hits/s ÷ best peer", "hit, 1 MiB", Kind.peers, atLeast: 1.1)
-        goal("CPU of a stored miss ÷ nginx ≤ 1", ratio("stored miss, 1 KiB", cpu, .nginx), atMost: 1)
-        goal("CPU of a stored miss ÷ Varnish ≤ 1", ratio("stored miss, 1 KiB", cpu, .varnish), atMost: 1)
-        paired("CPU of a pass ÷ HAProxy ≤ 1.1", "pass, 1 KiB", Comparison.pairedCPU, .haproxy, atMost: 1.1)
-        paired("CPU of a pass ÷ nginx ≤ 1", "pass, 1 KiB", Comparison.pairedCPU, .nginx, atMost: 1)
-        goal("10,000 waiters: last done after the origin ≤ 150 ms", ours("10,000 waiters", "last byte, ms after origin"), atMost: 150)
-        goal("10,000 waiters: CPU ≤ 20 µs a waiter", ours("10,000 waiters", "CPU µs/waiter"), atMost: 20)
-        goal("the same, of a response that comes whole", ours("10,000 waiters, whole", "CPU µs/waiter"), atMost: 20)
-        goal("other clients' p99 in a storm ÷ unloaded ≤ 2", ours("another URL in a storm", "p99 ÷ unloaded"), atMost: 2)
-        goal("idle connection ≤ 700 bytes", ours("idle connections", "bytes each"), atMost: 700)
-        goal("stored object ≤ 300 bytes over head and payload", ours("stored objects", "bytes over head and payload"), atMost: 300)
-        goal("two workers ÷ one ≥ 1.8, by CPU", ours("two workers", "times one, by CPU"), atLeast: 1.8)
-        goal("the same, pipelined", ours("two workers, 16 pipelined", "times one, by CPU"), atLeast: 1.8)
-        goal("start to first answer ≤ 30 ms", ours("start", "ms to first answer"), atMost: 30)
-        return text
+    private let report: Report
+    private(set) var table = "| measure | goal | measured | bare responder | |\n| --- | ---: | ---: | ---: | --- |\n"
+
+    init(_ report: Report) {
+        self.report = report
+        ratio("CPU of a 1 KiB hit ÷ bare responder", "hit, 1 KiB", Comparison.pairedCPU, [.bare], .atMost(1.15))
+        ratio("1 KiB hits/s ÷ HAProxy", "hit, 1 KiB", Comparison.pairedRate, [.haproxy], .atLeast(1.25))
+        rate("1 KiB hits/s ÷ nginx", "hit, 1 KiB", [.nginx], .atLeast(2.5))
+        rate("1 KiB hits/s ÷ Varnish", "hit, 1 KiB", [.varnish], .atLeast(3.5))
+        rate("100 KiB hits/s ÷ best peer", "hit, 100 KiB", Kind.peers, .atLeast(1.1))
+        rate("1 MiB hits/s ÷ best peer", "hit, 1 MiB", Kind.peers, .atLeast(1.1))
+        ratio("CPU of a stored miss ÷ nginx", "stored miss, 1 KiB", Self.cpu, [.nginx], .atMost(1))
+        ratio("CPU of a stored miss ÷ Varnish", "stored miss, 1 KiB", Self.cpu, [.varnish], .atMost(1))
+        ratio("CPU of a pass ÷ HAProxy", "pass, 1 KiB", Comparison.pairedCPU, [.haproxy], .atMost(1.1))
+        ratio("CPU of a pass ÷ nginx", "pass, 1 KiB", Comparison.pairedCPU, [.nginx], .atMost(1))
+        own("10,000 waiters: last done after the origin, ms", "10,000 waiters", "last byte, ms after origin", .atMost(150))
+        own("10,000 waiters: CPU µs a waiter", "10,000 waiters", "CPU µs/waiter", .atMost(20))
+        own("the same, of a response that comes whole", "10,000 waiters, whole", "CPU µs/waiter", .atMost(20))
+        own("other clients' p99 in a storm ÷ unloaded", "another URL in a storm", "p99 ÷ unloaded", .atMost(2))
+        own("idle connection, bytes", "idle connections", "bytes each", .atMost(700))
+        own("stored object, bytes over head and payload", "stored objects", "bytes over head and payload", .atMost(300))
+        own("two workers ÷ one, by CPU", "two workers", "times one, by CPU", .atLeast(1.8))
+        own("the same, pipelined", "two workers, 16 pipelined", "times one, by CPU", .atLeast(1.8))
+        own("start to first answer, ms", "start", "ms to first answer", .atMost(30))
+    }
+
+    private mutating func goal(_ name: String, _ bound: Bound, _ value: Double?, bare: Double?) {
+        let verdict = value.map { value in bound.miss(of: value).map { "**missed**, \($0)" } ?? "met" } ?? "not measured in this run"
+        table += "| \(name) | \(bound.text) | \(value?.short ?? "") | \(bare?.short ?? "") | \(verdict) |\n"
+    }
+
+    /// A figure of our own.
+    private mutating func own(_ name: String, _ row: String, _ figure: String, _ bound: Bound) {
+        let line = report.line(row, figure)
+        goal(name, bound, line?.value(.coalesced), bare: line?.value(.bare))
+    }
+
+    /// Ours divided by that of the best of `kinds`.
+    private mutating func ratio(_ name: String, _ row: String, _ figure: String, _ kinds: [Kind], _ bound: Bound) {
+        let line = report.line(row, figure)
+        func best(_ own: (Kind) -> Double?) -> Double? {
+            let ratios = kinds.compactMap(own)
+            return if case .atMost = bound { ratios.max() } else { ratios.min() }
+        }
+        let bare = kinds == [.bare] ? nil : best { kind in line?.value(.bare).flatMap { bare in line?.value(kind).map { bare / $0 } } }
+        goal(name + (figure.hasSuffix(Comparison.byPairs) ? Comparison.byPairs : ""), bound, best { line?.ratio(to: $0) }, bare: bare)
+    }
+
+    /// As it was measured, and as the CPU of a request has it: where the load's core was the full one, the second says more.
+    private mutating func rate(_ name: String, _ row: String, _ kinds: [Kind], _ bound: Bound) {
+        ratio(name, row, Self.perSecond, kinds, bound)
+        ratio("\(name), by CPU", row, Self.perCore, kinds, bound)
     }
 }

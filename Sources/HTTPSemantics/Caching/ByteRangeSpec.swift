@@ -21,6 +21,21 @@ extension ByteRangeSpec {
         }
     }
 
+    /// Whether all that `other` names is among this, and begins at most `distance` bytes later, whatever the length of the representation.
+    public func covers(_ other: ByteRangeSpec, within distance: Int) -> Bool {
+        guard let (first, last) = bounds, let (otherFirst, otherLast) = other.bounds else { return false }
+        return first <= otherFirst && otherFirst - first <= distance && otherLast <= last
+    }
+
+    /// The first byte and the last, as far as they do not follow from the length.
+    private var bounds: (first: Int, last: Int)? {
+        switch self {
+        case .from(let first): (first, .max)
+        case .between(let first, let last): (first, last)
+        case .last: nil
+        }
+    }
+
     /// Appends the value of `Range`.
     public func write(to buffer: ByteBuffer) {
         buffer.append("bytes=")

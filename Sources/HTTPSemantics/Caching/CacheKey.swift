@@ -41,4 +41,17 @@ public struct CacheKey: Hashable, Sendable {
             return bytes.extracting(0..<(bytes.firstIndex(of: 0) ?? bytes.count))
         }
     }
+
+    /// Whether it is one of `url`, or of what is below that: as a route's `path` matches, only at a segment's end.
+    /// - Parameter url: scheme, authority and path as in a key.
+    public func isBelow(_ url: Span<UInt8>) -> Bool {
+        let bytes = bytes.span
+        guard bytes.count >= url.count, bytes.extracting(first: url.count).isEqual(to: url) else { return false }
+        if bytes.count == url.count || url.count > 0 && url[url.count - 1] == UInt8(ascii: "/") { return true }
+        // What follows a path: a segment, a query, a variation's number (`SearchKey`), what a route adds.
+        return switch bytes[url.count] {
+        case UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: " "), 0: true
+        default: false
+        }
+    }
 }

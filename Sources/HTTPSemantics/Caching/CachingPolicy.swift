@@ -62,6 +62,10 @@ public struct CachingPolicy: Sendable, Equatable {
     /// in `Via`: see `FieldSight`.
     public var writesForwarded = true
     public var writesVia = true
+    /// Some proxies are trusted: what their requests say of who sent them goes on, and what others say does not.
+    public var forwardsSenders = false
+    /// Fields that stand in the route's key, names in any case.
+    public var keyedFields: [ByteSlice] = []
     /// Request fields go on whose names hold other bytes than letters, digits and hyphens; then a variant is also chosen by those that some origins take
     /// for a field it varies by (`FieldAlias`).
     public var forwardsOddNames = false

@@ -35,8 +35,8 @@ public enum ClientConditions {
             return matches(request, .ifNoneMatch, stored) ? .notModified : .send
         }
         // RFC 9110 §13.1.3: more than one, or one that is no date, is ignored.
-        guard request.count(of: .ifModifiedSince) == 1,
-              let since = request.firstDate(of: .ifModifiedSince, now: facts.received.wall) else { return .send }
+        guard let value = request.onlyValue(of: .ifModifiedSince),
+              let since = HTTPDate.parse(value, now: facts.received.wall) else { return .send }
         let modified = facts.contains(.hasLastModified) ? facts.lastModified : facts.date
         return modified <= since ? .notModified : .send
     }

@@ -9,8 +9,7 @@ public enum ContentRange: Sendable, Equatable {
     /// `nil` for another unit, wrong syntax, or a range that does not lie within its length: to be taken as no
     /// `Content-Range` that we understand, so the part is not to be combined.
     public init?(_ value: Span<UInt8>) {
-        guard value.count > 6, value.extracting(0..<5).isEqualIgnoringCase(to: "bytes"),
-              value[5] == 0x20, let slash = value.firstIndex(of: UInt8(ascii: "/")) else { return nil }
+        guard value.hasPrefixIgnoringCase("bytes "), let slash = value.firstIndex(of: UInt8(ascii: "/")) else { return nil }
         let (range, whole) = (value.extracting(6..<slash), value.extracting((slash + 1)...))
         let isUnknown = whole.isEqual(to: "*")
         let length = RangeRequest.position(whole)
@@ -29,8 +28,8 @@ public enum ContentRange: Sendable, Equatable {
 
     /// That of a message: its only line.
     public init?(_ fields: FieldView) {
-        guard fields.count(of: .contentRange) == 1, let line = fields.firstIndex(of: .contentRange) else { return nil }
-        self.init(fields.value(at: line))
+        guard let value = fields.onlyValue(of: .contentRange) else { return nil }
+        self.init(value)
     }
 
     /// Appends the value.

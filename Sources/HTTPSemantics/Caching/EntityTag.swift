@@ -37,8 +37,8 @@ extension FieldView {
     public var entityTag: EntityTag? {
         @_lifetime(copy self)
         get {
-            guard let line = firstIndex(of: .etag) else { return nil }
-            return EntityTag(value(at: line))
+            guard let value = firstValue(of: .etag) else { return nil }
+            return EntityTag(value)
         }
     }
 }

@@ -7,7 +7,7 @@ enum FieldSight {
     case asSent
     /// Nothing, or the same for all requests that have one key.
     case sameForAll
-    /// More than the client's field: its address (`X-Forwarded-For`), its version of HTTP (`Via`), or something of its connection.
+    /// More than the client's field: its address (`X-Forwarded-For`, and `X-Real-IP` where some proxies may say it), its version of HTTP (`Via`), or something of its connection.
     case more
 }
 
@@ -23,6 +23,8 @@ extension CachingPolicy {
         case .via: return writesVia ? .more : .asSent
         case .xForwardedFor: return writesForwarded ? .more : .asSent
         case .other where !forwardsOddNames && !name.isPlainName: return .sameForAll
+        case .other where writesForwarded && forwardsSenders && KeyedForwarding.namesSender(name):
+            return keyedFields.contains { $0.span.isEqualIgnoringCase(to: name) } ? .sameForAll : .more
         default: return writesForwarded && KeyedForwarding.isClientsWord(name, field) ? .sameForAll : .asSent
         }
     }

@@ -36,7 +36,7 @@ public enum Freshening {
         func isTaken(_ index: Int) -> Bool {
             let field = update.lines[index].field
             if exempt.contains(field) || (field == .setCookie && !keepsCookie) { return false }
-            return !StoredFields.isNominated(index, update)
+            return !update.isNominated(lineAt: index)
         }
 
         let old = stored.view

@@ -23,9 +23,9 @@ enum Freshness {
         if let seconds = directives.sharedMaxAge { return (seconds, .sharedMaxAge) }
         if let seconds = directives.maxAge { return (seconds, .maxAge) }
         // RFC 9213 §2.2: with a targeted field, Expires is ignored like Cache-Control.
-        if !isTargeted, let line = fields.firstIndex(of: .expires) {
+        if !isTargeted, let value = fields.firstValue(of: .expires) {
             // §5.3: what is no date, `0` first of all, lies in the past.
-            guard let expires = HTTPDate.parse(fields.value(at: line), now: now) else { return (0, .expires) }
+            guard let expires = HTTPDate.parse(value, now: now) else { return (0, .expires) }
             return (DeltaSeconds.saturating(expires &- date), .expires)
         }
         guard allowsHeuristic else { return (0, .none) }
@@ -51,8 +51,8 @@ enum Freshness {
 
     /// §5.1: the first member of the first line; anything but digits is as if the field were not there.
     static func ageValue(of fields: FieldView) -> UInt32 {
-        guard let line = fields.firstIndex(of: .age) else { return 0 }
-        var members = MemberIterator(fields.value(at: line))
+        guard let value = fields.firstValue(of: .age) else { return 0 }
+        var members = MemberIterator(value)
         guard let first = members.next() else { return 0 }
         return DeltaSeconds.parse(first) ?? 0
     }

@@ -27,8 +27,8 @@ public enum HeadFreshening: Sendable, Equatable {
     ) -> Bool {
         guard headFacts.hasValidator, head.hasSame(.etag, as: stored) else { return false }
         if head.contains(.lastModified), !head.hasSame(.lastModified, as: stored) { return false }
-        guard let line = head.firstIndex(of: .contentLength) else { return true }
-        return RangeRequest.position(head.value(at: line)) == length
+        guard let stated = head.firstValue(of: .contentLength) else { return true }
+        return RangeRequest.position(stated) == length
     }
 }
 

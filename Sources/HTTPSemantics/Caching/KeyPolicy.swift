@@ -45,7 +45,7 @@ public struct KeyPolicy: Sendable, Equatable {
             buffer.append(0)
             var line = request.firstIndex(named: name.span)
             // The origin does not see what `Connection` names: it counts as absent.
-            if let named = line, StoredFields.isNominated(named, request) { line = nil }
+            if let named = line, request.isNominated(lineAt: named) { line = nil }
             // Absent is not the same as empty.
             buffer.append(line == nil ? 2 : 1)
             while let index = line {
@@ -107,7 +107,7 @@ public struct KeyPolicy: Sendable, Equatable {
     /// Appends the values of all cookies of that name, in their order: of several some servers take the first, some the last (RFC 6265 §5.4).
     /// - Returns: false if there is none.
     private func appendCookie(_ name: Span<UInt8>, of request: FieldView, to buffer: ByteBuffer) -> Bool {
-        if let first = request.firstIndex(of: .cookie), StoredFields.isNominated(first, request) { return false }
+        if let first = request.firstIndex(of: .cookie), request.isNominated(lineAt: first) { return false }
         var isThere = false
         var lines = LineIterator(request, .cookie)
         while let value = lines.next() {

@@ -7,7 +7,7 @@ public enum PostAnswer {
     ///   - fields: of the response.
     ///   - target: of the request.
     public static func isForTarget(_ fields: FieldView, target: TargetURI) -> Bool {
-        guard fields.count(of: .contentLocation) == 1, let line = fields.firstIndex(of: .contentLocation) else { return false }
-        return target.sameOriginTarget(of: fields.value(at: line)) == target.pathAndQuery
+        guard let location = fields.onlyValue(of: .contentLocation) else { return false }
+        return target.sameOriginTarget(of: location) == target.pathAndQuery
     }
 }

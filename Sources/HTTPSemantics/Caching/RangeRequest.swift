@@ -25,8 +25,8 @@ public struct RangeRequest: Sendable, Equatable {
     /// `nil` where there is no `Range`, the method is not GET, or the field is to be ignored: another unit, more than
     /// one line, wrong syntax, too many ranges.
     public init?(_ fields: FieldView, method: Method) {
-        guard method == .get, fields.count(of: .range) == 1, let line = fields.firstIndex(of: .range) else { return nil }
-        self.init(fields.value(at: line))
+        guard method == .get, let value = fields.onlyValue(of: .range) else { return nil }
+        self.init(value)
     }
 
     init?(_ value: Span<UInt8>) {
@@ -44,8 +44,7 @@ public struct RangeRequest: Sendable, Equatable {
     /// The range that a GET asks for, where it asks for one and the representation of `length` bytes has it: what nearly every request
     /// with `Range` does. `nil` for anything else. Allocates nothing.
     public static func single(_ fields: FieldView, length: Int) -> Range<Int>? {
-        guard fields.count(of: .range) == 1, let line = fields.firstIndex(of: .range), let set = set(fields.value(at: line)),
-              let spec = spec(set) else { return nil }
+        guard let value = fields.onlyValue(of: .range), let set = set(value), let spec = spec(set) else { return nil }
         return spec.range(in: length)
     }
 
@@ -59,7 +58,7 @@ public struct RangeRequest: Sendable, Equatable {
     /// What stands behind `bytes=`; `nil` for another unit.
     @_lifetime(copy value)
     private static func set(_ value: Span<UInt8>) -> Span<UInt8>? {
-        guard value.count > 6, value.extracting(0..<5).isEqualIgnoringCase(to: "bytes"), value[5] == UInt8(ascii: "=") else { return nil }
+        guard value.count > 6, value.hasPrefixIgnoringCase("bytes=") else { return nil }
         return value.extracting(6...)
     }
 
@@ -114,9 +113,8 @@ public struct RangeRequest: Sendable, Equatable {
 public enum RangeCondition {
     /// True where there is no `If-Range`.
     public static func holds(_ request: FieldView, stored: FieldView, facts: ResponseFacts) -> Bool {
-        guard let line = request.firstIndex(of: .ifRange) else { return true }
-        guard request.count(of: .ifRange) == 1 else { return false }
-        let value = request.value(at: line)
+        guard request.contains(.ifRange) else { return true }
+        guard let value = request.onlyValue(of: .ifRange) else { return false }
         if let tag = EntityTag(value) {
             guard let own = stored.entityTag else { return false }
             return tag.isStronglyEqual(to: own)

@@ -21,9 +21,7 @@ public struct ReceivedPart: Sendable, Equatable {
     }
 
     private static func hasSeveralParts(_ fields: FieldView) -> Bool {
-        guard let line = fields.firstIndex(of: .contentType) else { return false }
-        let (value, multipart) = (fields.value(at: line), Array("multipart/byteranges".utf8))
-        return value.count >= multipart.count && value.extracting(0..<multipart.count).isEqualIgnoringCase(to: multipart.span)
+        fields.firstValue(of: .contentType)?.hasPrefixIgnoringCase("multipart/byteranges") ?? false
     }
 
     /// Whether it is of the same representation as what is stored (RFC 9111 §3.4).

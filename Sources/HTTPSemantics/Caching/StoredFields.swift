@@ -61,16 +61,6 @@ public enum StoredFields {
         HTTPDate.append(facts.date, to: buffer)
         buffer.appendLineEnd()
     }
-
-    /// Whether `Connection` names the line at `index`.
-    static func isNominated(_ index: Int, _ fields: FieldView) -> Bool {
-        guard fields.contains(.connection) else { return false }
-        var options = ListIterator(fields, .connection)
-        while let option = options.next() {
-            if option.isEqualIgnoringCase(to: fields.name(at: index)) { return true }
-        }
-        return false
-    }
 }
 
 /// Which lines of a head are kept.
@@ -98,7 +88,7 @@ private struct KeptLines: ~Copyable, ~Escapable {
     @inline(__always)
     func contains(_ index: Int) -> Bool {
         !dropped.contains(fields.lines[index].field)
-            && (!namesOthers || !StoredFields.isNominated(index, fields) && !excluded.contains(fields.name(at: index)))
+            && (!namesOthers || !fields.isNominated(lineAt: index) && !excluded.contains(fields.name(at: index)))
     }
 }
 

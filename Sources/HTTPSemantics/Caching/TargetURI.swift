@@ -115,9 +115,3 @@ public struct TargetURI: Sendable {
         path.truncate(to: length)
     }
 }
-
-extension Span where Element == UInt8 {
-    func hasPrefix(_ text: StaticString) -> Bool {
-        count >= text.utf8CodeUnitCount && extracting(0..<text.utf8CodeUnitCount).isEqual(to: text)
-    }
-}

@@ -15,16 +15,18 @@ public struct ValidationRequest {
     /// Whether tags are asked about that only the client has: a 304 may then be for it alone (`ClientConditions.isConfirmed`).
     public private(set) var hasClientTags = false
 
+    /// Whether there is nothing to write.
+    public var isEmpty: Bool { tags == nil && lastModified == nil }
+
     public init() {}
 
     /// A complete stored response, fresh or stale. Partial ones only for a range they hold in full (§4.3.2).
     public mutating func add(_ stored: FieldView, facts: ResponseFacts) {
         candidates += 1
-        if let line = stored.firstIndex(of: .etag), stored.entityTag != nil { append(stored.value(at: line)) }
+        if let tag = stored.firstValue(of: .etag), stored.entityTag != nil { append(tag) }
         lastModified = nil
         // §4.3.1: the date only where it names one response; as it stands, since the origin may compare it literally.
-        if candidates == 1, facts.contains(.hasLastModified), let line = stored.firstIndex(of: .lastModified) {
-            let value = stored.value(at: line)
+        if candidates == 1, facts.contains(.hasLastModified), let value = stored.firstValue(of: .lastModified) {
             lastModified = ByteBuffer(capacity: value.count)
             lastModified?.append(value)
         }

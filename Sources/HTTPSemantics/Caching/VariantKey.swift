@@ -72,7 +72,7 @@ extension VaryRule.Nominee {
     /// What `Connection` names is for us alone: the origin does not see it, so it chooses no variant.
     func nextLine(in fields: FieldView, from start: Int) -> Int? {
         let line = field == .other ? fields.firstIndex(named: name.span, from: start) : fields.firstIndex(of: field, from: start)
-        guard let line, !StoredFields.isNominated(line, fields) else { return nil }
+        guard let line, !fields.isNominated(lineAt: line) else { return nil }
         return line
     }
 }

@@ -45,6 +45,22 @@ public struct FieldView: ~Escapable {
         return nil
     }
 
+    /// The value of the first line of `field`.
+    @inlinable
+    @_lifetime(copy self)
+    public func firstValue(of field: KnownField) -> Span<UInt8>? {
+        guard let line = firstIndex(of: field) else { return nil }
+        return value(at: line)
+    }
+
+    /// The value of the only line of `field`; `nil` if there is none or another.
+    @inlinable
+    @_lifetime(copy self)
+    public func onlyValue(of field: KnownField) -> Span<UInt8>? {
+        guard let line = firstIndex(of: field), firstIndex(of: field, from: line &+ 1) == nil else { return nil }
+        return value(at: line)
+    }
+
     /// The index of the first line whose name is `name`, in any case, at or after `start`.
     @inlinable
     public func firstIndex(named name: Span<UInt8>, from start: Int = 0) -> Int? {

@@ -11,11 +11,11 @@ extension ByteBuffer {
     /// Appends the lines of `fields` as they were received and in their order, without those that belong to one
     /// connection and those in `dropping`: a stored or forwarded response's fields, or a request's.
     ///
-    /// `connection` is what these fields' `Connection` says. `keyed`: drops what a client says of how its request came, unless it is in there, and
-    /// of its method, unless `keepsMethod`. `plainNamesOnly`: drops names with other bytes than letters, digits and hyphens. One pass; neighbouring lines are copied together.
+    /// `connection` is what these fields' `Connection` says. `keyed`: drops what a client says of how its request came, unless it is in there, of its
+    /// method, unless `keepsMethod`, and of who sent it, unless `keepsSender`. `plainNamesOnly`: drops names with other bytes than letters, digits and hyphens. One pass; neighbouring lines are copied together.
     public func appendFields(
         _ fields: FieldView, connection: ConnectionOptions, dropping: FieldSet = [], unlessIn keyed: KeyedForwarding? = nil,
-        keepsMethod: Bool = true, plainNamesOnly: Bool = false
+        keepsMethod: Bool = true, keepsSender: Bool = true, plainNamesOnly: Bool = false
     ) {
         let dropped = dropping.union(.hopByHop).union(connection.nominated)
         // The run of lines kept so far and not yet copied.
@@ -26,7 +26,7 @@ extension ByteBuffer {
             if line.field != .other {
                 if dropped.contains(line.field) { continue }
             } else if connection.nominates(index, of: fields) || plainNamesOnly && !fields.name(at: index).isPlainName
-                || keyed?.drops(fields.name(at: index), keepsMethod: keepsMethod) ?? false {
+                || keyed?.drops(fields.name(at: index), keepsMethod: keepsMethod, keepsSender: keepsSender) ?? false {
                 continue
             }
             let lower = Int(line.name.lower)

@@ -1,7 +1,8 @@
 public import Bytes
 
-/// Some fields say how a request came before it came here (`X-Forwarded-Host`, …), or what is meant by it (`X-HTTP-Method-Override`, …).
-/// Origins make links, redirects and paths of them, and others get the response: so only those go on that are part of the route's cache key.
+/// Some fields say how a request came before it came here (`X-Forwarded-Host`, …), who sent it (`X-Real-IP`, …), or what is meant by it
+/// (`X-HTTP-Method-Override`, …). Origins make links, redirects and paths of them, and others get the response: so only those go on that are part of the
+/// route's cache key; who sent it may also be told by a proxy that is trusted.
 /// Which these are stands here, immutable, in an object, so that nothing of it is copied for a request.
 public final class KeyedForwarding: Sendable {
     /// Of all those fields the ones that are known.
@@ -20,9 +21,16 @@ public final class KeyedForwarding: Sendable {
     }
 
     /// Whether the field with `name`, which is not a known one, is of that kind and not in the key.
-    /// - Parameter keepsMethod: whether the client may name another method: no other client gets the response.
-    func drops(_ name: Span<UInt8>, keepsMethod: Bool) -> Bool {
-        guard let subject = Self.subject(name), subject != .method || !keepsMethod else { return false }
+    /// - Parameters:
+    ///   - keepsMethod: whether the client may name another method: no other client gets the response.
+    ///   - keepsSender: whether it may name another client.
+    func drops(_ name: Span<UInt8>, keepsMethod: Bool, keepsSender: Bool) -> Bool {
+        switch Self.subject(name) {
+        case nil: return false
+        case .origin: break
+        case .sender: if keepsSender { return false }
+        case .method: if keepsMethod { return false }
+        }
         for other in others where other.span.isEqualIgnoringCase(to: name) { return false }
         return true
     }
@@ -40,9 +48,14 @@ public final class KeyedForwarding: Sendable {
         return false
     }
 
+    /// Whether the field with `name` says who sent the request.
+    static func namesSender(_ name: Span<UInt8>) -> Bool { subject(name) == .sender }
+
     /// What such a field is about.
     private enum Subject {
+        /// Scheme, host or path.
         case origin
+        case sender
         case method
     }
 
@@ -50,19 +63,37 @@ public final class KeyedForwarding: Sendable {
     private static func subject(_ name: Span<UInt8>) -> Subject? {
         guard name.count >= 5 else { return nil }
         switch name[0] | 0x20 {
-        case UInt8(ascii: "x"), UInt8(ascii: "f"), UInt8(ascii: "c"), UInt8(ascii: "w"), UInt8(ascii: "p"): break
+        case UInt8(ascii: "x"), UInt8(ascii: "f"), UInt8(ascii: "c"), UInt8(ascii: "w"), UInt8(ascii: "p"), UInt8(ascii: "t"): break
         default: return nil // As nearly all do.
         }
         if name.count > 12, name.beginsLike("x-forwarded-") { return .origin }
-        // Whom a request is from is another matter: `X-Original-For`, `X-Original-Forwarded-For`.
+        // `X-Original-For`, `X-Original-Forwarded-For`.
         if name.count > 11, name.beginsLike("x-original-") {
-            return name.extracting(last: 4).beginsLike("-for") ? nil : .origin
+            return name.extracting(last: 4).beginsLike("-for") ? .sender : .origin
         }
-        return known(name)
+        return other(name) ?? (namesAddress(name) ? .sender : nil)
+    }
+
+    /// What some servers take for the client's address in place of the peer's. `X-Forwarded-For` is no such field: each proxy adds to it.
+    private static func namesAddress(_ name: Span<UInt8>) -> Bool {
+        switch name.count {
+        case 9: name.beginsLike("x-real-ip") || name.beginsLike("client-ip")
+        case 11: name.beginsLike("x-client-ip") || name.beginsLike("x-remote-ip")
+        case 13: name.beginsLike("x-remote-addr") || name.beginsLike("fly-client-ip") || name.beginsLike("forwarded-for")
+        case 14: name.beginsLike("true-client-ip") || name.beginsLike("x-proxyuser-ip")
+        case 15: name.beginsLike("proxy-client-ip")
+        case 16:
+            name.beginsLike("cf-connecting-ip") || name.beginsLike("fastly-client-ip") || name.beginsLike("x-originating-ip")
+                || name.beginsLike("x-azure-clientip")
+        case 18: name.beginsLike("cf-connecting-ipv6") || name.beginsLike("wl-proxy-client-ip")
+        case 19: name.beginsLike("x-cluster-client-ip") || name.beginsLike("x-appengine-user-ip")
+        case 24: name.beginsLike("x-envoy-external-address")
+        default: false
+        }
     }
 
     /// What some servers take for the scheme, the host, the path or the method in place of the request's. The length leaves few to compare with.
-    private static func known(_ name: Span<UInt8>) -> Subject? {
+    private static func other(_ name: Span<UInt8>) -> Subject? {
         switch name.count {
         // Programs run by CGI find it as HTTP_PROXY in their environment, and make their own requests through what it names.
         case 5: if name.beginsLike("proxy") { return .origin }

@@ -10,7 +10,7 @@ public struct LoopDetection: Sendable {
     /// How often this proxy is named in the fields of the request: the larger of the two counts. The caller decides how many are
     /// a loop, since other proxies may bear the same name.
     @inlinable
-    public func passes(_ fields: FieldView) -> Int {
+    public func visits(_ fields: FieldView) -> Int {
         fields.contains(.cdnLoop) || fields.contains(.via) ? count(fields) : 0
     }
 

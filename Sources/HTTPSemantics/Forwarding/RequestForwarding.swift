@@ -22,6 +22,8 @@ public final class RequestForwarding: Sendable {
         public var dropping: FieldSet
         /// What a client may say, since it is part of the cache key.
         public var keyed: KeyedForwarding
+        /// Whether what the request says of who sent it is to be believed.
+        public var isFromTrustedProxy: Bool
         /// What `Host` says, if not the host that was asked for.
         public var host: ByteSlice?
         /// Whether `Upgrade` is forwarded.
@@ -30,15 +32,16 @@ public final class RequestForwarding: Sendable {
         public var acceptsTrailers: Bool
 
         /// - Parameters: `method` is what is sent in place of the request's own; `dropping` fields that are not to go on; `keyed` those
-        ///   that are part of the key; `host` stands in `Host` in place of the host that was asked for.
+        ///   that are part of the key; `isFromTrustedProxy` whether it may say who sent it; `host` stands in `Host` in place of the host that was asked for.
         public init(
             method: Method? = nil, framing: MessageFraming, dropping: FieldSet = [], keyed: KeyedForwarding,
-            host: ByteSlice? = nil, isUpgrading: Bool = false, acceptsTrailers: Bool = false
+            isFromTrustedProxy: Bool = false, host: ByteSlice? = nil, isUpgrading: Bool = false, acceptsTrailers: Bool = false
         ) {
             self.method = method
             self.framing = framing
             self.dropping = dropping
             self.keyed = keyed
+            self.isFromTrustedProxy = isFromTrustedProxy
             self.host = host
             self.isUpgrading = isUpgrading
             self.acceptsTrailers = acceptsTrailers
@@ -77,7 +80,7 @@ public final class RequestForwarding: Sendable {
         let method = changes.method ?? head.method
         buffer.appendFields(
             fields, connection: head.connection, dropping: written, unlessIn: clientFields == .append ? changes.keyed : nil,
-            keepsMethod: method != .get && method != .head, plainNamesOnly: !forwardsOddNames)
+            keepsMethod: method != .get && method != .head, keepsSender: changes.isFromTrustedProxy, plainNamesOnly: !forwardsOddNames)
         appendClientFields(fields, head.connection, changes.keyed.fields, host, clientAddress, scheme, to: buffer)
         if let via { buffer.appendVia(head.version, via, after: fields, connection: head.connection) }
         appendConnection(head, fields, changes, to: buffer)
@@ -171,7 +174,6 @@ extension FieldView {
 
     /// `Max-Forwards` as a number, or the largest that is supported here (RFC 9110 §7.6.2); `nil` if there is none or it is no number.
     public var maxForwards: Int? {
-        guard count(of: .maxForwards) == 1, let index = firstIndex(of: .maxForwards) else { return nil }
-        return value(at: index).decimal(saturatingAt: UInt64(Int32.max)).map { Int($0) }
+        onlyValue(of: .maxForwards)?.decimal(saturatingAt: UInt64(Int32.max)).map { Int($0) }
     }
 }

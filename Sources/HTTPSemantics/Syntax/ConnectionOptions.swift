@@ -21,9 +21,8 @@ public struct ConnectionOptions: Sendable, Hashable {
     /// - Throws: where a member is no token, or there are too many: which fields are meant for us alone could not be known.
     public init(_ fields: FieldView) throws(MessageSyntaxError) {
         guard fields.contains(.connection) else { return }
-        let position = fields.firstIndex(of: .connection).map { Int(fields.lines[$0].name.lower) } ?? 0
-        if let line = fields.firstIndex(of: .connection), fields.firstIndex(of: .connection, from: line + 1) == nil,
-           fields.value(at: line).isEqualIgnoringCase(to: "keep-alive") {
+        let position = fields.position(of: .connection)
+        if let only = fields.onlyValue(of: .connection), only.isEqualIgnoringCase(to: "keep-alive") {
             // What nearly every client sends, if it sends any.
             keepAlive = true
             return
@@ -57,14 +56,6 @@ public struct ConnectionOptions: Sendable, Hashable {
     public func nominates(_ index: Int, of fields: FieldView) -> Bool {
         let field = fields.lines[index].field
         guard field == .other else { return nominated.contains(field) }
-        return nominatesOthers && Self.isListed(fields.name(at: index), fields)
-    }
-
-    private static func isListed(_ name: Span<UInt8>, _ fields: FieldView) -> Bool {
-        var options = ListIterator(fields, .connection)
-        while let option = options.next() {
-            if option.isEqualIgnoringCase(to: name) { return true }
-        }
-        return false
+        return nominatesOthers && fields.isNominated(lineAt: index)
     }
 }

@@ -43,9 +43,8 @@ struct DeclaredFraming {
 
     /// Anything but one line with the one word `chunked`.
     private static func transferEncodingError(_ fields: FieldView) -> MessageSyntaxError.Reason? {
-        guard let line = fields.firstIndex(of: .transferEncoding) else { return nil }
-        let isAlone = fields.firstIndex(of: .transferEncoding, from: line + 1) == nil
-        if isAlone, fields.value(at: line).isEqualIgnoringCase(to: "chunked") { return nil }
+        guard fields.contains(.transferEncoding) else { return nil }
+        if let only = fields.onlyValue(of: .transferEncoding), only.isEqualIgnoringCase(to: "chunked") { return nil }
         var codings = ListIterator(fields, .transferEncoding)
         var count = 0
         var chunked = 0
@@ -65,12 +64,12 @@ struct DeclaredFraming {
         _ fields: FieldView, _ allowingEqualLengths: Bool
     ) throws(MessageSyntaxError) -> UInt64 {
         // One line with one number, as nearly everybody sends it.
-        if let line = fields.firstIndex(of: .contentLength), fields.firstIndex(of: .contentLength, from: line + 1) == nil,
-           let value = fields.value(at: line).decimalValue { return value }
+        if let value = fields.onlyValue(of: .contentLength)?.decimalValue { return value }
         let position = fields.position(of: .contentLength)
         guard allowingEqualLengths else {
-            guard let line = fields.firstIndex(of: .contentLength), fields.value(at: line).decimalValue != nil
-            else { throw MessageSyntaxError(.contentLengthInvalid, at: position) }
+            guard fields.firstValue(of: .contentLength)?.decimalValue != nil else {
+                throw MessageSyntaxError(.contentLengthInvalid, at: position)
+            }
             throw MessageSyntaxError(.contentLengthRepeated, at: position)
         }
         // RFC 9112 §6.3, 5: all members valid and the same.

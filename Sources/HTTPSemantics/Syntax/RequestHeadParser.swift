@@ -185,7 +185,7 @@ extension HTTPVersion {
         if text.isEqual(to: "HTTP/1.1") { self = .http11; return }
         let major = text[5] &- 0x30
         let minor = text[7] &- 0x30
-        guard text.extracting(0..<5).isEqual(to: "HTTP/"), major < 10, text[6] == UInt8(ascii: "."), minor < 10
+        guard text.hasPrefix("HTTP/"), major < 10, text[6] == UInt8(ascii: "."), minor < 10
         else { throw MessageSyntaxError(.versionInvalid, at: start) }
         guard major == 1 else { throw MessageSyntaxError(.versionNotSupported, at: start) }
         self = minor == 0 ? .http10 : .http11

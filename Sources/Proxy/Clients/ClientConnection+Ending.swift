@@ -15,6 +15,8 @@ extension ClientConnection {
     /// An answer of our own in the place of the transaction under way, or to what never became one; the last on this connection.
     func answerInstead(_ answer: OwnAnswer) {
         keepsAlive = false
+        // That of the response before.
+        if phase == .reading { firstByteSent = 0 }
         enter(.serving)
         content = nil
         let transaction = transaction.take()

@@ -26,7 +26,7 @@ extension ClientConnection {
                 requestBegan = 0
                 return .sent
             }
-            return finishHit(out, CompleteBodyReader(ShortList(), part: 0..<0), write(out.span), isLast, contentInHead: part.count)
+            return finishHit(out, CompleteBodyReader(ShortList(), part: 0..<0), write(out.span), isLast, keepsAlive: keepsAlive, contentInHead: part.count)
         } else {
             let reader = CompleteBodyReader(stored.pieces ?? ShortList(), part: part)
             if reader.remaining >= Delivery.largeBody { boundSendQueue() }
@@ -34,7 +34,7 @@ extension ClientConnection {
             gather.removeAll()
             reader.gather(into: gather)
             defer { gather.removeAll() }
-            return finishHit(out, reader, write(out.span, gather), isLast)
+            return finishHit(out, reader, write(out.span, gather), isLast, keepsAlive: keepsAlive)
         }
     }
 
@@ -44,15 +44,15 @@ extension ClientConnection {
     /// Sends the hits that were held back. Afterwards the phase is still `reading` only if the client has taken all of them.
     func sendHeldHits() {
         guard holdsHits else { return }
-        // Hits are held back only on a connection that persists, whatever the request behind them says.
-        let keepsAliveThen = keepsAlive
-        keepsAlive = true
         let out = worker.scratch
-        _ = finishHit(out, CompleteBodyReader(ShortList(), part: 0..<0), write(out.span), false)
-        if phase == .reading { keepsAlive = keepsAliveThen }
+        // Hits are held back only on a connection that persists; `keepsAlive` is by now what the request behind them says.
+        _ = finishHit(out, CompleteBodyReader(ShortList(), part: 0..<0), write(out.span), false, keepsAlive: true)
     }
 
-    private func finishHit(_ out: ByteBuffer, _ body: CompleteBodyReader, _ result: WriteResult, _ isLast: Bool, contentInHead: Int = 0) -> HitOutcome {
+    /// - Parameter mayPersist: whether another request may come behind what `out` answers.
+    private func finishHit(
+        _ out: ByteBuffer, _ body: CompleteBodyReader, _ result: WriteResult, _ isLast: Bool, keepsAlive mayPersist: Bool, contentInHead: Int = 0
+    ) -> HitOutcome {
         holdsHits = false
         let sent: Int
         switch result {
@@ -64,9 +64,10 @@ extension ClientConnection {
         }
         guard sent < out.count + body.remaining else {
             worker.metrics.add(.clientBytesOut, UInt64(sent))
-            hitSent(isLast: isLast)
+            hitSent(isLast: isLast, keepsAlive: mayPersist)
             return .sent
         }
+        keepsAlive = mayPersist
         sendRest(out, body, after: sent)
         return .begun(contentInHead: contentInHead)
     }

@@ -55,7 +55,7 @@ extension ClientConnection {
                 requestCount += 1
                 buffer.consume(admitted.head.length)
                 beginServing()
-                beginTransaction(ClientRequest(admitted, arrived: worker.moment, client: ipAddress))
+                beginTransaction(ClientRequest(admitted, arrived: worker.moment, clientAddress: ipAddress, isFromTrustedProxy: isTrustedProxy))
             case .unanswered(let head, let fields, let route):
                 requestCount += 1
                 buffer.consume(head.length)
@@ -107,7 +107,7 @@ extension ClientConnection {
         beginServing()
         let request: ClientRequest
         do throws(OwnAnswer) {
-            request = try worker.admit(head, fields, on: route, from: ipAddress)
+            request = try worker.admit(head, fields, on: route, from: ipAddress, isTrustedProxy: isTrustedProxy)
         } catch {
             // RFC 9931: what comes behind a CONNECT was perhaps meant for the other end of a tunnel.
             keepsAlive = keepsAlive && head.framing == .none && head.method != .connect

@@ -57,11 +57,13 @@ extension ClientConnection: TransactionClient {
     }
 
     /// A hit went out as a whole.
-    /// - Parameter isLast: the client sends nothing more (RFC 9112 §9.6), so nothing unread can turn the close into a reset.
-    func hitSent(isLast: Bool) {
+    /// - Parameters:
+    ///   - isLast: the client sends nothing more (RFC 9112 §9.6), so nothing unread can turn the close into a reset.
+    ///   - mayPersist: whether another request may come behind it.
+    func hitSent(isLast: Bool, keepsAlive mayPersist: Bool) {
         requestBegan = 0
         if isLast { return end() }
-        guard keepsAlive else { return linger() }
+        guard mayPersist else { return linger() }
         due(.request, worker.timeouts.idle)
     }
 
@@ -191,8 +193,9 @@ extension ClientConnection: TransactionClient {
     /// - Parameter bodyBytes: that were sent of the content.
     func record(bodyBytes: UInt64, isAborted: Bool) {
         if let transaction {
-            // A client that has all that was announced may close before we know that there is no more.
-            let isAborted = isAborted && transaction.fetched?.length != Int(bodyBytes)
+            // A client that has all that was announced may close before we know that there is no more. Of no content it has nothing to show.
+            let hasAll = bodyBytes > 0 && transaction.fetched?.length == Int(bodyBytes)
+            let isAborted = isAborted && !hasAll
             worker.record(sent(transaction.status, bodyBytes, isAborted: isAborted), of: transaction, client: peerText)
         } else if let answered {
             let bodyBytes = bodyBytes + UInt64(isAborted ? 0 : answered.contentInHead)

@@ -67,13 +67,13 @@ final class ReadContexts {
         first.take() ?? others.popLast() ?? ReadContext(for: .heads, limits: limits, generation: generation)
     }
 
-    /// For content: back as soon as what was read is on its way, so one mostly serves all.
+    /// One for content. It comes back as soon as what was read is on its way, so one mostly serves all connections.
     func lendForContent() -> ReadContext {
         forContent.take() ?? ReadContext(for: .content, limits: limits, generation: generation)
     }
 
     func takeBack(_ context: consuming ReadContext) {
-        // One that has grown goes, and so does one with former limits.
+        // Drop a buffer that has grown, or one made under former limits.
         guard context.buffer.capacity <= context.purpose.bufferSize, context.generation == generation else { return }
         context.reset()
         switch context.purpose {

@@ -28,6 +28,8 @@ struct ArrivingBody {
     private(set) var isPaused = false
     /// When there was no memory for what had come, in nanoseconds of the loop's clock; `nil` while there is some.
     private var waitsForMemorySince: Int64?
+    /// Whether a timer is set that tries again.
+    private var isToRetry = false
 
     init(_ keeping: Keeping = .window, length: Int? = nil, part: ReceivedPart? = nil) {
         self.keeping = keeping
@@ -40,11 +42,28 @@ struct ArrivingBody {
     mutating func goOn() { isPaused = false }
     mutating func hasMemory() { waitsForMemorySince = nil }
 
-    /// - Returns: for how long it has waited, in nanoseconds.
-    mutating func waitForMemory(at now: Int64) -> Int64 {
+    enum MemoryWait {
+        case setTimer
+        /// One is set already.
+        case timerIsSet
+        case tooLong
+    }
+
+    /// There is no memory for what has come.
+    /// - Parameter patience: nanoseconds that it may last.
+    mutating func waitForMemory(at now: Int64, patience: Int64) -> MemoryWait {
         isPaused = true
         let since = waitsForMemorySince ?? now
         waitsForMemorySince = since
-        return now - since
+        guard now - since < patience else { return .tooLong }
+        defer { isToRetry = true }
+        return isToRetry ? .timerIsSet : .setTimer
+    }
+
+    /// The timer fired.
+    /// - Returns: whether it waits for memory still; by now it may wait for its readers, or not at all.
+    mutating func retries() -> Bool {
+        isToRetry = false
+        return waitsForMemorySince != nil
     }
 }

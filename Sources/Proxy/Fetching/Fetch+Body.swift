@@ -9,7 +9,7 @@ import Upstream
 /// The response's body: to its readers as it arrives, and into the store once complete.
 extension Fetch {
     func exchange(_ exchange: Exchange, received body: Span<UInt8>) -> BodyIntake {
-        lastProgress = worker.now
+        progressed(at: worker.now)
         // A packed response has all of its body already.
         guard state == .streaming, let response, let kept = response.looseBody else { return .taken }
         if let announced = arriving.length {
@@ -66,8 +66,17 @@ extension Fetch {
     /// Other bodies give memory back as their readers go on. This one waits for it no longer than for an origin that stands still.
     func waitForMemory() {
         let patience = request.route.origin.settings.noProgressTimeout.nanoseconds
-        guard arriving.waitForMemory(at: worker.now) < patience else { return giveUp() }
-        worker.loop.schedule(after: Worker.memoryRetryInterval) { [weak self] in self?.bodyHasRoom() }
+        switch arriving.waitForMemory(at: worker.now, patience: patience) {
+        case .tooLong:
+            giveUp()
+        case .timerIsSet:
+            break
+        case .setTimer:
+            worker.loop.schedule(after: Worker.memoryRetryInterval) { [weak self] in
+                guard let self, arriving.retries() else { return }
+                bodyHasRoom()
+            }
+        }
     }
 
     /// Not from inside a call of the exchange.
@@ -83,7 +92,7 @@ extension Fetch {
     func bodyHasRoom() {
         guard state == .streaming else { return }
         arriving.goOn()
-        lastProgress = worker.now
+        progressed(at: worker.now)
         exchange?.resume()
     }
 

@@ -87,7 +87,7 @@ extension Fetch {
 
 extension Sharing {
     /// Whether those who come while it arrives may have the response.
-    var letsOthersIn: Bool {
+    var isForLateJoiners: Bool {
         switch self {
         case .everyone, .whileArriving: true
         case .waitersOnly, .nobody: false
@@ -108,8 +108,8 @@ extension NotSharedReason {
     var isRemembered: Bool {
         switch self {
         case .prohibited(.noStore), .prohibited(.private), .prohibited(.authorization), .prohibited(.setCookie), .prohibited(.varyStar),
-             .prohibited(.varyForwarded), .noCache, .notCacheable, .serverError: true
-        case .prohibited(.status), .prohibited(.requestNoStore), .method, .range, .part, .search: false
+             .prohibited(.varyForwarded), .noCache, .notCacheable, .serverError, .part: true
+        case .prohibited(.status), .prohibited(.requestNoStore), .method, .range, .search: false
         }
     }
 }

@@ -59,7 +59,7 @@ extension Fetch {
         guard let former = plan.parts else {
             // Later requests fetch alone: an origin that ignores ranges, or sends parts that cannot be kept, will do so again.
             let isTooLarge = status == .ok && head.head.framing.announcedLength ?? 0 > worker.storage.objectLimit
-            if status == .partialContent || isTooLarge || (status == .rangeNotSatisfiable && othersGotNoMore) { remember(.part) }
+            if status == .partialContent || isTooLarge || (status == .rangeNotSatisfiable && leaderWasReleased) { remember(.part) }
             return false
         }
         if status == .ok || status == .partialContent || status == .rangeNotSatisfiable {

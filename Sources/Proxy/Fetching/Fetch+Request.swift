@@ -13,20 +13,8 @@ extension Fetch {
         case none
     }
 
-    /// After a 304 that did not help. It has no content, so its exchange ends by itself and the connection is used again.
-    func askAgain(_ conditions: Conditions) {
-        self.conditions = conditions
-        ask()
-    }
-
-    func ask() {
-        sentAt = worker.moment
-        let exchange = Exchange(upstreamRequest(), pool: worker.pool(for: request.route), handler: self, early: early.take())
-        exchange.start()
-        self.exchange = exchange
-    }
-
-    private func upstreamRequest() -> UpstreamRequest {
+    /// - Parameter conditions: those to ask under; then those that the request has.
+    func upstreamRequest(under conditions: inout Conditions) -> UpstreamRequest {
         // One client's conditions and range are not forwarded, so that the answer fits all who wait.
         var dropping: FieldSet = plan.isPass ? [] : FieldSet(.ifNoneMatch, .ifModifiedSince, .range, .ifRange)
         if !request.awaitsContinue { dropping.insert(.expect) }
@@ -36,23 +24,26 @@ extension Fetch {
         let (framing, head, loopSettings) = (request.head.framing, worker.scratch, worker.loopSettings)
         head.removeAll()
         loopSettings.write(request, RequestForwarding.Changes(
-            method: method, framing: framing, dropping: dropping, keyed: request.route.keyedForwarding, host: request.route.hostForOrigin,
-            isUpgrading: isUpgrading,
+            method: method, framing: framing, dropping: dropping, keyed: request.route.keyedForwarding,
+            // A connection stays a trusted proxy's when a reload trusts nobody any more; what the policy says of `Vary` must hold all the same.
+            isFromTrustedProxy: request.isFromTrustedProxy && request.route.policy.forwardsSenders, host: request.route.hostForOrigin, isUpgrading: isUpgrading,
             acceptsTrailers: true), to: head)
         if !plan.isPass {
-            let validation = validationRequest()
+            let validation = validationRequest(conditions)
             if conditions == .storedAndClients, !validation.hasClientTags { conditions = .stored }
+            if validation.isEmpty, plan.parts == nil { conditions = .none }
             validation.write(to: head)
-            appendRange(to: head)
+            appendRange(to: head, conditions)
         }
         loopSettings.loopDetection.writeLoop(to: head)
         if let maxForwards { head.appendField("Max-Forwards", UInt64(maxForwards - 1)) }
         head.appendLineEnd()
         return UpstreamRequest(
-            method: method, head: head.copied(), content: UpstreamRequest.Content(framing), asksForUpgrade: isUpgrading)
+            method: method, head: head.copied(), content: UpstreamRequest.Content(framing), asksForUpgrade: isUpgrading,
+            mayBeNotModified: plan.isPass ? request.mayBeNotModified : conditions != .none)
     }
 
-    private func validationRequest() -> ValidationRequest {
+    private func validationRequest(_ conditions: Conditions) -> ValidationRequest {
         let requestFields = request.fields
         var validation = ValidationRequest()
         for stored in conditions == .none ? [] : plan.validated {
@@ -60,12 +51,12 @@ extension Fetch {
             validation.add(head.view, facts: stored.facts)
         }
         // The client's own tags only if it is there to get the answer to them.
-        if conditions == .storedAndClients, client != nil, plan.range == nil { validation.merge(client: requestFields.view) }
+        if conditions == .storedAndClients, leader != nil, plan.range == nil { validation.merge(client: requestFields.view) }
         return validation
     }
 
     /// The range that is asked for; the missing one only of the representation whose parts are stored (RFC 9110 §13.1.5).
-    private func appendRange(to buffer: ByteBuffer) {
+    private func appendRange(to buffer: ByteBuffer, _ conditions: Conditions) {
         guard case .part(let range, let parts, let validates) = plan.purpose else { return }
         buffer.appendName("Range")
         range.write(to: buffer)
@@ -81,7 +72,7 @@ extension Fetch {
 extension LoopSettings {
     /// The request as the origin gets it, without what its fetch adds.
     fileprivate func write(_ request: ClientRequest, _ changes: RequestForwarding.Changes, to head: ByteBuffer) {
-        let (fields, address, key) = (request.fields, request.client, request.sentKey)
+        let (fields, address, key) = (request.fields, request.clientAddress, request.sentKey)
         requestForwarding.write(
             request.head, fields.view, changes, host: key.authority, clientAddress: address.span, scheme: request.scheme.name, to: head)
     }

@@ -9,7 +9,7 @@ import Upstream
 /// From the origin's response to those who wait, and into the store.
 extension Fetch: ExchangeHandler {
     func exchange(_ exchange: Exchange, interim head: borrowing ReceivedHead) {
-        lastProgress = worker.now
+        progressed(at: worker.now)
         if head.head.status == .continue, !request.awaitsContinue { return }
         let buffer = ByteBuffer(capacity: 256)
         buffer.appendStatusLine(head.head.status)
@@ -17,9 +17,9 @@ extension Fetch: ExchangeHandler {
         buffer.appendFields(head.fields, connection: head.head.connection, dropping: .framing)
         buffer.appendLineEnd()
         let interim = buffer.copied()
-        client?.fetch(self, received: interim)
+        leader?.fetch(self, received: interim)
         // If it sets a cookie, or answers a request with credentials, it goes to the leader only: nobody knows yet who may share the final response.
-        if sole == nil, !head.fields.contains(.setCookie), request.fields.present.isDisjoint(with: Self.credentials) {
+        if plan.isShared, !head.fields.contains(.setCookie), request.fields.present.isDisjoint(with: Self.credentials) {
             operation?.interims.append(interim)
         }
     }
@@ -30,9 +30,9 @@ extension Fetch: ExchangeHandler {
     func exchange(_ exchange: Exchange, received head: borrowing ReceivedHead) {
         guard state == .asking else { return }
         let now = worker.moment
-        lastProgress = now.monotonic
+        progressed(at: now.monotonic)
         let status = head.head.status
-        if status == .notModified, !plan.isPass, receivedNotModified(head, at: now) { return }
+        if status == .notModified, !plan.isPass { return receivedNotModified(head, at: now) }
         if status.isServerError, let stale = usableStale(on: .status(status)) {
             return finish(with: stale, source: .staleOnError(.status(status)), status: status)
         }
@@ -47,9 +47,9 @@ extension Fetch: ExchangeHandler {
         if method == .head { freshenFromHead(head, facts) }
         let decision = settle(head, facts, policy)
         forbidStaleUse(after: facts, head.fields)
-        if sole == nil, plan.range == nil, decision.keeping != .stored, status == .ok, request.fields.present.contains(.range),
+        if plan.isShared, plan.range == nil, decision.keeping != .stored, status == .ok, request.fields.present.contains(.range),
            decision.length ?? 0 > worker.storage.objectLimit || !decision.sharing.isForSeveral {
-            return letEveryoneAskAlone(because: decision.sharing)
+            return releaseAll(because: decision.sharing)
         }
         let response = makeResponse(head, facts, policy, decision)
         let forLeader = facts.contains(.excludesFields) ? response.withHead(keptHead(head, facts, policy, isForLeader: true)) : nil
@@ -76,7 +76,7 @@ extension Fetch: ExchangeHandler {
 
     /// The whole was asked for so that all could have their parts of it. But it will not be kept, and their parts may be small: those who wait ask
     /// for what they want themselves, and for a while so does everybody else.
-    private func letEveryoneAskAlone(because sharing: Sharing) {
+    private func releaseAll(because sharing: Sharing) {
         let reason: NotSharedReason = if case .nobody(let reason) = sharing { reason } else { .range }
         remember(reason)
         cutOff(OperationError.released)
@@ -141,10 +141,10 @@ extension Fetch: ExchangeHandler {
         while let upgrade = upgrades.next() { buffer.appendField("Upgrade", upgrade) }
         buffer.appendLineEnd()
         if let content = head.content { buffer.append(content) }
-        let client = client
+        let leader = leader
         // The slot of the origin's limit is free again: a tunnel is bounded by the client connections.
         fail(OperationError.cancelled)
-        if let client { client.fetch(self, upgradedTo: connection, head: buffer) } else { connection.closeTunnel() }
+        if let leader { leader.fetch(self, upgradedTo: connection, head: buffer) } else { connection.closeTunnel() }
     }
 
     func exchange(_ exchange: Exchange, failedWith error: UpstreamError) {
@@ -166,7 +166,7 @@ extension Fetch: ExchangeHandler {
         }
     }
 
-    func exchangeTakesContent(_ exchange: Exchange) { client?.fetchTakesContent(self) }
+    func exchangeTakesContent(_ exchange: Exchange) { leader?.fetchTakesContent(self) }
 }
 
 extension UpstreamError {

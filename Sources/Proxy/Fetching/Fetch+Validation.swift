@@ -14,7 +14,7 @@ extension Fetch {
         for stored in (plan.resource?.responses ?? []) + (plan.resource?.partialResponses ?? []) where stored.answers(fields.view) {
             let old = stored.head
             // A length that is not known cannot disagree.
-            let length = stored.parts == nil ? stored.body.length : stored.parts?.length ?? head.head.contentLength.map { Int(clamping: $0) } ?? 0
+            let length = stored.parts == nil ? stored.bodyLength ?? 0 : stored.parts?.length ?? head.head.contentLength.map { Int(clamping: $0) } ?? 0
             let verdict = HeadFreshening(
                 head: head.fields, headFacts: facts, stored: old.view, storedFacts: stored.facts, storedLength: length)
             let new: StoredResponse
@@ -43,24 +43,20 @@ extension Fetch {
         }
     }
 
-    /// Takes a 304 that is not simply passed on.
-    /// - Returns: false where it is a response like any other.
-    func receivedNotModified(_ head: borrowing ReceivedHead, at now: Moment) -> Bool {
+    /// Takes a 304 to our own conditions.
+    func receivedNotModified(_ head: borrowing ReceivedHead, at now: Moment) {
         let requestFields = request.fields
         if conditions == .storedAndClients, head.fields.entityTag == nil {
             // It names none of the tags asked about: ask without the client's, so that there is no doubt whose it is.
-            askAgain(.stored)
+            ask(.stored)
         } else if let (validated, isStored) = freshened(by: head, at: now) {
             finish(with: validated, source: .validated, status: head.head.status, isStored: isStored)
         } else if conditions == .storedAndClients, ClientConditions.isConfirmed(requestFields.view, by: head.fields) {
             answerLeader(with: head, at: now)
-        } else if conditions != .none {
-            // It is about nothing that is stored here (RFC 9111 §4.3.4): ask for the whole.
-            askAgain(.none)
         } else {
-            return false
+            // It is about nothing that is stored here (RFC 9111 §4.3.4): ask for the whole.
+            ask(.none)
         }
-        return true
     }
 
     /// RFC 9111 §4.3.4: the stored response that the 304 is about, with its new fields, and whether it is stored with them.
@@ -110,12 +106,10 @@ extension Fetch {
         response.looseBody?.complete(trailers: nil)
         let fetched = makeFetchedResponse(response, from: head, decision)
         fetched.noteEnd(at: now)
-        client?.fetch(self, answers: fetched)
-        client = nil
-        // The 304's own exchange ends by itself.
-        exchange = nil
+        leader?.fetch(self, answers: fetched)
+        leaderIsAnswered()
         if operation.hasEnded || operation.cancelIfUnattended() { return }
-        askAgain(.none)
+        ask(.none)
     }
 
     /// Replaces a stored response by its update, unless that says that it may no longer be stored.

@@ -7,7 +7,7 @@ import Telemetry
 import Upstream
 
 /// The request that led a fetch, on the same loop: content, upgrades and what concerns nobody else go through it.
-protocol FetchClient: AnyObject {
+protocol FetchLeader: AnyObject {
     /// Whether another fetch of the same key, which it joined, brought what it could not have.
     var wasReleased: Bool { get }
     /// Content that was held back is out: send more.
@@ -16,7 +16,7 @@ protocol FetchClient: AnyObject {
     func fetch(_ fetch: Fetch, received interim: ByteSlice)
     /// The origin switched protocols; `head` is the 101 as it goes to the client, with what came behind it.
     func fetch(_ fetch: Fetch, upgradedTo connection: UpstreamConnection, head: ByteBuffer)
-    /// The outcome of a fetch that is for this client alone; at most once, and not after it has left. Send nothing from inside the call.
+    /// The outcome of a fetch that is for this request alone; at most once, and not after it has left. Send nothing from inside the call.
     func fetch(_ fetch: Fetch, brings result: consuming Result<FetchedResponse, OperationError>)
     /// The origin confirmed what only this client has: it gets this answer and leaves; the others go on waiting.
     func fetch(_ fetch: Fetch, answers response: FetchedResponse)
@@ -38,30 +38,40 @@ protocol FetchClient: AnyObject {
 /// any ─cancel→ over                   (what came may be kept as a part)
 /// ```
 final class Fetch: DeadlineTarget {
-    enum State { case new, asking, streaming, over }
+    enum State {
+        case new, asking, streaming, over
+
+        fileprivate func leads(to next: State) -> Bool {
+            switch self {
+            case .new: next == .asking || next == .over
+            case .asking: next == .streaming || next == .over
+            case .streaming: next == .over
+            case .over: false
+            }
+        }
+    }
 
     let request: ClientRequest
     let plan: FetchPlan
-    /// Until either ends. Not weak: that would make every reference to the client slow.
-    var client: (any FetchClient)?
+    /// Until either ends. Not weak: that would make every reference to the leader slow.
+    private(set) var leader: (any FetchLeader)?
 
     let worker: Worker
-    var state = State.new
+    private(set) var state = State.new
     private(set) var operation: FetchOperation?
-    var exchange: Exchange?
-    var sentAt: Moment
+    private(set) var exchange: Exchange?
+    private(set) var sentAt: Moment
     var placement: Placement
     /// What its waiters got, from the response's head on.
-    var fetched: FetchedResponse?
+    private(set) var fetched: FetchedResponse?
     /// The response's body, from its head on.
     var arriving = ArrivingBody()
     /// The origin's last sign of life, in nanoseconds of the loop's clock.
-    var lastProgress: Int64 = 0
-    var conditions = Conditions.storedAndClients
+    private var lastProgress: Int64 = 0
+    private(set) var conditions = Conditions.storedAndClients
     /// Content of the request that came before the operation got its slot.
-    var early: OutgoingContent?
-    /// Set if it serves one client only; `nil` if others may join.
-    var sole: SoleClient?
+    private var early: OutgoingContent?
+    private var recipients: Recipients
     private var progressDeadline = LazyDeadline<Void>()
 
     /// What the origin is asked. It follows from the key, since all who share the key get the answer: a refresh in the background is a GET,
@@ -80,12 +90,13 @@ final class Fetch: DeadlineTarget {
     /// Whether its operation got its slot.
     var hasBegun: Bool { state != .new }
 
-    init(_ request: borrowing ClientRequest, plan: borrowing FetchPlan, worker: borrowing Worker, client: (any FetchClient)?) {
+    // Borrowed, and copied where it is kept: what an initializer takes over its caller retains as well.
+    init(_ request: borrowing ClientRequest, plan: borrowing FetchPlan, worker: borrowing Worker, leader: (any FetchLeader)?) {
         self.request = copy request
-        self.client = client
+        self.leader = leader
         self.plan = copy plan
         self.worker = copy worker
-        sole = plan.isShared ? nil : SoleClient()
+        recipients = plan.isShared ? .waiters : .leader(.waiting, isDispensable: false)
         sentAt = request.arrived
         placement = Placement(of: self.request, worker: self.worker)
         super.init()
@@ -93,24 +104,56 @@ final class Fetch: DeadlineTarget {
 
     // MARK: Beginning and ending
 
+    /// The only way into a state.
+    private func enter(_ next: State) {
+        assert(state.leads(to: next), "\(state) does not lead to \(next)")
+        state = next
+    }
+
     func begin(for operation: FetchOperation) {
         guard state == .new, !operation.hasEnded else { return }
-        state = .asking
+        enter(.asking)
         self.operation = operation
-        lastProgress = worker.now
-        if sole == nil {
+        progressed(at: worker.now)
+        if plan.isShared {
             if worker.settings.coalescing.whenLastLeaves == .finish { operation.lastLeavePolicy = .goOn }
             if worker.settings.coalescing.isEnabled { armProgressCheck(after: patience) }
         }
         ask()
-        if request.hasContent { client?.fetchTakesContent(self) }
+        if request.hasContent { leader?.fetchTakesContent(self) }
+    }
+
+    /// Asks the origin; after a 304 that did not help, once more. The 304 has no content, so its exchange ends by itself and the connection is used again.
+    func ask(_ conditions: Conditions = .storedAndClients) {
+        sentAt = worker.moment
+        var conditions = conditions
+        let asked = upstreamRequest(under: &conditions)
+        self.conditions = conditions
+        let exchange = Exchange(asked, pool: worker.pool(for: request.route), handler: self, early: early.take())
+        exchange.start()
+        self.exchange = exchange
+    }
+
+    /// It is told nothing more.
+    func forgetLeader() { leader = nil }
+
+    /// The leader got a 304 that is for it alone; that one's exchange ends by itself.
+    func leaderIsAnswered() {
+        leader = nil
+        exchange = nil
+    }
+
+    /// The head of a response is there that those who wait will get.
+    func stream(_ fetched: FetchedResponse) {
+        enter(.streaming)
+        self.fetched = fetched
     }
 
     /// The operation was cancelled: nobody wants the result any more.
     func cancel() {
         guard state != .over else { return }
         let former = state
-        state = .over
+        enter(.over)
         response?.looseBody?.fail()
         if former == .streaming, let response { keepWhatArrived(of: response) }
         fetched.take()?.noteEnd(at: worker.moment)
@@ -134,7 +177,7 @@ final class Fetch: DeadlineTarget {
 
     private func end(failing error: (any Error)?) {
         guard state != .over else { return }
-        state = .over
+        enter(.over)
         // Moved out, not reached through here, which would be retained.
         fetched.take()?.noteEnd(at: worker.moment)
         if let error { bring(.failure(OperationError(error))) }
@@ -145,15 +188,51 @@ final class Fetch: DeadlineTarget {
     /// - Returns: the operation, to be ended.
     @discardableResult
     private func letGo() -> FetchOperation? {
-        if sole == nil {
+        if plan.isShared {
             operation?.interims.end()
             var deadline = progressDeadline
             deadline.cancel(on: worker.deadlines)
             progressDeadline = deadline
         }
-        client = nil
+        leader = nil
         exchange = nil
         return operation.take()
+    }
+
+    // MARK: Those who get what it brings
+
+    /// To all who wait.
+    func deliver(_ fetched: consuming FetchedResponse) {
+        operation?.deliver(fetched)
+        bring(.success(fetched))
+    }
+
+    /// To the leader of a fetch that is for it alone; others are told by the operation.
+    private func bring(_ result: consuming Result<FetchedResponse, OperationError>) {
+        guard recipients.leaderTakesOutcome() else { return }
+        leader?.fetch(self, brings: consume result)
+    }
+
+    /// The leader of a fetch that is for it alone leaves.
+    /// - Returns: whether it still waited.
+    func leaderLeaves(_ operation: FetchOperation) -> Bool {
+        leader = nil
+        let left = recipients.leaderLeaves()
+        if state != .over, !left.isDispensable { operation.cancel() }
+        return left.wasWaiting
+    }
+
+    /// Sets whether the fetch outlives its last client. If it must not and none is left, it ends now.
+    func goOn(unattended mayGoOn: Bool) {
+        switch recipients {
+        case .waiters:
+            guard let operation else { return }
+            operation.lastLeavePolicy = mayGoOn ? .goOn : .cancel
+            if !mayGoOn { operation.cancelIfUnattended() }
+        case .leader(let presence, _):
+            recipients = .leader(presence, isDispensable: mayGoOn)
+            if !mayGoOn, presence == .gone { operation?.cancel() }
+        }
     }
 
     // MARK: Content of the client's request
@@ -179,6 +258,9 @@ final class Fetch: DeadlineTarget {
     }
 
     // MARK: Time
+
+    /// The origin gave a sign of life.
+    func progressed(at now: Int64) { lastProgress = now }
 
     /// How long the origin may stand still, in nanoseconds: half a tick less, since the wheel is up to a tick late.
     private var patience: Int64 { worker.settings.coalescing.overtakeAfter.nanoseconds - DeadlineWheel.Settings.tick / 2 }
@@ -210,42 +292,5 @@ final class Fetch: DeadlineTarget {
             worker.metrics.add(.coalescing(.overtaken))
         }
         return nil
-    }
-
-    // MARK: Failing
-
-    func originFailed(_ error: UpstreamError) {
-        if let stale = usableStale(on: error.originFailure) {
-            return finish(with: stale, source: .staleOnError(error.originFailure), status: nil)
-        }
-        var error = error
-        error.duration = UInt64(max(0, worker.now - sentAt.monotonic))
-        fail(error)
-    }
-
-    func usableStale(on failure: OriginFailure) -> StoredResponse? {
-        guard let stored = plan.fallback,
-              stored.facts.mayServeStale(on: failure, for: request.directives, at: worker.moment, policy: request.route.policy)
-        else { return nil }
-        return stored
-    }
-
-    /// Ends with a response that is already complete.
-    /// - Parameter isStored: whether it was put into the store as it is.
-    func finish(with stored: StoredResponse, source: FetchedResponse.Source, status: Status?, isStored: Bool = false) {
-        let storedHead = stored.head
-        let sharing = sharing(of: stored.facts, request.route.policy)
-        // RFC 9111 §5.2.2.4: after `no-cache`, each request needs a validation of its own; and the 304 may have made it private.
-        let forWaiters: Sharing = if case .nobody = sharing, source == .validated { sharing } else { .waitersOnly }
-        operation?.close()
-        var circumstances = circumstances(of: stored)
-        circumstances.otherKey = staysUnderItsKey(stored) ? nil : request.sentKey
-        circumstances.search = Placement.stated(storedHead.view)
-        let fetched = FetchedResponse(
-            stored, source: source, sharing: forWaiters, originStatus: status, length: stored.body.length, willBeStored: isStored, circumstances)
-        fetched.noteEnd(at: worker.moment)
-        deliver(fetched)
-        // A 304 has no content: its exchange ends by itself, and the connection is used again.
-        if source == .validated { finish() } else { cutOff() }
     }
 }

@@ -10,8 +10,8 @@ struct FetchKey: Hashable, Sendable {
         case get(isAuthorized: Bool)
         /// A HEAD fetch serves HEAD requests only: it brings no body.
         case head
-        /// A GET for one range, for all whom this range helps.
-        case part(ByteRangeSpec, isAuthorized: Bool)
+        /// A GET for one range, for all whom this range helps. `nil`: by which one of those in flight is found, whatever its range.
+        case part(ByteRangeSpec?, isAuthorized: Bool)
         /// Never shared, and never in the table.
         case alone
     }
@@ -21,21 +21,21 @@ struct FetchKey: Hashable, Sendable {
     /// The requested variant, once the resource's `Vary` is known (RFC 9111 §4.1); before that `nil`.
     let variant: VariantKey?
     /// How often the request has been through here. Where an upstream leads back to this proxy, the request that a fetch sent must not wait for that
-    /// same fetch: it makes one of its own, until it has come often enough to be refused (`Worker.passesThatAreALoop`).
-    let passes: UInt8
+    /// same fetch: it makes one of its own, until it has come often enough to be refused (`Worker.visitsThatAreALoop`).
+    let visits: UInt8
 
-    fileprivate init(_ kind: Kind, _ primary: CacheKey, _ variant: VariantKey?, passes: UInt8) {
+    fileprivate init(_ kind: Kind, _ primary: CacheKey, _ variant: VariantKey?, visits: UInt8) {
         self.kind = kind
         self.primary = primary
         self.variant = variant
-        self.passes = passes
+        self.visits = visits
     }
 
     /// Of a fetch that asks for the same in another way.
-    func asking(_ kind: Kind) -> FetchKey { FetchKey(kind, primary, variant, passes: passes) }
+    func asking(_ kind: Kind) -> FetchKey { FetchKey(kind, primary, variant, visits: visits) }
 
     /// Of the same fetch, for those who look where its response belongs.
-    func moved(to primary: CacheKey, variant: VariantKey?) -> FetchKey { FetchKey(kind, primary, variant, passes: passes) }
+    func moved(to primary: CacheKey, variant: VariantKey?) -> FetchKey { FetchKey(kind, primary, variant, visits: visits) }
 
     func hash(into hasher: inout Hasher) {
         // The primary key's hash is keyed and good; few keys differ in the variant alone.
@@ -52,6 +52,6 @@ extension ClientRequest {
             let fields = fields
             return VariantKey(fields.view, under: rule)
         }
-        return FetchKey(kind, key, variant, passes: passes)
+        return FetchKey(kind, key, variant, visits: visits)
     }
 }

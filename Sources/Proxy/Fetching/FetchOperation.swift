@@ -13,8 +13,8 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
     nonisolated let interims = InterimResponses()
     /// The fetch, for its own loop only.
     nonisolated let work: LoopOwned<Fetch>
-    /// Where it is for one client alone, which is not one of its waiters: whether that client is still there.
-    private nonisolated let hasClient = Atomic(true)
+    /// Where it is for its leader alone, who is not one of its waiters: whether that one is still there. For other loops to read.
+    private nonisolated let hasLeader = Atomic(true)
 
     nonisolated init(number: UInt64, plan: FetchPlan, work: consuming LoopOwned<Fetch>) {
         self.number = number
@@ -25,23 +25,21 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
 
     nonisolated var key: FetchKey { plan.key }
 
-    nonisolated override var identifier: any Hashable & Sendable { key }
-
-    /// The client that it is for alone leaves. On the fetch's own loop.
+    /// The leader that it is for alone leaves. On the fetch's own loop.
     /// - Returns: whether it still waited.
-    nonisolated func clientLeaves() -> Bool {
-        hasClient.store(false, ordering: .relaxed)
-        return work.use { $0.clientLeaves(self) }
+    nonisolated func leaderLeaves() -> Bool {
+        hasLeader.store(false, ordering: .relaxed)
+        return work.use { $0.leaderLeaves(self) }
     }
 
-    /// If it is cancelled while it waits for its slot, there is no work to stop yet that would tell its one client.
-    nonisolated func tellClientIfCancelled() {
+    /// If it is cancelled while it waits for its slot, there is no work to stop yet that would tell its leader.
+    nonisolated func tellLeaderIfCancelled() {
         add(OperationObserver(of: .cancelled, on: work.handle) { ($0.operation as? FetchOperation)?.work.value.cancel() })
     }
 
     /// How many wait for it or still read its response.
     nonisolated var clientCount: Int {
-        plan.isShared ? waiterCount : hasClient.load(ordering: .relaxed) ? 1 : 0
+        plan.isShared ? waiterCount : hasLeader.load(ordering: .relaxed) ? 1 : 0
     }
 
     nonisolated override func execute() {

@@ -68,6 +68,8 @@ extension CachingPolicy {
         if let ignored = route.ignoredRequestDirectives { ignoredRequestDirectives = ignored }
         writesForwarded = proxy.forwarding.sendsXForwarded
         writesVia = proxy.forwarding.viaName != nil
+        forwardsSenders = !proxy.clients.trustedProxies.isEmpty
+        keyedFields = route.key.fields
         forwardsOddNames = proxy.forwarding.sendsOddNames
         storesPostAnswers = route.storesPostAnswers
     }

@@ -1,6 +1,7 @@
 import Bytes
 import Coalescing
 import HTTPSemantics
+import Libevent
 import Storage
 
 /// What is stored goes, at an operator's word. All on the control loop; the store may be changed from anywhere.
@@ -31,18 +32,43 @@ extension ProxyServer {
 
     /// Those under which something is stored or fetched for the URL of `key`.
     private func keys(withURLOf key: CacheKey) -> [CacheKey] {
-        let fetched = origins.flatMap(\.fetches.operations).flatMap { operation -> [CacheKey] in
+        // In this order: what is fetched now is stored before it is fetched no more.
+        fetchedKeys { $0.url.isEqual(to: key.url) } + shared.store.keys(withURLOf: key)
+    }
+
+    /// Those of what is on its way.
+    private func fetchedKeys(where isWanted: (CacheKey) -> Bool) -> [CacheKey] {
+        origins.flatMap(\.fetches.operations).flatMap { operation -> [CacheKey] in
             guard let fetch = operation as? FetchOperation else { return [] }
             return [fetch.key.primary] + (fetch.value.map { [$0.key] } ?? [])
-        }.filter { $0.url.isEqual(to: key.url) }
-        // In this order: what is fetched now is stored before it is fetched no more.
-        return fetched + shared.store.keys(withURLOf: key)
+        }.filter(isWanted)
     }
 
     private func remove(_ key: CacheKey) -> Int {
         let removed = shared.store.remove(key)
         for origin in origins { origin.closeFetches(of: key) }
         return removed
+    }
+
+    /// Removes what is stored for a URL without a query and for everything below it, as a route's `path` matches; what is on its way for them goes on
+    /// for those who wait, and is not stored. The store is walked a shard at a time, so that the loop serves others in between: what is asked for
+    /// meanwhile may still be answered from it.
+    /// - Parameter completion: called on the loop with how many responses went; not if the loop ends before.
+    public func purge(below url: ParsedURL, completion: @escaping (Int) -> Void) {
+        let writer = KeyWriter(hash: shared.keyHash)
+        url.write(to: writer, KeyPolicy())
+        let start = writer.key().bytes
+        // Before the walk: see `keys(withURLOf:)`. What begins from now on is asked for after the purge, and may be stored.
+        let removed = fetchedKeys { $0.isBelow(start.span) }.reduce(0) { $0 + remove($1) }
+        // More than is below, which costs a fetch at most.
+        shared.variations.noteInvalidationOfAll()
+        walk(fromShard: 0, below: start, removed: removed, completion)
+    }
+
+    private func walk(fromShard index: Int, below url: ByteSlice, removed: Int, _ completion: @escaping (Int) -> Void) {
+        guard index < shared.store.shardCount else { return completion(removed) }
+        let removed = removed + shared.store.remove(below: url, inShard: index)
+        control.schedule(after: 0) { [weak self] in self?.walk(fromShard: index + 1, below: url, removed: removed, completion) }
     }
 
     /// Removes everything that is stored; what is on its way goes on for those who wait, and is not stored.

@@ -1,3 +1,4 @@
+import Bytes
 import Coalescing
 public import Libevent
 public import Logging
@@ -20,11 +21,13 @@ public final class ProxyServer {
         case listen(ListenError)
         case system(SystemError)
         case accessLog(SystemError, path: String)
+        case inherited(InheritedListener.Failure)
 
         public var description: String {
             switch self {
             case .listen(let error): "\(error)"
             case .system(let error): "\(error)"
+            case .inherited(let failure): "\(failure)"
             case .accessLog(let error, let path): "the access log \(path) cannot be opened: \(error.message)"
             }
         }
@@ -34,29 +37,36 @@ public final class ProxyServer {
 
     let shared: SharedState
     let workers: WorkerGroup
+    /// The loop this belongs to.
+    let control: EventLoop
     private let log: Logger
     private var settings: ProxySettings
     private(set) var loopSettings: LoopSettings
     private(set) var formerOrigins = FormerOrigins()
     private let accessLogSettings: AccessLogSettings
+    /// Until it has started.
+    private var inherited: [InheritedListener]
     private(set) var accessLog: AccessLog?
     private var state = State.new
 
     /// Allocates only; nothing listens before `start`.
     /// - Parameters:
     ///   - upstreams: at least one; the first gets what no route claims.
+    ///   - inherited: sockets that listen already; those that listen where this is to listen are used.
     ///   - control: the loop this is made on.
     ///   - log: the diagnostics log. Written to from any thread.
     public init(
         _ settings: ProxySettings, upstreams: [UpstreamSettings], storage: StorageSettings, accessLog: AccessLogSettings,
-        on control: EventLoop, log: Logger
+        inherited: [InheritedListener] = [], on control: EventLoop, log: Logger
     ) {
+        self.inherited = inherited
         self.settings = settings
         self.log = log
         accessLogSettings = accessLog
         shared = SharedState(storage, log: log)
         loopSettings = LoopSettings(settings, upstreams: upstreams)
         shared.origins = loopSettings.origins
+        self.control = control
         workers = WorkerGroup(control: control)
     }
 
@@ -102,8 +112,9 @@ public final class ProxyServer {
         var listening = Listener.Settings()
         listening.backlog = Int32(clamping: settings.backlog)
         listening.pathMode = settings.socketMode
+        defer { inherited = [] }
         do throws(ListenError) {
-            return try settings.listeners.map { address throws(ListenError) in try ListenTarget(address, listening) }
+            return try settings.listeners.map { address throws(ListenError) in try ListenTarget(address, listening, from: inherited) }
         } catch {
             throw .listen(error)
         }
@@ -141,9 +152,14 @@ public final class ProxyServer {
         workers.gather(within: settings.drainTimeout, { worker, idle in worker.drain { idle(()) } }) { (_: [Void]) in completion() }
     }
 
+    /// What became of what was under way when it began to drain; complete after `stop`.
+    public var drainReport: DrainReport { shared.drained.withLock { $0 } }
+
     /// Ends everything now and waits for the threads.
     public func stop() {
         state = .stopped
+        // Before requests end because their fetches do.
+        workers.post { $0.reportDraining() }
         for origin in origins { origin.fetches.cancelAll() }
         workers.stop()
         accessLog?.finish()

@@ -2,6 +2,7 @@ public import Coalescing
 public import Libevent
 public import Storage
 public import Telemetry
+public import Upstream
 
 /// The proxy at one moment, for people and scrapers. Its parts are read one after another, so they are of slightly different moments.
 public struct ServerSnapshot: Sendable {
@@ -21,4 +22,12 @@ public struct ServerSnapshot: Sendable {
     public let upstreams: [(name: String, operations: OperationQueueSnapshot)]
     /// Of the access log; empty without one.
     public let accessLog: [MetricFamily]
+}
+
+/// The servers of one upstream at one moment, and how the loops find them.
+public struct UpstreamServers: Sendable {
+    /// The upstream's name.
+    public let upstream: String
+    /// In the order of the configuration.
+    public let servers: [(server: UpstreamServer, state: ServerState)]
 }

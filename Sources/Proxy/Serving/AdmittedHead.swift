@@ -10,7 +10,7 @@ final class AdmittedHead: Sendable {
     let directives: RequestDirectives
     let route: Route
     /// How often the request has been through here already (`LoopDetection`).
-    let passes: UInt8
+    let visits: UInt8
     /// By which it is looked up and its fetch is found: the key of its URL, or what that becomes under a variation (No-Vary-Search).
     let key: CacheKey
     /// The key of its URL as sent, if that is another.
@@ -23,9 +23,9 @@ final class AdmittedHead: Sendable {
     /// Whether requests for other URLs have the same key.
     var isUnderVariation: Bool { otherSentKey != nil }
 
-    init(_ head: RequestHead, _ fields: consuming HeadBlock, route: Route, key: consuming CacheKey, passes: Int) {
+    init(_ head: RequestHead, _ fields: consuming HeadBlock, route: Route, key: consuming CacheKey, visits: Int) {
         self.head = head
-        self.passes = UInt8(clamping: passes)
+        self.visits = UInt8(clamping: visits)
         directives = RequestDirectives(fields.view, ignoring: route.policy.ignoredRequestDirectives)
         self.fields = fields
         self.route = route
@@ -40,7 +40,7 @@ final class AdmittedHead: Sendable {
         fields = other.fields
         directives = other.directives
         route = other.route
-        passes = other.passes
+        visits = other.visits
         self.key = key
         otherSentKey = key == other.sentKey ? nil : other.sentKey
         self.variation = variation
@@ -52,7 +52,7 @@ final class AdmittedHead: Sendable {
         fields = other.fields.without(left)
         directives = other.directives
         route = other.route
-        passes = other.passes
+        visits = other.visits
         key = other.key
         otherSentKey = other.otherSentKey
         variation = other.variation

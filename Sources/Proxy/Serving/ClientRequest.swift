@@ -9,33 +9,38 @@ final class ClientRequest: Sendable {
     /// When its head was complete.
     let arrived: Moment
     /// The client's IP address as text, without the port, for `X-Forwarded-For`; empty if it came by a Unix socket.
-    let client: ByteSlice
+    let clientAddress: ByteSlice
+    /// Whether it came from a proxy whose word on the client counts.
+    let isFromTrustedProxy: Bool
 
-    init(_ admitted: AdmittedHead, arrived: Moment, client: ByteSlice) {
+    init(_ admitted: AdmittedHead, arrived: Moment, clientAddress: ByteSlice, isFromTrustedProxy: Bool = false) {
         self.admitted = admitted
         self.arrived = arrived
-        self.client = client
+        self.clientAddress = clientAddress
+        self.isFromTrustedProxy = isFromTrustedProxy
     }
 
     /// The same request under another key.
     init(_ other: ClientRequest, key: CacheKey, variation: SearchVariation?) {
         admitted = AdmittedHead(other.admitted, key: key, variation: variation)
         arrived = other.arrived
-        client = other.client
+        clientAddress = other.clientAddress
+        isFromTrustedProxy = other.isFromTrustedProxy
     }
 
     /// The same request as if its client had sent no `Authorization`.
     init(anonymous other: ClientRequest) {
         admitted = AdmittedHead(other.admitted, without: FieldSet(.authorization))
         arrived = other.arrived
-        client = other.client
+        clientAddress = other.clientAddress
+        isFromTrustedProxy = other.isFromTrustedProxy
     }
 
     var head: RequestHead { admitted.head }
     var fields: HeadBlock { admitted.fields }
     var directives: RequestDirectives { admitted.directives }
     var route: Route { admitted.route }
-    var passes: UInt8 { admitted.passes }
+    var visits: UInt8 { admitted.visits }
     var key: CacheKey { admitted.key }
     var sentKey: CacheKey { admitted.sentKey }
     var variation: SearchVariation? { admitted.variation }
@@ -80,6 +85,12 @@ final class ClientRequest: Sendable {
     }
     /// Whether it asks for something only under conditions, or for a part, or to switch protocols.
     var isConditional: Bool { !fields.present.isDisjoint(with: .conditions.union(FieldSet(.upgrade))) }
+    /// Whether a 304 answers it as it came. Some APIs answer an unsafe request so that changed nothing.
+    var mayBeNotModified: Bool {
+        guard method == .get || method == .head else { return true }
+        let fields = fields
+        return ClientConditions.apply(to: fields.view)
+    }
     /// Whether a field of it names another method than its first line.
     var namesMethod: Bool {
         let fields = fields

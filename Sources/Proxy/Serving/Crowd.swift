@@ -73,7 +73,7 @@ final class Crowd: FetchWaiter {
     var isGrowing: Bool { isGathering && lastJoined == worker.now }
 
     func isFor(_ request: ClientRequest) -> Bool {
-        request.route === route && request.key == operation.key.primary && request.passes == operation.key.passes
+        request.route === route && request.key == operation.key.primary && request.visits == operation.key.visits
     }
 
     // MARK: Joining and leaving

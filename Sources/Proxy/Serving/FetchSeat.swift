@@ -29,7 +29,7 @@ enum FetchSeat {
     func leave() -> Bool {
         switch self {
         case .alone(let operation):
-            return operation.clientLeaves()
+            return operation.leaderLeaves()
         case .waiter(let operation, let token, let listener):
             if listener != .none { operation.interims.leave(listener) }
             return operation.leave(token)

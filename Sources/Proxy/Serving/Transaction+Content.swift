@@ -6,7 +6,7 @@ import Telemetry
 import Upstream
 
 /// What the fetch that this request led reports, and the content that the client sends through it.
-extension Transaction: FetchClient {
+extension Transaction: FetchLeader {
     /// The fetch that is for this request alone, through which its content goes.
     var unsharedFetch: Fetch? {
         guard let ledFetch, !ledFetch.plan.isShared else { return nil }

@@ -20,19 +20,22 @@ extension Transaction {
             return boundExceeded("memory-full")
         }
         guard plan.isShared else {
-            // The fetch delivers directly (`FetchClient`).
+            // The fetch delivers directly (`FetchLeader`).
             let nobody: Waiter<FetchedResponse>? = nil
-            return enqueued(fetches.enqueueAlone(worker.makeFetch(request, plan, client: self), waiter: nobody), .alone)
+            return enqueued(fetches.enqueueAlone(worker.makeFetch(request, plan, leader: self), waiter: nobody), .alone)
         }
         let bound = LoopBound<FetchWaiter>(self, on: worker.loop)
         let waiter = waiter(bound)
-        if plan.range != nil, joinWhole(plan, waiter, bound) { return }
+        if plan.range != nil, joinWhole(plan, waiter, bound) || joinLargerPart(plan, waiter, bound) { return }
         let store = worker.shared.store
         let result = fetches.enqueue(
             plan.key, waiter: waiter, priority: .normal,
             unless: { () -> Changed? in store.resource(request.key) != resource || worker.hasLearnt(about: request) ? .lookAgain : nil },
-            make: { worker.makeFetch(request, plan, client: self) })
-        guard case .joined(let operation, let token, let late) = result else { return enqueued(result, .led) }
+            make: { worker.makeFetch(request, plan, leader: self) })
+        guard case .joined(let operation, let token, let late) = result else {
+            announcePart(result, of: plan)
+            return enqueued(result, .led)
+        }
         joined(operation, token, late: late, bound)
         if resource == nil { mayBeCrowd(at: operation) }
     }

@@ -62,6 +62,22 @@ extension Transaction {
         return true
     }
 
+    /// If a larger part is arriving that has the one that `plan` asks for near its beginning, joins that: further behind, a fetch of its own is sooner there.
+    func joinLargerPart(_ plan: FetchPlan, _ waiter: Waiter<FetchedResponse>, _ bound: LoopBound<FetchWaiter>) -> Bool {
+        guard let range = plan.range, let operation = worker.fetches(of: request).operation(for: anyPart(plan), as: FetchOperation.self),
+              operation.plan.range?.covers(range, within: worker.storage.streamingWindow) == true,
+              case .joined(let token, let late) = operation.join(waiter) else { return false }
+        joined(operation, token, late: late, bound)
+        return true
+    }
+
+    /// From now on the fetch of a part that this request leads is found by `joinLargerPart`, unless another one is.
+    func announcePart(_ result: Enqueued<FetchOperation, some Any>, of plan: FetchPlan) {
+        if plan.range != nil, case .started(let operation, _) = result { worker.fetches(of: request).addAlias(operation, for: anyPart(plan)) }
+    }
+
+    private func anyPart(_ plan: FetchPlan) -> FetchKey { plan.key.asking(.part(nil, isAuthorized: request.hasAuthorization)) }
+
     func joined(_ operation: FetchOperation, _ token: WaiterToken, late: Bool, _ bound: LoopBound<FetchWaiter>) {
         noteJoined(late: late)
         wait(at: .waiter(operation, token, listener: operation.interims.hear(bound)), of: operation)

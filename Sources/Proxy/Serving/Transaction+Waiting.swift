@@ -11,7 +11,7 @@ extension Transaction {
     func boundWait(for operation: FetchOperation) {
         // Once its fetch has its slot, a leader waits as long as the fetch does.
         if ledFetch?.hasBegun == true { return }
-        if case .alone = seat { operation.tellClientIfCancelled() }
+        if case .alone = seat { operation.tellLeaderIfCancelled() }
         let patience = worker.settings.coalescing.waitTimeout.nanoseconds
         // In a local variable nothing watches its exclusive use at run time.
         var deadline = deadline

@@ -74,7 +74,7 @@ final class Transaction: FetchWaiter, TurnTaker {
 
     /// From now on its fetch tells it nothing, and takes no content of it.
     func stopLeading() {
-        ledFetch.take()?.client = nil
+        ledFetch.take()?.forgetLeader()
     }
 
     // MARK: Looking up

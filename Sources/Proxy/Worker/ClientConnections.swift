@@ -16,6 +16,9 @@ final class ClientConnections {
     private var idle = IdleConnections()
     /// Called when none is left; only while draining.
     private var onIdle: (() -> Void)?
+    /// How many requests and tunnels were under way when draining began; `nil` before.
+    private var underWay: Int?
+    private var hasReported = false
 
     init(on loop: EventLoop, shared: SharedState, metrics: LoopMetrics) {
         self.loop = loop
@@ -91,12 +94,32 @@ final class ClientConnections {
         listeners.removeAll()
         onIdle = whenIdle
         for connection in Array(connections.values) { connection.drain() }
+        underWay = connections.values.count { $0.phase != .lingering }
         reportIdle()
     }
 
     /// Ends every connection now.
     func cut() {
+        reportDraining()
         for connection in Array(connections.values) { connection.end() }
+    }
+
+    /// Counts what is about to be cut off; only the first time.
+    func reportDraining() {
+        guard !hasReported else { return }
+        hasReported = true
+        var report = DrainReport()
+        for connection in connections.values {
+            switch connection.phase {
+            case .reading: if connection.idleUntil == nil { report.cutRequests += 1 }
+            case .serving: report.cutRequests += 1
+            case .tunnelling: report.cutTunnels += 1
+            case .lingering, .closed: break
+            }
+        }
+        // Without a number nothing was drained: a second signal came at once.
+        report.ended = underWay.map { $0 - report.cutRequests - report.cutTunnels } ?? 0
+        shared.drained.withLock { $0.add(report) }
     }
 
     private func reportIdle() {

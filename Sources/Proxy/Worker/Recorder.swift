@@ -10,11 +10,11 @@ import Telemetry
 final class Recorder {
     let metrics: LoopMetrics
     let latency = LatencyRecorder()
-    /// Who of the clients tells for whom it asks; as the settings are now.
+    /// Proxies whose `X-Forwarded-For` is believed, under the current settings.
     var trustedProxies: TrustedProxies
     private let loop: EventLoop
     private let feed: AccessLogFeed?
-    /// That of `feed`, one step nearer.
+    /// `feed`'s, held here to spare a retain.
     private let buffer: AccessLogBuffer?
 
     /// - Parameter feed: of the access log; `nil` without one.
@@ -113,8 +113,8 @@ final class Recorder {
         // Without a name for the buffer, which would be retained.
         let outcome = buffer?.append(
             record, client: client, method: bytes.extracting(head.methodRange.range), host: bytes.extracting(head.authority.range),
-            target: bytes.extracting(head.target.whole.range), upstream: server, detail: detail, referer: fields.firstValue(of: .referer),
-            userAgent: fields.firstValue(of: .userAgent))
+            target: bytes.extracting(head.target.whole.range), upstream: server, detail: detail, referer: fields.logged(.referer),
+            userAgent: fields.logged(.userAgent))
         if let outcome, outcome != .kept { feed?.noteAppended(outcome) }
     }
 
@@ -128,9 +128,9 @@ final class Recorder {
 extension FieldView {
     /// The value of the first line of `field`; empty if there is none.
     @_lifetime(copy self)
-    func firstValue(of field: KnownField) -> Span<UInt8> {
-        guard let index = firstIndex(of: field) else { return Span() }
-        return value(at: index)
+    fileprivate func logged(_ field: KnownField) -> Span<UInt8> {
+        guard let value = firstValue(of: field) else { return Span() }
+        return value
     }
 }
 

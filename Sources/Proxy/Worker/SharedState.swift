@@ -20,6 +20,8 @@ final class SharedState: Sendable {
     /// Open client connections over all loops.
     let connections = Atomic<Int>(0)
     private let operations = Atomic<UInt64>(0)
+    /// Added to by each worker as it ends.
+    let drained = Guarded(DrainReport())
 
     init(_ storage: StorageSettings, log: Logger) {
         self.storage = storage

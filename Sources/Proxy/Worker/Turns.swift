@@ -60,7 +60,7 @@ final class Turns {
         hasHook = false
         let isDone = soon.use { soon in
             guard soon.isEmpty else { return false }
-            // Its memory is used again.
+            // Reuse the array's storage.
             swap(&due, &soon)
             return true
         }

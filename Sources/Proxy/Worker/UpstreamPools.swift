@@ -69,6 +69,11 @@ final class UpstreamPools {
         }
     }
 
+    /// How this loop finds the servers of the origins it has asked.
+    var serverStates: [(origin: Origin, servers: [ServerState])] {
+        pools.values.map { ($0.origin, $0.pool.serverStates) }
+    }
+
     func closeIdle() {
         for entry in pools.values { entry.pool.closeIdle() }
     }

@@ -8,12 +8,12 @@ extension Worker {
 
     /// A request whose `Via` or `CDN-Loop` has our name this often runs in a loop. Not at the first: proxies in a row may share the
     /// default name.
-    static let passesThatAreALoop = 4
+    static let visitsThatAreALoop = 4
 
     /// What is refused before anything is looked up, and where the rest goes.
     /// - Parameter known: the route, where it was found on the hot path and `keys` still holds the request's key.
     func admit(
-        _ head: RequestHead, _ fields: HeadBlock, on known: Route?, from client: ByteSlice
+        _ head: RequestHead, _ fields: HeadBlock, on known: Route?, from client: ByteSlice, isTrustedProxy: Bool
     ) throws(OwnAnswer) -> ClientRequest {
         let view = fields.view
         switch head.method {
@@ -29,8 +29,8 @@ extension Worker {
         if head.expectation == .unknown {
             throw OwnAnswer(.expectationFailed, "Only `Expect: 100-continue` is supported.")
         }
-        let passes = loopSettings.loopDetection.passes(view)
-        if passes >= Self.passesThatAreALoop {
+        let visits = loopSettings.loopDetection.visits(view)
+        if visits >= Self.visitsThatAreALoop {
             throw OwnAnswer(Status(508), "The request has come through here before: the upstream leads back to this proxy.")
         }
         let route = if let known { known } else { try findRoute(head, view) }
@@ -38,7 +38,9 @@ extension Worker {
             throw OwnAnswer.contentTooLarge
         }
         if known == nil { keys.write(head, view, route) }
-        let request = ClientRequest(AdmittedHead(head, fields, route: route, key: keys.key(), passes: passes), arrived: moment, client: client)
+        let request = ClientRequest(
+            AdmittedHead(head, fields, route: route, key: keys.key(), visits: visits), arrived: moment, clientAddress: client,
+            isFromTrustedProxy: isTrustedProxy)
         return variations.isEmpty ? request : keyed(request)
     }
 

@@ -11,10 +11,10 @@ extension Worker {
     @inline(never) // As those in `Worker`: inlined, `pools` would be retained.
     func pool(for route: Route) -> UpstreamPool { pools.pool(of: route.origin) }
 
-    /// - Parameter client: is told what concerns nobody else.
-    func makeFetch(_ request: ClientRequest, _ plan: FetchPlan, client: (any FetchClient)?) -> FetchOperation {
+    /// - Parameter leader: is told what concerns nobody else.
+    func makeFetch(_ request: ClientRequest, _ plan: FetchPlan, leader: (any FetchLeader)?) -> FetchOperation {
         let operation = FetchOperation(
-            number: shared.nextOperation(), plan: plan, work: LoopOwned(Fetch(request, plan: plan, worker: self, client: client), on: loop))
+            number: shared.nextOperation(), plan: plan, work: LoopOwned(Fetch(request, plan: plan, worker: self, leader: leader), on: loop))
         guard plan.isShared else { return operation }
         operation.waiterLimit = settings.coalescing.maxWaiters
         // Before it has begun there is nothing to finish (`Fetch.begin`).
@@ -24,15 +24,15 @@ extension Worker {
 
     /// Fetches anew what is served stale, for nobody in particular (RFC 5861 §3): it neither delays nor dies with the request.
     /// - Parameter resource: what was seen at look-up. Where it is another by now, somebody refreshed or forgot it.
-    func refresh(_ stored: StoredResponse, _ resource: CachedResource?, for client: ClientRequest) {
+    func refresh(_ stored: StoredResponse, _ resource: CachedResource?, for served: ClientRequest) {
         // What is stored for all was fetched without `Authorization`; what a refresh with it brings could not be shared (RFC 9111 §3.5).
-        let request = client.hasAuthorization && !stored.facts.contains(.allowsAuthorized) ? ClientRequest(anonymous: client) : client
+        let request = served.hasAuthorization && !stored.facts.contains(.allowsAuthorized) ? ClientRequest(anonymous: served) : served
         let plan = Lookup.refreshPlan(of: stored, in: resource, for: request)
         let store = shared.store
         _ = fetches(of: request).enqueue(
             plan.key, waiter: nil as Waiter<FetchedResponse>?, priority: .background,
             unless: { () -> Void? in store.resource(request.key) == resource ? nil : () },
-            make: { makeFetch(request, plan, client: nil) })
+            make: { makeFetch(request, plan, leader: nil) })
     }
 
     /// From now on `crowd` may be joined; until the end of this iteration if nobody does.

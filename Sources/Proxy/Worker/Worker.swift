@@ -74,7 +74,7 @@ final class Worker {
     var settings: ProxySettings { loopSettings.settings }
     var storage: StorageSettings { shared.storage }
 
-    // What is reached through two objects is retained at each use (docs/architecture.md, CPU). So what is used often is reached through one, by a call
+    // What is reached through two objects is retained at each use (docs/decisions.md, CPU). So what is used often is reached through one, by a call
     // that is not inlined.
 
     /// Nanoseconds of the loop's clock.
@@ -145,6 +145,9 @@ final class Worker {
         isDraining = true
         clients.drain(whenIdle: whenIdle)
     }
+
+    /// Everything will be cut off: counts what is there.
+    func reportDraining() { clients.reportDraining() }
 
     /// Ends every connection now.
     func cut() {

@@ -25,8 +25,11 @@ struct Demo: ParsableCommand {
         settings.admin.address = .ipv4(.loopback, port: 0)
         settings.logLevel = .warning
         try Daemon.run(settings, reloadingFrom: nil) { addresses in
-            print(Self.welcome(addresses, originPort: origin.port))
-            System.flushOutput()
+            do throws(System.Failure) {
+                try System.writeOutput(Self.welcome(addresses, originPort: origin.port) + "\n")
+            } catch {
+                System.writeError("standard output: \(error)\n")
+            }
         }
     }
 

@@ -13,9 +13,7 @@ struct Case: Sendable, CustomTestStringConvertible {
     let moves: [Move]
 
     init(_ promise: String, by route: String = "plain", _ moves: Move...) {
-        self.promise = promise
-        self.route = route
-        self.moves = moves
+        (self.promise, self.route, self.moves) = (promise, route, moves)
     }
 
     var testDescription: String { promise }

@@ -24,6 +24,11 @@ extension Peer {
     /// One request on a connection of its own, to the end of the answer.
     @discardableResult
     func send(_ method: String, _ target: String, _ fields: String..., body: String? = nil) throws -> Answer {
+        try send(method, target, fields, body: body)
+    }
+
+    @discardableResult
+    func send(_ method: String, _ target: String, _ fields: [String], body: String? = nil) throws -> Answer {
         let conversation = try connect()
         try conversation.send(request(method, target, fields, body: body))
         return try conversation.answer(to: method)

@@ -22,15 +22,21 @@ final class Program: Peer, Sendable {
     /// - Parameters:
     ///   - network: its own; `nil`: this machine's.
     ///   - variables: `NAME=value`, beside the environment of the tests.
+    ///   - shell: a line for sh(1), in which `exec "$@"` becomes the program.
     ///   - descriptors: the most it may have open; `nil`: as the tests.
-    init(folder: String, in network: OwnNetwork? = nil, _ arguments: [String], variables: [String] = [], descriptors: Int? = nil) throws {
+    ///   - passed: descriptors that it gets as 3 and so on.
+    init(
+        folder: String, in network: OwnNetwork? = nil, _ arguments: [String], variables: [String] = [], shell: String? = nil, descriptors: Int? = nil,
+        passing passed: [Int32] = []
+    ) throws {
         _ = System.descriptorLimit
         self.folder = folder
         // env(1) becomes the program: it is the same process. So does what makes a network.
         var words = (variables.isEmpty ? [] : ["/usr/bin/env"] + variables) + [try Self.path()] + arguments
+        if let shell { words = ["/bin/sh", "-c", shell, "sh"] + words }
         if let descriptors { words = ["/usr/bin/prlimit", "--nofile=\(descriptors):\(descriptors)"] + words }
         if let network { words = try network.command(words, in: folder) }
-        child = try Spawn.start(words[0], Array(words.dropFirst()), output: "\(folder)/stdout", errors: "\(folder)/stderr")
+        child = try Spawn.start(words[0], Array(words.dropFirst()), output: "\(folder)/stdout", errors: "\(folder)/stderr", passing: passed)
     }
 
     deinit { stop() }
@@ -176,6 +182,10 @@ final class Program: Peer, Sendable {
         try Spawn.limitDescriptors(of: child, to: System.descriptorLimit)
         return result
     }
+
+    /// The file behind one of its descriptors.
+    func file(at descriptor: Int) -> String? { System.target(ofLink: "/proc/\(child)/fd/\(descriptor)") }
+    var files: [String?] { System.list("/proc/\(child)/fd").map { Int($0).flatMap(file) } }
 
     var openDescriptors: Int { System.list("/proc/\(child)/fd").count }
 

@@ -30,6 +30,15 @@ enum Socket {
         return bound
     }
 
+    /// A listener at `path`.
+    static func listen(at path: String) throws -> Int32 {
+        let descriptor = socket(AF_UNIX, kind, 0)
+        var address = unixAddress(path)
+        let code = unsafe withSocketAddress(&address) { unsafe Glibc.bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) }
+        guard descriptor >= 0, code == 0, Glibc.listen(descriptor, 16) == 0 else { throw System.Failure(call: "listen \(path)", code: errno) }
+        return descriptor
+    }
+
     /// A port that nobody else gets and that refuses connections: bound, never listening.
     static func bind(port: UInt16 = 0, last: UInt8 = 1) throws -> (descriptor: Int32, port: UInt16) {
         let descriptor = socket(AF_INET, kind, 0)

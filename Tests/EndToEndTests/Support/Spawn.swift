@@ -15,13 +15,19 @@ enum Spawn {
     }
 
     /// Starts `path`; standard input is empty, output goes to the two files.
-    static func start(_ path: String, _ arguments: [String], output: String, errors: String) throws -> pid_t {
+    /// - Parameter passed: descriptors that it gets as 3 and so on.
+    static func start(_ path: String, _ arguments: [String], output: String, errors: String, passing passed: [Int32] = []) throws -> pid_t {
         var actions = unsafe posix_spawn_file_actions_t()
         unsafe posix_spawn_file_actions_init(&actions)
         defer { unsafe posix_spawn_file_actions_destroy(&actions) }
         unsafe posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
         unsafe posix_spawn_file_actions_addopen(&actions, 1, output, O_WRONLY | O_CREAT | O_APPEND, 0o644)
         unsafe posix_spawn_file_actions_addopen(&actions, 2, errors, O_WRONLY | O_CREAT | O_APPEND, 0o644)
+
+        // Out of the way of the numbers they get.
+        let copies = passed.map { fcntl($0, F_DUPFD_CLOEXEC, 64) }
+        defer { for copy in copies { close(copy) } }
+        for (index, copy) in copies.enumerated() { unsafe posix_spawn_file_actions_adddup2(&actions, copy, Int32(3 + index)) }
 
         // Threads of Swift's pool block signals, and a child inherits that: it would never hear of SIGTERM.
         var attributes = posix_spawnattr_t()

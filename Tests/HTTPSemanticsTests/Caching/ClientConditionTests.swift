@@ -7,10 +7,7 @@ struct ClientConditionTests {
         let clause: String, stored: String, asked: String, expected: ClientCondition
 
         init(_ clause: String, _ stored: String, _ asked: String, _ expected: ClientCondition) {
-            self.clause = clause
-            self.stored = stored
-            self.asked = asked
-            self.expected = expected
+            (self.clause, self.stored, self.asked, self.expected) = (clause, stored, asked, expected)
         }
 
         var testDescription: String { "\(clause): \(stored), asked \(asked)" }

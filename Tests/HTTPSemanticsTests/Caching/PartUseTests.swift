@@ -8,11 +8,7 @@ struct PartUseTests {
         let clause: String, request: String, runs: [Range<Int>], length: Int?, expected: PartUse
 
         init(_ clause: String, _ request: String, _ runs: [Range<Int>], of length: Int? = 100, _ expected: PartUse) {
-            self.clause = clause
-            self.request = request
-            self.runs = runs
-            self.length = length
-            self.expected = expected
+            (self.clause, self.request, self.runs, self.length, self.expected) = (clause, request, runs, length, expected)
         }
 
         var testDescription: String { "\(clause): \(request.isEmpty ? "the whole" : request) of \(runs) in \(length.map(String.init) ?? "*")" }
@@ -131,5 +127,17 @@ struct PartUseTests {
         let part = try #require(received)
         let isSame = part.belongs(to: PartialContent([0..<10], of: 100), fields: new.view, stored: stored.view)
         #expect(isSame == belongs)
+    }
+
+    static let covered: [(range: ByteRangeSpec, other: ByteRangeSpec, expected: Bool)] = [
+        (.between(10, 99), .between(10, 99), true), (.between(10, 99), .between(20, 98), true), (.between(10, 99), .between(21, 30), false),
+        (.between(10, 99), .between(9, 30), false), (.between(10, 99), .between(15, 100), false), (.between(10, 99), .from(15), false),
+        (.from(10), .between(15, 1_000), true), (.from(10), .from(20), true), (.from(10), .from(21), false), (.from(10), .last(5), false),
+        (.last(50), .last(5), false), (.last(50), .between(0, 1), false),
+    ]
+
+    @Test(arguments: covered)
+    func `a range is found in a larger one that begins little before it`(row: (range: ByteRangeSpec, other: ByteRangeSpec, expected: Bool)) {
+        #expect(row.range.covers(row.other, within: 10) == row.expected)
     }
 }

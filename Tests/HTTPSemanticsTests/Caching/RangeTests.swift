@@ -8,10 +8,7 @@ struct RangeTests {
         let clause: String, range: String, length: Int, expected: RangeSelection
 
         init(_ clause: String, _ range: String, of length: Int = 1_000, _ expected: RangeSelection) {
-            self.clause = clause
-            self.range = range
-            self.length = length
-            self.expected = expected
+            (self.clause, self.range, self.length, self.expected) = (clause, range, length, expected)
         }
 
         var testDescription: String { "\(clause): \(range) of \(length)" }

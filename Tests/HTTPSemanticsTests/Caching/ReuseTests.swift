@@ -7,11 +7,7 @@ struct ReuseTests {
         let clause: String, stored: String, asked: String, after: Double, expected: Reuse
 
         init(_ clause: String, _ stored: String, _ asked: String, after: Double, _ expected: Reuse) {
-            self.clause = clause
-            self.stored = stored
-            self.asked = asked
-            self.after = after
-            self.expected = expected
+            (self.clause, self.stored, self.asked, self.after, self.expected) = (clause, stored, asked, after, expected)
         }
 
         var testDescription: String { "\(clause): \(stored), asked \(asked) after \(after) s" }

@@ -110,8 +110,8 @@ struct StatusFieldTests {
     @Test(arguments: loops)
     func `a request that was here before is recognised`(row: Row<Int>) {
         let block = head(row.fields)
-        let passes = LoopDetection(name: ByteSlice("coalesced")).passes(block.view)
-        #expect(passes == row.expected)
+        let visits = LoopDetection(name: ByteSlice("coalesced")).visits(block.view)
+        #expect(visits == row.expected)
     }
 
     @Test func `what goes on is marked`() {

@@ -79,10 +79,7 @@ struct StoredFieldTests {
         let clause: String, stored: String, update: String, expected: String
 
         init(_ clause: String, _ stored: String, _ update: String, _ expected: String) {
-            self.clause = clause
-            self.stored = stored
-            self.update = update
-            self.expected = expected
+            (self.clause, self.stored, self.update, self.expected) = (clause, stored, update, expected)
         }
 
         var testDescription: String { "\(clause): \(stored) with \(update)" }

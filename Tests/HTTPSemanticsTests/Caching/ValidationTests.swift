@@ -8,10 +8,7 @@ struct ValidationTests {
         let clause: String, stored: [String], client: String, expected: String
 
         init(_ clause: String, _ stored: [String], client: String = "", _ expected: String) {
-            self.clause = clause
-            self.stored = stored
-            self.client = client
-            self.expected = expected
+            (self.clause, self.stored, self.client, self.expected) = (clause, stored, client, expected)
         }
 
         var testDescription: String { "\(clause): \(stored), client \(client)" }
@@ -92,10 +89,7 @@ struct ValidationTests {
         let clause: String, notModified: String, stored: [String], expected: [Int]
 
         init(_ clause: String, _ notModified: String, _ stored: [String], _ expected: [Int]) {
-            self.clause = clause
-            self.notModified = notModified
-            self.stored = stored
-            self.expected = expected
+            (self.clause, self.notModified, self.stored, self.expected) = (clause, notModified, stored, expected)
         }
 
         var testDescription: String { "\(clause): \(notModified) for \(stored)" }

@@ -13,11 +13,7 @@ struct VariantTests {
         let clause: String, vary: String, stored: String, presented: String, matches: Bool
 
         init(_ clause: String, _ vary: String, _ stored: String, _ presented: String, _ matches: Bool) {
-            self.clause = clause
-            self.vary = vary
-            self.stored = stored
-            self.presented = presented
-            self.matches = matches
+            (self.clause, self.vary, self.stored, self.presented, self.matches) = (clause, vary, stored, presented, matches)
         }
 
         var testDescription: String { "\(clause): Vary: \(vary), \(stored) / \(presented)" }
@@ -172,6 +168,9 @@ struct VariantTests {
         ("X-Forwarded-Proto, Forwarded", { $0.writesForwarded = false }, ["forwarded", "x-forwarded-proto"]),
         ("X-Forwarded-For", { _ in }, nil), ("Accept, X-Forwarded-For, X-Forwarded-Host", { _ in }, nil),
         ("X-Forwarded-For", { $0.writesForwarded = false }, ["x-forwarded-for"]),
+        ("X-Real-IP, Accept", { _ in }, ["accept"]), ("X-Real-IP, Accept", { $0.forwardsSenders = true }, nil),
+        ("X-Real-IP", { $0.writesForwarded = false }, ["x-real-ip"]), ("X-Host", { $0.forwardsSenders = true }, []),
+        ("X-Real-IP, Accept", { ($0.forwardsSenders, $0.keyedFields) = (true, [ByteSlice("x-real-ip")]) }, ["accept"]),
         ("Via", { _ in }, nil), ("Via", { $0.writesVia = false }, ["via"]), ("TE", { _ in }, nil), ("Upgrade", { _ in }, nil),
     ]
 

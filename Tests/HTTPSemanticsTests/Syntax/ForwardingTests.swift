@@ -120,9 +120,9 @@ private func forward(
         ("X-HTTP-Method-Override: DELETE", "", true), ("X-Method-Override: PUT", "", true), ("X-HTTP-Method: PUT", "", true),
         ("X-HTTP-Method: PUT", "x-http-method", false), ("From: a", "", false), ("X-Hosts: x", "", false), ("X: 1", "", false),
         ("X-Original-URI: /a", "", true), ("X-Original-Method: PUT", "", true), ("X-Original-URI: /a", "x-original-uri", false), ("X-Original: 1", "", false),
-        ("X-Original-For: 1", "", false), ("X-Original-Forwarded-For: 1", "", false), ("X-Script-Name: /a", "", true), ("X-ProxyScheme: https", "", true),
+        ("X-Script-Name: /a", "", true), ("X-ProxyScheme: https", "", true),
         ("X-ProxyContextPath: /a", "", true), ("X-Proxy-Id: 1", "", false), ("X-Forward-Proto: https", "", true), ("X-Real-Host: x", "", true),
-        ("X-Real-IP: 1", "", false), ("CF-Visitor: {}", "", true), ("CF-Connecting-IP: 1", "", false), ("CloudFront-Forwarded-Proto: https", "", true),
+        ("CF-Visitor: {}", "", true), ("CloudFront-Forwarded-Proto: https", "", true),
         ("CloudFront-Forwarded-Proto: https", "cloudfront-forwarded-proto", false), ("WL-Proxy-SSL: true", "", true), ("X-ARR-SSL: 1", "", true),
         ("X-HTTP-Path-Override: /a", "", true), ("X-HTTP-DestinationURL: /a", "", true), ("X-Envoy-Original-Path: /a", "", true),
         ("Proxy: http://x", "", true), ("Proxy: http://x", "proxy", false), ("Proxy-Id: 1", "", false), ("Proxies: 1", "", false),
@@ -131,6 +131,23 @@ private func forward(
         let names = keyed.isEmpty ? [] : [ByteSlice(keyed)]
         let result = try forward("GET / HTTP/1.1\r\nHost: h\r\n\(line)\r\n\r\n", .init(framing: .none, keyed: KeyedForwarding(names)), .append, oddNames: true)
         #expect(result.contains("|\(line)|") != isDropped)
+    }
+
+    @Test(arguments: [
+        "X-Real-IP", "True-Client-IP", "CF-Connecting-IP", "CF-Connecting-IPv6", "X-Client-IP", "Client-IP", "X-Cluster-Client-IP", "Fastly-Client-IP",
+        "X-Remote-IP", "X-Remote-Addr", "X-Originating-IP", "X-ProxyUser-IP", "X-Azure-ClientIP", "Fly-Client-IP", "WL-Proxy-Client-IP", "Proxy-Client-IP",
+        "X-Appengine-User-IP", "X-Envoy-External-Address", "Forwarded-For", "X-Original-For", "X-Original-Forwarded-For", "x_real_ip",
+    ])
+    func `who sent a request is told by a proxy that is trusted, or by a field in the key`(name: String) throws {
+        for (method, keyed, isTrusted, fields, isKept) in [
+            ("GET", "", false, RequestForwarding.ClientFields.append, false), ("POST", "", false, .append, false), ("GET", "", true, .append, true),
+            ("GET", name.lowercased(), false, .append, true), ("GET", "", false, .off, true),
+        ] {
+            let changes = RequestForwarding.Changes(
+                framing: .none, keyed: KeyedForwarding(keyed.isEmpty ? [] : [ByteSlice(keyed)]), isFromTrustedProxy: isTrusted)
+            let result = try forward("\(method) / HTTP/1.1\r\nHost: h\r\n\(name): 192.0.2.66\r\n\r\n", changes, fields, oddNames: true)
+            #expect(result.contains("|\(name): 192.0.2.66|") == isKept)
+        }
     }
 
     @Test(arguments: [("X_Tenant", true), ("X.Tenant", true), ("~", true), ("a_", true), ("X-Tenant-Number_7", true), ("X-Tenant-7", false), ("-", false)])

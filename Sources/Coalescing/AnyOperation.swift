@@ -1,7 +1,7 @@
 public import Synchronization
 
-/// One piece of asynchronous work that holds no thread while it waits. The common part of `CoalescibleOperation` (shared, has a
-/// value) and `PlainOperation` (never shared).
+/// One piece of asynchronous work that holds no thread while it waits: the common part of `CoalescibleOperation` (shared, has a
+/// value) and `PlainOperation` (never shared), of one of which it always is. (Foundation has a class named `Operation`, hence the name.)
 ///
 /// A subclass overrides `execute()`, which begins the work and returns; when the work has ended it calls `finish` of its kind, from
 /// any thread. An operation ends exactly once: the first of `finish`, `cancel()` and a failing dependency wins.
@@ -9,7 +9,7 @@ public import Synchronization
 /// Every method may be called on every thread. One lock per operation protects its life (`state`), another its waiters; neither
 /// is ever held while the other is taken, nor while anything of a subclass, handler or observer runs.
 @ThreadSafe
-open class Operation {
+open class AnyOperation {
     struct State: Sendable {
         var lifecycle = Lifecycle()
         /// Its manager's record of it, from `adopt` to the end.
@@ -39,7 +39,7 @@ open class Operation {
 
     /// Weak: a waiter must not be what keeps an operation from being abandoned.
     struct WeakOperation: Sendable {
-        weak var operation: Operation?
+        weak var operation: AnyOperation?
     }
 
     nonisolated let state = Protected(State())
@@ -303,7 +303,7 @@ open class Operation {
     nonisolated func endStay(_ token: WaiterToken) {}
 }
 
-extension Operation: GateMember {
+extension AnyOperation: GateMember {
     nonisolated final var record: SlotToken {
         let record = gateRecord.load(ordering: .relaxed)
         return SlotToken(index: UInt32(truncatingIfNeeded: record), stay: UInt32(truncatingIfNeeded: record >> 32))

@@ -2,18 +2,17 @@ import Coalescing
 import HTTPSemantics
 import Storage
 
-/// Who gets what the fetch brings: those who wait for its operation, or the one client that it is for (`SoleClient`).
+/// A response whose head is there, on its way to those who wait; and what those who come later are to find.
 extension Fetch {
     /// Hands out the response whose head is there; its body arrives from now on.
     func handOut(_ fetched: consuming FetchedResponse) {
-        state = .streaming
-        self.fetched = fetched
+        stream(fetched)
         let response = fetched.response
         // All of it came with its head.
         if response.isPacked { fetched.noteEnd(at: worker.moment) }
-        if sole != nil {
+        if !plan.isShared {
             // Others could have had it: what is known of the key no longer holds.
-            if keeping == .stored, plan.range == nil, fetched.sharing.letsOthersIn { worker.shared.store.clearMarker(storeKey) }
+            if keeping == .stored, plan.range == nil, fetched.sharing.isForLateJoiners { worker.shared.store.clearMarker(storeKey) }
             deliver(fetched)
         } else if let operation {
             operation.interims.end()
@@ -38,7 +37,9 @@ extension Fetch {
         case .nobody(let reason):
             operation.close()
             // What HEAD gets says nothing of what GET will get, whose key it has.
-            let isForOthersToo = !response.facts.status.concernsRequest || othersGotNoMore
+            let isForOthersToo = !response.facts.status.concernsRequest || leaderWasReleased
+            // Nobody asked for a part, and whoever asks again gets as little.
+            let reason = reason == .range && plan.range == nil ? .part : reason
             if method != .head, worker.settings.coalescing.isEnabled, reason.isRemembered, isForOthersToo { remember(reason) }
         case .waitersOnly:
             operation.close()
@@ -50,37 +51,5 @@ extension Fetch {
 
     /// Whether a request before the leader's got what nobody else could have, either: then a status that speaks of the request speaks of them all, and
     /// the next crowd must not wait for one another.
-    var othersGotNoMore: Bool { client?.wasReleased == true }
-
-    /// To all who wait.
-    func deliver(_ fetched: consuming FetchedResponse) {
-        operation?.deliver(fetched)
-        bring(.success(fetched))
-    }
-
-    /// To the client of a fetch that is for it alone; others are told by the operation.
-    func bring(_ result: consuming Result<FetchedResponse, OperationError>) {
-        guard sole?.takesOutcome() == true else { return }
-        client?.fetch(self, brings: consume result)
-    }
-
-    /// The client of a fetch that is for it alone leaves.
-    /// - Returns: whether it still waited.
-    func clientLeaves(_ operation: FetchOperation) -> Bool {
-        let wasWaiting = sole?.leave() == true
-        client = nil
-        if state != .over, sole?.isDispensable != true { operation.cancel() }
-        return wasWaiting
-    }
-
-    /// Sets whether the fetch outlives its last client. If it must not and none is left, it ends now.
-    func goOn(unattended mayGoOn: Bool) {
-        if let sole {
-            self.sole?.isDispensable = mayGoOn
-            if !mayGoOn, sole.isGone { operation?.cancel() }
-        } else if let operation {
-            operation.lastLeavePolicy = mayGoOn ? .goOn : .cancel
-            if !mayGoOn { operation.cancelIfUnattended() }
-        }
-    }
+    var leaderWasReleased: Bool { leader?.wasReleased == true }
 }

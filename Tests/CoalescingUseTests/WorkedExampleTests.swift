@@ -1,8 +1,8 @@
+import Coalescing
+import Foundation
 import Testing
 
-@testable import Coalescing
-
-/// The example of `Coalescing.docc/Coalescing.md`, word for word where it says something about the library.
+/// The example of `Coalescing.docc/Coalescing.md`.
 struct WorkedExampleTests {
     let database = Database()
     let loop = ManualQueue()
@@ -20,9 +20,45 @@ struct WorkedExampleTests {
         return users.enqueue(id, waiter: waiter) { UserQuery(id: id, database: database) }
     }
 
+    @Test func `it runs as it is printed`() {
+        let loop = DispatchLoop()
+        var settings = OperationQueueManager<Int>.Settings()
+        settings.maxConcurrent = 2
+        let users = OperationQueueManager<Int>(settings: settings)
+
+        let waiter = Waiter<User>(on: loop) { result in page.show(result) }
+        let enqueued = users.enqueue(7, waiter: waiter) { UserQuery(id: 7, database: database) }
+
+        database.answer(7)
+        // After what the loop was given before.
+        loop.queue.sync {}
+        #expect(page.shown.entries == ["user 7"])
+
+        if let token = enqueued.token { enqueued.operation?.leave(token) }
+    }
+
+    @Test func `its line of async code runs as it is printed`() async throws {
+        async let isAnswered: Void = database.answer(onceAskedFor: 7)
+        let user = try await users.value(for: 7) { UserQuery(id: 7, database: database) }
+        await isAnswered
+        #expect(user.name == "user 7")
+    }
+
+    /// The example of `OperationQueueManager`.
+    @Test func `the three answers to an enqueue`() {
+        let closed = Log<Bool>()
+        let waiter = Waiter<User>(on: loop) { result in page.show(result) }
+        switch users.enqueue(7, waiter: waiter, make: { UserQuery(id: 7, database: database) }) {
+        case .started(let query, let token), .joined(let query, let token, _): closed.append(query.leave(token))
+        case .refused(let reason, _): Issue.record("\(reason)")
+        }
+        #expect(closed.entries == [true])
+        #expect(database.isIdle)
+    }
+
     @Test func `three who ask at once cost one query, and each is called where it lives`() {
         let asked = (0..<3).map { _ in ask(7) }
-        #expect(asked.map(\.isStarted) == [true, false, false])
+        #expect(asked.map { if case .started = $0 { true } else { false } } == [true, false, false])
         #expect(database.reads.entries == [7])
         database.answer(7)
         #expect(page.shown.entries.isEmpty)
@@ -50,7 +86,7 @@ struct WorkedExampleTests {
     @Test func `async callers share the same query`() async throws {
         _ = ask(7)
         async let user = users.value(for: 7) { UserQuery(id: 7, database: database) }
-        while users.operation(for: 7, as: UserQuery.self)?.waiterCount != 2 { await Task.yield() }
+        await users.waiting(2, for: 7)
         database.answer(7)
         #expect(try await user.name == "user 7")
         #expect(database.reads.entries == [7])
@@ -64,8 +100,12 @@ struct WorkedExampleTests {
     }
 }
 
-struct User: Sendable {
-    let name: String
+final class DispatchLoop: CallbackQueue {
+    let queue = DispatchQueue(label: "pages")
+
+    func enqueue(_ callback: @escaping @Sendable () -> Void) {
+        queue.async(execute: callback)
+    }
 }
 
 final class UserQuery: CoalescibleOperation<User> {
@@ -75,7 +115,8 @@ final class UserQuery: CoalescibleOperation<User> {
     nonisolated init(id: Int, database: Database) {
         self.id = id
         self.database = database
-        super.init(identifier: id)
+        super.init()
+        lastLeavePolicy = .cancel
     }
 
     override func execute() {
@@ -84,37 +125,5 @@ final class UserQuery: CoalescibleOperation<User> {
 
     override func cancelWork() {
         database.forget(id)
-    }
-}
-
-/// Answers when told to.
-final class Database: Sendable {
-    typealias Answer = @Sendable (Result<User, any Error>) -> Void
-
-    let reads = Log<Int>()
-    private let asked = Protected<[Int: Answer]>([:])
-
-    var isIdle: Bool { asked.withLock { $0.isEmpty } }
-
-    func read(_ id: Int, answer: @escaping Answer) {
-        reads.append(id)
-        asked.withLock { $0[id] = answer }
-    }
-
-    func forget(_ id: Int) { asked.withLock { $0[id] = nil } }
-
-    func answer(_ id: Int) {
-        asked.withLock { $0.removeValue(forKey: id) }?(.success(User(name: "user \(id)")))
-    }
-}
-
-final class Page: Sendable {
-    let shown = Log<String>()
-
-    func show(_ result: Result<User, OperationError>) {
-        switch result {
-        case .success(let user): shown.append(user.name)
-        case .failure(let error): shown.append("\(error.name)")
-        }
     }
 }

@@ -1,0 +1,17 @@
+/// A `CoalescibleOperation` of any value: the class itself or a subclass, nothing else.
+///
+/// Only for constraints. If `enqueue` named the class instead, Swift would take an operation made by a closure of several statements for one
+/// of class `CoalescibleOperation`, and not of the subclass that it is.
+public protocol SharedOperation<Value>: AnyOperation {
+    /// What its waiters get.
+    associatedtype Value: Sendable
+
+    /// This operation, as the class it inherits from.
+    nonisolated var shared: CoalescibleOperation<Value> { get }
+}
+
+extension CoalescibleOperation: SharedOperation {
+    /// This operation.
+    @inlinable
+    public nonisolated final var shared: CoalescibleOperation<Value> { self }
+}

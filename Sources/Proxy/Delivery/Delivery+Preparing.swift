@@ -1,0 +1,107 @@
+import Bytes
+import Libevent
+import Storage
+
+/// What a delivery sends next.
+extension Delivery {
+    /// How the body stands after what was put into the list.
+    enum End {
+        /// Perhaps there is more already.
+        case more
+        /// That is all that has arrived.
+        case starved
+        case complete, failed
+    }
+
+    /// Puts what comes next into `control` and `list`, and tells how the body stands after that. Called again before anything is out, it
+    /// offers the same, or more.
+    func prepare(_ list: GatherList) -> End {
+        switch source {
+        case .none:
+            return .complete
+        case .lost:
+            return .failed
+        case .packed(let response):
+            return prepare(CompleteBodyReader(packed: response), list)
+        case .complete(let reader):
+            return prepare(reader, list)
+        case .arriving(let body, var cursor, let part?):
+            return list.withSlices { preparePart(part, of: body, &cursor, &$0, list) }
+        case .arriving(let body, let cursor, nil):
+            guard framing == .chunked else {
+                let (phase, reachesEnd) = body.read(at: cursor, limit: GatherList.capacity / 2) { list.append($0) }
+                return Self.end(phase, reachesEnd)
+            }
+            return list.withSlices { slices in
+                let (phase, reachesEnd) = body.read(at: cursor, into: &slices, limit: GatherList.capacity / 2)
+                return prepareChunk(slices, list, phase, reachesEnd, body)
+            }
+        }
+    }
+
+    /// Its length is known, so it is never sent in chunks.
+    private func prepare(_ reader: CompleteBodyReader, _ list: GatherList) -> End {
+        reader.gather(into: list)
+        return list.byteCount == reader.remaining ? .complete : .more
+    }
+
+    /// Steps over what stands before the part, then offers the part as far as it is there.
+    private func preparePart(
+        _ part: Range<Int>, of body: GrowingBody, _ cursor: inout GrowingBody.Cursor, _ slices: inout [ByteSlice], _ list: GatherList
+    ) -> End {
+        while true {
+            slices.removeAll(keepingCapacity: true)
+            let (phase, reachesEnd) = body.read(at: cursor, into: &slices, limit: GatherList.capacity / 2)
+            let available = slices.reduce(0) { $0 + $1.count }
+            let ahead = min(available, part.lowerBound - cursor.offset)
+            if ahead > 0 {
+                body.advance(&cursor, by: ahead)
+                source = .arriving(body, cursor, part: part)
+                continue
+            }
+            var left = cursor.offset >= part.lowerBound ? part.upperBound - cursor.offset : 0
+            if cursor.offset >= part.upperBound { return .complete }
+            for slice in slices where left > 0 {
+                let piece = min(left, slice.count)
+                list.append(slice[0..<piece])
+                left -= piece
+            }
+            let end = Self.end(phase, reachesEnd)
+            // The part may be all there, though the body goes on.
+            return left == 0 && end == .starved ? .more : end
+        }
+    }
+
+    private func prepareChunk(
+        _ slices: [ByteSlice], _ list: GatherList, _ phase: GrowingBody.Phase, _ reachesEnd: Bool, _ body: GrowingBody
+    ) -> End {
+        let control = control ?? ByteBuffer(capacity: Self.controlCapacity)
+        self.control = control
+        let available = slices.reduce(0) { $0 + $1.count }
+        if chunks.left == 0 {
+            if available > 0 {
+                chunks.begin(available, in: control)
+            } else if phase == .complete, reachesEnd {
+                chunks.finish(trailers: passesTrailers ? body.trailers : nil, in: control)
+                return .complete
+            }
+        }
+        // A piece may have grown since the chunk's size was written: what is more belongs to the next chunk.
+        var left = chunks.left
+        for slice in slices where left > 0 {
+            let part = min(left, slice.count)
+            list.append(slice[0..<part])
+            left -= part
+        }
+        return phase == .failed && reachesEnd ? .failed : .more
+    }
+
+    private static func end(_ phase: GrowingBody.Phase, _ reachesEnd: Bool) -> End {
+        guard reachesEnd else { return .more }
+        switch phase {
+        case .open: return .starved
+        case .complete: return .complete
+        case .failed: return .failed
+        }
+    }
+}

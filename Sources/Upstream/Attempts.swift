@@ -1,0 +1,71 @@
+import HTTPSemantics
+
+/// Whether a request goes out again after an attempt that brought no response, and where to.
+///
+/// | the attempt ended so | the request goes out again |
+/// | --- | --- |
+/// | no connection to the server | to the next server, until all were asked |
+/// | idle connection dead, nothing of the request taken | on a new connection, whatever the method: no server has heard of it |
+/// | idle connection dead before a response, or answering 408 as it closes | on a new connection, once, if it may be sent twice (RFC 9110 §9.2.2, RFC 9112 §9.3.1) |
+/// | new connection closed before a response | to the next server, once, if it may be sent twice and is safe (RFC 9110 §9.2.1): the first may have begun on it |
+/// | anything else | not at all |
+///
+/// A value, without I/O. Of one exchange.
+struct Attempts {
+    /// How an attempt ended.
+    enum Ending: Equatable {
+        /// No address of the server took a connection.
+        case notConnected
+        /// The connection had been idle, and was closed before a byte of a response. `isUnsent`: it took nothing of the request.
+        case idleWasDead(isUnsent: Bool)
+        /// The connection was new, and was closed before a byte of a response.
+        case closed
+        /// There was part of a response, or none in time.
+        case failed
+    }
+
+    enum Next: Equatable { case again, nextServer, giveUp }
+
+    /// Servers that were not asked yet.
+    private var othersLeft: Int
+    /// Whether it may be sent a second time; never a third.
+    private var mayRepeat: Bool
+    private let isSafe: Bool
+    /// `retry-dead-connection`.
+    private let retries: Bool
+    /// Whether an idle connection will do. After a dead one there may be more of them.
+    private(set) var mayUseIdle = true
+
+    init(_ request: UpstreamRequest, _ settings: UpstreamSettings) {
+        othersLeft = settings.servers.count - 1
+        retries = settings.retriesDeadConnection
+        mayRepeat = retries && request.mayBeSentAgain
+        isSafe = request.method.isSafe
+    }
+
+    mutating func next(after ending: Ending) -> Next {
+        switch ending {
+        case .notConnected:
+            return nextServer()
+        case .idleWasDead(isUnsent: true) where retries:
+            mayUseIdle = false
+            return .again
+        case .idleWasDead:
+            guard mayRepeat else { return .giveUp }
+            (mayRepeat, mayUseIdle) = (false, false)
+            return .again
+        case .closed:
+            guard mayRepeat, isSafe else { return .giveUp }
+            (mayRepeat, mayUseIdle) = (false, false)
+            return nextServer()
+        case .failed:
+            return .giveUp
+        }
+    }
+
+    private mutating func nextServer() -> Next {
+        guard othersLeft > 0 else { return .giveUp }
+        othersLeft -= 1
+        return .nextServer
+    }
+}

@@ -1,0 +1,106 @@
+import Coalescing
+import Foundation
+import Testing
+
+/// Observers, dependencies and tasks.
+struct OperationUseTests {
+    let database = Database()
+    let notices = Log<String>()
+
+    private func users(_ phases: OperationObserver.Phases = .ended) -> OperationQueueManager<Int> {
+        var settings = OperationQueueManager<Int>.Settings()
+        settings.observers = [
+            OperationObserver(of: phases) { [notices] notice in
+                notices.append("\(notice.phase)" + (notice.error.map { " \($0.name)" } ?? ""))
+            }
+        ]
+        return OperationQueueManager(settings: settings)
+    }
+
+    @Test func `an observer of the manager is told how each operation ends`() {
+        let users = users()
+        let queries = [1, 2].map { id in users.enqueue(id, waiter: nil) { UserQuery(id: id, database: database) }.operation }
+        database.answer(1)
+        queries[1]?.cancel()
+        #expect(notices.entries == ["finished", "cancelled cancelled"])
+    }
+
+    @Test func `an observer may ask for every phase, and be called on a queue of its own`() {
+        let loop = ManualQueue()
+        let query = UserQuery(id: 7, database: database)
+        query.add(OperationObserver(on: loop) { [notices] in notices.append("\($0.phase) \(($0.operation as? UserQuery)?.id ?? 0)") })
+        query.start()
+        database.answer(7)
+        #expect(notices.entries.isEmpty)
+        loop.run()
+        #expect(notices.entries == ["ready 7", "executing 7", "finished 7"])
+    }
+
+    @Test func `a task makes an operation and what it waits for, which is shared`() throws {
+        let (users, greetings) = (users(), OperationQueueManager<String>())
+        let asked = ["en", "de"].map { language in
+            let task = OperationTask { Greeting(of: users.operation(for: 7), in: language) }
+                .after { users.enqueue(7, waiter: nil) { UserQuery(id: 7, database: database) }.operation }
+            return greetings.enqueue(language, waiter: nil, task: task).operation
+        }
+        #expect(asked.map { $0?.phase } == [.pending, .pending])
+        database.answer(7)
+        #expect(asked.map { $0?.phase } == [.finished, .finished])
+        #expect(database.reads.entries == [7])
+    }
+
+    @Test func `what an operation waits for fails, and so does it`() {
+        let (first, second) = (PlainOperation { $0.finish(Broken()) }, PlainOperation { $0.finish() })
+        #expect(second.addDependency(first))
+        second.start()
+        first.start()
+        guard case .dependency(.failed(let error)) = second.error else { return _ = Issue.record("no cause") }
+        #expect(error is Broken)
+    }
+
+    /// `Foundation.Operation` is another class.
+    @Test func `operations of every kind stand in one array`() {
+        let users = users()
+        users.enqueue(plain: PlainOperation())
+        _ = users.enqueue(7, waiter: nil) { UserQuery(id: 7, database: database) }
+        let operations: [AnyOperation] = users.operations
+        #expect(operations.count == 2)
+        users.cancelAll()
+        #expect(users.operations.isEmpty)
+    }
+
+    @Test func `a permit that is dropped abandons the operation`() async {
+        let users = OperationQueueManager<Int>()
+        await #expect {
+            try await users.value(for: 7) { Forgetful() }
+        } throws: { error in
+            if case .abandoned = error as? OperationError { true } else { false }
+        }
+    }
+}
+
+private struct Broken: Error {}
+
+/// Begins when it may, and has nothing to do.
+private final class Greeting: CoalescibleOperation<String> {
+    let user: UserQuery?
+    let language: String
+
+    nonisolated init(of user: UserQuery?, in language: String) {
+        self.user = user
+        self.language = language
+        super.init()
+    }
+
+    override func execute() {
+        finish(.success("\(language) \(user?.value?.name ?? "")"))
+    }
+}
+
+/// Loses track of its work.
+private final class Forgetful: CoalescibleOperation<User> {
+    override func execute() {
+        let permit = FinishPermit(self)
+        _ = consume permit
+    }
+}

@@ -1,0 +1,40 @@
+import Testing
+
+@testable import Proxy
+
+@Suite struct ArrivingBodyTests {
+    @Test func `what waits for memory has one timer at a time`() {
+        var body = ArrivingBody()
+        let first = body.waitForMemory(at: 10, patience: 100)
+        // Woken by other bodies meanwhile, and refused again.
+        body.goOn()
+        let second = body.waitForMemory(at: 20, patience: 100)
+        let retries = body.retries()
+        let third = body.waitForMemory(at: 60, patience: 100)
+        #expect([first, second, third] == [.setTimer, .timerIsSet, .setTimer] && retries && body.isPaused)
+    }
+
+    @Test func `a timer whose reason is gone tries nothing`() {
+        var body = ArrivingBody()
+        let first = body.waitForMemory(at: 10, patience: 100)
+        body.goOn()
+        body.hasMemory()
+        // It waits for its readers now.
+        body.pause()
+        let retries = body.retries()
+        #expect(first == .setTimer && !retries && body.isPaused)
+    }
+
+    @Test func `it waits so long and no longer, counted anew once there was memory`() {
+        var body = ArrivingBody()
+        let waits = [Int64(10), 109, 110].map { now -> ArrivingBody.MemoryWait in
+            let wait = body.waitForMemory(at: now, patience: 100)
+            _ = body.retries()
+            return wait
+        }
+        #expect(waits == [.setTimer, .setTimer, .tooLong])
+        body.hasMemory()
+        let anew = body.waitForMemory(at: 110, patience: 100)
+        #expect(anew == .setTimer)
+    }
+}

@@ -1,0 +1,103 @@
+import Bytes
+import HTTPSemantics
+import Libevent
+import Telemetry
+import Testing
+
+@testable import Upstream
+
+/// Runs exchanges on a loop of its own, and tells what was reported of each, as a transcript.
+final class Asker: ExchangeHandler {
+    let loop: EventLoop
+    let servers: [ScriptedServer]
+    let metrics = LoopMetrics()
+    let pool: UpstreamPool
+    /// What was reported of the exchanges, one after another.
+    private(set) var events: [String] = []
+    private(set) var tunnel: UpstreamConnection?
+    /// How a piece of a body is taken.
+    var intake: (String) -> BodyIntake = { _ in .taken }
+    private var onEvent: (String) -> Void = { _ in }
+
+    /// - Parameters:
+    ///   - scripts: of each server, what its connections follow.
+    ///   - change: the settings of the origin.
+    init(_ scripts: [[ScriptedServer.Step]]..., change: (inout UpstreamSettings) -> Void = { _ in }) throws {
+        let loop = try EventLoop()
+        self.loop = loop
+        servers = try scripts.map { try ScriptedServer(on: loop, $0) }
+        var settings = UpstreamSettings(name: "origin", servers: servers.map { UpstreamServer(host: "127.0.0.1", port: $0.port) })
+        change(&settings)
+        pool = UpstreamPool(
+            settings, on: loop, resolver: try Resolver(on: loop), names: NameResolution(), buffers: BufferStock(bufferCapacity: 1 << 16, most: 4),
+            metrics: metrics, onNews: { _, _, _ in })
+    }
+
+    deinit { loop.finish() }
+
+    func exchange(_ method: HTTPSemantics.Method = .get, content: UpstreamRequest.Content = .none, asksForUpgrade: Bool = false) -> Exchange {
+        let request = UpstreamRequest(
+            method: method, head: ByteSlice("\("\(method)".uppercased()) / HTTP/1.1\r\n\r\n"), content: content, asksForUpgrade: asksForUpgrade)
+        return Exchange(request, pool: pool, handler: self)
+    }
+
+    /// Runs the loop until an event for which `isLast` holds.
+    func run(until isLast: @escaping (String) -> Bool) {
+        onEvent = { [unowned loop] event in if isLast(event) { loop.stop() } }
+        run()
+    }
+
+    /// Runs the loop until `condition` holds.
+    func run(untilTrue condition: @escaping () -> Bool) {
+        func look() {
+            if condition() { return loop.stop() }
+            loop.schedule(after: 1_000_000, look)
+        }
+        look()
+        run()
+    }
+
+    /// Runs the loop until it is stopped, which it is after ten seconds in any case.
+    func run() {
+        let limit = loop.schedule(after: 10_000_000_000) { [unowned loop] in
+            Issue.record("nothing stopped the loop")
+            loop.stop()
+        }
+        loop.run()
+        limit.cancel()
+    }
+
+    /// - Returns: what was reported, up to the end of the exchange.
+    func ask(_ exchange: Exchange) -> [String] {
+        events = []
+        exchange.start()
+        run { $0.hasPrefix("end") || $0.hasPrefix("failed") || $0 == "upgraded" }
+        return events
+    }
+
+    private func note(_ event: String) {
+        events.append(event)
+        onEvent(event)
+    }
+
+    // MARK: ExchangeHandler
+
+    func exchange(_ exchange: Exchange, interim head: borrowing ReceivedHead) { note("interim \(head.head.status.code)") }
+    func exchange(_ exchange: Exchange, received head: borrowing ReceivedHead) { note("head \(head.head.status.code)") }
+
+    func exchange(_ exchange: Exchange, received body: Span<UInt8>) -> BodyIntake {
+        let text = String(body)
+        note("body \(text)")
+        return intake(text)
+    }
+
+    func exchange(_ exchange: Exchange, endedWith trailers: ByteSlice?) { note(trailers.map { "end with \(String($0))" } ?? "end") }
+
+    func exchange(_ exchange: Exchange, upgradedTo connection: UpstreamConnection, head: borrowing ReceivedHead) {
+        tunnel = connection
+        note("upgraded")
+    }
+
+    func exchange(_ exchange: Exchange, failedWith error: UpstreamError) { note("failed \(error.failure.name)") }
+    func exchangeTakesContent(_ exchange: Exchange) { note("takes content") }
+}

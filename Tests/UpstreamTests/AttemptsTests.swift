@@ -1,0 +1,83 @@
+import Bytes
+import HTTPSemantics
+import Testing
+
+@testable import Upstream
+
+/// RFC 9110 §9.2, RFC 9112 §9.3.1: which requests go out again, and where to.
+struct AttemptsTests {
+    struct Row: CustomTestStringConvertible {
+        let method: HTTPSemantics.Method
+        var content = UpstreamRequest.Content.none
+        var isUpgrade = false
+        var servers = 2
+        var retries = true
+        /// The endings of the attempts, and what follows each.
+        let story: [(Attempts.Ending, Attempts.Next)]
+
+        var testDescription: String {
+            "\(method) \(content)\(isUpgrade ? " upgrade" : ""), \(servers) servers\(retries ? "" : ", no retries"): \(story)"
+        }
+    }
+
+    private static let unsent = Attempts.Ending.idleWasDead(isUnsent: true)
+    private static let dead = Attempts.Ending.idleWasDead(isUnsent: false)
+
+    static let rows = [
+        // No connection: nothing was sent, so each server is asked, whatever the method and the setting.
+        Row(method: .get, servers: 3, story: [(.notConnected, .nextServer), (.notConnected, .nextServer), (.notConnected, .giveUp)]),
+        Row(method: .post, content: .length, retries: false, story: [(.notConnected, .nextServer), (.notConnected, .giveUp)]),
+        Row(method: .get, servers: 1, story: [(.notConnected, .giveUp)]),
+        // An idle connection was dead and took nothing.
+        Row(method: .get, servers: 1, story: [(unsent, .again), (.failed, .giveUp)]),
+        Row(method: .post, content: .chunked, servers: 1, story: [(unsent, .again)]),
+        Row(method: .get, isUpgrade: true, story: [(unsent, .again)]),
+        Row(method: .get, retries: false, story: [(unsent, .giveUp)]),
+        // An idle connection was dead, and may have taken the request.
+        Row(method: .get, servers: 1, story: [(dead, .again)]),
+        Row(method: .delete, servers: 1, story: [(dead, .again)]),
+        Row(method: .post, story: [(dead, .giveUp)]),
+        Row(method: .put, content: .length, story: [(dead, .giveUp)]),
+        Row(method: .get, isUpgrade: true, story: [(dead, .giveUp)]),
+        Row(method: .get, retries: false, story: [(dead, .giveUp)]),
+        // A new connection was closed.
+        Row(method: .get, story: [(.closed, .nextServer)]),
+        Row(method: .get, servers: 1, story: [(.closed, .giveUp)]),
+        Row(method: .delete, story: [(.closed, .giveUp)]),
+        Row(method: .get, content: .length, story: [(.closed, .giveUp)]),
+        Row(method: .get, retries: false, story: [(.closed, .giveUp)]),
+        // A response was late, wrong or cut short.
+        Row(method: .get, story: [(.failed, .giveUp)]),
+        // Sent twice at most; what was not sent does not count, and the new connection may be to any server.
+        Row(method: .get, servers: 3, story: [(.closed, .nextServer), (.closed, .giveUp)]),
+        Row(method: .get, servers: 3, story: [(dead, .again), (.closed, .giveUp)]),
+        Row(method: .get, servers: 3, story: [(unsent, .again), (.closed, .nextServer), (.closed, .giveUp)]),
+        Row(method: .get, story: [(unsent, .again), (.notConnected, .nextServer), (.notConnected, .giveUp)]),
+        Row(method: .get, story: [(dead, .again), (.notConnected, .nextServer), (.notConnected, .giveUp)]),
+        Row(method: .get, story: [(.notConnected, .nextServer), (.closed, .giveUp)]),
+    ]
+
+    @Test(arguments: rows)
+    func `a request goes out again only where that does no harm`(row: Row) {
+        var attempts = Self.attempts(row)
+        for (ending, expected) in row.story {
+            let next = attempts.next(after: ending)
+            #expect(next == expected, "after \(ending)")
+        }
+    }
+
+    @Test(arguments: [(Attempts.Ending.notConnected, true), (unsent, false), (dead, false), (.closed, false)])
+    func `after a closed connection only a new one will do`(ending: Attempts.Ending, mayUseIdle: Bool) {
+        var attempts = Self.attempts(Row(method: .get, story: []))
+        #expect(attempts.mayUseIdle)
+        let next = attempts.next(after: ending)
+        #expect(next != .giveUp)
+        #expect(attempts.mayUseIdle == mayUseIdle)
+    }
+
+    private static func attempts(_ row: Row) -> Attempts {
+        var settings = UpstreamSettings(name: "origin", servers: (0..<row.servers).map { UpstreamServer(host: "192.0.2.\($0)") })
+        settings.retriesDeadConnection = row.retries
+        return Attempts(UpstreamRequest(method: row.method, head: .empty, content: row.content, asksForUpgrade: row.isUpgrade), settings)
+    }
+}

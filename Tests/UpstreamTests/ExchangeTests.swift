@@ -1,0 +1,169 @@
+import Bytes
+import HTTPSemantics
+import Libevent
+import Telemetry
+import Testing
+
+@testable import Upstream
+
+/// One request and its response, with servers that follow a script.
+@Suite(.timeLimit(.minutes(1))) struct ExchangeTests {
+    private static let ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+    private static let answer: [ScriptedServer.Step] = [.request(), .send(ok)]
+    private let answered = ["head 200", "body ok", "end"]
+
+    @Test func `what the server sends is reported in its order`() throws {
+        let asker = try Asker([[
+            .request(), .send("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"),
+            .send("3\r\nabc\r\n0\r\nDigest: x\r\n\r\n"),
+        ]])
+        let events = asker.ask(asker.exchange())
+        #expect(events == ["interim 103", "head 200", "body abc", "end with Digest: x\r\n"])
+        #expect(asker.servers[0].requests == ["GET / HTTP/1.1\r\n\r\n"])
+    }
+
+    @Test func `a connection carries one request after another`() throws {
+        let asker = try Asker([Self.answer + Self.answer])
+        for _ in 1...2 { #expect(asker.ask(asker.exchange()) == answered) }
+        let counts = asker.metrics.read()
+        #expect(counts[.upstreamConnects] == 1 && counts[.upstreamReuses] == 1 && counts[.upstreamRetries] == 0)
+    }
+
+    struct Dead: CustomTestStringConvertible {
+        let method: HTTPSemantics.Method
+        var content = UpstreamRequest.Content.none
+        let isRepeated: Bool
+
+        var testDescription: String { "\(method) with content \(content)" }
+    }
+
+    @Test(arguments: [
+        Dead(method: .get, isRepeated: true), Dead(method: .delete, isRepeated: true), Dead(method: .post, isRepeated: false),
+        Dead(method: .put, content: .length, isRepeated: false),
+    ])
+    func `an idle connection that is closed under a request costs no more than a new one, where the request may be sent twice`(row: Dead) throws {
+        let asker = try Asker([Self.answer + [.request(), .close], Self.answer])
+        #expect(asker.ask(asker.exchange()) == answered)
+        let exchange = asker.exchange(row.method, content: row.content)
+        #expect(asker.ask(exchange) == (row.isRepeated ? answered : ["failed closed"]))
+        #expect(asker.servers[0].requests.count == (row.isRepeated ? 3 : 2))
+        #expect(asker.metrics.read()[.upstreamRetries] == (row.isRepeated ? 1 : 0))
+        // It says nothing of the server.
+        #expect(asker.pool.serverStates[0].isUp)
+    }
+
+    @Test(arguments: [(HTTPSemantics.Method.get, true), (.delete, false), (.post, false)])
+    func `when a new connection is closed the next server is asked, if the request is safe`(method: HTTPSemantics.Method, isRepeated: Bool) throws {
+        let asker = try Asker([[.request(), .close]], [Self.answer])
+        #expect(asker.ask(asker.exchange(method)) == (isRepeated ? answered : ["failed closed"]))
+        #expect(asker.servers.map(\.requests.count) == [1, isRepeated ? 1 : 0])
+    }
+
+    @Test func `a request is not sent a third time`() throws {
+        let closing: [[ScriptedServer.Step]] = [[.request(), .close]]
+        let asker = try Asker(closing, closing, [Self.answer])
+        #expect(asker.ask(asker.exchange()) == ["failed closed"])
+        #expect(asker.servers.map(\.requests.count) == [1, 1, 0])
+    }
+
+    @Test(arguments: [HTTPSemantics.Method.get, .post])
+    func `a server that takes no connection is passed over`(method: HTTPSemantics.Method) throws {
+        let asker = try Asker([], [Self.answer])
+        asker.servers[0].close()
+        #expect(asker.ask(asker.exchange(method)) == answered)
+        #expect(asker.metrics.read()[.upstreamRetries] == 0)
+    }
+
+    @Test func `where no server takes a connection the exchange fails`() throws {
+        let asker = try Asker([], [])
+        asker.servers.forEach { $0.close() }
+        #expect(asker.ask(asker.exchange()) == ["failed connect"])
+    }
+
+    @Test(arguments: [
+        ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel", ["head 200", "body hel", "failed body"]),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", ["head 200", "body hello", "failed body"]),
+        ("HTTP/1.1 200 OK\r\n\r\nhello", ["head 200", "body hello", "end"]),
+        ("HTTP/1.1 200", ["failed closed"]),
+        ("nonsense\r\n\r\n", ["failed head"]),
+    ])
+    func `a response that breaks off is not reported as whole`(response: String, expected: [String]) throws {
+        let asker = try Asker([[.request(), .send(response), .close]], [Self.answer])
+        #expect(asker.ask(asker.exchange()) == expected)
+        #expect(asker.servers[0].requests.count == 1)
+    }
+
+    @Test func `after a pause the rest comes when it is asked for`() throws {
+        let asker = try Asker([Self.answer])
+        asker.intake = { _ in .takenAndFull }
+        let exchange = asker.exchange()
+        exchange.start()
+        asker.run { $0 == "body ok" }
+        #expect(asker.events == ["head 200", "body ok"])
+        exchange.resume()
+        #expect(asker.events == answered)
+    }
+
+    @Test func `what was refused is offered again`() throws {
+        let asker = try Asker([Self.answer])
+        asker.intake = { $0 == "ok" ? .refused(after: 1) : .taken }
+        let exchange = asker.exchange()
+        exchange.start()
+        asker.run { $0 == "body ok" }
+        exchange.resume()
+        #expect(asker.events == ["head 200", "body ok", "body k", "end"])
+    }
+
+    @Test func `after its cancelling nothing is reported, and the connection is closed`() throws {
+        let asker = try Asker([[.request(), .pause, .send(Self.ok)]])
+        let exchange = asker.exchange()
+        exchange.start()
+        asker.servers[0].onEvent = { connection in
+            if connection.hasEnded { return asker.loop.stop() }
+            exchange.cancel()
+            connection.goOn()
+        }
+        asker.run()
+        #expect(asker.events == [])
+        #expect(asker.metrics.read().upstreamConnectionsOpen == 0)
+    }
+
+    @Test func `content that comes before the connection goes out after the head, chunked`() throws {
+        let content = "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
+        let asker = try Asker([[.request(content: content.utf8.count), .send(Self.ok)]])
+        let exchange = asker.exchange(.post, content: .chunked)
+        exchange.start()
+        for piece in ["abc", "de"] {
+            let bytes = ByteSlice(piece)
+            let takesMore = exchange.send(bytes.span)
+            #expect(takesMore)
+        }
+        exchange.endContent()
+        asker.run { $0 == "end" }
+        #expect(asker.servers[0].requests == ["POST / HTTP/1.1\r\n\r\n" + content])
+    }
+
+    @Test func `no more content than is held is taken before the connection is there`() throws {
+        let asker = try Asker([[.request(content: 8 << 10), .send(Self.ok)]])
+        let exchange = asker.exchange(.put, content: .length)
+        exchange.start()
+        let content = ByteSlice(String(repeating: "x", count: 8 << 10))
+        let takesMore = exchange.send(content.span)
+        #expect(!takesMore)
+        exchange.endContent()
+        asker.run { $0 == "end" }
+        #expect(asker.events == ["takes content"] + answered)
+    }
+
+    @Test func `a switch of protocols hands the connection over, if it was asked for`() throws {
+        let switching: [ScriptedServer.Step] = [.request(), .send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\n\r\n")]
+        let asker = try Asker([switching, switching])
+        #expect(asker.ask(asker.exchange()) == ["failed head"])
+        #expect(asker.ask(asker.exchange(asksForUpgrade: true)) == ["upgraded"])
+        let tunnel = try #require(asker.tunnel)
+        #expect(!tunnel.isClosed)
+        tunnel.closeTunnel()
+        #expect(tunnel.isClosed)
+        #expect(asker.metrics.read().upstreamConnectionsOpen == 0)
+    }
+}
