@@ -103,7 +103,7 @@ import Testing
                 try client.send(post)
                 try eventually("the request is there") { System.hasUnreadBytes(ownPort: proxy.endpoint.port) }
                 gate.open()
-                try eventually("the connection is over") { origin.openConnections == 0 }
+                try eventually("the connection is over") { !System.hasOpenConnection(peerPort: origin.endpoint.port) }
             }
             let answer = try client.answer(to: "POST")
             let requests = origin.requests("/post")

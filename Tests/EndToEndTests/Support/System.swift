@@ -129,12 +129,23 @@ enum System {
 
     /// Whether the kernel holds bytes for a TCP socket, of whatever program, whose own end or whose peer has this port.
     static func hasUnreadBytes(ownPort: UInt16? = nil, peerPort: UInt16? = nil) -> Bool {
-        contents(of: "/proc/net/tcp").split(separator: "\n").dropFirst().contains { line in
+        connections(ownPort: ownPort, peerPort: peerPort).contains { $0.unread > 0 }
+    }
+
+    /// Whether some TCP socket on this machine, of which its own or its peer's port is given, has not heard of an end yet. What the other side did a
+    /// moment ago may still be on its way, on one machine too.
+    static func hasOpenConnection(ownPort: UInt16? = nil, peerPort: UInt16? = nil) -> Bool {
+        connections(ownPort: ownPort, peerPort: peerPort).contains { $0.state == "01" }
+    }
+
+    /// Of TCP over IPv4, without those that listen: the state's number in the kernel, and the bytes that wait to be read.
+    private static func connections(ownPort: UInt16?, peerPort: UInt16?) -> [(state: Substring, unread: Int)] {
+        contents(of: "/proc/net/tcp").split(separator: "\n").dropFirst().compactMap { line in
             let columns = line.split(separator: " ")
-            guard columns.count > 4, let unread = columns[4].split(separator: ":").last, Int(unread, radix: 16) != 0 else { return false }
+            guard columns.count > 4, columns[3] != "0A", let unread = columns[4].split(separator: ":").last.flatMap({ Int($0, radix: 16) }) else { return nil }
             let ports = columns[1...2].map { $0.split(separator: ":").last.flatMap { UInt16($0, radix: 16) } }
-            // A listener's number counts connections.
-            return columns[3] != "0A" && (ownPort == nil || ports[0] == ownPort) && (peerPort == nil || ports[1] == peerPort)
+            guard ownPort == nil || ports[0] == ownPort, peerPort == nil || ports[1] == peerPort else { return nil }
+            return (columns[3], unread)
         }
     }
 
