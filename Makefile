@@ -3,6 +3,8 @@
 # make build  leaves the program at .build/release/coalesced
 # make install    puts program, unit, manual page, completions, configuration and examples into the system (as root)
 # make uninstall  removes them again, except the configuration
+# make lint     says where the code is not in the form of .swift-format
+# make format   brings it into that form
 # make bench        compares with nginx, HAProxy and Varnish and writes docs/benchmarks.md: a quarter of an hour
 # make bench-quick  the most telling rows, in less than two minutes
 # make tools        what .ci/count needs to count instructions per request
@@ -23,7 +25,9 @@ RUNTIME = $(shell $(SWIFT) -print-target-info 2>/dev/null | sed -n 's/.*"runtime
 STATIC = $(if $(and $(wildcard $(RUNTIME)_static/linux/libFoundation.a),$(wildcard $(RUNTIME)/../../bin/ld.lld),$(wildcard /usr/lib/gcc/*/*/libstdc++.*)),--static-swift-stdlib -Xswiftc -use-ld=lld)
 RELEASE = $(SWIFT) build -c release $(STATIC)
 
-.PHONY: run test build install uninstall dependencies bench bench-quick benchmark tools peers
+FORMATTED = --recursive Package.swift Sources Tests
+
+.PHONY: run test build lint format install uninstall dependencies bench bench-quick benchmark tools peers
 
 run: build
 	@exec "$(PROGRAM)" demo
@@ -36,6 +40,12 @@ test: build
 
 build: dependencies
 	$(RELEASE) --product coalesced
+
+lint:
+	$(SWIFT) format lint --strict $(FORMATTED)
+
+format:
+	$(SWIFT) format --in-place $(FORMATTED)
 
 BINARY = $(DESTDIR)$(prefix)/bin/coalesced
 UNIT = $(DESTDIR)$(prefix)/lib/systemd/system/coalesced.service

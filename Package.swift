@@ -57,10 +57,16 @@ let package = Package(
             ],
             swiftSettings: lending
         ),
-        .target(name: "Admin", dependencies: ["Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Proxy", "Storage", "Telemetry"], swiftSettings: strict),
+        .target(
+            name: "Admin",
+            dependencies: ["Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Proxy", "Storage", "Telemetry"],
+            swiftSettings: strict),
         .target(
             name: "Configuration",
-            dependencies: ["Bytes", "Libevent", "Proxy", "Admin", "Storage", "Upstream", "Telemetry", "HTTPSemantics", .product(name: "Yams", package: "Yams")],
+            dependencies: [
+                "Bytes", "Libevent", "Proxy", "Admin", "Storage", "Upstream", "Telemetry", "HTTPSemantics",
+                .product(name: "Yams", package: "Yams"),
+            ],
             swiftSettings: strict
         ),
         .executableTarget(
@@ -76,7 +82,8 @@ let package = Package(
         .systemLibrary(name: "CEpoll"),
         .executableTarget(name: "BareResponder"),
         .executableTarget(
-            name: "Benchmark", dependencies: ["Bytes", "CEpoll", "Coalescing", "HTTPSemantics", "Repeatable", "Storage"],
+            name: "Benchmark",
+            dependencies: ["Bytes", "CEpoll", "Coalescing", "HTTPSemantics", "Repeatable", "Storage"],
             swiftSettings: strict
         ),
         // For tests and the benchmark only.
@@ -87,16 +94,28 @@ let package = Package(
         .testTarget(name: "CoalescingTests", dependencies: ["Coalescing", "Repeatable"], swiftSettings: strict),
         // As a stranger uses the library: by its public declarations alone, with Foundation beside it.
         .testTarget(name: "CoalescingUseTests", dependencies: ["Coalescing"], swiftSettings: strict),
-        .testTarget(name: "HTTPSemanticsTests", dependencies: ["HTTPSemantics", "Bytes", "Repeatable"], swiftSettings: strict),
+        .testTarget(
+            name: "HTTPSemanticsTests", dependencies: ["HTTPSemantics", "Bytes", "Repeatable"], swiftSettings: strict),
         .testTarget(name: "LibeventTests", dependencies: ["Libevent", "Bytes", "LoopTesting"], swiftSettings: strict),
-        .testTarget(name: "StorageTests", dependencies: ["Storage", "HTTPSemantics", "Bytes", "Repeatable"], swiftSettings: strict),
+        .testTarget(
+            name: "StorageTests", dependencies: ["Storage", "HTTPSemantics", "Bytes", "Repeatable"],
+            swiftSettings: strict),
         .testTarget(name: "TelemetryTests", dependencies: ["Telemetry", "Bytes"], swiftSettings: strict),
-        .testTarget(name: "ConfigurationTests", dependencies: ["Configuration", "Bytes", "HTTPSemantics", "Libevent", "Proxy", "Admin", "Storage", "Upstream", "Telemetry"], swiftSettings: strict),
-        .testTarget(name: "UpstreamTests", dependencies: ["Upstream", "Bytes", "HTTPSemantics", "Libevent", "LoopTesting", "Telemetry"], swiftSettings: strict),
+        .testTarget(
+            name: "ConfigurationTests",
+            dependencies: [
+                "Configuration", "Bytes", "HTTPSemantics", "Libevent", "Proxy", "Admin", "Storage", "Upstream",
+                "Telemetry",
+            ], swiftSettings: strict),
+        .testTarget(
+            name: "UpstreamTests",
+            dependencies: ["Upstream", "Bytes", "HTTPSemantics", "Libevent", "LoopTesting", "Telemetry"],
+            swiftSettings: strict),
         .testTarget(
             name: "ProxyTests",
             dependencies: [
-                "Proxy", "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "LoopTesting", "Storage", "Telemetry", "Upstream",
+                "Proxy", "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "LoopTesting", "Storage", "Telemetry",
+                "Upstream",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict

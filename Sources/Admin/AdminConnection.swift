@@ -31,7 +31,8 @@ final class AdminConnection: Socket {
     private var deadline = Deadline.none
 
     init(
-        adopting descriptor: consuming Descriptor, at address: SocketAddress, on loop: EventLoop, pages: AdminPages, of server: AdminServer
+        adopting descriptor: consuming Descriptor, at address: SocketAddress, on loop: EventLoop, pages: AdminPages,
+        of server: AdminServer
     ) {
         self.address = address
         self.pages = pages
@@ -102,7 +103,9 @@ final class AdminConnection: Socket {
             return answer(AdminPage(status: .forbidden, text: refusal))
         }
         let content = content
-        pages.page(for: parser.head.method, path, content: String(content.span)) { [weak self] page in self?.answer(page) }
+        pages.page(for: parser.head.method, path, content: String(content.span)) { [weak self] page in
+            self?.answer(page)
+        }
     }
 
     private func answer(_ page: AdminPage) {

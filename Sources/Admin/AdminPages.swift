@@ -51,22 +51,30 @@ final class AdminPages {
         case "/readyz" where isRead:
             completion(
                 server.isReady
-                    ? AdminPage(status: .ok, text: "ready\n") : AdminPage(status: .serviceUnavailable, text: "not accepting clients\n"))
+                    ? AdminPage(status: .ok, text: "ready\n")
+                    : AdminPage(status: .serviceUnavailable, text: "not accepting clients\n"))
         case "/metrics" where isRead:
             metrics(completion)
         case "/status" where isRead:
-            server.servers { [server, loop] servers in completion(AdminPage("application/json", StatusReport(server, servers, at: loop.now).text)) }
+            server.servers { [server, loop] servers in
+                completion(AdminPage("application/json", StatusReport(server, servers, at: loop.now).text))
+            }
         case "/purge" where !settings.allowsPurging:
             completion(AdminPage(status: .forbidden, text: "Nothing can be purged here: admin.purge is false.\n"))
         case "/purge" where method == .post:
             purge(content, completion)
         case "/healthz", "/readyz", "/metrics", "/status", "/purge":
-            var page = AdminPage(status: .methodNotAllowed, text: "This page takes \(path == "/purge" ? "POST" : "GET").\n")
+            var page = AdminPage(
+                status: .methodNotAllowed, text: "This page takes \(path == "/purge" ? "POST" : "GET").\n")
             page.allowed = path == "/purge" ? "POST" : "GET, HEAD"
             completion(page)
         default:
-            completion(AdminPage(
-                status: .notFound, text: "There are /healthz, /readyz, /metrics, /status, and POST /purge with URLs or prefixes, a line each, or 'all'.\n"))
+            completion(
+                AdminPage(
+                    status: .notFound,
+                    text:
+                        "There are /healthz, /readyz, /metrics, /status, and POST /purge with URLs or prefixes, a line each, or 'all'.\n"
+                ))
         }
     }
 
@@ -95,9 +103,12 @@ final class AdminPages {
     /// All lines or none.
     private func purge(_ content: String, _ completion: @escaping (AdminPage) -> Void) {
         func refuse(_ reason: String) {
-            completion(AdminPage(
-                status: .badRequest,
-                text: "Send URLs such as http://www.example.com/page, or 'prefix http://www.example.com/img/' for all below, a line each, or 'all'; \(reason).\n"))
+            completion(
+                AdminPage(
+                    status: .badRequest,
+                    text:
+                        "Send URLs such as http://www.example.com/page, or 'prefix http://www.example.com/img/' for all below, a line each, or 'all'; \(reason).\n"
+                ))
         }
         // Numbered as in an editor.
         let all = content.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).map(String.init)
@@ -110,7 +121,9 @@ final class AdminPages {
         for (index, line) in numbered {
             if line == "all" { return refuse("'all' stands alone, and nothing was purged") }
             guard let purge = Purge(line) else {
-                return refuse(lines.count == 1 ? "this is none of them" : "line \(index + 1) is none of them, and nothing was purged")
+                return refuse(
+                    lines.count == 1
+                        ? "this is none of them" : "line \(index + 1) is none of them, and nothing was purged")
             }
             purges.append(purge)
         }
@@ -144,40 +157,57 @@ final class AdminPages {
 
     private func metrics(_ latencies: LatencySnapshot, _ servers: [UpstreamServers]) -> AdminPage {
         let now = server.snapshot
-        let families = now.counters.families() + latencies.families() + now.accessLog + [
-            .gauge("stored_responses", "Responses stored now, all variants.", UInt64(now.storage.responses)),
-            .gauge("stored_bytes", "Bytes of all that is stored.", UInt64(now.storage.bytes)),
-            .gauge("in_flight_bytes", "Bytes of bodies on their way.", UInt64(now.inFlightBytes)),
-            .gauge("memory_limit_bytes", "The ceiling for both.", UInt64(now.memoryLimit)),
-            .gauge("unshareable_keys", "Keys remembered as not shareable.", UInt64(now.storage.markers)),
-            .counter("evictions", "Responses evicted, by queue.", [
-                MetricSample([("queue", "small")], .whole(UInt64(now.storage.evictedFromSmall))),
-                MetricSample([("queue", "main")], .whole(UInt64(now.storage.evictedFromMain))),
-            ]),
-            .gauge("fetches_in_flight", "Fetches begun or waiting for a slot.", now.upstreams.map {
-                MetricSample([("upstream", $0.name)], .whole(UInt64($0.operations.inFlight)))
-            }),
-            .gauge("fetches_queued", "Fetches that wait for a slot.", now.upstreams.map {
-                MetricSample([("upstream", $0.name)], .whole(UInt64($0.operations.queued)))
-            }),
-            .gauge("upstream_server_up", "Whether the server is asked in its turn; 0 after max-failures in a row.", servers.samples { [([], $0.isUp ? 1 : 0)] }),
-            .gauge("upstream_server_connections", "Connections to the server open now, by what they do.", servers.samples {
-                [([("state", "in-use")], $0.inUse), ([("state", "idle")], $0.idle)]
-            }),
-            .gauge("workers", "Worker loops.", UInt64(now.workers)),
-            .gauge("build_info", "Always 1; the label has the version that runs.", [MetricSample([("version", version)], .whole(1))]),
-        ]
+        let families =
+            now.counters.families() + latencies.families() + now.accessLog + [
+                .gauge("stored_responses", "Responses stored now, all variants.", UInt64(now.storage.responses)),
+                .gauge("stored_bytes", "Bytes of all that is stored.", UInt64(now.storage.bytes)),
+                .gauge("in_flight_bytes", "Bytes of bodies on their way.", UInt64(now.inFlightBytes)),
+                .gauge("memory_limit_bytes", "The ceiling for both.", UInt64(now.memoryLimit)),
+                .gauge("unshareable_keys", "Keys remembered as not shareable.", UInt64(now.storage.markers)),
+                .counter(
+                    "evictions", "Responses evicted, by queue.",
+                    [
+                        MetricSample([("queue", "small")], .whole(UInt64(now.storage.evictedFromSmall))),
+                        MetricSample([("queue", "main")], .whole(UInt64(now.storage.evictedFromMain))),
+                    ]),
+                .gauge(
+                    "fetches_in_flight", "Fetches begun or waiting for a slot.",
+                    now.upstreams.map {
+                        MetricSample([("upstream", $0.name)], .whole(UInt64($0.operations.inFlight)))
+                    }),
+                .gauge(
+                    "fetches_queued", "Fetches that wait for a slot.",
+                    now.upstreams.map {
+                        MetricSample([("upstream", $0.name)], .whole(UInt64($0.operations.queued)))
+                    }),
+                .gauge(
+                    "upstream_server_up", "Whether the server is asked in its turn; 0 after max-failures in a row.",
+                    servers.samples { [([], $0.isUp ? 1 : 0)] }),
+                .gauge(
+                    "upstream_server_connections", "Connections to the server open now, by what they do.",
+                    servers.samples {
+                        [([("state", "in-use")], $0.inUse), ([("state", "idle")], $0.idle)]
+                    }),
+                .gauge("workers", "Worker loops.", UInt64(now.workers)),
+                .gauge(
+                    "build_info", "Always 1; the label has the version that runs.",
+                    [MetricSample([("version", version)], .whole(1))]),
+            ]
         return AdminPage(PrometheusText.contentType, PrometheusText.page(families))
     }
 }
 
 extension [UpstreamServers] {
     /// Samples of each server, with the labels that tell it from others in front.
-    fileprivate func samples(_ values: (ServerState) -> [(labels: [(name: String, value: String)], value: Int)]) -> [MetricSample] {
+    fileprivate func samples(_ values: (ServerState) -> [(labels: [(name: String, value: String)], value: Int)])
+        -> [MetricSample]
+    {
         flatMap { upstream in
             upstream.servers.flatMap { server, state in
                 values(state).map { labels, value in
-                    MetricSample([("upstream", upstream.upstream), ("server", "\(server)")] + labels, .whole(UInt64(clamping: value)))
+                    MetricSample(
+                        [("upstream", upstream.upstream), ("server", "\(server)")] + labels,
+                        .whole(UInt64(clamping: value)))
                 }
             }
         }

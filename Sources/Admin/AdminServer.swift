@@ -27,7 +27,8 @@ public final class AdminServer {
     ///   - onRefusal: told why, the first time that a request is refused because of where it comes from.
     /// - Throws: if that address cannot be listened at.
     public init(
-        at address: SocketAddress, _ settings: AdminSettings, from inherited: [InheritedListener], of server: ProxyServer, version: String, on loop: EventLoop,
+        at address: SocketAddress, _ settings: AdminSettings, from inherited: [InheritedListener],
+        of server: ProxyServer, version: String, on loop: EventLoop,
         onRefusal: @escaping (String) -> Void
     ) throws(ListenError) {
         self.loop = loop

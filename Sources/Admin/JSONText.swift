@@ -6,9 +6,12 @@ struct JSONText {
     let bytes = ByteBuffer(capacity: 4096)
     private var needsComma = false
 
-    mutating func object(_ name: StaticString? = nil, _ members: (inout JSONText) -> Void) { nest(name, "{", "}", members) }
+    mutating func object(_ name: StaticString? = nil, _ members: (inout JSONText) -> Void) {
+        nest(name, "{", "}", members)
+    }
 
-    mutating func array<Element>(_ name: StaticString, _ elements: [Element], _ each: (inout JSONText, Element) -> Void) {
+    mutating func array<Element>(_ name: StaticString, _ elements: [Element], _ each: (inout JSONText, Element) -> Void)
+    {
         nest(name, "[", "]") { json in for element in elements { each(&json, element) } }
     }
 
@@ -27,7 +30,9 @@ struct JSONText {
         append(string)
     }
 
-    private mutating func nest(_ name: StaticString?, _ open: StaticString, _ close: StaticString, _ body: (inout JSONText) -> Void) {
+    private mutating func nest(
+        _ name: StaticString?, _ open: StaticString, _ close: StaticString, _ body: (inout JSONText) -> Void
+    ) {
         begin(name)
         bytes.append(open)
         needsComma = false

@@ -46,7 +46,9 @@ struct StatusReport {
                     json.member("released", upstream.operations.released)
                     json.member("replaced", upstream.operations.replaced)
                     json.member("refused", upstream.operations.refused)
-                    json.array("servers", servers.servers) { json, server in json.add(server.server, server.state, at: time) }
+                    json.array("servers", servers.servers) { json, server in
+                        json.add(server.server, server.state, at: time)
+                    }
                 }
             }
             json.array("fetches", server.fetchesInFlight) { json, fetch in

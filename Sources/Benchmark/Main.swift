@@ -27,7 +27,9 @@ struct Main {
         case "simulate":
             let table = Simulation.report(isQuick: words.contains("--quick"))
             say(table)
-            if words.first == "--write", words.count == 2 { try Document.put(table, between: "simulation", in: words[1]) }
+            if words.first == "--write", words.count == 2 {
+                try Document.put(table, between: "simulation", in: words[1])
+            }
         default: usage()
         }
     }
@@ -86,24 +88,32 @@ struct Main {
         }
         // What has ended is known to be ours.
         comparison.stop()
-        let text = Machine.description(plan, use: before.text(until: Machine.Use())) + "\n**Goals**\n\n" + Goals(comparison.report).table
-            + "\n**CPU of a request or waiter**\n\n" + comparison.report.summary + "\n**All figures**\n\n" + comparison.report.table
+        let text =
+            Machine.description(plan, use: before.text(until: Machine.Use())) + "\n**Goals**\n\n"
+            + Goals(comparison.report).table
+            + "\n**CPU of a request or waiter**\n\n" + comparison.report.summary + "\n**All figures**\n\n"
+            + comparison.report.table
         say(text)
         guard let file else { return }
         try Document.put(text, between: "comparison", in: file)
-        if let sentence = comparison.report.crowdSentence { try Document.put(sentence, between: "crowd", in: "README.md") }
+        if let sentence = comparison.report.crowdSentence {
+            try Document.put(sentence, between: "crowd", in: "README.md")
+        }
     }
 
     private static func load(_ words: [String]) {
-        guard words.count >= 4, let port = Int(words[0]), let length = Int(words[2]), let seconds = Double(words[3]) else { usage() }
+        guard words.count >= 4, let port = Int(words[0]), let length = Int(words[2]), let seconds = Double(words[3])
+        else { usage() }
         System.pin(toCore: 1)
         let began = System.processTime
         let takesTurns = words.dropFirst(4).first == "in-turns"
-        var loop = Load(path: words[1], connections: takesTurns ? 256 : 64, length: length, sharesCore: takesTurns).loop(port: port, isBare: false)
+        var loop = Load(path: words[1], connections: takesTurns ? 256 : 64, length: length, sharesCore: takesTurns)
+            .loop(port: port, isBare: false)
         loop.run(nanoseconds: Int64(seconds * 1e9)) { _ in }
         let used = System.processTime - began - loop.idle
         let (requests, elapsed) = (Double(loop.answers + loop.wrong), Double(loop.elapsed))
-        say("""
+        say(
+            """
             \((requests / elapsed * 1e9).short) requests/s, \(loop.wrong) wrong, \(loop.failures) failed; p50 \
             \(loop.latencies.percentile(50).short) µs, p99 \(loop.latencies.percentile(99).short), p99.9 \
             \(loop.latencies.percentile(99.9).short); load \((Double(used) / requests / 1000).short) µs a request, \
@@ -118,8 +128,9 @@ struct Main {
         } else if words == ["--check"] {
             let counts = Micro.count(Micro.pieces.filter { $0.limit != nil })
             for count in counts {
-                say("\(count.piece.name): \(count.instructions?.short ?? "valgrind failed") of \(count.piece.limit?.short ?? "any") instructions"
-                    + (count.isWithin ? "" : "  ** too many **"))
+                say(
+                    "\(count.piece.name): \(count.instructions?.short ?? "valgrind failed") of \(count.piece.limit?.short ?? "any") instructions"
+                        + (count.isWithin ? "" : "  ** too many **"))
             }
             exit(counts.allSatisfy(\.isWithin) ? 0 : 1)
         } else {

@@ -1,6 +1,7 @@
 /// Buffers lent to connections while they read, so that a waiting one holds none. One per loop.
 public final class BufferStock {
-    /// Without the run-time exclusivity check, which was most of the cost of lending: nothing here calls out while it changes.
+    /// Without the run-time exclusivity check, which was most of the cost of lending: nothing here calls out while it
+    /// changes.
     @exclusivity(unchecked) private var free: [ByteBuffer] = []
     private let bufferCapacity: Int
     private let most: Int

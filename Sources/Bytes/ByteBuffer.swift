@@ -3,8 +3,8 @@
 /// Used for what is being read from a socket and for heads being built. Not `Sendable`: it lives on one loop.
 /// Capacity is kept when it is emptied, so that a buffer in use does not allocate.
 @safe public final class ByteBuffer {
-    /// Exempt from the run-time exclusivity check, which cost a hit a quarter of its instructions. What the check would find cannot be:
-    /// no method of the region calls out, and only `withFreeSpace` lends memory, between two accesses.
+    /// Exempt from the run-time exclusivity check, which cost a hit a quarter of its instructions. What the check would
+    /// find cannot be: no method of the region calls out, and only `withFreeSpace` lends memory, between two accesses.
     @exclusivity(unchecked) @usableFromInline var region: ByteRegion
 
     /// - Parameter capacity: bytes it holds before it grows.
@@ -38,7 +38,8 @@
     /// Makes room for `count` more bytes.
     public func reserve(_ count: Int) { unsafe region.reserve(count) }
 
-    /// Lets `fill` write into at least `minimum` free bytes; it returns how many it wrote. It must not touch the buffer.
+    /// Lets `fill` write into at least `minimum` free bytes; it returns how many it wrote. It must not touch the
+    /// buffer.
     @unsafe
     public func withFreeSpace<E: Error>(
         minimum: Int, _ fill: (UnsafeMutableRawBufferPointer) throws(E) -> Int
@@ -49,7 +50,8 @@
         return written
     }
 
-    /// Appends one byte. Like all that append, it makes room where there is none: what was lent of the bytes is gone then.
+    /// Appends one byte. Like all that append, it makes room where there is none: what was lent of the bytes is gone
+    /// then.
     @inlinable
     public func append(_ byte: UInt8) { unsafe region.append(byte) }
 

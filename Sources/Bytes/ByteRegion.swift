@@ -2,7 +2,8 @@
 ///
 /// What appends is inlinable, so that appending a literal is a few stores where it is written.
 @safe @usableFromInline struct ByteRegion: ~Copyable {
-    /// Memory of an object, which the region alone refers to: bare memory is allocated aligned, which takes several times as long.
+    /// Memory of an object, which the region alone refers to: bare memory is allocated aligned, which takes several
+    /// times as long.
     private var memory: ManagedBuffer<Void, UInt8>
     /// The first of `capacity` bytes of `memory`, which never move.
     @usableFromInline var base: UnsafeMutablePointer<UInt8>
@@ -134,8 +135,9 @@
         upper &+= 4 &- skipped
     }
 
-    /// Eight digits at once, without a loop: the number is halved into groups of four, two and one digits, all groups in one word, the first in its
-    /// lowest bytes. Multiplying and shifting divides the small numbers of all groups together.
+    /// Eight digits at once, without a loop: the number is halved into groups of four, two and one digits, all groups
+    /// in one word, the first in its lowest bytes. Multiplying and shifting divides the small numbers of all groups
+    /// together.
     /// - Parameters:
     ///   - number: below 100,000,000.
     ///   - width: at most 8.

@@ -1,5 +1,5 @@
-/// Looking for the first byte that does not belong, eight at a time. What a field value or a request target may not hold is also what
-/// ends it, so one scan finds the end and tells that everything before it is allowed.
+/// Looking for the first byte that does not belong, eight at a time. What a field value or a request target may not
+/// hold is also what ends it, so one scan finds the end and tells that everything before it is allowed.
 extension Span where Element == UInt8 {
     /// The first index at or after `start` of a byte that no field value holds: CTL except HTAB (RFC 9110 §5.5).
     @inlinable
@@ -11,7 +11,8 @@ extension Span where Element == UInt8 {
         }
     }
 
-    /// The first index at or after `start` of a byte that no token holds, which is what field names are made of (RFC 9110 §5.6.2).
+    /// The first index at or after `start` of a byte that no token holds, which is what field names are made of (RFC
+    /// 9110 §5.6.2).
     @inlinable
     public func firstIndexOutsideToken(from start: Int) -> Int? {
         firstIndex(from: start) { word in
@@ -58,8 +59,8 @@ extension Span where Element == UInt8 {
         }
     }
 
-    /// The first index at or after `start` of a byte that may not stand between quotes in a line of a log as it is: below `first`, outside
-    /// printable ASCII, `"` or `\`.
+    /// The first index at or after `start` of a byte that may not stand between quotes in a line of a log as it is:
+    /// below `first`, outside printable ASCII, `"` or `\`.
     @inlinable
     public func firstIndexOutsideQuotes(from start: Int, printableFrom first: UInt8) -> Int? {
         firstIndex(from: start) { word in
@@ -70,7 +71,8 @@ extension Span where Element == UInt8 {
     }
 
     /// - Parameters:
-    ///   - suspects: marks, by its top bit, each of eight bytes that may be looked for; it may mark more, but none less.
+    ///   - suspects: marks, by its top bit, each of eight bytes that may be looked for; it may mark more, but none
+    ///     less.
     ///   - isWanted: decides.
     @inlinable @inline(__always)
     func firstIndex(from start: Int, _ suspects: (UInt64) -> UInt64, whose isWanted: (UInt8) -> Bool) -> Int? {
@@ -114,14 +116,14 @@ extension UInt8 {
     public var isPlainInName: Bool { (self | 0x20) &- 0x61 < 26 || self &- 0x30 < 10 || self == 0x2d }
 }
 
-/// Marks stand in the top bits of bytes; the bits below mean nothing. A borrow or a carry between bytes can mark a byte above one that is
-/// rightly marked; the lowest mark is always right, and none is missing.
+/// Marks stand in the top bits of bytes; the bits below mean nothing. A borrow or a carry between bytes can mark a byte
+/// above one that is rightly marked; the lowest mark is always right, and none is missing.
 extension UInt64 {
     @inlinable @inline(__always)
     static func repeating(_ byte: UInt8) -> UInt64 { 0x0101_0101_0101_0101 &* UInt64(byte) }
 
-    /// Those outside ASCII, below `first`, and DEL: below, the difference borrows into the top bit; DEL and what is above it, but for what
-    /// the difference marks already, has it set in the sum.
+    /// Those outside ASCII, below `first`, and DEL: below, the difference borrows into the top bit; DEL and what is
+    /// above it, but for what the difference marks already, has it set in the sum.
     @inlinable @inline(__always)
     func bytesNotPrintable(from first: UInt8) -> UInt64 { (self &- .repeating(first)) | (self &+ .repeating(1)) }
 

@@ -13,7 +13,8 @@ extension Span where Element == UInt8 {
             let pattern = ones &* UInt64(byte)
             while index &+ 8 <= total {
                 // In bounds by the loop's condition.
-                let word = unsafe UInt64(littleEndian: base.loadUnaligned(fromByteOffset: index, as: UInt64.self)) ^ pattern
+                let word =
+                    unsafe UInt64(littleEndian: base.loadUnaligned(fromByteOffset: index, as: UInt64.self)) ^ pattern
                 // A byte of `word` is zero where `byte` stood; the lowest marked byte is exact.
                 let zeroes = (word &- ones) & ~word & (ones << 7)
                 if zeroes != 0 { return index &+ zeroes.trailingZeroBitCount >> 3 }
@@ -35,7 +36,8 @@ extension Span where Element == UInt8 {
         return unsafe withUnsafeBufferPointer { left in
             unsafe other.withUnsafeBufferPointer { right in
                 guard let a = unsafe UnsafeRawPointer(left.baseAddress),
-                      let b = unsafe UnsafeRawPointer(right.baseAddress) else { return true }
+                    let b = unsafe UnsafeRawPointer(right.baseAddress)
+                else { return true }
                 return unsafe a.isEqual(to: b, count: total)
             }
         }
@@ -89,7 +91,8 @@ extension Span where Element == UInt8 {
         return unsafe withUnsafeBufferPointer { left in
             unsafe other.withUnsafeBufferPointer { right in
                 guard let a = unsafe UnsafeRawPointer(left.baseAddress),
-                      let b = unsafe UnsafeRawPointer(right.baseAddress) else { return true }
+                    let b = unsafe UnsafeRawPointer(right.baseAddress)
+                else { return true }
                 return unsafe a.isEqualIgnoringCase(to: b, count: total)
             }
         }
@@ -115,7 +118,9 @@ extension UnsafeRawPointer {
             guard count >= 4 else {
                 for index in 0..<count {
                     // In bounds by the loop's range.
-                    let (one, two) = unsafe (load(fromByteOffset: index, as: UInt8.self), other.load(fromByteOffset: index, as: UInt8.self))
+                    let (one, two) = unsafe (
+                        load(fromByteOffset: index, as: UInt8.self), other.load(fromByteOffset: index, as: UInt8.self)
+                    )
                     if one.lowercasedASCII != two.lowercasedASCII { return false }
                 }
                 return true
@@ -141,7 +146,11 @@ extension UnsafeRawPointer {
             guard count >= 4 else {
                 for index in 0..<count {
                     // In bounds by the loop's range.
-                    if unsafe load(fromByteOffset: index, as: UInt8.self) != other.load(fromByteOffset: index, as: UInt8.self) { return false }
+                    if unsafe load(fromByteOffset: index, as: UInt8.self)
+                        != other.load(fromByteOffset: index, as: UInt8.self)
+                    {
+                        return false
+                    }
                 }
                 return true
             }
@@ -151,7 +160,10 @@ extension UnsafeRawPointer {
         while true {
             // At most `count - 8`, so in bounds.
             if unsafe loadUnaligned(fromByteOffset: index, as: UInt64.self)
-                != other.loadUnaligned(fromByteOffset: index, as: UInt64.self) { return false }
+                != other.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+            {
+                return false
+            }
             if index == count &- 8 { return true }
             // The last word may overlap the one before.
             index = Swift.min(index &+ 8, count &- 8)

@@ -63,7 +63,8 @@ public struct ByteSlice: Sendable {
 
 extension ByteSlice: Equatable {
     public static func == (left: ByteSlice, right: ByteSlice) -> Bool {
-        left.offset == right.offset && left.length == right.length && left.chunk.isSame(as: right.chunk) || left.span.isEqual(to: right.span)
+        left.offset == right.offset && left.length == right.length && left.chunk.isSame(as: right.chunk)
+            || left.span.isEqual(to: right.span)
     }
 }
 

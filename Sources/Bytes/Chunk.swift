@@ -10,7 +10,8 @@ public struct Chunk: @unchecked Sendable {
     /// Bytes that fit in. Fixed at creation.
     @inlinable public var capacity: Int { Int(size) }
 
-    /// - Parameter capacity: bytes, less than 4 GiB. They are not accounted for here: the owner reserves for them (`MemoryBudget`).
+    /// - Parameter capacity: bytes, less than 4 GiB. They are not accounted for here: the owner reserves for them
+    ///   (`MemoryBudget`).
     public init(capacity: Int) {
         size = UInt32(capacity)
         memory = ManagedBuffer<Void, UInt8>.create(minimumCapacity: capacity) { _ in }
@@ -42,8 +43,10 @@ public struct Chunk: @unchecked Sendable {
     /// Copies plain values to `offset`, which suits their alignment as the chunk's start does. As `write(_:at:)`.
     @inlinable
     public func write<Value: BitwiseCopyable>(values: Span<Value>, at offset: Int) {
-        precondition(offset >= 0 && offset % MemoryLayout<Value>.alignment == 0 && values.count * MemoryLayout<Value>.stride <= capacity - offset,
-                     "values outside their chunk")
+        precondition(
+            offset >= 0 && offset % MemoryLayout<Value>.alignment == 0
+                && values.count * MemoryLayout<Value>.stride <= capacity - offset,
+            "values outside their chunk")
         unsafe memory.withUnsafeMutablePointerToElements { target in
             unsafe values.withUnsafeBytes { bytes in
                 guard let from = bytes.baseAddress else { return }
@@ -56,8 +59,10 @@ public struct Chunk: @unchecked Sendable {
     @inlinable @inline(__always)
     @_lifetime(borrow self)
     public func values<Value: BitwiseCopyable>(_ type: Value.Type, at offset: Int, count: Int) -> Span<Value> {
-        precondition(offset >= 0 && offset % MemoryLayout<Value>.alignment == 0 && count * MemoryLayout<Value>.stride <= capacity - offset,
-                     "values outside their chunk")
+        precondition(
+            offset >= 0 && offset % MemoryLayout<Value>.alignment == 0
+                && count * MemoryLayout<Value>.stride <= capacity - offset,
+            "values outside their chunk")
         // The memory is never bound to a type; it lives as long as `memory`, which `self` keeps, and never moves.
         let start = unsafe memory.withUnsafeMutablePointerToElements { unsafe UnsafeRawPointer($0 + offset) }
         let span = unsafe Span<Value>(_unsafeStart: start.assumingMemoryBound(to: Value.self), count: count)

@@ -1,5 +1,5 @@
-/// A day of the proleptic Gregorian calendar. Source: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms": years begin in
-/// March, so that the leap day comes last, and are grouped in eras of 400, which all have 146 097 days.
+/// A day of the proleptic Gregorian calendar. Source: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms":
+/// years begin in March, so that the leap day comes last, and are grouped in eras of 400, which all have 146 097 days.
 public struct CivilDate: Sendable, Equatable {
     /// The month and the day count from 1.
     public let year: Int
@@ -10,11 +10,12 @@ public struct CivilDate: Sendable, Equatable {
     @inlinable
     public init?(year: Int, month: Int, day: Int) {
         let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
-        let length = switch month {
-        case 2: leap ? 29 : 28
-        case 4, 6, 9, 11: 30
-        default: 31
-        }
+        let length =
+            switch month {
+            case 2: leap ? 29 : 28
+            case 4, 6, 9, 11: 30
+            default: 31
+            }
         guard 1...12 ~= month, 1...length ~= day else { return nil }
         self.year = year
         self.month = month

@@ -1,7 +1,8 @@
 /// A value that is changed in place by one caller at a time, which a flag makes sure of.
 ///
-/// The language's own check enters each access into a list and takes it out again, a hundred instructions; moving a large value out of its
-/// object and back, so that nothing needs watching, costs more still. Not `Sendable`: it lives on one loop.
+/// The language's own check enters each access into a list and takes it out again, a hundred instructions; moving a
+/// large value out of its object and back, so that nothing needs watching, costs more still. Not `Sendable`: it lives
+/// on one loop.
 @safe public final class Exclusive<Value: ~Copyable> {
     // Exempt from the run-time check, in the place of which `isInUse` stands. Only `use` touches them.
     @exclusivity(unchecked) @usableFromInline var value: Value

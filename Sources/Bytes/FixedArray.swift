@@ -1,9 +1,10 @@
-/// A fixed number of values that never move, each with cache lines of its own: shards, whose locks should not slow each other down.
+/// A fixed number of values that never move, each with cache lines of its own: shards, whose locks should not slow each
+/// other down.
 ///
 /// They are borrowed, never copied out. An array of objects would retain one with each use: two atomic instructions.
 ///
-/// The memory is allocated, every value in it initialised, by `init`, and given back by `deinit` alone; in between, only the values
-/// themselves write, which are `Sendable`. That is the invariant behind `@unchecked Sendable`.
+/// The memory is allocated, every value in it initialised, by `init`, and given back by `deinit` alone; in between,
+/// only the values themselves write, which are `Sendable`. That is the invariant behind `@unchecked Sendable`.
 @safe public struct FixedArray<Element: ~Copyable & Sendable>: ~Copyable, @unchecked Sendable {
     private static var line: Int { 64 }
     /// Bytes from one value to the next.
@@ -20,12 +21,15 @@
         precondition(count >= 0, "a negative number of values")
         self.count = count
         stride = Self.stride
-        unsafe memory = .allocate(byteCount: max(1, count) * stride, alignment: max(Self.line, MemoryLayout<Element>.alignment))
+        unsafe memory = .allocate(
+            byteCount: max(1, count) * stride, alignment: max(Self.line, MemoryLayout<Element>.alignment))
         for index in 0..<count { unsafe (memory + index * stride).initializeMemory(as: Element.self, to: make(index)) }
     }
 
     deinit {
-        for index in 0..<count { unsafe (memory + index * stride).assumingMemoryBound(to: Element.self).deinitialize(count: 1) }
+        for index in 0..<count {
+            unsafe (memory + index * stride).assumingMemoryBound(to: Element.self).deinitialize(count: 1)
+        }
         unsafe memory.deallocate()
     }
 

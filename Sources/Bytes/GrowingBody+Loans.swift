@@ -1,9 +1,9 @@
 /// A range of another body that a joined one uses. That body is never a joined one itself.
 ///
-/// Parts that arrive in small pieces would make a body of thousands of them, each with its objects, and every client would pay for sending
-/// them. So neighbours are copied together as long as they are small, the smaller ones first: a byte is copied as often as the size of
-/// what it is in doubles, and what stays apart has some 32 KiB on average. And a body of which less than half is used is copied too, so that
-/// nobody holds many times what he uses.
+/// Parts that arrive in small pieces would make a body of thousands of them, each with its objects, and every client
+/// would pay for sending them. So neighbours are copied together as long as they are small, the smaller ones first: a
+/// byte is copied as often as the size of what it is in doubles, and what stays apart has some 32 KiB on average. And a
+/// body of which less than half is used is copied too, so that nobody holds many times what he uses.
 struct Loan {
     let body: GrowingBody
     let range: Range<Int>
@@ -16,7 +16,9 @@ struct Loan {
         for loan in body.loans {
             let part = range.clamped(to: start..<start + loan.range.count)
             let first = loan.range.lowerBound - start
-            if !part.isEmpty { loans.append(Loan(body: loan.body, range: part.lowerBound + first..<part.upperBound + first)) }
+            if !part.isEmpty {
+                loans.append(Loan(body: loan.body, range: part.lowerBound + first..<part.upperBound + first))
+            }
             start += loan.range.count
         }
         return loans
@@ -29,7 +31,9 @@ struct Loan {
             var loan = loan
             if loan.range.count < loan.body.ownMemory / 2, let copy = copy([loan], budget) { loan = copy }
             while let last = kept.last, last.range.count <= loan.range.count,
-                  last.range.count + loan.range.count <= GrowingBody.laterPieceSize, let both = copy([last, loan], budget) {
+                last.range.count + loan.range.count <= GrowingBody.laterPieceSize,
+                let both = copy([last, loan], budget)
+            {
                 kept.removeLast()
                 loan = both
             }

@@ -40,7 +40,9 @@ extension GrowingBody {
         }
     }
 
-    private static func read(_ pieces: ShortList<ByteSlice>, _ cursor: Cursor, limit: Int, _ take: (ByteSlice) -> Void) -> Bool {
+    private static func read(_ pieces: ShortList<ByteSlice>, _ cursor: Cursor, limit: Int, _ take: (ByteSlice) -> Void)
+        -> Bool
+    {
         var start = 0
         var taken = 0
         for piece in pieces {

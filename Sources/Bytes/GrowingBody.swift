@@ -1,7 +1,7 @@
 public import Synchronization
 
-/// A message body that may still be arriving: one writer appends, any number of readers on any thread follow, each with a
-/// cursor of its own. Bytes are kept once, however many read them; a slow reader costs a cursor, not a copy.
+/// A message body that may still be arriving: one writer appends, any number of readers on any thread follow, each with
+/// a cursor of its own. Bytes are kept once, however many read them; a slow reader costs a cursor, not a copy.
 ///
 /// ```
 /// open ─append→ open ─complete→ complete
@@ -12,8 +12,8 @@ public import Synchronization
 /// Protection: one mutex, held for a few dozen instructions, guards everything while the body is open. A complete body
 /// never changes any more, and is then read without the mutex (see `sealed`).
 ///
-/// *Retention.* A body kept `whole` can be stored and joined late. A body limited to a `window` gives up pieces that every
-/// reader has passed, so that its writer must pause while the slowest reader is a window behind; it cannot be
+/// *Retention.* A body kept `whole` can be stored and joined late. A body limited to a `window` gives up pieces that
+/// every reader has passed, so that its writer must pause while the slowest reader is a window behind; it cannot be
 /// joined once its beginning is gone.
 public final class GrowingBody: Sendable {
     /// Whether more may come, and how it ended.
@@ -41,8 +41,8 @@ public final class GrowingBody: Sendable {
     let budget: MemoryBudget
     /// Set once, after `sealedPieces`, when the body is complete and whole (`OpenBody.isWhole`).
     @usableFromInline let sealed = Atomic<Bool>(false)
-    /// Written before `sealed` is stored (releasing) and never afterwards, read only after `sealed` was loaded (acquiring). That is more
-    /// than a check of exclusive access at run time could find out, so a hit does without.
+    /// Written before `sealed` is stored (releasing) and never afterwards, read only after `sealed` was loaded
+    /// (acquiring). That is more than a check of exclusive access at run time could find out, so a hit does without.
     @exclusivity(unchecked) @usableFromInline nonisolated(unsafe) var sealedPieces = ShortList<ByteSlice>()
     @exclusivity(unchecked) @usableFromInline nonisolated(unsafe) var sealedLength = 0
 
@@ -81,8 +81,8 @@ public final class GrowingBody: Sendable {
 
     private static let nobodys = MemoryBudget(limit: 0)
 
-    /// A complete body of ranges of others, one after the other. It shares their memory, which stays accounted for by them; what is small or
-    /// mostly unused is copied (`Loan`).
+    /// A complete body of ranges of others, one after the other. It shares their memory, which stays accounted for by
+    /// them; what is small or mostly unused is copied (`Loan`).
     ///
     /// The others must have ended, also short, and have been kept whole.
     public init(joining parts: [(body: GrowingBody, range: Range<Int>)], budget: MemoryBudget) {
@@ -110,8 +110,9 @@ public final class GrowingBody: Sendable {
         return result
     }
 
-    /// After `noMemory`: appends as much as there is room for in the last piece. A piece that is full is given up once its readers have passed
-    /// it; one that is half empty would be held by a body that waits for memory, and many such bodies would wait for each other.
+    /// After `noMemory`: appends as much as there is room for in the last piece. A piece that is full is given up once
+    /// its readers have passed it; one that is half empty would be held by a body that waits for memory, and many such
+    /// bodies would wait for each other.
     /// - Returns: how many bytes were taken.
     public func appendWhatFits(_ bytes: Span<UInt8>) -> Int {
         let (count, effects) = state.withLock { $0.appendWhatFits(bytes, budget) }
@@ -164,7 +165,9 @@ public final class GrowingBody: Sendable {
         var sum = 0
         for body in bodies {
             if body.loans.isEmpty { sum += body.ownMemory }
-            for loan in body.loans where counted.insert(ObjectIdentifier(loan.body)).inserted { sum += loan.body.ownMemory }
+            for loan in body.loans where counted.insert(ObjectIdentifier(loan.body)).inserted {
+                sum += loan.body.ownMemory
+            }
         }
         return sum
     }

@@ -2,9 +2,9 @@ public import Synchronization
 
 /// State that is only reached under its lock: a `Mutex` that the thread sanitizer understands.
 ///
-/// The standard library's `Mutex` locks inside a library that is not instrumented, so the sanitizer sees no order between two
-/// critical sections and reports every one of them as a race (Swift 6.3.1, Linux). The atomic beside it states that order in
-/// instrumented code: one plain load and one plain store on x86-64, about a nanosecond.
+/// The standard library's `Mutex` locks inside a library that is not instrumented, so the sanitizer sees no order
+/// between two critical sections and reports every one of them as a race (Swift 6.3.1, Linux). The atomic beside it
+/// states that order in instrumented code: one plain load and one plain store on x86-64, about a nanosecond.
 public struct Guarded<State>: ~Copyable, Sendable {
     @usableFromInline let mutex: Mutex<State>
     @usableFromInline let order = Atomic<UInt8>(0)
@@ -13,7 +13,8 @@ public struct Guarded<State>: ~Copyable, Sendable {
     @inlinable
     public init(_ state: consuming sending State) { mutex = Mutex(state) }
 
-    /// Calls `body` with exclusive access. Not re-entrant: keep it short, and release nothing in it whose `deinit` may come back.
+    /// Calls `body` with exclusive access. Not re-entrant: keep it short, and release nothing in it whose `deinit` may
+    /// come back.
     @inlinable
     public borrowing func withLock<Result>(_ body: (inout sending State) -> sending Result) -> sending Result {
         mutex.withLock { state in

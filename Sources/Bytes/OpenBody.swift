@@ -1,7 +1,7 @@
 /// What a `GrowingBody` protects by its lock: its pieces, its readers and how far its writer may go.
 ///
-/// A machine without a lock of its own: what an event leaves to be done is returned (`Effects`) and done once the lock is released. While the
-/// pieces are here (`isWhole`):
+/// A machine without a lock of its own: what an event leaves to be done is returned (`Effects`) and done once the lock
+/// is released. While the pieces are here (`isWhole`):
 /// - `retained` is the sum of the pieces' capacities,
 /// - `readers` is the sum of the pieces' readers and `readersBeyond`,
 /// - all pieces but the last are full,
@@ -26,7 +26,8 @@ struct OpenBody: Sendable {
     /// Readers at the very end, where the next piece is not made yet.
     private var readersBeyond = 0
     private var writerIsPaused = false
-    /// Called, on any thread, when a full window has room again. Dropped at the end, so that a stored body does not keep its fetch alive.
+    /// Called, on any thread, when a full window has room again. Dropped at the end, so that a stored body does not
+    /// keep its fetch alive.
     private var writerWake: Notice?
     private var followers = BodyFollowers()
     private let expectedLength: Int?
@@ -44,7 +45,8 @@ struct OpenBody: Sendable {
         expectedLength = nil
     }
 
-    /// Whether it is complete from its first byte on. Then the pieces are in the `GrowingBody` itself, and readers are no longer counted.
+    /// Whether it is complete from its first byte on. Then the pieces are in the `GrowingBody` itself, and readers are
+    /// no longer counted.
     var isWhole: Bool { phase == .complete && firstPiece == 0 }
 
     /// Bytes from the first retained piece to the end.
@@ -52,7 +54,8 @@ struct OpenBody: Sendable {
 
     private var isConsistent: Bool {
         if isWhole { return pieces.isEmpty }
-        return retained == pieces.reduce(0) { $0 + $1.chunk.capacity } && readers == pieces.reduce(readersBeyond) { $0 + $1.readers }
+        return retained == pieces.reduce(0) { $0 + $1.chunk.capacity }
+            && readers == pieces.reduce(readersBeyond) { $0 + $1.readers }
             && pieces.allSatisfy { $0.readers >= 0 } && readersBeyond >= 0
             && pieces.dropLast().allSatisfy(\.isFull) && (window != nil || firstPiece == 0)
     }
@@ -133,8 +136,11 @@ extension OpenBody {
     }
 
     private func nextPieceSize(start: Int, missing: Int) -> Int {
-        if let expectedLength, expectedLength > start { return max(1, min(expectedLength - start, GrowingBody.laterPieceSize)) }
-        return start == 0 ? max(GrowingBody.firstPieceSize, min(missing, GrowingBody.laterPieceSize)) : GrowingBody.laterPieceSize
+        if let expectedLength, expectedLength > start {
+            return max(1, min(expectedLength - start, GrowingBody.laterPieceSize))
+        }
+        return start == 0
+            ? max(GrowingBody.firstPieceSize, min(missing, GrowingBody.laterPieceSize)) : GrowingBody.laterPieceSize
     }
 
     /// Into the room that `makeRoom` made.
@@ -166,7 +172,8 @@ extension OpenBody {
         let exact = Chunk(capacity: last.filled)
         exact.write(last.chunk.span(0..<last.filled), at: 0)
         let freed = last.chunk.capacity - last.filled
-        pieces[pieces.count - 1] = BodyPiece(chunk: exact, start: last.start, filled: last.filled, readers: last.readers)
+        pieces[pieces.count - 1] = BodyPiece(
+            chunk: exact, start: last.start, filled: last.filled, readers: last.readers)
         retained -= freed
         budget.release(freed)
     }

@@ -1,4 +1,5 @@
-/// A list whose first element stands in the list itself: one of a single element, as most are, has no memory of its own.
+/// A list whose first element stands in the list itself: one of a single element, as most are, has no memory of its
+/// own.
 public struct ShortList<Element>: RandomAccessCollection, MutableCollection {
     @usableFromInline var head: Element?
     /// Empty without a `head`.

@@ -1,13 +1,15 @@
 public import Synchronization
 
-/// One piece of asynchronous work that holds no thread while it waits: the common part of `CoalescibleOperation` (shared, has a
-/// value) and `PlainOperation` (never shared), of one of which it always is. (Foundation has a class named `Operation`, hence the name.)
+/// One piece of asynchronous work that holds no thread while it waits: the common part of `CoalescibleOperation`
+/// (shared, has a value) and `PlainOperation` (never shared), of one of which it always is. (Foundation has a class
+/// named `Operation`, hence the name.)
 ///
-/// A subclass overrides `execute()`, which begins the work and returns; when the work has ended it calls `finish` of its kind, from
-/// any thread. An operation ends exactly once: the first of `finish`, `cancel()` and a failing dependency wins.
+/// A subclass overrides `execute()`, which begins the work and returns; when the work has ended it calls `finish` of
+/// its kind, from any thread. An operation ends exactly once: the first of `finish`, `cancel()` and a failing
+/// dependency wins.
 ///
-/// Every method may be called on every thread. One lock per operation protects its life (`state`), another its waiters; neither
-/// is ever held while the other is taken, nor while anything of a subclass, handler or observer runs.
+/// Every method may be called on every thread. One lock per operation protects its life (`state`), another its waiters;
+/// neither is ever held while the other is taken, nor while anything of a subclass, handler or observer runs.
 @ThreadSafe
 open class AnyOperation {
     struct State: Sendable {
@@ -66,9 +68,9 @@ open class AnyOperation {
     /// Begins the work. Called once, on the thread that started the operation; return soon.
     nonisolated open func execute() {}
 
-    /// Stops the work that `execute()` began. Called at most once, after `execute()` has returned, on the thread that cancelled
-    /// the operation (or on the one that ran `execute()`, when it was cancelled meanwhile). The operation has ended by then:
-    /// `finish` is ignored.
+    /// Stops the work that `execute()` began. Called at most once, after `execute()` has returned, on the thread that
+    /// cancelled the operation (or on the one that ran `execute()`, when it was cancelled meanwhile). The operation has
+    /// ended by then: `finish` is ignored.
     nonisolated open func cancelWork() {}
 
     // MARK: For everybody
@@ -137,7 +139,8 @@ open class AnyOperation {
     /// - Parameter submits: whether it is submitted in the same step, if it depends on nothing.
     @usableFromInline
     nonisolated final func adopt(
-        _ enrolment: consuming Enrolment, observers: [OperationObserver], priority: OperationPriority, submits: Bool = false
+        _ enrolment: consuming Enrolment, observers: [OperationObserver], priority: OperationPriority,
+        submits: Bool = false
     ) -> Adoption {
         var own: [OperationObserver] = []
         // Moved, not copied: it holds several references.
@@ -185,7 +188,8 @@ open class AnyOperation {
     /// Calls `execute()` unless it has ended meanwhile.
     ///
     /// - Returns: True if it has ended already, or never begins: the caller releases its slot, which is harmless if
-    ///   somebody else did. If it were released here, each operation that finishes at once would begin the next one deeper in the stack.
+    ///   somebody else did. If it were released here, each operation that finishes at once would begin the next one
+    ///   deeper in the stack.
     @discardableResult
     nonisolated final func begin() -> Bool {
         let observers = state.withLock { $0.lifecycle.begin() ? $0.observers : nil }
@@ -205,8 +209,8 @@ open class AnyOperation {
         }
     }
 
-    /// Ends it unless it has ended already. `conclude` is called exactly when this call decides the outcome, and gives the
-    /// callbacks that are due.
+    /// Ends it unless it has ended already. `conclude` is called exactly when this call decides the outcome, and gives
+    /// the callbacks that are due.
     @discardableResult
     nonisolated final func end(
         _ outcome: OperationError?, by initiator: Lifecycle.Initiator, conclude: () -> WakeUps
@@ -234,7 +238,8 @@ open class AnyOperation {
         return true
     }
 
-    /// Out of the table first, so that whoever is called back and asks again starts anew; then the callbacks; then those who depend on it.
+    /// Out of the table first, so that whoever is called back and asks again starts anew; then the callbacks; then
+    /// those who depend on it.
     ///
     /// - Returns: Who holds its slot.
     @discardableResult
@@ -260,8 +265,8 @@ open class AnyOperation {
         return enrolment?.gate
     }
 
-    /// Counts waiters that could not be served with the value, for `OperationQueueSnapshot.released`: for a waiter that shares its seat
-    /// (`CoalescibleOperation.join(behind:)`) and finds that out itself. Any thread.
+    /// Counts waiters that could not be served with the value, for `OperationQueueSnapshot.released`: for a waiter that
+    /// shares its seat (`CoalescibleOperation.join(behind:)`) and finds that out itself. Any thread.
     public nonisolated final func countReleased(_ count: Int = 1) {
         state.withLock { $0.enrolment?.counters }?.released.count(count)
     }

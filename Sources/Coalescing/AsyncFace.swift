@@ -32,23 +32,25 @@ open class AsyncOperation<Value: Sendable>: CoalescibleOperation<Value> {
 }
 
 extension OperationQueueManager {
-    /// Joins the operation in flight for `identifier` or starts the one that `make` gives, and waits for its value. `make` is called where the
-    /// caller is: in its actor, if it is in one.
+    /// Joins the operation in flight for `identifier` or starts the one that `make` gives, and waits for its value.
+    /// `make` is called where the caller is: in its actor, if it is in one.
     ///
-    /// A cancelled task leaves: it throws `CancellationError` at once and the others go on. Whether the work goes on when nobody is left is
-    /// for the operation to say: it does, unless its `lastLeavePolicy` is `.cancel`. Once the task has the value, it counts as a
-    /// follower until the operation ends; to stop following a value that goes on growing, use `withValue`.
+    /// A cancelled task leaves: it throws `CancellationError` at once and the others go on. Whether the work goes on
+    /// when nobody is left is for the operation to say: it does, unless its `lastLeavePolicy` is `.cancel`. Once the
+    /// task has the value, it counts as a follower until the operation ends; to stop following a value that goes on
+    /// growing, use `withValue`.
     ///
-    /// - Throws: `CancellationError` if this task was cancelled, `Refusal` if it was not let in, otherwise the `OperationError` with which the
-    ///   operation ended.
+    /// - Throws: `CancellationError` if this task was cancelled, `Refusal` if it was not let in, otherwise the
+    ///   `OperationError` with which the operation ended.
     public nonisolated(nonsending) func value<Op: SharedOperation>(
         for identifier: Key, priority: OperationPriority = .normal, make: () -> Op
     ) async throws -> Op.Value {
         try await wait(for: identifier, priority: priority, as: AsyncStay(), make: make)
     }
 
-    /// For a value that goes on growing: joins or starts as `value(for:make:)` does, and calls `body` with the value. The task follows the
-    /// operation until `body` returns or throws, and leaves then, so that a stream that nobody reads any more can be stopped.
+    /// For a value that goes on growing: joins or starts as `value(for:make:)` does, and calls `body` with the value.
+    /// The task follows the operation until `body` returns or throws, and leaves then, so that a stream that nobody
+    /// reads any more can be stopped.
     ///
     /// A task cancelled while `body` runs leaves when that has ended, as with any `async` function.
     ///
@@ -87,7 +89,8 @@ extension OperationQueueManager {
         }
     }
 
-    /// The value of `work`, which runs once for all callers that ask for `identifier` at the same time and expect a `Value`.
+    /// The value of `work`, which runs once for all callers that ask for `identifier` at the same time and expect a
+    /// `Value`.
     ///
     ///     let user = try await manager.value(for: "users/7") { try await database.user(7) }
     ///

@@ -1,5 +1,5 @@
-/// Everyone who waits for one operation's value, or follows it while it grows. Pure; `CoalescibleOperation` locks it and
-/// performs what it returns.
+/// Everyone who waits for one operation's value, or follows it while it grows. Pure; `CoalescibleOperation` locks it
+/// and performs what it returns.
 @usableFromInline
 struct Audience<Value: Sendable>: Sendable {
     /// ```
@@ -7,8 +7,9 @@ struct Audience<Value: Sendable>: Sendable {
     ///     │                   │
     ///     └───────end─────────┴──→ ended
     /// ```
-    /// *gathering*: waiters wait. *delivered*: they were served and now follow; late ones are served at once. *ended*: nobody is let
-    /// in; the value, if there was one, stays readable. `isClosed` is separate: nobody new is let in, whatever the phase.
+    /// *gathering*: waiters wait. *delivered*: they were served and now follow; late ones are served at once. *ended*:
+    /// nobody is let in; the value, if there was one, stays readable. `isClosed` is separate: nobody new is let in,
+    /// whatever the phase.
     @usableFromInline
     enum Phase: Sendable {
         case gathering
@@ -103,7 +104,8 @@ struct Audience<Value: Sendable>: Sendable {
         }
     }
 
-    /// Those who accept become followers, the others leave, all at this moment, so that the released go on side by side.
+    /// Those who accept become followers, the others leave, all at this moment, so that the released go on side by
+    /// side.
     @inlinable
     mutating func serve(_ value: Value) -> Callbacks<Value> {
         var callbacks = Callbacks<Value>()
@@ -116,7 +118,8 @@ struct Audience<Value: Sendable>: Sendable {
                 seat = nil
             }
             callbacks.append(
-                Callback(waiter, isServed ? .success(value) : .failure(.released)), released: isServed ? 0 : 1 + Int(others))
+                Callback(waiter, isServed ? .success(value) : .failure(.released)),
+                released: isServed ? 0 : 1 + Int(others))
         }
         behind -= gone
         return callbacks

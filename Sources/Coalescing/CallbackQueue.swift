@@ -1,7 +1,7 @@
 /// Where a waiter lives: its handler is called here, whatever thread the work ended on.
 ///
-/// An event loop, a dispatch queue or an actor's executor conforms with a few lines. Identity counts: all waiters of one queue
-/// object are called back by a single `enqueue`, so use the same object for everyone who lives there.
+/// An event loop, a dispatch queue or an actor's executor conforms with a few lines. Identity counts: all waiters of
+/// one queue object are called back by a single `enqueue`, so use the same object for everyone who lives there.
 public protocol CallbackQueue: AnyObject, Sendable {
     /// Runs `callback` soon, once, in the order of the calls. Called on any thread, never under a lock of this library.
     /// It must not drop the callback: an exactly-once promise ends where the queue begins.
@@ -10,8 +10,8 @@ public protocol CallbackQueue: AnyObject, Sendable {
 
 /// Calls back at once, on the stack of whoever finished the work.
 ///
-/// For handlers that only hand the result on (resume a continuation, post to a mailbox). A handler with more to do belongs on a
-/// queue of its own.
+/// For handlers that only hand the result on (resume a continuation, post to a mailbox). A handler with more to do
+/// belongs on a queue of its own.
 public final class InlineQueue: CallbackQueue {
     /// It has no state: one will do.
     public static let shared = InlineQueue()

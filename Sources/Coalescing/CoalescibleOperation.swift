@@ -1,21 +1,24 @@
-/// Work that any number of callers share: it runs once, and everyone who asked for the same identifier gets its one result.
+/// Work that any number of callers share: it runs once, and everyone who asked for the same identifier gets its one
+/// result.
 ///
-/// Subclass it and override `execute()` (and `cancelWork()`). When the result is there, call `finish(.success(value))`. A result that
-/// goes on growing after it can be handed out (a response whose body is still arriving) is *streamed*: `deliver(value)` hands it out, the
-/// operation stays in flight and serves late joiners, and `finish()` ends it.
+/// Subclass it and override `execute()` (and `cancelWork()`). When the result is there, call `finish(.success(value))`.
+/// A result that goes on growing after it can be handed out (a response whose body is still arriving) is *streamed*:
+/// `deliver(value)` hands it out, the operation stays in flight and serves late joiners, and `finish()` ends it.
 ///
-/// **Exactly once.** Every waiter's handler is called exactly once, on its own queue, unless `leave` returned true for it, which means
-/// never. What decides is the lock at the moment of `deliver`, `finish` or `cancel`: whoever left before is not called; whoever
-/// leaves after gets `false`, and its callback is on its way or has run. Dropping the operation without an end calls back with
-/// `.abandoned`; a manager keeps its operations alive, so a worker that may lose track of one should hold a `FinishPermit`.
+/// **Exactly once.** Every waiter's handler is called exactly once, on its own queue, unless `leave` returned true for
+/// it, which means never. What decides is the lock at the moment of `deliver`, `finish` or `cancel`: whoever left
+/// before is not called; whoever leaves after gets `false`, and its callback is on its way or has run. Dropping the
+/// operation without an end calls back with `.abandoned`; a manager keeps its operations alive, so a worker that may
+/// lose track of one should hold a `FinishPermit`.
 ///
-/// **Leaving.** A waiter that was served counts as a follower until it leaves, so that a stream nobody reads can be stopped:
-/// see `lastLeavePolicy`.
+/// **Leaving.** A waiter that was served counts as a follower until it leaves, so that a stream nobody reads can be
+/// stopped: see `lastLeavePolicy`.
 @ThreadSafe
 open class CoalescibleOperation<Value: Sendable>: AnyOperation {
-    /// What makes two operations of one class the same work, for `coalesce(operation:)` and `OperationQueueManager.enqueue(operation:)`;
-    /// without one it is the same as no other. Whoever enqueues a closure that makes the operation names the work there, so it needs
-    /// none; if it has one, it must be that, or it is refused as `.foreign`.
+    /// What makes two operations of one class the same work, for `coalesce(operation:)` and
+    /// `OperationQueueManager.enqueue(operation:)`; without one it is the same as no other. Whoever enqueues a closure
+    /// that makes the operation names the work there, so it needs none; if it has one, it must be that, or it is
+    /// refused as `.foreign`.
     public nonisolated let identifier: (any Hashable & Sendable)?
 
     @usableFromInline nonisolated let audience = Protected(Audience<Value>())
@@ -42,12 +45,12 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
 
     // MARK: For subclasses
 
-    /// The last waiter or follower has left. Called without a lock, under both policies, before the work is cancelled under
-    /// `LastLeavePolicy.cancel`. Under `.goOn` somebody may have joined again by the time it runs.
+    /// The last waiter or follower has left. Called without a lock, under both policies, before the work is cancelled
+    /// under `LastLeavePolicy.cancel`. Under `.goOn` somebody may have joined again by the time it runs.
     nonisolated open func lastWaiterLeft() {}
 
-    /// Hands out the value: everyone waiting is called back with it, those who do not accept it with `.released`, all at the same
-    /// moment. The operation stays in flight. False if there was a value before, or it has ended.
+    /// Hands out the value: everyone waiting is called back with it, those who do not accept it with `.released`, all
+    /// at the same moment. The operation stays in flight. False if there was a value before, or it has ended.
     @discardableResult
     @inlinable
     public nonisolated final func deliver(_ value: Value) -> Bool {
@@ -56,8 +59,8 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
         return true
     }
 
-    /// Ends it with its result. After `deliver` the result only says how it ended: nobody is called twice, and a value that was
-    /// handed out carries its own end. False if it had ended already.
+    /// Ends it with its result. After `deliver` the result only says how it ended: nobody is called twice, and a value
+    /// that was handed out carries its own end. False if it had ended already.
     @discardableResult
     @inlinable
     public nonisolated final func finish(_ result: Result<Value, any Error>) -> Bool {
@@ -89,16 +92,17 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
     @inlinable
     public nonisolated final var waiterCount: Int { audience.withLock { $0.count } }
 
-    /// How many may wait and follow at the same time; no limit unless it is set. Joining beyond it is refused with `.full`. Whoever is there
-    /// when it is lowered stays.
+    /// How many may wait and follow at the same time; no limit unless it is set. Joining beyond it is refused with
+    /// `.full`. Whoever is there when it is lowered stays.
     @inlinable
     public nonisolated final var waiterLimit: Int {
         get { audience.withLock { $0.limit } }
         set { audience.withLock { $0.limit = newValue } }
     }
 
-    /// What happens when the last one leaves: `.goOn` unless it is set, as in a subclass's `init`. May change at any time; it is read at the
-    /// moment of leaving, so after setting `.cancel` call `cancelIfUnattended()` if the last one may have left already.
+    /// What happens when the last one leaves: `.goOn` unless it is set, as in a subclass's `init`. May change at any
+    /// time; it is read at the moment of leaving, so after setting `.cancel` call `cancelIfUnattended()` if the last
+    /// one may have left already.
     @inlinable
     public nonisolated final var lastLeavePolicy: LastLeavePolicy {
         get { audience.withLock { $0.lastLeavePolicy } }
@@ -131,22 +135,25 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
         }
     }
 
-    /// Lets one more share the seat of a waiter that still waits: for callers on the same queue that take the same values, so that one
-    /// waiter can stand for all and serve them itself. Each counts as a waiter, then as a follower; the handler is called once for all
-    /// of them. Each leaves with the same token; the seat is given up when the last one leaves.
+    /// Lets one more share the seat of a waiter that still waits: for callers on the same queue that take the same
+    /// values, so that one waiter can stand for all and serve them itself. Each counts as a waiter, then as a follower;
+    /// the handler is called once for all of them. Each leaves with the same token; the seat is given up when the last
+    /// one leaves.
     ///
     /// - Returns: False, and nothing changed, if the waiter has its result or the operation takes no more.
     @inlinable
     public nonisolated final func join(behind token: WaiterToken) -> Bool {
-        guard token.operation == ObjectIdentifier(self), audience.withLock({ $0.join(behind: token.seat) }) else { return false }
+        guard token.operation == ObjectIdentifier(self), audience.withLock({ $0.join(behind: token.seat) }) else {
+            return false
+        }
         countJoined(late: false)
         return true
     }
 
     /// Ends one stay.
     ///
-    /// - Returns: True if it was still waiting: its handler will never be called. False if its callback has run or is on its way
-    ///   (it merely stops following), or if the token is not of a stay here.
+    /// - Returns: True if it was still waiting: its handler will never be called. False if its callback has run or is
+    ///   on its way (it merely stops following), or if the token is not of a stay here.
     @discardableResult
     @inlinable
     public nonisolated final func leave(_ token: WaiterToken) -> Bool {
@@ -164,8 +171,8 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
         return departure.wasWaiting
     }
 
-    /// Lets nobody else in: the next `enqueue` for its identifier starts a new operation. Those who wait stay. True if this call
-    /// closed it.
+    /// Lets nobody else in: the next `enqueue` for its identifier starts a new operation. Those who wait stay. True if
+    /// this call closed it.
     @discardableResult
     @inlinable
     public nonisolated final func close() -> Bool {
@@ -179,11 +186,11 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
         audience.withLock { $0.endIfEmpty() } && cancel()
     }
 
-    /// Takes `operation` in: this one works for both, and the other ends when and as this one does, with its own waiters, tokens and
-    /// policy. When the other is cancelled it merely leaves.
+    /// Takes `operation` in: this one works for both, and the other ends when and as this one does, with its own
+    /// waiters, tokens and policy. When the other is cancelled it merely leaves.
     ///
-    /// - Returns: False, and nothing changed, if this one has ended, is closed or full, if the two differ in identifier or class,
-    ///   or if `operation` was started, enqueued or coalesced before.
+    /// - Returns: False, and nothing changed, if this one has ended, is closed or full, if the two differ in identifier
+    ///   or class, or if `operation` was started, enqueued or coalesced before.
     public nonisolated final func coalesce(operation: CoalescibleOperation<Value>) -> Bool {
         switch take(in: operation) {
         case .refused: return false
@@ -211,7 +218,8 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
     /// `coalesce` without calling back a late one: safe under a manager's lock.
     nonisolated final func take(in other: CoalescibleOperation<Value>) -> Audience<Value>.Join {
         guard other !== self, type(of: other) == type(of: self),
-            let identifier, let otherIdentifier = other.identifier, AnyHashable(otherIdentifier) == AnyHashable(identifier),
+            let identifier, let otherIdentifier = other.identifier,
+            AnyHashable(otherIdentifier) == AnyHashable(identifier),
             other.state.withLock({ $0.lifecycle.coalesce() })
         else { return .refused(.foreign) }
         let waiter = Waiter<Value>(on: InlineQueue.shared) { [weak other] result in
@@ -270,7 +278,8 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
     }
 }
 
-/// The operation that executes for another one. A class: few have one, and a weak reference stored inline would burden all others.
+/// The operation that executes for another one. A class: few have one, and a weak reference stored inline would burden
+/// all others.
 @usableFromInline
 final class OperationSource: Sendable {
     // Weak: that one keeps this one alive, which has waiters to serve.

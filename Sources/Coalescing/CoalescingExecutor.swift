@@ -1,13 +1,14 @@
-/// Turns a burst of elements into one action: `combine` folds each new element into those gathered, and `act` gets the whole after
-/// `coalesceWait` of quiet, but never later than `maxWait` after the first.
+/// Turns a burst of elements into one action: `combine` folds each new element into those gathered, and `act` gets the
+/// whole after `coalesceWait` of quiet, but never later than `maxWait` after the first.
 ///
 ///     let log = CoalescingExecutor(
 ///         coalesceWait: .milliseconds(50), maxWait: .seconds(1), timers: loopTimers, on: loop,
 ///         combine: { lines, more in lines += more }, act: { lines in file.write(lines) })
 ///     log.add(["GET / 200"])
 ///
-/// Every element is acted on exactly once or dropped by `cancel()`. Call it from any thread. `act` runs on the queue, in the order in
-/// which the bursts ended as long as they are ended by one thread at a time; `combine` runs under the executor's lock and must be quick.
+/// Every element is acted on exactly once or dropped by `cancel()`. Call it from any thread. `act` runs on the queue,
+/// in the order in which the bursts ended as long as they are ended by one thread at a time; `combine` runs under the
+/// executor's lock and must be quick.
 public final class CoalescingExecutor<Element: Sendable>: Sendable {
     private let burst: Protected<Burst<Element>>
     private let timers: any TimerSource

@@ -1,6 +1,7 @@
 public import Synchronization
 
-/// What one shard has counted since it was made. Relaxed: each number is exact, their sum at one moment is not a snapshot.
+/// What one shard has counted since it was made. Relaxed: each number is exact, their sum at one moment is not a
+/// snapshot.
 @usableFromInline
 final class ShardCounters: Sendable {
     @usableFromInline let started = Atomic(0)

@@ -7,11 +7,11 @@ public enum DependencyRule: Sendable {
 }
 
 extension AnyOperation {
-    /// Delays `execute()` until `dependency` has ended. That may be of any kind, on any manager, in flight or already over. It
-    /// is not started by this.
+    /// Delays `execute()` until `dependency` has ended. That may be of any kind, on any manager, in flight or already
+    /// over. It is not started by this.
     ///
-    /// - Returns: False, and nothing changed, if it is too late (the operation was started, enqueued or has ended) or if
-    ///   `dependency` waits for this very operation, which would never end.
+    /// - Returns: False, and nothing changed, if it is too late (the operation was started, enqueued or has ended) or
+    ///   if `dependency` waits for this very operation, which would never end.
     @discardableResult
     public nonisolated final func addDependency(_ dependency: AnyOperation, rule: DependencyRule = .success) -> Bool {
         guard dependency !== self, !dependency.waits(for: self) else { return false }

@@ -40,9 +40,10 @@ extension OperationQueueManager {
 
     /// Joins the operation in flight for `identifier` or starts a new one. Any thread, as with all that enqueues.
     ///
-    /// As one step for the identifier: `unless` is asked, and if it has an answer, that is all; otherwise the waiter joins the operation in
-    /// flight; otherwise `make` gives a new one. An operation that is closed, or whose value the waiter does not accept, is left to those it
-    /// has, and the new one takes its place. One that is full is not replaced: the answer is `.refused(.full, by:)`.
+    /// As one step for the identifier: `unless` is asked, and if it has an answer, that is all; otherwise the waiter
+    /// joins the operation in flight; otherwise `make` gives a new one. An operation that is closed, or whose value the
+    /// waiter does not accept, is left to those it has, and the new one takes its place. One that is full is not
+    /// replaced: the answer is `.refused(.full, by:)`.
     ///
     /// - Parameters:
     ///   - identifier: what the work is; two calls with equal ones and the same `Op` ask for the same work.
@@ -50,8 +51,8 @@ extension OperationQueueManager {
     ///   - priority: the operation's priority is raised to it.
     ///   - unless: a last look at where finished results are kept. Runs under the shard's lock, as `make` does.
     ///   - make: a new operation, not yet started, of exactly the class `Op`. Called only when one is needed.
-    /// - Returns: What became of it. Nobody was called back on this stack, except on an `InlineQueue`. The operation may have begun,
-    ///   and even ended, on this stack.
+    /// - Returns: What became of it. Nobody was called back on this stack, except on an `InlineQueue`. The operation
+    ///   may have begun, and even ended, on this stack.
     @inlinable
     public func enqueue<Op: SharedOperation, Found>(
         _ identifier: Key, waiter: Waiter<Op.Value>?, priority: OperationPriority = .normal, unless: () -> Found?,
@@ -68,8 +69,8 @@ extension OperationQueueManager {
         enqueue(identifier, waiter: waiter, priority: priority, unless: { nil }, make: make, prepare: { _ in })
     }
 
-    /// `enqueue` of an operation together with what it depends on. The dependencies are called for only when a new operation is
-    /// needed, after the lock.
+    /// `enqueue` of an operation together with what it depends on. The dependencies are called for only when a new
+    /// operation is needed, after the lock.
     @inlinable
     public func enqueue<Op: SharedOperation>(
         _ identifier: Key, waiter: Waiter<Op.Value>?, priority: OperationPriority = .normal, task: OperationTask<Op>
@@ -79,8 +80,8 @@ extension OperationQueueManager {
             prepare: task.addDependencies)
     }
 
-    /// Starts an operation that is for its one waiter alone: nobody finds or joins it, so it takes no place in the table. It counts against
-    /// the limit, waits its turn, and is among `operations` like every other.
+    /// Starts an operation that is for its one waiter alone: nobody finds or joins it, so it takes no place in the
+    /// table. It counts against the limit, waits its turn, and is among `operations` like every other.
     ///
     /// - Parameter operation: a new one, not yet started. Dropped if there is no room.
     @inlinable
@@ -93,7 +94,8 @@ extension OperationQueueManager {
         }
         let counters = anyShard(for: operation).counters
         let adoption = operation.adopt(
-            Enrolment(gate: gate, counters: counters, forget: nil), observers: observers, priority: priority, submits: true)
+            Enrolment(gate: gate, counters: counters, forget: nil), observers: observers, priority: priority,
+            submits: true)
         if case .refused = adoption {
             gate.withdraw()
             counters.refused.count()
@@ -162,7 +164,8 @@ extension OperationQueueManager {
 
     @inlinable
     func carryOut<Op: SharedOperation, Found>(
-        _ decision: Decision<Op, Op.Value, Found>, waiter: Waiter<Op.Value>?, priority: OperationPriority, in shard: InFlightShard<Key>,
+        _ decision: Decision<Op, Op.Value, Found>, waiter: Waiter<Op.Value>?, priority: OperationPriority,
+        in shard: InFlightShard<Key>,
         prepare: (Op) -> Void
     ) -> Enqueued<Op, Found> {
         switch decision {
@@ -189,16 +192,18 @@ extension OperationQueueManager {
         }
     }
 
-    /// Starts an operation that was made with its waiters already, or lets one in flight with the same identifier and class work for it
-    /// (see `CoalescibleOperation.coalesce`).
+    /// Starts an operation that was made with its waiters already, or lets one in flight with the same identifier and
+    /// class work for it (see `CoalescibleOperation.coalesce`).
     ///
-    /// - Returns: `.started(operation, .none)`, or `.joined` with the one that works for it. Its own waiters are called back either way, and
-    ///   leave it, not the other.
+    /// - Returns: `.started(operation, .none)`, or `.joined` with the one that works for it. Its own waiters are called
+    ///   back either way, and leave it, not the other.
     public func enqueue<Value>(
         operation: CoalescibleOperation<Value>, priority: OperationPriority = .normal
     ) -> Enqueued<CoalescibleOperation<Value>, Never> {
         typealias Op = CoalescibleOperation<Value>
-        guard let given = operation.identifier, let identifier = given as? Key else { return .refused(.foreign, by: operation) }
+        guard let given = operation.identifier, let identifier = given as? Key else {
+            return .refused(.foreign, by: operation)
+        }
         let name = InFlightName(identifier, ObjectIdentifier(type(of: operation)))
         let shard = shard(for: name.hash)
         let decision = shard.table.withLock { table -> Decision<Op, Value, Never> in
@@ -228,7 +233,9 @@ extension OperationQueueManager {
 
     /// Starts work that is never shared, under the same limit and priorities.
     @discardableResult
-    public func enqueue<Op: PlainOperation>(plain operation: Op, priority: OperationPriority = .normal) -> Enqueued<Op, Never> {
+    public func enqueue<Op: PlainOperation>(plain operation: Op, priority: OperationPriority = .normal) -> Enqueued<
+        Op, Never
+    > {
         let shard = anyShard(for: operation)
         guard gate.admit() else {
             shard.counters.refused.count()

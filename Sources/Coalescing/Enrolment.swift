@@ -1,5 +1,6 @@
-/// A manager's record of one operation in flight: what counts it, and what to undo when it ends. Part of the operation's state, so it
-/// costs no object of its own; it knows no `Key`, so that what every operation does at its end is not generic.
+/// A manager's record of one operation in flight: what counts it, and what to undo when it ends. Part of the
+/// operation's state, so it costs no object of its own; it knows no `Key`, so that what every operation does at its end
+/// is not generic.
 @usableFromInline
 struct Enrolment: Sendable {
     /// Takes an ended operation off one place in a manager's table.

@@ -1,7 +1,8 @@
-/// The duty to finish an operation, as a value: whoever holds it finishes the operation, and dropping it does so with `.abandoned`.
+/// The duty to finish an operation, as a value: whoever holds it finishes the operation, and dropping it does so with
+/// `.abandoned`.
 ///
-/// A manager keeps its operations alive until they end, so one whose worker loses track of it would wait for ever. A worker that holds
-/// the permit cannot forget. Make one for each operation: `let permit = FinishPermit(operation)`.
+/// A manager keeps its operations alive until they end, so one whose worker loses track of it would wait for ever. A
+/// worker that holds the permit cannot forget. Make one for each operation: `let permit = FinishPermit(operation)`.
 public struct FinishPermit<Value: Sendable>: ~Copyable, Sendable {
     /// The operation that it is the duty to finish.
     public let operation: CoalescibleOperation<Value>

@@ -30,8 +30,9 @@ struct InFlightName<Key: Hashable & Sendable>: Hashable, Sendable {
 @usableFromInline
 struct InFlightEntry: Sendable {
     @usableFromInline var operation: AnyOperation
-    /// Those before it under the same name that have ended but are still being stopped. All of them must be gone before work for this name
-    /// begins: the entry keeps them, and not only the dependency of `operation`, because that one may be cancelled before they are gone.
+    /// Those before it under the same name that have ended but are still being stopped. All of them must be gone before
+    /// work for this name begins: the entry keeps them, and not only the dependency of `operation`, because that one
+    /// may be cancelled before they are gone.
     @usableFromInline var predecessors: [AnyOperation] = []
 
     @inlinable
@@ -50,9 +51,12 @@ final class InFlightShard<Key: Hashable & Sendable>: Sendable {
 
     init() {}
 
-    /// Puts a new operation in the place of the one there, if any. It begins only when those that have ended there are gone.
+    /// Puts a new operation in the place of the one there, if any. It begins only when those that have ended there are
+    /// gone.
     @inlinable
-    static func insert(_ operation: AnyOperation, as name: InFlightName<Key>, replacing ended: AnyOperation?, in table: inout Table) {
+    static func insert(
+        _ operation: AnyOperation, as name: InFlightName<Key>, replacing ended: AnyOperation?, in table: inout Table
+    ) {
         var entry = InFlightEntry(operation)
         entry.predecessors = table[name]?.predecessors ?? []
         if let ended { entry.predecessors.append(ended) }
@@ -60,7 +64,8 @@ final class InFlightShard<Key: Hashable & Sendable>: Sendable {
         table[name] = entry
     }
 
-    /// It is gone. An operation that has its place by now keeps it; those before it that are still being stopped get it back.
+    /// It is gone. An operation that has its place by now keeps it; those before it that are still being stopped get it
+    /// back.
     @inlinable
     func remove(_ operation: AnyOperation, from name: InFlightName<Key>) {
         table.withLock { table in

@@ -12,8 +12,8 @@ public enum OperationPhase: UInt8, Sendable, CaseIterable {
     case cancelled
 }
 
-/// The life of one operation: it begins at most once and ends exactly once, whatever races. Pure; `AnyOperation` locks it and
-/// performs what it returns.
+/// The life of one operation: it begins at most once and ends exactly once, whatever races. Pure; `AnyOperation` locks
+/// it and performs what it returns.
 struct Lifecycle: Sendable {
     /// ```
     /// pending ─submit & dependencies met→ ready ─begin→ starting ─entered→ executing
@@ -23,10 +23,10 @@ struct Lifecycle: Sendable {
     ///    │                 │                 │          stopping ─entered─┐    │
     ///    └───────end───────┴───────end───────┴────────────────────────→ ending ┘ ─retire→ ended
     /// ```
-    /// *starting*: `execute()` is on some thread's stack. Whoever ends the operation then leaves the rest (*stopping*) to that thread,
-    /// so `cancelWork()` never runs before or beside `execute()`, and an operation that finishes inside `execute()` starts the
-    /// next one from a loop rather than from ever deeper in the stack.
-    /// *ending*: the outcome stands, its manager has not yet let go of it. *ended*: nobody will find it any more.
+    /// *starting*: `execute()` is on some thread's stack. Whoever ends the operation then leaves the rest (*stopping*)
+    /// to that thread, so `cancelWork()` never runs before or beside `execute()`, and an operation that finishes inside
+    /// `execute()` starts the next one from a loop rather than from ever deeper in the stack. *ending*: the outcome
+    /// stands, its manager has not yet let go of it. *ended*: nobody will find it any more.
     private enum Phase: Sendable {
         case pending
         case ready

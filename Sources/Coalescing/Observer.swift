@@ -1,7 +1,7 @@
 /// Is told when an operation reaches chosen phases: for a metric, an access log, a trace.
 ///
-/// Called once per phase, never under a lock, on `queue` or, without one, on the thread that made the change. Notices of one
-/// operation made by different threads may overtake each other on the way; each carries its own phase.
+/// Called once per phase, never under a lock, on `queue` or, without one, on the thread that made the change. Notices
+/// of one operation made by different threads may overtake each other on the way; each carries its own phase.
 public struct OperationObserver: Sendable {
     /// Phases, as a set of bits.
     public struct Phases: OptionSet, Sendable {

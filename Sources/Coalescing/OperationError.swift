@@ -1,4 +1,5 @@
-/// Why an operation ended without a value, or why this waiter did not get it. Closed: the names stand in logs, metrics and tests.
+/// Why an operation ended without a value, or why this waiter did not get it. Closed: the names stand in logs, metrics
+/// and tests.
 public enum OperationError: Error, Sendable {
     /// The operation was cancelled, by `cancel()` or because its last waiter left under `LastLeavePolicy.cancel`.
     case cancelled
@@ -40,8 +41,9 @@ public enum Refusal: Error, Sendable, CaseIterable {
     case full
     /// As many operations wait for a slot as `maxQueued` allows; a new one was not started.
     case queueFull
-    /// The operation is not one that was asked for: it has another identifier (or, given to `enqueue(operation:)`, none of the manager's `Key`
-    /// type), its class is not the one that the call names, or it was started or enqueued before.
+    /// The operation is not one that was asked for: it has another identifier (or, given to `enqueue(operation:)`, none
+    /// of the manager's `Key` type), its class is not the one that the call names, or it was started or enqueued
+    /// before.
     case foreign
 
     /// The fixed name, for logs and metric labels.

@@ -29,7 +29,9 @@ final class OperationGate: Sendable {
     /// One that was admitted, and it depends on nothing: as `enter` and `operationIsReady` in one step.
     @usableFromInline
     func enterReady(_ operation: AnyOperation) {
-        guard gate.withLock({ $0.enterReady(operation, priority: operation.priority) }) else { return beginNext { _ in } }
+        guard gate.withLock({ $0.enterReady(operation, priority: operation.priority) }) else {
+            return beginNext { _ in }
+        }
         if operation.begin() { releaseSlot(of: operation) }
     }
 

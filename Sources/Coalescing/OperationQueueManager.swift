@@ -1,5 +1,5 @@
-/// All operations in flight: whoever asks for work that is being done joins it, whoever asks first starts it, and both are one atomic
-/// step per identifier. Plain operations run beside them under the same limit.
+/// All operations in flight: whoever asks for work that is being done joins it, whoever asks first starts it, and both
+/// are one atomic step per identifier. Plain operations run beside them under the same limit.
 ///
 /// Make one and pass it to those who need it; never a global.
 ///
@@ -10,17 +10,18 @@
 ///     case .refused(let reason, _): page.showBusy(reason)
 ///     }
 ///
-/// **Same work** means equal identifier and same class. The identifier is the one given to `enqueue`; an operation made with another is
-/// refused as `.foreign`. The class is that of what `make` gives, as Swift infers it: a closure that gives now one subclass, now
-/// another, names their superclass, and its operations are refused as `.foreign` too.
+/// **Same work** means equal identifier and same class. The identifier is the one given to `enqueue`; an operation made
+/// with another is refused as `.foreign`. The class is that of what `make` gives, as Swift infers it: a closure that
+/// gives now one subclass, now another, names their superclass, and its operations are refused as `.foreign` too.
 ///
-/// **Locks.** The table is split by the identifier's hash into shards with a lock each; the start gate has one more, taken only by those
-/// who start or end an operation, never by those who join. Order: shard → gate, shard → operation. Under a shard's lock only
-/// `unless`, `make` and `accepts` of a user's run; they must be quick and may not call this manager. `execute()`,
-/// `cancelWork()`, callbacks and observers run without any lock.
+/// **Locks.** The table is split by the identifier's hash into shards with a lock each; the start gate has one more,
+/// taken only by those who start or end an operation, never by those who join. Order: shard → gate, shard → operation.
+/// Under a shard's lock only `unless`, `make` and `accepts` of a user's run; they must be quick and may not call this
+/// manager. `execute()`, `cancelWork()`, callbacks and observers run without any lock.
 ///
-/// **One at a time.** While an operation that has ended is still being stopped, the next one for its identifier is found by those
-/// who join, but begins only when the first is gone. Two run side by side only when the first refused to be shared (`close()`, `accepts`).
+/// **One at a time.** While an operation that has ended is still being stopped, the next one for its identifier is
+/// found by those who join, but begins only when the first is gone. Two run side by side only when the first refused to
+/// be shared (`close()`, `accepts`).
 ///
 /// Operations in flight keep their manager alive, and it them.
 public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
@@ -28,10 +29,11 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
     public struct Settings: Sendable {
         /// How many operations run at the same time. Unlimited by default: operations hold no thread.
         public var maxConcurrent = Int.max
-        /// How many more may wait to start, for a slot or for dependencies; unlimited by default. Beyond it `enqueue` starts nothing and
-        /// answers `.refused(.queueFull, by: nil)`; joining goes on.
+        /// How many more may wait to start, for a slot or for dependencies; unlimited by default. Beyond it `enqueue`
+        /// starts nothing and answers `.refused(.queueFull, by: nil)`; joining goes on.
         public var maxQueued = Int.max
-        /// After how many grants one goes to the longest waiting instead of the most urgent: one slot in eight for the unimportant.
+        /// After how many grants one goes to the longest waiting instead of the most urgent: one slot in eight for the
+        /// unimportant.
         public var agingInterval = 8
         /// Parts of the table; rounded up to a power of two. Several times the number of threads makes contention rare.
         public var shards = 64
@@ -127,10 +129,12 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
 
     // MARK: Letting in
 
-    /// Makes `operation` one of this manager's. False if it is not a fresh one. Call `submit()` on it next, without a lock.
+    /// Makes `operation` one of this manager's. False if it is not a fresh one. Call `submit()` on it next, without a
+    /// lock.
     @inlinable
     func enrol(
-        _ operation: AnyOperation, in shard: InFlightShard<Key>, as name: InFlightName<Key>?, priority: OperationPriority
+        _ operation: AnyOperation, in shard: InFlightShard<Key>, as name: InFlightName<Key>?,
+        priority: OperationPriority
     ) -> Bool {
         // Strong: operations in flight keep their manager alive.
         var forget: Enrolment.Forget?
@@ -146,8 +150,8 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
 
     /// Makes `operation`, which is in flight here, findable under a second identifier too, until it ends.
     ///
-    /// - Returns: False when it has ended or is not of this manager, or when another operation that still takes waiters has
-    ///   that identifier.
+    /// - Returns: False when it has ended or is not of this manager, or when another operation that still takes waiters
+    ///   has that identifier.
     @discardableResult
     @inlinable
     public func addAlias<Value>(_ operation: CoalescibleOperation<Value>, for identifier: Key) -> Bool {

@@ -1,11 +1,12 @@
-/// A recipe: an operation together with what it depends on. Resolve → connect → fetch are three operations, each reusable alone; the
-/// task for the last knows how to get the one before it.
+/// A recipe: an operation together with what it depends on. Resolve → connect → fetch are three operations, each
+/// reusable alone; the task for the last knows how to get the one before it.
 ///
 ///     let connect = OperationTask { ConnectOperation(host) }
 ///         .after { resolvers.enqueue(host, waiter: nil, make: { ResolveOperation(host) }).operation }
 ///
-/// A dependency is whatever its closure returns: usually the answer of another manager's `enqueue`, so that dependencies coalesce too. It
-/// is called each time the task makes an operation, never under a lock, so it may call any manager.
+/// A dependency is whatever its closure returns: usually the answer of another manager's `enqueue`, so that
+/// dependencies coalesce too. It is called each time the task makes an operation, never under a lock, so it may call
+/// any manager.
 public struct OperationTask<Op: AnyOperation>: Sendable {
     @usableFromInline let makeAlone: @Sendable () -> Op
     private var dependencies: [Dependency] = []
@@ -20,8 +21,8 @@ public struct OperationTask<Op: AnyOperation>: Sendable {
         makeAlone = make
     }
 
-    /// The same task with one more dependency. `nil` from `dependency` means that there is none (its queue was full, say): the
-    /// operation then ends with `.dependency(.cancelled)`, or waits for nothing if the rule is `.end`.
+    /// The same task with one more dependency. `nil` from `dependency` means that there is none (its queue was full,
+    /// say): the operation then ends with `.dependency(.cancelled)`, or waits for nothing if the rule is `.end`.
     public func after(
         rule: DependencyRule = .success, _ dependency: @escaping @Sendable () -> AnyOperation?
     ) -> OperationTask {

@@ -3,7 +3,8 @@
 open class PlainOperation: AnyOperation {
     private nonisolated let work: (@Sendable (PlainOperation) -> Void)?
 
-    /// - Parameter work: what `execute()` calls, unless a subclass overrides it. It, or whatever it begins, calls `finish`.
+    /// - Parameter work: what `execute()` calls, unless a subclass overrides it. It, or whatever it begins, calls
+    ///   `finish`.
     public nonisolated init(_ work: (@Sendable (PlainOperation) -> Void)? = nil) {
         self.work = work
         super.init()

@@ -2,9 +2,9 @@ public import Synchronization
 
 /// State that is only reached under its lock: a `Mutex` that the thread sanitizer understands.
 ///
-/// The standard library's `Mutex` locks inside a library that is not instrumented, so the sanitizer sees no order between two
-/// critical sections and reports every one of them as a race (Swift 6.3.1, Linux). The atomic beside it states that order in
-/// instrumented code: one plain load and one plain store on x86-64, about a nanosecond.
+/// The standard library's `Mutex` locks inside a library that is not instrumented, so the sanitizer sees no order
+/// between two critical sections and reports every one of them as a race (Swift 6.3.1, Linux). The atomic beside it
+/// states that order in instrumented code: one plain load and one plain store on x86-64, about a nanosecond.
 @usableFromInline
 struct Protected<State: Sendable>: ~Copyable, Sendable {
     @usableFromInline let mutex: Mutex<State>

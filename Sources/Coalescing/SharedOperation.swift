@@ -1,7 +1,7 @@
 /// A `CoalescibleOperation` of any value: the class itself or a subclass, nothing else.
 ///
-/// Only for constraints. If `enqueue` named the class instead, Swift would take an operation made by a closure of several statements for one
-/// of class `CoalescibleOperation`, and not of the subclass that it is.
+/// Only for constraints. If `enqueue` named the class instead, Swift would take an operation made by a closure of
+/// several statements for one of class `CoalescibleOperation`, and not of the subclass that it is.
 public protocol SharedOperation<Value>: AnyOperation {
     /// What its waiters get.
     associatedtype Value: Sendable

@@ -17,7 +17,8 @@ package struct SlotToken: Hashable, Sendable {
     }
 }
 
-/// A list in order of arrival whose members can leave from the middle in constant time: a doubly linked list inside an array.
+/// A list in order of arrival whose members can leave from the middle in constant time: a doubly linked list inside an
+/// array.
 ///
 /// A token names one stay. Once its element has left, the token finds nothing, even when the slot has been taken again.
 @usableFromInline
@@ -81,7 +82,9 @@ package struct SlotList<Element> {
     package mutating func remove(_ token: Token) -> Element? {
         let index = Int(token.index)
         // Moved out, not copied: an element may hold several references.
-        guard index < slots.count, slots[index].stay == token.stay, let element = slots[index].element.take() else { return nil }
+        guard index < slots.count, slots[index].stay == token.stay, let element = slots[index].element.take() else {
+            return nil
+        }
         vacate(index)
         return element
     }

@@ -1,8 +1,9 @@
-/// Who may start, and when: a limit on how many run, priorities among those who wait, and a bound on how many may wait. Pure;
-/// `OperationQueueManager` locks it and begins what `next()` returns.
+/// Who may start, and when: a limit on how many run, priorities among those who wait, and a bound on how many may wait.
+/// Pure; `OperationQueueManager` locks it and begins what `next()` returns.
 ///
-/// **Order.** The highest priority first, within it first come, first served. Every `agingInterval`-th grant goes instead to the one
-/// that has waited longest, whatever its priority, so the lowest gets at least that share of the slots and never starves.
+/// **Order.** The highest priority first, within it first come, first served. Every `agingInterval`-th grant goes
+/// instead to the one that has waited longest, whatever its priority, so the lowest gets at least that share of the
+/// slots and never starves.
 struct StartGate<Member: GateMember>: Sendable {
     /// ```
     /// (admit) ─enter→ pending ─submit→ waiting ─next→ running ─leave→ (gone)
@@ -69,7 +70,8 @@ struct StartGate<Member: GateMember>: Sendable {
 
     /// The one that was admitted, which could run now.
     ///
-    /// - Returns: whether it runs, since a slot is free and nobody waits. Otherwise it waits like the others: look for `next()`.
+    /// - Returns: whether it runs, since a slot is free and nobody waits. Otherwise it waits like the others: look for
+    ///   `next()`.
     mutating func enterReady(_ member: Member, priority: OperationPriority) -> Bool {
         guard !isPaused, running < maxConcurrent, queued == 1 else {
             enter(member)

@@ -1,9 +1,9 @@
 /// The isolation of classes that may be used from every thread at once. Nothing ever runs on it.
 ///
-/// An `open` class cannot be `Sendable` in Swift 6 unless it promises so without proof (`@unchecked`) or is isolated to a
-/// global actor. `AnyOperation` and its subclasses take the second way: every stored property is a `let` of a `Sendable` type and
-/// every method is `nonisolated`, so no call waits for this actor, and the compiler still rejects a subclass that touches a
-/// mutable stored property from a method that any thread may call.
+/// An `open` class cannot be `Sendable` in Swift 6 unless it promises so without proof (`@unchecked`) or is isolated to
+/// a global actor. `AnyOperation` and its subclasses take the second way: every stored property is a `let` of a
+/// `Sendable` type and every method is `nonisolated`, so no call waits for this actor, and the compiler still rejects a
+/// subclass that touches a mutable stored property from a method that any thread may call.
 ///
 /// A subclass writes
 ///
@@ -15,8 +15,8 @@
 ///         override func execute() { … }             // `nonisolated` is inherited
 ///     }
 ///
-/// Its initialisers and its own methods are marked `nonisolated`. Marking the whole class so works as well and saves the words,
-/// but then a stored `var` is no longer caught.
+/// Its initialisers and its own methods are marked `nonisolated`. Marking the whole class so works as well and saves
+/// the words, but then a stored `var` is no longer caught.
 @globalActor
 public actor ThreadSafe {
     /// Asked for by `@globalActor`; nothing runs on it.

@@ -3,8 +3,8 @@ public protocol TimerSource: Sendable {
     /// The time since some fixed moment; never goes back.
     var now: Duration { get }
 
-    /// Calls `fire` once, `delay` from now or a little later, on a thread of the source's choosing, never on the caller's stack.
-    /// There is no way to take it back: whoever is called too late finds nothing to do.
+    /// Calls `fire` once, `delay` from now or a little later, on a thread of the source's choosing, never on the
+    /// caller's stack. There is no way to take it back: whoever is called too late finds nothing to do.
     func schedule(after delay: Duration, _ fire: @escaping @Sendable () -> Void)
 }
 

@@ -9,8 +9,8 @@ public struct Waiter<Value: Sendable>: Sendable {
 
     /// - Parameters:
     ///   - queue: where the handler is called.
-    ///   - accepts: whether a value may serve this waiter; `nil` takes every value. Called under the operation's lock: it must be quick,
-    ///     pure, and call nothing of this library.
+    ///   - accepts: whether a value may serve this waiter; `nil` takes every value. Called under the operation's lock:
+    ///     it must be quick, pure, and call nothing of this library.
     @inlinable
     public init(
         on queue: any CallbackQueue, accepts: (@Sendable (Value) -> Bool)? = nil, handler: @escaping Handler
@@ -26,7 +26,8 @@ public struct Waiter<Value: Sendable>: Sendable {
     }
 }
 
-/// One stay with one operation: what `leave` needs. A token of another operation, or of a stay that has ended, does nothing.
+/// One stay with one operation: what `leave` needs. A token of another operation, or of a stay that has ended, does
+/// nothing.
 public struct WaiterToken: Hashable, Sendable {
     @usableFromInline let operation: ObjectIdentifier?
     @usableFromInline let seat: SlotToken
@@ -41,7 +42,8 @@ public struct WaiterToken: Hashable, Sendable {
     }
 }
 
-/// What becomes of an operation when its last waiter has left. Read at that moment; an operation that nobody ever joined goes on.
+/// What becomes of an operation when its last waiter has left. Read at that moment; an operation that nobody ever
+/// joined goes on.
 public enum LastLeavePolicy: Sendable {
     /// The result is worth having anyway (it will be stored). The default.
     case goOn

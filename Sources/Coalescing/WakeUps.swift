@@ -36,8 +36,8 @@ struct Callbacks<Value: Sendable>: Sendable {
     }
 }
 
-/// The callbacks of one event, one `enqueue` for each queue however many waiters live there. They are called there in the order in
-/// which they joined.
+/// The callbacks of one event, one `enqueue` for each queue however many waiters live there. They are called there in
+/// the order in which they joined.
 @usableFromInline
 struct WakeUps: Sendable {
     @usableFromInline

@@ -5,11 +5,14 @@ public enum Configuration {
     ///   - path: the file's name, for the mistakes.
     ///   - flags: what overrides the file.
     /// - Returns: the settings, or every mistake in the order of the file.
-    public static func load(text: String, path: String, overriddenBy flags: Overrides = Overrides()) -> Result<Settings, Mistakes> {
+    public static func load(text: String, path: String, overriddenBy flags: Overrides = Overrides()) -> Result<
+        Settings, Mistakes
+    > {
         // Something failed to write it, such as `<(envsubst <template)` without a template.
         guard text.contains(where: { !$0.isWhitespace }) else {
             let message = "the file is empty; where all defaults are meant, write a comment into it"
-            return .failure(Mistakes(all: [Mistake(path: path, position: Position(line: 1, column: 1), message: message)]))
+            return .failure(
+                Mistakes(all: [Mistake(path: path, position: Position(line: 1, column: 1), message: message)]))
         }
         let document: Document
         switch Document.parse(text) {

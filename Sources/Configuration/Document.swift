@@ -31,13 +31,18 @@ struct Document {
             } catch YamlError.duplicatedKeysInMapping(let names, let context) {
                 let position = Position(context.mark)
                 guard hidden.count < mostHidden else {
-                    return .failure(SyntaxError(
-                        position: position,
-                        message: "more than \(mostHidden) keys are given twice in one place, such as `\(names.min() ?? "")` here; remove one of each two"))
+                    return .failure(
+                        SyntaxError(
+                            position: position,
+                            message:
+                                "more than \(mostHidden) keys are given twice in one place, such as `\(names.min() ?? "")` here; remove one of each two"
+                        ))
                 }
-                guard let name = names.sorted().first, hide(name, at: position, in: &scalars, number: hidden.count) else {
-                    return .failure(SyntaxError(
-                        position: position, message: "a key is given twice in one place; remove one of the two"))
+                guard let name = names.sorted().first, hide(name, at: position, in: &scalars, number: hidden.count)
+                else {
+                    return .failure(
+                        SyntaxError(
+                            position: position, message: "a key is given twice in one place; remove one of the two"))
                 }
                 hidden[position] = name
             } catch {
@@ -47,7 +52,9 @@ struct Document {
     }
 
     /// Overwrites the key with private-use characters, which no key of ours has.
-    private static func hide(_ name: String, at position: Position, in scalars: inout [Unicode.Scalar], number: Int) -> Bool {
+    private static func hide(_ name: String, at position: Position, in scalars: inout [Unicode.Scalar], number: Int)
+        -> Bool
+    {
         guard let standIn = Unicode.Scalar(0xE000 + UInt32(number)), standIn.properties.generalCategory == .privateUse,
             var start = offset(of: position, in: scalars), start < scalars.count
         else { return false }
@@ -78,8 +85,11 @@ extension Document.SyntaxError {
             .composer(let context, let problem, let mark, _):
             position = Position(mark)
             message = "not YAML: \(problem)"
-            if let context, !context.text.isEmpty { message += ", \(context.text) that begins on line \(context.mark.line)" }
-            if let offset = Document.offset(of: position, in: scalars), offset < scalars.count, scalars[offset] == "\t" {
+            if let context, !context.text.isEmpty {
+                message += ", \(context.text) that begins on line \(context.mark.line)"
+            }
+            if let offset = Document.offset(of: position, in: scalars), offset < scalars.count, scalars[offset] == "\t"
+            {
                 message += "; this is a tab, use spaces"
             } else {
                 message += "; look at the colons, quotes and indentation here and just above"

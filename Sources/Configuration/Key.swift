@@ -9,7 +9,8 @@ struct Key<Root>: Sendable {
     let doc: String
     let range: String?
     let isRequired: Bool
-    /// Whether a reload cannot change it: sockets, threads and memory are set up at the start. Only keys at the top level say so.
+    /// Whether a reload cannot change it: sockets, threads and memory are set up at the start. Only keys at the top
+    /// level say so.
     let isReadAtStart: Bool
     /// The names of the keys inside, for a group.
     let children: [String]
@@ -55,5 +56,7 @@ struct Key<Root>: Sendable {
         write = { DefaultFile.lines(of: keys, in: $0) }
     }
 
-    private static func doc(_ text: String, _ isReadAtStart: Bool) -> String { isReadAtStart ? text + " Read at the start only." : text }
+    private static func doc(_ text: String, _ isReadAtStart: Bool) -> String {
+        isReadAtStart ? text + " Read at the start only." : text
+    }
 }

@@ -6,7 +6,9 @@ import Yams
 /// The keys of one upstream.
 enum UpstreamKeys {
     static let all: [Key<UpstreamSettings>] = [
-        Key("name", \.name, .token, isRequired: true, "Its name in routes and metrics. The access log has the address of the server that was asked."),
+        Key(
+            "name", \.name, .token, isRequired: true,
+            "Its name in routes and metrics. The access log has the address of the server that was asked."),
         Key(
             "servers", \.servers, .list(of: .server, atLeast: 1), isRequired: true,
             "Its servers, used in turn; plain HTTP."),
@@ -16,11 +18,16 @@ enum UpstreamKeys {
             The Host that they are asked for, with a port if it is not 80, where they serve several under names of their own; as-requested: what \
             the client asked for, which is also in X-Forwarded-Host. Redirections to that name lead clients past the proxy.
             """),
-        Key("connect-timeout", \.connectTimeout, .patience, "How long connecting may take; then the next address or server is tried, and after the last one the answer is 504."),
+        Key(
+            "connect-timeout", \.connectTimeout, .patience,
+            "How long connecting may take; then the next address or server is tried, and after the last one the answer is 504."
+        ),
         Key(
             "first-byte-timeout", \.firstByteTimeout, .patience,
             "From the request's last byte, or the latest 1xx, to the end of the response's head; then 504."),
-        Key("no-progress-timeout", \.noProgressTimeout, .patience, "How long no byte may move while a request is sent or a response arrives; then the connection is cut."),
+        Key(
+            "no-progress-timeout", \.noProgressTimeout, .patience,
+            "How long no byte may move while a request is sent or a response arrives; then the connection is cut."),
         Key("idle-timeout", \.idleTimeout, .patience, "How long an unused connection is kept."),
         Key("max-idle-connections", \.maxIdleConnections, .integer(0...100_000), "Unused connections kept per worker."),
         Key(
@@ -30,7 +37,9 @@ enum UpstreamKeys {
             slot until its reader has taken it: allow for as many slow readers as there are. For each request whose content the origin does \
             not take yet, 256 KiB may be held in addition to storage.memory.
             """),
-        Key("max-queued-fetches", \.maxQueuedFetches, .integer(0...10_000_000), "Fetches that wait for a slot, for coalescing.wait-timeout at most; the next one gets 503."),
+        Key(
+            "max-queued-fetches", \.maxQueuedFetches, .integer(0...10_000_000),
+            "Fetches that wait for a slot, for coalescing.wait-timeout at most; the next one gets 503."),
         Key(
             "retry-dead-connection", \.retriesDeadConnection, .flag,
             """
@@ -44,13 +53,21 @@ enum UpstreamKeys {
             How long a resolved name is used before it is looked up again. Idle connections to an address that it no longer has are closed then, \
             and those in use after their response. After a reload it is looked up anew, and /etc/hosts and resolv.conf are read again.
             """),
-        Key("max-failures", \.maxFailures, .integer(1...1_000_000), "Consecutive failures, counted by each worker, after which a server is not used for a while; a warning tells which, and so do `status` and the metrics. Where no other is left, it is asked nevertheless."),
-        Key("failure-cooldown", \.failureCooldown, .patience, "How long it is not used then. After that one request tries it, and the others pass it over until it has answered."),
+        Key(
+            "max-failures", \.maxFailures, .integer(1...1_000_000),
+            "Consecutive failures, counted by each worker, after which a server is not used for a while; a warning tells which, and so do `status` and the metrics. Where no other is left, it is asked nevertheless."
+        ),
+        Key(
+            "failure-cooldown", \.failureCooldown, .patience,
+            "How long it is not used then. After that one request tries it, and the others pass it over until it has answered."
+        ),
         Key("max-head-size", \.maxHeadSize, .size(1 << 10...16 << 20), "The largest response head; more gets 502."),
     ]
 
     /// A name stands for one upstream.
-    @Sendable static func check(earlier: [UpstreamSettings], upstream: UpstreamSettings, node: Node, reader: inout Reader) {
+    @Sendable static func check(
+        earlier: [UpstreamSettings], upstream: UpstreamSettings, node: Node, reader: inout Reader
+    ) {
         guard !upstream.name.isEmpty, earlier.contains(where: { $0.name == upstream.name }) else { return }
         reader.note(node.position, "there is another upstream `\(upstream.name)` above; give this one another name")
     }
@@ -60,7 +77,10 @@ enum UpstreamKeys {
 enum RouteKeys {
     static let all: [Key<RouteSettings>] = [
         Key("host", \.host, .optional(.host, "any"), "The host it is for, without a port, or any."),
-        Key("path", \.path, .absolutePath, "What the path begins with, as it was sent: /static matches /static/a, not /statics, /x/../static or /%73tatic."),
+        Key(
+            "path", \.path, .absolutePath,
+            "What the path begins with, as it was sent: /static matches /static/a, not /statics, /x/../static or /%73tatic."
+        ),
         Key("upstream", \.upstream, upstreamName, isRequired: true, "The name of an upstream."),
         Key("cache", \.isCached, .optional(.flag, "default"), "Whether responses are stored."),
         Key(
@@ -74,14 +94,19 @@ enum RouteKeys {
             "Whether a client's Cache-Control counts."),
         Key(
             "store-post-answers", \.storesPostAnswers, .flag,
-            "Whether an answer to POST that names a lifetime, and the target as its Content-Location, is stored for GET."),
+            "Whether an answer to POST that names a lifetime, and the target as its Content-Location, is stored for GET."
+        ),
         Key(
             "key", "What makes two requests the same, beyond method, scheme, host and path.",
             [
-                Key("query", \.key.query, .queryPolicy, "Which query parameters belong to the key; all are sent upstream."),
+                Key(
+                    "query", \.key.query, .queryPolicy,
+                    "Which query parameters belong to the key; all are sent upstream."),
                 Key("sort-query", \.key.sortsQuery, .flag, "Parameters in another order are the same request."),
                 Key("headers", \.key.fields, .keyFields, "Request fields whose values belong to the key."),
-                Key("cookies", \.key.cookies, .list(of: .cookieName), "Cookies whose values belong to the key; if a name occurs more than once, all of its values."),
+                Key(
+                    "cookies", \.key.cookies, .list(of: .cookieName),
+                    "Cookies whose values belong to the key; if a name occurs more than once, all of its values."),
             ]),
     ]
 

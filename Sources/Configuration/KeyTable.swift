@@ -6,20 +6,29 @@ import Storage
 import Telemetry
 import Upstream
 
-/// Every key that a configuration file may have: the only place for its name, its place in the settings, its range and its meaning. Files
-/// are read and checked by it, and the shipped file is made from it.
+/// Every key that a configuration file may have: the only place for its name, its place in the settings, its range and
+/// its meaning. Files are read and checked by it, and the shipped file is made from it.
 enum KeyTable {
     static let all: [Key<Settings>] = [
-        Key("log-level", \.logLevel, .word, "The least severe messages written to the diagnostics log, on standard error. There are none below info."),
+        Key(
+            "log-level", \.logLevel, .word,
+            "The least severe messages written to the diagnostics log, on standard error. There are none below info."),
         Key(
             "listen", \.proxy.listeners, .list(of: .address, atLeast: 1), isReadAtStart: true,
             "Where clients connect: addresses with ports, or unix:/path. Port 0 picks a free one."),
         Key(
             "socket-mode", \.proxy.socketMode, .optional(.permissions, "umask"), isReadAtStart: true,
-            "Permissions of the Unix sockets of `listen`; connecting needs write permission. umask: what the umask leaves of 0777."),
-        Key("backlog", \.proxy.backlog, .integer(1...65_535), isReadAtStart: true, "Connections the kernel holds per listener until they are accepted."),
-        Key("workers", \.proxy.workers, .workers, isReadAtStart: true, "Worker loops, a thread each; 0 is one per core."),
-        Key("hosts", \.proxy.hosts, .list(of: .host), "Hosts that are served; others get 421. An empty list serves all."),
+            "Permissions of the Unix sockets of `listen`; connecting needs write permission. umask: what the umask leaves of 0777."
+        ),
+        Key(
+            "backlog", \.proxy.backlog, .integer(1...65_535), isReadAtStart: true,
+            "Connections the kernel holds per listener until they are accepted."),
+        Key(
+            "workers", \.proxy.workers, .workers, isReadAtStart: true, "Worker loops, a thread each; 0 is one per core."
+        ),
+        Key(
+            "hosts", \.proxy.hosts, .list(of: .host), "Hosts that are served; others get 421. An empty list serves all."
+        ),
         Key(
             "drain-timeout", \.proxy.drainTimeout, .duration(.zero ... .seconds(3600)),
             "How long requests in progress may take to finish after SIGTERM."),
@@ -35,7 +44,8 @@ enum KeyTable {
                 check: UpstreamKeys.check),
             "The origins. Requests that match no route go to the first one."),
         Key(
-            "routes", \.proxy.routes, .groups("a route", from: RouteSettings(upstream: ""), RouteKeys.all), example: RouteKeys.example,
+            "routes", \.proxy.routes, .groups("a route", from: RouteSettings(upstream: ""), RouteKeys.all),
+            example: RouteKeys.example,
             """
             Which requests go to which upstream, and what is different for them. The first route that matches decides. A path matches \
             itself and all paths below it: /static matches /static/a, not /statics. Paths are \
@@ -43,7 +53,9 @@ enum KeyTable {
             `Cache-Control: no-store`; if they do not, make routes for what may be stored and set `cache: false` for the rest.
             """),
         Key("admin", isReadAtStart: true, "The listener for /healthz, /readyz, /metrics, /status and /purge.", admin),
-        Key("access-log", isReadAtStart: true, "A line for every request; docs/observability.md explains its fields.", accessLog),
+        Key(
+            "access-log", isReadAtStart: true, "A line for every request; docs/observability.md explains its fields.",
+            accessLog),
     ]
 
     private static let clients: [Key<Settings>] = [
@@ -56,7 +68,9 @@ enum KeyTable {
         Key(
             "max-head-size", \.proxy.clients.maxHeadSize, .size(1 << 10...1 << 20),
             "The largest request head; more gets 431."),
-        Key("max-field-lines", \.proxy.clients.maxFieldLines, .integer(1...1000), "The most field lines in a request; more gets 431."),
+        Key(
+            "max-field-lines", \.proxy.clients.maxFieldLines, .integer(1...1000),
+            "The most field lines in a request; more gets 431."),
         Key(
             "max-target-length", \.proxy.clients.maxTargetLength, .size(64...1 << 20),
             "The longest request target; more gets 414."),
@@ -64,12 +78,15 @@ enum KeyTable {
             "max-body-size", \.proxy.clients.maxBodySize, .optional(.size(0...1 << 50), "none"),
             "The largest request body; more gets 413. A body streams through and is never held whole."),
         Key(
-            "max-requests-per-connection", \.proxy.clients.maxRequestsPerConnection, .optional(.integer(1...1_000_000_000), "none"),
+            "max-requests-per-connection", \.proxy.clients.maxRequestsPerConnection,
+            .optional(.integer(1...1_000_000_000), "none"),
             "Requests on one connection before it is closed."),
         Key(
             "head-timeout", \.proxy.clients.headTimeout, .patience,
             "From the first byte of a request to the end of its head; then 408."),
-        Key("idle-timeout", \.proxy.clients.idleTimeout, .patience, "How long a connection is kept open without a request."),
+        Key(
+            "idle-timeout", \.proxy.clients.idleTimeout, .patience,
+            "How long a connection is kept open without a request."),
         Key("body-timeout", \.proxy.clients.bodyTimeout, .patience, "How long a request body may stall; then 408."),
         Key(
             "send-timeout", \.proxy.clients.sendTimeout, .patience,
@@ -90,7 +107,8 @@ enum KeyTable {
     private static let forwarding: [Key<Settings>] = [
         Key(
             "via", \.proxy.forwarding.viaName, .optional(.viaName, "off"),
-            "The name in Via (RFC 9110 7.6.3), CDN-Loop and Cache-Status. Off: no Via; loops are still detected by CDN-Loop."),
+            "The name in Via (RFC 9110 7.6.3), CDN-Loop and Cache-Status. Off: no Via; loops are still detected by CDN-Loop."
+        ),
         Key(
             "x-forwarded", \.proxy.forwarding.sendsXForwarded, .flag,
             """
@@ -117,7 +135,9 @@ enum KeyTable {
 
     private static let coalescing: [Key<Settings>] = [
         Key("enabled", \.proxy.coalescing.isEnabled, .flag, "Off: every miss fetches for itself."),
-        Key("max-waiters", \.proxy.coalescing.maxWaiters, .integer(1...10_000_000), "The most requests that wait for one fetch."),
+        Key(
+            "max-waiters", \.proxy.coalescing.maxWaiters, .integer(1...10_000_000),
+            "The most requests that wait for one fetch."),
         Key(
             "wait-timeout", \.proxy.coalescing.waitTimeout, .patience,
             "How long a request waits for a fetch that it joined, or for its own fetch to get a slot."),
@@ -132,7 +152,8 @@ enum KeyTable {
             """),
         Key(
             "when-last-leaves", \.proxy.coalescing.whenLastLeaves, .word,
-            "What happens to a fetch that has begun when all its clients have left: it is finished for the store, or cancelled."),
+            "What happens to a fetch that has begun when all its clients have left: it is finished for the store, or cancelled."
+        ),
         Key(
             "unshareable-ttl", \.proxy.coalescing.unshareableTTL, .duration(.zero ... .seconds(86_400)),
             "How long a key is remembered as not shareable, so that no request waits in vain again."),
@@ -142,7 +163,8 @@ enum KeyTable {
     ]
 
     private static let caching: [Key<Settings>] = [
-        Key("enabled", \.proxy.caching.isEnabled, .flag, "Off: nothing is stored; requests in flight are still shared."),
+        Key(
+            "enabled", \.proxy.caching.isEnabled, .flag, "Off: nothing is stored; requests in flight are still shared."),
         Key(
             "heuristic-share", \.proxy.caching.policy.heuristicPercent, .share,
             "How long a response is fresh if it does not say, as a share of the time since Last-Modified."),
@@ -157,7 +179,8 @@ enum KeyTable {
             """),
         Key(
             "set-cookie", \.proxy.caching.policy.setCookie, .word,
-            "public-only: a response with Set-Cookie is stored and shared if it says Cache-Control: public. never: it is not. always: it is treated like any other."),
+            "public-only: a response with Set-Cookie is stored and shared if it says Cache-Control: public. never: it is not. always: it is treated like any other."
+        ),
         Key(
             "targeted-fields", \.proxy.caching.policy.targetedFields, .list(of: .fieldName),
             "Fields that replace Cache-Control (RFC 9213), in order of precedence."),
@@ -176,16 +199,20 @@ enum KeyTable {
         Key(
             "s-maxage-forbids-stale", \.proxy.caching.policy.sharedMaxAgeForbidsStale, .flag,
             "A response with s-maxage is never served stale (RFC 9111 5.2.2.10), whatever else it says."),
-        Key("trust-date", \.proxy.caching.policy.trustsDate, .flag, "Count the time since Date as age. Off: for an origin whose clock is wrong."),
+        Key(
+            "trust-date", \.proxy.caching.policy.trustsDate, .flag,
+            "Count the time since Date as age. Off: for an origin whose clock is wrong."),
         Key(
             "normalise-accept-encoding", \.proxy.caching.policy.normalisesAcceptEncoding, .flag,
-            "Clients that accept the same codings of gzip, br, zstd and deflate share a variant, whatever their order and weights."),
+            "Clients that accept the same codings of gzip, br, zstd and deflate share a variant, whatever their order and weights."
+        ),
         Key(
             "max-ranges", \.proxy.caching.maxRanges, .integer(0...RangeRequest.maxSpecs),
             "Ranges served in one response; more gets the whole."),
         Key(
             "range-misses", \.proxy.caching.rangeMisses, .word,
-            "What the origin is asked for when a client wants a range of something that is not stored: the whole, once for all clients, or only that part."),
+            "What the origin is asked for when a client wants a range of something that is not stored: the whole, once for all clients, or only that part."
+        ),
         Key(
             "request-directives", \.proxy.caching.policy.ignoredRequestDirectives, .requestDirectives,
             "Whether a client's Cache-Control counts. honour: a browser's reload reaches the origin."),
@@ -197,13 +224,18 @@ enum KeyTable {
             "All bodies together, stored or in flight: a hard ceiling."),
         Key(
             "in-flight-share", \.storage.inFlightPercent, .percent(1...100),
-            "How much of it bodies in flight may take from what is stored; they may also use what is free. No larger response is stored."),
-        Key("max-object-size", \.storage.maxObjectSize, .size(0...1 << 40), "The largest response that is stored; never more than in-flight-share of memory."),
+            "How much of it bodies in flight may take from what is stored; they may also use what is free. No larger response is stored."
+        ),
+        Key(
+            "max-object-size", \.storage.maxObjectSize, .size(0...1 << 40),
+            "The largest response that is stored; never more than in-flight-share of memory."),
         Key(
             "streaming-window", \.storage.streamingWindow, .size(GrowingBody.smallestWindow...1 << 30),
             "How much of a response that is not stored may wait for its slowest reader."),
         Key("shards", \.storage.shards, .shards, "Parts of the index, each under its own lock; a power of two."),
-        Key("small-queue-share", \.storage.smallQueuePercent, .percent(1...90), "Share of the S3-FIFO queue for what was requested once."),
+        Key(
+            "small-queue-share", \.storage.smallQueuePercent, .percent(1...90),
+            "Share of the S3-FIFO queue for what was requested once."),
     ]
 
     private static let admin: [Key<Settings>] = [
@@ -214,18 +246,23 @@ enum KeyTable {
             are refused. On a loopback address it answers only requests whose Host is an address or localhost.
             """),
         Key("socket-mode", \.admin.socketMode, .permissions, "Permissions of a Unix socket."),
-        Key("purge", \.admin.allowsPurging, .flag, "Whether POST /purge is served. With false, whoever can connect may only read."),
+        Key(
+            "purge", \.admin.allowsPurging, .flag,
+            "Whether POST /purge is served. With false, whoever can connect may only read."),
     ]
 
     private static let accessLog: [Key<Settings>] = [
-        Key("target", \.accessLog.target, .accessLogTarget, "off, stdout, or a path (opened again on SIGHUP and SIGUSR1)."),
+        Key(
+            "target", \.accessLog.target, .accessLogTarget,
+            "off, stdout, or a path (opened again on SIGHUP and SIGUSR1)."),
         Key("format", \.accessLog.format, .format, "How a line looks."),
         Key(
             "flush-wait", \.accessLog.flushWait, .duration(.milliseconds(10) ... .seconds(60)),
             "The longest time until the line of a finished request is written."),
         Key(
             "buffer", \.accessLog.batchCapacity, .size(16 << 10...1 << 30),
-            "Memory for lines waiting to be written, per worker; lines that do not fit are dropped and counted. With a slow disk, up to three times as much is used."),
+            "Memory for lines waiting to be written, per worker; lines that do not fit are dropped and counted. With a slow disk, up to three times as much is used."
+        ),
     ]
 }
 

@@ -48,7 +48,9 @@ struct Reader {
                 continue
             }
             if let first = firstPositions.updateValue(keyNode.position, forKey: name) {
-                note(keyNode.position, "`\(Spelling.shown(name))` is given before, on line \(first.line); remove one of the two")
+                note(
+                    keyNode.position,
+                    "`\(Spelling.shown(name))` is given before, on line \(first.line); remove one of the two")
             }
             if let key = keys.first(where: { $0.name == name }) {
                 key.read(value, &root, &self)
@@ -72,23 +74,26 @@ struct Reader {
         return "`\(shown)` is not known; remove it. Known here: \(keys.map { "`\($0.name)`" }.joined(separator: ", "))"
     }
 
-    /// A key can only contain what upstreams get to see of a request, as it was sent: the same rule as `CachingPolicy.sight`.
+    /// A key can only contain what upstreams get to see of a request, as it was sent: the same rule as
+    /// `CachingPolicy.sight`.
     mutating func checkKeyFields(of settings: Settings) {
         let forwarding = settings.proxy.forwarding
         for field in keyFields {
             let name = ByteSlice(field.name)
-            let reason: String? = switch KnownField.recognise(name.span) {
-            case .xForwardedFor where forwarding.sendsXForwarded:
-                "upstreams also get the client's own address in it, which is in no key; remove it, or turn `forwarding.x-forwarded` off"
-            case .via where forwarding.viaName != nil:
-                "upstreams also get our own name in it, with the client's version of HTTP; remove it, or turn `forwarding.via` off"
-            case .host: "it is in every key; remove it"
-            case .connection, .keepAlive, .proxyConnection, .te, .upgrade, .http2Settings, .transferEncoding, .contentLength:
-                "it is for one connection, and upstreams never get the client's; remove it"
-            case .other where !forwarding.sendsOddNames && !name.span.isPlainName:
-                "upstreams never get a field with such a name; remove it, or turn `forwarding.odd-field-names` on"
-            default: nil
-            }
+            let reason: String? =
+                switch KnownField.recognise(name.span) {
+                case .xForwardedFor where forwarding.sendsXForwarded:
+                    "upstreams also get the client's own address in it, which is in no key; remove it, or turn `forwarding.x-forwarded` off"
+                case .via where forwarding.viaName != nil:
+                    "upstreams also get our own name in it, with the client's version of HTTP; remove it, or turn `forwarding.via` off"
+                case .host: "it is in every key; remove it"
+                case .connection, .keepAlive, .proxyConnection, .te, .upgrade, .http2Settings, .transferEncoding,
+                    .contentLength:
+                    "it is for one connection, and upstreams never get the client's; remove it"
+                case .other where !forwarding.sendsOddNames && !name.span.isPlainName:
+                    "upstreams never get a field with such a name; remove it, or turn `forwarding.odd-field-names` on"
+                default: nil
+                }
             if let reason { note(field.position, "`headers: \(field.name)`: \(reason)") }
         }
     }
@@ -96,16 +101,21 @@ struct Reader {
     /// What is not stored by reason of one key is not promised by another.
     mutating func checkStorage(of settings: Settings, in root: Node?) {
         let storage = settings.storage
-        guard let node = root?["storage"]?["max-object-size"], storage.maxObjectSize > storage.memory * storage.inFlightPercent / 100 else { return }
+        guard let node = root?["storage"]?["max-object-size"],
+            storage.maxObjectSize > storage.memory * storage.inFlightPercent / 100
+        else { return }
         note(
-            node.position, "no more than `in-flight-share` of `memory` is stored of a response, which is \(storage.inFlightLimit >> 10)KiB; "
+            node.position,
+            "no more than `in-flight-share` of `memory` is stored of a response, which is \(storage.inFlightLimit >> 10)KiB; "
                 + "lower `max-object-size`, or raise one of the two")
     }
 
     /// The access log has a file of its own.
     mutating func checkAccessLog(of settings: Settings, in root: Node?, besides path: String) {
         guard settings.accessLog.target == .file(path: path) else { return }
-        note(root?["access-log"]?["target"]?.position ?? Position(line: 1, column: 1), "this is the configuration; log somewhere else")
+        note(
+            root?["access-log"]?["target"]?.position ?? Position(line: 1, column: 1),
+            "this is the configuration; log somewhere else")
     }
 
     /// The admin listener has an address of its own.
@@ -124,10 +134,14 @@ struct Reader {
         guard notes.isEmpty, nodes.count == routes.count else { return }
         for (index, route) in routes.enumerated() {
             if let host = route.host, !hosts.isEmpty, !hosts.contains(host) {
-                note((nodes[index]["host"] ?? nodes[index]).position, "requests for `\(host)` get 421, since `hosts` does not have it; add it there, or remove this route")
+                note(
+                    (nodes[index]["host"] ?? nodes[index]).position,
+                    "requests for `\(host)` get 421, since `hosts` does not have it; add it there, or remove this route"
+                )
             } else if let earlier = routes[..<index].firstIndex(where: { $0.covers(route) }) {
                 note(
-                    nodes[index].position, "the route on line \(nodes[earlier].position.line) takes all requests of this one; "
+                    nodes[index].position,
+                    "the route on line \(nodes[earlier].position.line) takes all requests of this one; "
                         + (route.covers(routes[earlier]) ? "remove one of the two" : "put this one before it"))
             }
         }

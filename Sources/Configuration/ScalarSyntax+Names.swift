@@ -8,11 +8,15 @@ public import Upstream
 extension ScalarSyntax where Value == SocketAddress {
     /// Where to listen: `127.0.0.1:8080`, `[::1]:8080`, `unix:/path`.
     public static var address: Self {
-        ScalarSyntax("an address with a port such as `127.0.0.1:8080` or `[::1]:8080`, or `unix:/path`", write: { "\($0)" }) { text in
+        ScalarSyntax(
+            "an address with a port such as `127.0.0.1:8080` or `[::1]:8080`, or `unix:/path`", write: { "\($0)" }
+        ) { text in
             do throws(AddressSyntaxError) {
                 return .value(try SocketAddress(parsing: text))
             } catch {
-                return .refused("not an address to listen at: \(error.rawValue); give one such as `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`")
+                return .refused(
+                    "not an address to listen at: \(error.rawValue); give one such as `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`"
+                )
             }
         }
     }
@@ -22,12 +26,15 @@ extension ScalarSyntax where Value == TrustedProxy {
     /// Who may say for whom it asks: `10.0.0.0/8`, `::1`, `unix`.
     public static var trustedProxy: Self {
         let kind = "an address such as `127.0.0.1`, a block of them such as `10.0.0.0/8` or `fd00::/8`, or `unix`"
-        return ScalarSyntax(kind, write: { if case .addresses(let block) = $0 { "\(block)" } else { "unix" } }) { text in
+        return ScalarSyntax(kind, write: { if case .addresses(let block) = $0 { "\(block)" } else { "unix" } }) {
+            text in
             if text == "unix" { return .value(.unix) }
             do throws(AddressBlock.SyntaxError) {
                 return .value(.addresses(try AddressBlock(parsing: text)))
             } catch {
-                return .refused("no address or block of addresses: \(error.rawValue); give one such as `127.0.0.1`, `10.0.0.0/8` or `fd00::/8`, or `unix`")
+                return .refused(
+                    "no address or block of addresses: \(error.rawValue); give one such as `127.0.0.1`, `10.0.0.0/8` or `fd00::/8`, or `unix`"
+                )
             }
         }
     }
@@ -38,7 +45,8 @@ extension ScalarSyntax where Value == UpstreamServer {
     public static var server: Self {
         ScalarSyntax("a URL such as `http://127.0.0.1:9000`", write: { "\($0)" }) { text in
             if text.lowercased().hasPrefix("https://") {
-                return .refused("TLS to upstreams is not built in yet; use `http://`, through a tunnel where the way is not yours")
+                return .refused(
+                    "TLS to upstreams is not built in yet; use `http://`, through a tunnel where the way is not yours")
             }
             guard text.lowercased().hasPrefix("http://") else { return .malformed }
             var authority = text.dropFirst(7)
@@ -46,7 +54,9 @@ extension ScalarSyntax where Value == UpstreamServer {
             guard !authority.contains(where: { "/?#".contains($0) }) else {
                 return .refused("a server has no path: requests keep theirs; leave off what follows the port")
             }
-            guard !authority.contains("@") else { return .refused("a server takes no user name or password; leave them off") }
+            guard !authority.contains("@") else {
+                return .refused("a server takes no user name or password; leave them off")
+            }
             guard let (host, port) = split(authority) else { return .malformed }
             return .value(port.map { UpstreamServer(host: host, port: $0) } ?? UpstreamServer(host: host))
         }
@@ -82,7 +92,8 @@ extension ScalarSyntax where Value == AccessLogTarget {
             switch text {
             case "off": .value(.off)
             case "stdout": .value(.standardOutput)
-            case _ where text.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F || $0 == "\u{FFFD}" }):
+            case _
+            where text.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F || $0 == "\u{FFFD}" }):
                 .refused("a path here has no control characters, and is UTF-8")
             // A bare word is more likely a slip than a file.
             case _ where text.contains("/") || text.contains("."): .value(.file(path: text))
@@ -95,7 +106,9 @@ extension ScalarSyntax where Value == AccessLogTarget {
 extension ScalarSyntax where Value == AccessLogFormat {
     static var format: Self {
         let names = AccessLogFormat.allCases.map { "\($0.name)" }
-        return ScalarSyntax("one of these words", range: names.joined(separator: ", "), words: names, write: { "\($0.name)" }) { text in
+        return ScalarSyntax(
+            "one of these words", range: names.joined(separator: ", "), words: names, write: { "\($0.name)" }
+        ) { text in
             AccessLogFormat.allCases.first { "\($0.name)" == text }.map { .value($0) } ?? .malformed
         }
     }
@@ -112,7 +125,9 @@ extension ScalarSyntax where Value == String {
     /// Our name in Via. Whoever switches it on or off writes a word that could be one.
     static var viaName: Self {
         ScalarSyntax("a word of letters, digits and hyphens", write: { $0 }) { text in
-            guard ScalarSyntax<Bool>.flag.parse(text).isMalformed else { return .refused("give a name such as `coalesced`, or `off`") }
+            guard ScalarSyntax<Bool>.flag.parse(text).isMalformed else {
+                return .refused("give a name such as `coalesced`, or `off`")
+            }
             return isToken(text) ? .value(text) : .malformed
         }
     }
@@ -154,8 +169,11 @@ extension ScalarSyntax where Value == String {
 
     static var absolutePath: Self {
         ScalarSyntax("the beginning of a path such as `/static/`", write: { $0 }) { text in
-            if text.contains("*") { return .refused("`*` stands for itself; leave it off: a path matches all paths below it") }
-            return text.hasPrefix("/") && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } && !text.contains { "?#".contains($0) }
+            if text.contains("*") {
+                return .refused("`*` stands for itself; leave it off: a path matches all paths below it")
+            }
+            return text.hasPrefix("/") && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
+                && !text.contains { "?#".contains($0) }
                 ? .value(text) : .malformed
         }
     }
@@ -164,7 +182,8 @@ extension ScalarSyntax where Value == String {
     static var parameter: Self {
         ScalarSyntax("the name of a query parameter such as `page`", write: { $0 }) { text in
             if text.contains("*") { return .refused(pattern) }
-            return !text.isEmpty && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } && !text.contains { "&=#".contains($0) }
+            return !text.isEmpty && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
+                && !text.contains { "&=#".contains($0) }
                 ? .value(text) : .malformed
         }
     }
@@ -178,11 +197,14 @@ private func hostName(_ text: Substring) -> String? {
         let address = String(text.dropFirst().dropLast())
         return IPv6Address(address) != nil ? address.lowercased() : nil
     }
-    guard text.utf8.count <= longestHost, isToken(String(text)), !text.contains(where: { "!#$%&'*+^`|~".contains($0) }) else { return nil }
+    guard text.utf8.count <= longestHost, isToken(String(text)), !text.contains(where: { "!#$%&'*+^`|~".contains($0) })
+    else { return nil }
     var labels = text.split(separator: ".", omittingEmptySubsequences: false)
     // The root's.
     if labels.count > 1, labels.last?.isEmpty == true { labels.removeLast() }
-    guard let last = labels.last, labels.allSatisfy({ 1...longestLabel ~= $0.utf8.count && !$0.hasPrefix("-") && !$0.hasSuffix("-") }) else { return nil }
+    guard let last = labels.last,
+        labels.allSatisfy({ 1...longestLabel ~= $0.utf8.count && !$0.hasPrefix("-") && !$0.hasSuffix("-") })
+    else { return nil }
     // No top-level domain is a number: it is meant for an address (RFC 3696 §2).
     guard !isDigits(last) || IPv4Address(String(text)) != nil else { return nil }
     return text.lowercased()

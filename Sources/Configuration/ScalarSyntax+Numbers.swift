@@ -1,7 +1,8 @@
 /// Numbers, with and without units, and words.
 extension ScalarSyntax where Value == Int {
     static func integer(_ range: ClosedRange<Int>) -> Self {
-        ScalarSyntax("a whole number", range: "\(range.lowerBound) to \(range.upperBound)", write: { "\($0)" }) { text in
+        ScalarSyntax("a whole number", range: "\(range.lowerBound) to \(range.upperBound)", write: { "\($0)" }) {
+            text in
             // `Int` would take a sign too; a number too long for it is out of any range.
             guard isDigits(text) else { return .malformed }
             return ranged(Int(text) ?? .max, in: range)
@@ -10,7 +11,9 @@ extension ScalarSyntax where Value == Int {
 
     /// `10%`.
     static func percent(_ range: ClosedRange<Int>) -> Self {
-        ScalarSyntax("a share such as `10%`", range: "\(range.lowerBound)% to \(range.upperBound)%", write: { "\($0)%" }) { text in
+        ScalarSyntax(
+            "a share such as `10%`", range: "\(range.lowerBound)% to \(range.upperBound)%", write: { "\($0)%" }
+        ) { text in
             guard text.hasSuffix("%"), isDigits(text.dropLast()) else { return .malformed }
             return ranged(Int(text.dropLast()) ?? .max, in: range)
         }
@@ -19,13 +22,16 @@ extension ScalarSyntax where Value == Int {
     /// Bytes: `64KiB`, `1GB`, `512`.
     static func size(_ range: ClosedRange<Int>) -> Self {
         ScalarSyntax(
-            "a size such as \(examples([64 << 10, 256 << 20], in: range, as: sizeText))", range: "\(sizeText(range.lowerBound)) to \(sizeText(range.upperBound))",
+            "a size such as \(examples([64 << 10, 256 << 20], in: range, as: sizeText))",
+            range: "\(sizeText(range.lowerBound)) to \(sizeText(range.upperBound))",
             write: sizeText
         ) { text in
             guard let (number, unit) = split(text) else { return .malformed }
             // A bare number is bytes, and `64kib` can only mean `64KiB`.
             let name = unit.isEmpty ? "b" : unit.lowercased()
-            guard let factor = sizeUnits.first(where: { $0.name.lowercased() == name })?.bytes else { return .malformed }
+            guard let factor = sizeUnits.first(where: { $0.name.lowercased() == name })?.bytes else {
+                return .malformed
+            }
             return ranged(scaled(number, by: factor), in: range)
         }
     }
@@ -48,10 +54,12 @@ extension ScalarSyntax where Value == Duration {
     /// `500ms`, `30s`, `5m`, `1h`.
     static func duration(_ range: ClosedRange<Duration>) -> Self {
         ScalarSyntax(
-            "a duration such as \(examples([.milliseconds(500), .seconds(30), .seconds(300)], in: range, as: durationText))", range: "\(durationText(range.lowerBound)) to \(durationText(range.upperBound))",
+            "a duration such as \(examples([.milliseconds(500), .seconds(30), .seconds(300)], in: range, as: durationText))",
+            range: "\(durationText(range.lowerBound)) to \(durationText(range.upperBound))",
             write: durationText
         ) { text in
-            guard let (number, unit) = split(text), let factor = durationUnits.first(where: { $0.name == unit })?.milliseconds
+            guard let (number, unit) = split(text),
+                let factor = durationUnits.first(where: { $0.name == unit })?.milliseconds
             else { return .malformed }
             let duration = Duration.milliseconds(scaled(number, by: factor))
             return range.contains(duration) ? .value(duration) : .outOfRange
@@ -106,7 +114,9 @@ extension ScalarSyntax where Value: RawRepresentable & CaseIterable, Value.RawVa
 }
 
 /// The allowed `values`, for a message: `a`, `b` or `c`.
-private func examples<Value: Comparable>(_ values: [Value], in range: ClosedRange<Value>, as text: (Value) -> String) -> String {
+private func examples<Value: Comparable>(_ values: [Value], in range: ClosedRange<Value>, as text: (Value) -> String)
+    -> String
+{
     let words = values.filter(range.contains).map { "`\(text($0))`" }
     return words.count < 2 ? words.joined() : words.dropLast().joined(separator: ", ") + " or " + words[words.count - 1]
 }

@@ -7,12 +7,16 @@ extension ScalarSyntax where Value == ByteSlice {
     static var fieldName: Self { bytes(of: .fieldName) }
     static var parameter: Self { bytes(of: .parameter) }
 
-    private static func bytes(of text: ScalarSyntax<String>) -> Self { text.mapped(to: { ByteSlice($0) }, from: { String($0) }) }
+    private static func bytes(of text: ScalarSyntax<String>) -> Self {
+        text.mapped(to: { ByteSlice($0) }, from: { String($0) })
+    }
 }
 
 extension ScalarSyntax where Value == UInt32 {
     /// `10%`.
-    static var share: Self { ScalarSyntax<Int>.percent(0...100).mapped(to: { UInt32(clamping: $0) }, from: { Int($0) }) }
+    static var share: Self {
+        ScalarSyntax<Int>.percent(0...100).mapped(to: { UInt32(clamping: $0) }, from: { Int($0) })
+    }
 
     /// A duration, rounded down to whole seconds.
     static var secondsUpToAYear: Self {
@@ -23,7 +27,9 @@ extension ScalarSyntax where Value == UInt32 {
 
 extension ScalarSyntax where Value == RequestDirectivePolicy {
     static var requestDirectives: Self {
-        let words: [(word: String, policy: RequestDirectivePolicy)] = [("honour", .honoursAll), ("ignore", .protectsOrigin)]
+        let words: [(word: String, policy: RequestDirectivePolicy)] = [
+            ("honour", .honoursAll), ("ignore", .protectsOrigin),
+        ]
         return ScalarSyntax(
             "one of these words", range: words.map(\.word).joined(separator: ", "), words: words.map(\.word),
             write: { policy in words.first { $0.policy == policy }?.word ?? "honour" }

@@ -48,7 +48,9 @@ public struct ScalarSyntax<Value: Sendable>: Sendable {
     private var expectation: String { range.map { "\(form) (\($0))" } ?? form }
 
     /// The same text for a type that holds the value in another form.
-    func mapped<Other>(to convert: @escaping @Sendable (Value) -> Other, from restore: @escaping @Sendable (Other) -> Value) -> ScalarSyntax<Other> {
+    func mapped<Other>(
+        to convert: @escaping @Sendable (Value) -> Other, from restore: @escaping @Sendable (Other) -> Value
+    ) -> ScalarSyntax<Other> {
         ScalarSyntax<Other>(form, range: range, words: words, write: { write(restore($0)) }) { text in
             switch parse(text) {
             case .value(let value): .value(convert(value))
@@ -63,7 +65,8 @@ public struct ScalarSyntax<Value: Sendable>: Sendable {
     static func optional<Wrapped>(_ scalar: ScalarSyntax<Wrapped>, _ word: String) -> ScalarSyntax<Wrapped?>
     where Value == Wrapped? {
         ScalarSyntax(
-            "\(scalar.form), or `\(word)`", range: scalar.range.map { "\($0), or \(word)" }, words: scalar.words + [word],
+            "\(scalar.form), or `\(word)`", range: scalar.range.map { "\($0), or \(word)" },
+            words: scalar.words + [word],
             write: { $0.map(scalar.write) ?? word }
         ) { text in
             if text == word { return .value(nil) }

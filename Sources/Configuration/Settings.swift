@@ -27,11 +27,15 @@ public enum LogLevel: String, Sendable, CaseIterable {
 extension Settings {
     /// The mistake if clients and the admin listener have the same address, which only one of them can listen on.
     public var listenerMistake: String? {
-        guard let address = admin.address, let taken = proxy.listeners.first(where: { $0.covers(address) || address.covers($0) }) else { return nil }
-        return "clients connect at \(taken), which takes the admin listener's \(address); choose another for `listen` or for `admin.address`"
+        guard let address = admin.address,
+            let taken = proxy.listeners.first(where: { $0.covers(address) || address.covers($0) })
+        else { return nil }
+        return
+            "clients connect at \(taken), which takes the admin listener's \(address); choose another for `listen` or for `admin.address`"
     }
 
-    /// The keys whose values differ in `new` and cannot change while the proxy runs (`Key.isReadAtStart`), in the order of the file.
+    /// The keys whose values differ in `new` and cannot change while the proxy runs (`Key.isReadAtStart`), in the order
+    /// of the file.
     public func keysAtStart(changedBy new: Settings) -> [String] {
         KeyTable.all.filter { $0.isReadAtStart && $0.write(self) != $0.write(new) }.map(\.name)
     }

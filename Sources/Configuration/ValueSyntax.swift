@@ -33,7 +33,9 @@ struct ValueSyntax<Value: Sendable>: Sendable {
             } catch {
                 let isText = !text.string.unicodeScalars.contains("\u{FFFD}")
                 reader.note(
-                    node.position, "`\(name): \(Spelling.shown(text.string))`: \(isText ? "\(error)" : "this is not UTF-8; save the file in that encoding")")
+                    node.position,
+                    "`\(name): \(Spelling.shown(text.string))`: \(isText ? "\(error)" : "this is not UTF-8; save the file in that encoding")"
+                )
                 return nil
             }
         }
@@ -61,7 +63,9 @@ extension ValueSyntax {
             for node in nodes {
                 guard let value = element.read(node, name, &reader) else { continue }
                 if values.contains(value) {
-                    reader.note(node.position, "`\(name)` has `\(Spelling.shown(scalar.write(value)))` twice; remove one of the two")
+                    reader.note(
+                        node.position,
+                        "`\(name)` has `\(Spelling.shown(scalar.write(value)))` twice; remove one of the two")
                 } else {
                     values.append(value)
                 }
@@ -84,7 +88,8 @@ extension ValueSyntax {
     ///   - blank: one of them before its keys are read.
     static func groups<Element: Sendable>(
         _ title: String, from blank: Element, _ keys: [Key<Element>],
-        atLeast minimum: Int = 0, check: @escaping @Sendable (_ earlier: [Element], Element, Node, inout Reader) -> Void = { _, _, _, _ in }
+        atLeast minimum: Int = 0,
+        check: @escaping @Sendable (_ earlier: [Element], Element, Node, inout Reader) -> Void = { _, _, _, _ in }
     ) -> ValueSyntax<[Element]> where Value == [Element] {
         ValueSyntax(
             write: { elements in
@@ -154,8 +159,12 @@ extension ValueSyntax<KeyPolicy.Query> {
                 if text.string == "all" { return .asSent }
                 if text.string == "none" { return .dropped }
             } else if case .mapping(let mapping) = node, mapping.count == 1, let pair = mapping.first {
-                if pair.key.scalar?.string == "keep" { return names.read(pair.value, "keep", &reader).map { .keeping($0) } }
-                if pair.key.scalar?.string == "drop" { return names.read(pair.value, "drop", &reader).map { .dropping($0) } }
+                if pair.key.scalar?.string == "keep" {
+                    return names.read(pair.value, "keep", &reader).map { .keeping($0) }
+                }
+                if pair.key.scalar?.string == "drop" {
+                    return names.read(pair.value, "drop", &reader).map { .dropping($0) }
+                }
             }
             reader.note(node.position, "`\(name)` is `all`, `none`, `{keep: [a, b]}` or `{drop: [c]}`")
             return nil

@@ -26,7 +26,8 @@ public struct AddressBlock: Hashable, Sendable {
         var length = most
         if parts.count == 2 {
             guard let number = Int(String(decoding: parts[1], as: UTF8.self)), (0...most).contains(number),
-                  parts[1].allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { throw .length }
+                parts[1].allSatisfy({ $0 >= 0x30 && $0 <= 0x39 })
+            else { throw .length }
             length = number
         }
         sharedBits = length + 128 - most
@@ -49,8 +50,10 @@ public struct AddressBlock: Hashable, Sendable {
 extension AddressBlock: CustomStringConvertible {
     /// What `init(parsing:)` reads back.
     public var description: String {
-        let address = isWrittenAsIPv4
-            ? IPv4Address(bits: UInt32(truncatingIfNeeded: first.low)).description : IPv6Address(high: first.high, low: first.low).description
+        let address =
+            isWrittenAsIPv4
+            ? IPv4Address(bits: UInt32(truncatingIfNeeded: first.low)).description
+            : IPv6Address(high: first.high, low: first.low).description
         return sharedBits == 128 ? address : "\(address)/\(sharedBits - (isWrittenAsIPv4 ? 96 : 0))"
     }
 }

@@ -1,9 +1,10 @@
 import Glibc
 
-/// Something to append to, such as a log: closed when the value is dropped. A file blocks as disks do, so this belongs on a thread of its own.
+/// Something to append to, such as a log: closed when the value is dropped. A file blocks as disks do, so this belongs
+/// on a thread of its own.
 ///
-/// A pipe (standard output or a FIFO) is waited for while it has a reader: up to a second for each write, and after that not at all until
-/// it takes bytes again, so that the writing thread can end.
+/// A pipe (standard output or a FIFO) is waited for while it has a reader: up to a second for each write, and after
+/// that not at all until it takes bytes again, so that the writing thread can end.
 public struct AppendFile: ~Copyable {
     /// How long a reader may take to make room for all of one write.
     private static let patience = Duration.seconds(1)
@@ -13,7 +14,8 @@ public struct AppendFile: ~Copyable {
     private let path: String?
     private var isStalled = false
 
-    /// Opens `path`, or creates it readable by its group. A FIFO without a reader is opened later, when something is written.
+    /// Opens `path`, or creates it readable by its group. A FIFO without a reader is opened later, when something is
+    /// written.
     /// - Throws: if the path cannot be written or created, or no descriptor is left.
     public init(path: String) throws(SystemError) {
         descriptor = try Self.open(path)
@@ -26,7 +28,9 @@ public struct AppendFile: ~Copyable {
         let mode = fcntl(STDOUT_FILENO, F_GETFL)
         // Something else stands in its place when it is closed, which opened again would take anything.
         guard mode < 0 || mode & O_ACCMODE != O_RDONLY else { throw SystemError(.open, code: EBADF) }
-        if case .stream = FileKind(STDOUT_FILENO), let own = try? Descriptor(reopening: STDOUT_FILENO) { return AppendFile(own) }
+        if case .stream = FileKind(STDOUT_FILENO), let own = try? Descriptor(reopening: STDOUT_FILENO) {
+            return AppendFile(own)
+        }
         return AppendFile(try Descriptor(duplicating: STDOUT_FILENO))
     }
 
@@ -75,7 +79,8 @@ public struct AppendFile: ~Copyable {
             let count = unsafe bytes.withUnsafeBytes { bytes in
                 // In bounds by the loop's condition.
                 retryingInterrupted {
-                    unsafe Glibc.write(number, bytes.baseAddress.map { unsafe $0 + written }, min(bytes.count - written, atOnce))
+                    unsafe Glibc.write(
+                        number, bytes.baseAddress.map { unsafe $0 + written }, min(bytes.count - written, atOnce))
                 }
             }
             guard count >= 0 else { return (written, errno == EAGAIN ? stalled() : .last(.write)) }
@@ -85,10 +90,18 @@ public struct AppendFile: ~Copyable {
         return (written, nil)
     }
 
-    private var number: Int32? { switch descriptor { case .some(let open): open.rawValue; case .none: nil } }
+    private var number: Int32? {
+        switch descriptor {
+        case .some(let open): open.rawValue;
+        case .none: nil
+        }
+    }
 
     private func isWritable(until deadline: ContinuousClock.Instant) -> Bool {
-        switch descriptor { case .some(let open): open.isWritable(until: deadline); case .none: false }
+        switch descriptor {
+        case .some(let open): open.isWritable(until: deadline);
+        case .none: false
+        }
     }
 
     private mutating func stalled() -> SystemError {

@@ -1,11 +1,12 @@
-/// Something that deadlines can be set for. A base class, not a protocol: reaching a deadline is then a call through the class's table.
+/// Something that deadlines can be set for. A base class, not a protocol: reaching a deadline is then a call through
+/// the class's table.
 open class DeadlineTarget {
     public init() {}
 
     /// A deadline of this object has come. On the loop's thread.
     ///
-    /// To make activity cheap, leave the deadline armed, only note the time of the activity, and return here when the deadline
-    /// should really be.
+    /// To make activity cheap, leave the deadline armed, only note the time of the activity, and return here when the
+    /// deadline should really be.
     /// - Returns: when the same deadline is due again, in nanoseconds like `EventLoop.now`; `nil` if it has ended.
     open func deadlineReached() -> Int64? { nil }
 }
@@ -13,8 +14,8 @@ open class DeadlineTarget {
 /// Deadlines by the thousand on one loop, at constant cost each and with one libevent timer for all.
 ///
 /// Time is coarse: a deadline is never reached before its time on the loop's clock, and normally within one tick after
-/// it. Ticks are computed from the clock, so lateness does not add up. An armed deadline keeps its target alive. The timer
-/// only runs while something is armed.
+/// it. Ticks are computed from the clock, so lateness does not add up. An armed deadline keeps its target alive. The
+/// timer only runs while something is armed.
 public final class DeadlineWheel {
     /// How coarse it is, and how large.
     public enum Settings {

@@ -5,15 +5,16 @@ import Glibc
 /// One thread's engine: a libevent base with its timers, signals, sockets and mailbox.
 ///
 /// A loop and everything made on it belong to the thread that runs it. They are not `Sendable`, so the compiler keeps
-/// them there and nothing here takes a lock; other threads hold the loop's `handle`. An iteration waits for
-/// readiness, runs what is due, then the batch of posted jobs if one came, then what waits for its end (`Socket.iterationEnds`, `afterBatch`).
+/// them there and nothing here takes a lock; other threads hold the loop's `handle`. An iteration waits for readiness,
+/// runs what is due, then the batch of posted jobs if one came, then what waits for its end (`Socket.iterationEnds`,
+/// `afterBatch`).
 @safe public final class EventLoop {
     /// The loop as seen from other threads.
     public let handle: LoopHandle
     let base: OpaquePointer
 
-    // Read several times per request from other modules, where only a run-time check could rule out a concurrent write. There is none:
-    // they are numbers, written only by `readClocks` and `run`, which call no other code meanwhile.
+    // Read several times per request from other modules, where only a run-time check could rule out a concurrent write.
+    // There is none: they are numbers, written only by `readClocks` and `run`, which call no other code meanwhile.
     @exclusivity(unchecked) @usableFromInline var clockIsFresh = false
     @exclusivity(unchecked) @usableFromInline var monotonic: Int64 = 0
     @exclusivity(unchecked) @usableFromInline var wallClock: Int64 = 0

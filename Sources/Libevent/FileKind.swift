@@ -23,8 +23,8 @@ enum FileKind {
 }
 
 extension Descriptor {
-    /// What `number` writes to, opened once more: those who share `number` still wait when it is full, the new one does not. Fails for sockets,
-    /// without `/proc`, if another user owns it, and for a pipe without a reader.
+    /// What `number` writes to, opened once more: those who share `number` still wait when it is full, the new one does
+    /// not. Fails for sockets, without `/proc`, if another user owns it, and for a pipe without a reader.
     init(reopening number: Int32) throws(SystemError) {
         let own = unsafe open("/proc/self/fd/\(number)", O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
         guard own >= 0 else { throw .last(.open) }

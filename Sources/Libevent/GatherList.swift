@@ -1,16 +1,16 @@
 public import Bytes
 import Glibc
 
-/// The pieces of one gathering write. A list is filled, written and emptied again and again without allocating, so one a
-/// loop is enough. It keeps what the pieces point into alive until emptied.
+/// The pieces of one gathering write. A list is filled, written and emptied again and again without allocating, so one
+/// a loop is enough. It keeps what the pieces point into alive until emptied.
 @safe public final class GatherList {
     /// How many pieces fit in. The kernel would take 1024; more than this rarely fit into a socket's buffer.
     public static let capacity = 64
 
     /// The first place is left free for a piece that is only borrowed for one call.
     private let vectors: UnsafeMutablePointer<iovec>
-    // Without checks of exclusive access at run time, a dozen for each write: what they would find cannot be, since nothing here calls out
-    // while it changes the list.
+    // Without checks of exclusive access at run time, a dozen for each write: what they would find cannot be, since
+    // nothing here calls out while it changes the list.
     /// `vectors[i + 1]` points into `pieces[i]`, whose chunk never moves.
     @exclusivity(unchecked) private var pieces: [ByteSlice] = []
     @exclusivity(unchecked) private var bytes = 0
@@ -53,7 +53,8 @@ import Glibc
         unsafe bytes = 0
     }
 
-    /// Lends `body` an empty array with room: a place for slices before it is known how much of them goes into the list.
+    /// Lends `body` an empty array with room: a place for slices before it is known how much of them goes into the
+    /// list.
     @inlinable
     public func withSlices<Result>(_ body: (inout [ByteSlice]) -> Result) -> Result {
         var lent: [ByteSlice] = []

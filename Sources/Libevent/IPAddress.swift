@@ -1,8 +1,8 @@
 import Bytes
 import Glibc
 
-/// An IP address of either kind. An IPv4 address is the same as the IPv6 address that stands for it (RFC 4291 §2.5.5.2), which is what a listener for
-/// both kinds reports.
+/// An IP address of either kind. An IPv4 address is the same as the IPv6 address that stands for it (RFC 4291
+/// §2.5.5.2), which is what a listener for both kinds reports.
 public struct IPAddress: Hashable, Sendable {
     let high: UInt64
     let low: UInt64
@@ -40,7 +40,8 @@ public struct IPAddress: Hashable, Sendable {
             return unsafe target.withUnsafeMutableBytes { memory in
                 guard let start = text.baseAddress, let target = memory.baseAddress else { return false }
                 // At most sixteen bytes are written; the text ends with a zero.
-                return unsafe inet_pton(hasColon ? AF_INET6 : AF_INET, start.assumingMemoryBound(to: CChar.self), target) == 1
+                return unsafe inet_pton(
+                    hasColon ? AF_INET6 : AF_INET, start.assumingMemoryBound(to: CChar.self), target) == 1
             }
         }
         guard isRead else { return nil }

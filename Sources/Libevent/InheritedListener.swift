@@ -1,10 +1,10 @@
 import Glibc
 
-/// A socket that listens already when the program starts, handed over by its service manager (sd_listen_fds(3)), for the listeners of one loop or of several,
-/// which all accept from its one queue.
+/// A socket that listens already when the program starts, handed over by its service manager (sd_listen_fds(3)), for
+/// the listeners of one loop or of several, which all accept from its one queue.
 ///
-/// The manager keeps it open as well: whoever connects while the program is not there, or is being started anew, waits in that queue. So a path in the file
-/// system is not ours to remove. Immutable, so any thread may hold it.
+/// The manager keeps it open as well: whoever connects while the program is not there, or is being started anew, waits
+/// in that queue. So a path in the file system is not ours to remove. Immutable, so any thread may hold it.
 public final class InheritedListener: Sendable {
     /// Why what was handed over cannot be used.
     public enum Failure: Error, Sendable, CustomStringConvertible {
@@ -16,10 +16,12 @@ public final class InheritedListener: Sendable {
         public var description: String {
             switch self {
             case .notOpen(let descriptor): "descriptor \(descriptor), which LISTEN_FDS promises, is not open"
-            case .notListening(let descriptor): "descriptor \(descriptor), handed over by the service manager, is not a stream socket that listens"
+            case .notListening(let descriptor):
+                "descriptor \(descriptor), handed over by the service manager, is not a stream socket that listens"
             case .notConfigured(let address):
                 "the service manager handed over a socket that listens on \(address), and nothing here does; name it in listen or admin.address, or take it out of the socket unit"
-            case .handedOverTwice(let address): "the service manager handed over two sockets that listen on \(address); take one out of the socket unit"
+            case .handedOverTwice(let address):
+                "the service manager handed over two sockets that listen on \(address); take one out of the socket unit"
             }
         }
     }
@@ -31,14 +33,16 @@ public final class InheritedListener: Sendable {
     /// Behind the standard ones.
     private static let firstDescriptor: Int32 = 3
 
-    /// Takes all that were handed over to this process, and removes the variables that say so: they do not mean programs started from here. To be called
-    /// once, while there is one thread.
+    /// Takes all that were handed over to this process, and removes the variables that say so: they do not mean
+    /// programs started from here. To be called once, while there is one thread.
     /// - Throws: if something else was handed over.
     public static func takeAll() throws(Failure) -> [InheritedListener] {
         let (process, count) = (take("LISTEN_PID"), take("LISTEN_FDS"))
         _ = take("LISTEN_FDNAMES")
         // Not for us: it went to a program that started us.
-        guard let process, Int32(process) == getpid(), let count = count.flatMap({ Int32($0) }), count > 0 else { return [] }
+        guard let process, Int32(process) == getpid(), let count = count.flatMap({ Int32($0) }), count > 0 else {
+            return []
+        }
         var all: [InheritedListener] = []
         for index in 0..<count { all.append(try InheritedListener(firstDescriptor + index)) }
         return all
@@ -52,7 +56,8 @@ public final class InheritedListener: Sendable {
     private init(_ number: Int32) throws(Failure) {
         guard fcntl(number, F_SETFD, FD_CLOEXEC) == 0 else { throw .notOpen(descriptor: number) }
         descriptor = Descriptor(adopting: number)
-        guard Self.option(SO_TYPE, of: number) == Int32(SOCK_STREAM.rawValue), Self.option(SO_ACCEPTCONN, of: number) == 1,
+        guard Self.option(SO_TYPE, of: number) == Int32(SOCK_STREAM.rawValue),
+            Self.option(SO_ACCEPTCONN, of: number) == 1,
             let address = try? unsafe SocketAddress.asking(.getsockname, number, { unsafe getsockname($0, $1, $2) }),
             fcntl(number, F_SETFL, fcntl(number, F_GETFL) | O_NONBLOCK) == 0
         else { throw .notListening(descriptor: number) }

@@ -1,7 +1,7 @@
 /// The one deadline of a connection, which moves with every byte but is looked at only now and then.
 ///
-/// Moving it later only notes the time; the wheel finds out when the old time comes. So activity costs two stores and no call,
-/// since all of this is inlinable. `Kind` says what is waited for.
+/// Moving it later only notes the time; the wheel finds out when the old time comes. So activity costs two stores and
+/// no call, since all of this is inlinable. `Kind` says what is waited for.
 public struct LazyDeadline<Kind> {
     /// What a call from the wheel means.
     public enum Reached {

@@ -3,7 +3,8 @@ import Glibc
 
 /// What libevent has to say beside what it answers its callers, such as that a name server does not answer.
 ///
-/// By itself it writes that to standard error and waits for whoever reads there: a loop would stand still with all its clients.
+/// By itself it writes that to standard error and waits for whoever reads there: a loop would stand still with all its
+/// clients.
 public enum LibeventMessages {
     /// As far as what follows differs.
     public enum Severity: Sendable {
@@ -18,7 +19,8 @@ public enum LibeventMessages {
 
     private static let receiver = Lock<Receiver?>(nil)
 
-    /// From now on `receiver` is told, on the thread of the loop that is concerned; it must not wait. To be called before there are loops.
+    /// From now on `receiver` is told, on the thread of the loop that is concerned; it must not wait. To be called
+    /// before there are loops.
     public static func send(to receiver: @escaping Receiver) {
         Self.receiver.withLock { $0 = receiver }
         unsafe event_set_log_callback { severity, text in
@@ -27,7 +29,8 @@ public enum LibeventMessages {
         }
     }
 
-    /// Writes to standard error where nobody receives messages: then it is a command, of which nobody waits for anything else.
+    /// Writes to standard error where nobody receives messages: then it is a command, of which nobody waits for
+    /// anything else.
     static func tell(_ severity: Severity, _ text: String) {
         if let receiver = receiver.withLock({ $0 }) { return receiver(severity, text) }
         let line = text + "\n"

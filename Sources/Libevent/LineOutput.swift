@@ -2,10 +2,12 @@ import Glibc
 
 /// Lines for the reader of standard error, from any thread. Writing never waits: what cannot be taken at once is lost.
 ///
-/// A pipe that nobody reads fills up, and an event loop that waited there would stand still with all its clients. `O_NONBLOCK` belongs to
-/// the open file, which other programs may share (a shell, whoever else writes to the log), so it is set on one of our own.
+/// A pipe that nobody reads fills up, and an event loop that waited there would stand still with all its clients.
+/// `O_NONBLOCK` belongs to the open file, which other programs may share (a shell, whoever else writes to the log), so
+/// it is set on one of our own.
 public final class LineOutput: Sendable {
-    /// In bytes: what a pipe takes whole or not at all (`PIPE_BUF`), so that lines of several threads do not mix. A longer one is clipped.
+    /// In bytes: what a pipe takes whole or not at all (`PIPE_BUF`), so that lines of several threads do not mix. A
+    /// longer one is clipped.
     public static let longest = Int(PIPE_BUF)
     private static let clippedEnd = "…\n"
 
@@ -13,7 +15,8 @@ public final class LineOutput: Sendable {
         /// A file takes anything, and an open file of our own does not wait.
         case write
         case send
-        /// If the file cannot be opened again: a pipe that can be written to has room for a line as long as nobody else writes.
+        /// If the file cannot be opened again: a pipe that can be written to has room for a line as long as nobody else
+        /// writes.
         case ask
     }
 
@@ -31,11 +34,12 @@ public final class LineOutput: Sendable {
             return
         }
         descriptor = try Descriptor(duplicating: number)
-        way = switch file {
-        case .disk: .write
-        case .socket: .send
-        case .stream: .ask
-        }
+        way =
+            switch file {
+            case .disk: .write
+            case .socket: .send
+            case .stream: .ask
+            }
     }
 
     /// Writes `line`, which ends with its newline.
@@ -45,7 +49,9 @@ public final class LineOutput: Sendable {
             // The kernel reads as many bytes as there are. Nobody is left to tell if it fails.
             switch way {
             case .write: _ = unsafe Glibc.write(descriptor.rawValue, bytes.baseAddress, bytes.count)
-            case .send: _ = unsafe Glibc.send(descriptor.rawValue, bytes.baseAddress, bytes.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL))
+            case .send:
+                _ = unsafe Glibc.send(
+                    descriptor.rawValue, bytes.baseAddress, bytes.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL))
             case .ask:
                 turn.withLock { _ in
                     guard descriptor.isWritable() else { return }

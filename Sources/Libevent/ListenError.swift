@@ -38,7 +38,9 @@ public struct ListenError: Error, Hashable, Sendable, CustomStringConvertible {
         switch reason {
         case .addressInUse: "; end the program that listens there, or choose another address"
         case .noPermission: "; ports below 1024 need CAP_NET_BIND_SERVICE, a socket's folder must be writable"
-        case .addressUnavailable where isPath: cause.code == ENAMETOOLONG ? "; choose a shorter path" : "; make the folder it is to stand in, or choose another path"
+        case .addressUnavailable where isPath:
+            cause.code == ENAMETOOLONG
+                ? "; choose a shorter path" : "; make the folder it is to stand in, or choose another path"
         case .addressUnavailable: "; choose an address that this machine has"
         case .notASocket: ", and it is no socket; choose another path, or move it away"
         case .other: ""

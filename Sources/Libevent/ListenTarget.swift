@@ -7,11 +7,14 @@ public enum ListenTarget: Sendable {
     /// Listens already; all listeners share it.
     case inherited(InheritedListener)
 
-    /// Takes the socket among `inherited` that listens there, if there is one. Otherwise opens a unix socket, or finds out whether a port is free, which a
-    /// listener that shares it would not notice. To be asked before the first listener.
-    /// - Throws: where somebody else listens there, or the machine has no such address or may not use it (`ListenError.reason`).
+    /// Takes the socket among `inherited` that listens there, if there is one. Otherwise opens a unix socket, or finds
+    /// out whether a port is free, which a listener that shares it would not notice. To be asked before the first
+    /// listener.
+    /// - Throws: where somebody else listens there, or the machine has no such address or may not use it
+    ///   (`ListenError.reason`).
     public init(
-        _ address: SocketAddress, _ settings: Listener.Settings = Listener.Settings(), from inherited: [InheritedListener] = []
+        _ address: SocketAddress, _ settings: Listener.Settings = Listener.Settings(),
+        from inherited: [InheritedListener] = []
     ) throws(ListenError) {
         if let listener = inherited.listening(at: address) {
             self = .inherited(listener)

@@ -5,7 +5,8 @@ import Glibc
 ///
 /// When descriptors run out it stops accepting for a moment and then tries again: the clients wait in the kernel's
 /// queue meanwhile. (Keeping a spare descriptor to accept and turn away with would need it on every loop, and two loops
-/// would take it from each other. A limit on connections below the descriptor limit answers 503 before it comes to that.)
+/// would take it from each other. A limit on connections below the descriptor limit answers 503 before it comes to
+/// that.)
 @safe public final class Listener {
     /// Called on the listener's loop for every connection; it owns the descriptor from then on.
     public typealias Accept = (_ connection: consuming Descriptor, _ peer: SocketAddress) -> Void
@@ -53,9 +54,11 @@ import Glibc
     ///   - inherited: sockets that listen already, of which one may listen there.
     ///   - onFailure: called when accepting fails for lack of descriptors or memory, at most once per `reportInterval`.
     ///   - accept: gets each connection, non-blocking, and closed unless it is kept.
-    /// - Throws: if somebody listens there without sharing, or this machine lacks the address or may not use it (`ListenError.reason`).
+    /// - Throws: if somebody listens there without sharing, or this machine lacks the address or may not use it
+    ///   (`ListenError.reason`).
     public convenience init(
-        _ address: SocketAddress, from inherited: [InheritedListener] = [], on loop: EventLoop, settings: Settings = Settings(),
+        _ address: SocketAddress, from inherited: [InheritedListener] = [], on loop: EventLoop,
+        settings: Settings = Settings(),
         onFailure: @escaping (SystemError) -> Void = { _ in }, accept: @escaping Accept
     ) throws(ListenError) {
         let target: ListenTarget
@@ -82,10 +85,12 @@ import Glibc
                 guard Glibc.listen(descriptor.rawValue, settings.backlog) == 0 else { throw .last(.listen) }
                 try self.init(adopting: descriptor, on: loop, settings: settings, onFailure: onFailure, accept: accept)
             case .path(let path, _):
-                try self.init(adopting: path.duplicate(), on: loop, settings: settings, onFailure: onFailure, accept: accept)
+                try self.init(
+                    adopting: path.duplicate(), on: loop, settings: settings, onFailure: onFailure, accept: accept)
                 unixListener = path
             case .inherited(let listener):
-                try self.init(adopting: listener.duplicate(), on: loop, settings: settings, onFailure: onFailure, accept: accept)
+                try self.init(
+                    adopting: listener.duplicate(), on: loop, settings: settings, onFailure: onFailure, accept: accept)
                 isInherited = true
             }
         } catch {
@@ -99,7 +104,9 @@ import Glibc
         adopting descriptor: consuming Descriptor, on loop: EventLoop, settings: Settings = Settings(),
         onFailure: @escaping (SystemError) -> Void = { _ in }, accept: @escaping Accept
     ) throws(SystemError) {
-        localAddress = try unsafe SocketAddress.asking(.getsockname, descriptor.rawValue) { unsafe getsockname($0, $1, $2) }
+        localAddress = try unsafe SocketAddress.asking(.getsockname, descriptor.rawValue) {
+            unsafe getsockname($0, $1, $2)
+        }
         self.loop = loop
         self.settings = settings
         self.accept = accept
@@ -110,8 +117,8 @@ import Glibc
 
     deinit { close() }
 
-    /// Finds out whether `address` can be listened on, without sharing: another program that shares its port there, which
-    /// `sharesPort` alone would silently join, is noticed. Not for unix sockets.
+    /// Finds out whether `address` can be listened on, without sharing: another program that shares its port there,
+    /// which `sharesPort` alone would silently join, is noticed. Not for unix sockets.
     /// - Throws: if somebody listens there, or this machine lacks the address or may not use it (`ListenError.reason`).
     public static func probe(_ address: SocketAddress) throws(ListenError) {
         var settings = Settings()
@@ -163,7 +170,8 @@ import Glibc
         do throws(SystemError) { try startWatching() } catch { retryLater(error) }
     }
 
-    /// Accepts everything now in the kernel's queue: before closing, which would reset it. What waits at an inherited socket is left to who comes next.
+    /// Accepts everything now in the kernel's queue: before closing, which would reset it. What waits at an inherited
+    /// socket is left to who comes next.
     public func acceptWaiting() {
         if isInherited { return }
         for _ in 0..<settings.backlog { guard acceptNext() else { return } }

@@ -2,9 +2,9 @@ import Glibc
 
 /// A value behind a pthread mutex.
 ///
-/// Not the library's `Mutex`: on Linux, Swift 6.3.1, ThreadSanitizer does not see that one once threads wait for it, and
-/// reports races in a program of ten lines. All that crosses loops goes through the mailbox's lock, so with
-/// this one the sanitizer's word about the rest counts.
+/// Not the library's `Mutex`: on Linux, Swift 6.3.1, ThreadSanitizer does not see that one once threads wait for it,
+/// and reports races in a program of ten lines. All that crosses loops goes through the mailbox's lock, so with this
+/// one the sanitizer's word about the rest counts.
 @safe struct Lock<Value>: ~Copyable, @unchecked Sendable {
     @safe private struct Contents {
         var mutex = unsafe pthread_mutex_t()

@@ -1,8 +1,8 @@
 /// Carries something that belongs to a loop through `Sendable` closures, and lets only that loop touch it.
 ///
 /// `@unchecked Sendable` holds because `value` is read on the loop's thread alone, which is checked, and is released
-/// there: if the last reference goes elsewhere, the value is posted to its loop first. Once the loop has ended, nothing else
-/// can be touching it, and it is released where it is.
+/// there: if the last reference goes elsewhere, the value is posted to its loop first. Once the loop has ended, nothing
+/// else can be touching it, and it is released where it is.
 public struct LoopBound<Value>: @unchecked Sendable {
     @usableFromInline let home: LoopHome
 
@@ -77,10 +77,11 @@ final class LoopBox<Value> {
     init(_ value: Value) { self.value = value }
 }
 
-/// `LoopBound` for one owner: something that belongs to a loop, held by an object that other threads see, without an object in between.
+/// `LoopBound` for one owner: something that belongs to a loop, held by an object that other threads see, without an
+/// object in between.
 ///
-/// `@unchecked Sendable` for the same reasons: `value` is read on the loop's thread alone, which is checked, and is released there.
-/// `object` is a reference that `init` took and only `deinit` gives up, so it is valid in between.
+/// `@unchecked Sendable` for the same reasons: `value` is read on the loop's thread alone, which is checked, and is
+/// released there. `object` is a reference that `init` took and only `deinit` gives up, so it is valid in between.
 @safe public struct LoopOwned<Value: AnyObject>: ~Copyable, @unchecked Sendable {
     /// Of the loop that the value lives on. Any thread.
     public let handle: LoopHandle

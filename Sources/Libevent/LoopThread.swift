@@ -62,12 +62,14 @@ private final class Start {
         // A thread begins with its creator's mask.
         unsafe pthread_sigmask(SIG_SETMASK, &all, &before)
         var thread = pthread_t()
-        let code = unsafe pthread_create(&thread, nil, { parcel in
-            // Retained by the creator for us.
-            guard let parcel = unsafe parcel else { return nil }
-            unsafe Unmanaged<Start>.fromOpaque(parcel).takeRetainedValue().run()
-            return nil
-        }, parcel.toOpaque())
+        let code = unsafe pthread_create(
+            &thread, nil,
+            { parcel in
+                // Retained by the creator for us.
+                guard let parcel = unsafe parcel else { return nil }
+                unsafe Unmanaged<Start>.fromOpaque(parcel).takeRetainedValue().run()
+                return nil
+            }, parcel.toOpaque())
         unsafe pthread_sigmask(SIG_SETMASK, &before, nil)
         guard code == 0 else {
             unsafe parcel.release()

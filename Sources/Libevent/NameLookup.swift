@@ -57,17 +57,19 @@ import Glibc
         var hints = unsafe addrinfo()
         unsafe hints.ai_family = family.code
         unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-        // No AI_ADDRCONFIG: evdns looks once which families this machine has, when it is first asked, and an interface may come later. Nor would the hosts
-        // file's `::1` be found where there is no other IPv6 address.
+        // No AI_ADDRCONFIG: evdns looks once which families this machine has, when it is first asked, and an interface
+        // may come later. Nor would the hosts file's `::1` be found where there is no other IPv6 address.
         unsafe hints.ai_flags = 0
         // evdns calls back exactly once, perhaps before it returns: that call releases what is retained here.
         servers.loop.pendingLookups += 1
         let parcel = unsafe Unmanaged.passRetained(self).toOpaque()
-        let request = unsafe evdns_getaddrinfo(servers.base, host, nil, &hints, { code, found, parcel in
-            defer { if let found = unsafe found { unsafe evutil_freeaddrinfo(found) } }
-            guard let parcel = unsafe parcel else { return }
-            unsafe Unmanaged<NameLookup>.fromOpaque(parcel).takeRetainedValue().receive(code, found)
-        }, parcel)
+        let request = unsafe evdns_getaddrinfo(
+            servers.base, host, nil, &hints,
+            { code, found, parcel in
+                defer { if let found = unsafe found { unsafe evutil_freeaddrinfo(found) } }
+                guard let parcel = unsafe parcel else { return }
+                unsafe Unmanaged<NameLookup>.fromOpaque(parcel).takeRetainedValue().receive(code, found)
+            }, parcel)
         if let request = unsafe request { unsafe state = .asking(request) }
     }
 
@@ -77,7 +79,9 @@ import Glibc
         // It reports a name without addresses and a failing server alike.
         if code == EAI_FAIL { return askWhy(family.each) }
         let addresses = unsafe read(found)
-        conclude(code == 0 && !addresses.isEmpty ? .success(addresses) : .failure(code == 0 ? .notFound : ResolveError(code: code)))
+        conclude(
+            code == 0 && !addresses.isEmpty
+                ? .success(addresses) : .failure(code == 0 ? .notFound : ResolveError(code: code)))
     }
 
     /// Each of `families` once more, by a question that tells the reason.
@@ -90,7 +94,8 @@ import Glibc
         }
         servers.loop.pendingLookups += 1
         let parcel = unsafe Unmanaged.passRetained(self)
-        let question = unsafe next == .ipv6
+        let question =
+            unsafe next == .ipv6
             ? evdns_base_resolve_ipv6(servers.base, host, 0, callback, parcel.toOpaque())
             : evdns_base_resolve_ipv4(servers.base, host, 0, callback, parcel.toOpaque())
         guard let question = unsafe question else {
@@ -170,7 +175,8 @@ import Glibc
         while let entry = unsafe next {
             unsafe next = entry.pointee.ai_next
             // `ai_addr` points to `ai_addrlen` bytes of some sockaddr_*.
-            let bytes = unsafe UnsafeRawBufferPointer(start: entry.pointee.ai_addr, count: Int(entry.pointee.ai_addrlen))
+            let bytes = unsafe UnsafeRawBufferPointer(
+                start: entry.pointee.ai_addr, count: Int(entry.pointee.ai_addrlen))
             guard let address = unsafe SocketAddress.read(bytes, length: bytes.count)?.withPort(port) else { continue }
             if case .ipv4 = address {
                 if !ipv4.contains(address) { ipv4.append(address) }

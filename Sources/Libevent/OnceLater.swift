@@ -1,4 +1,5 @@
-/// Does something on a loop a while later: once, however often it is asked for meanwhile. Any thread may ask, also before there is the loop.
+/// Does something on a loop a while later: once, however often it is asked for meanwhile. Any thread may ask, also
+/// before there is the loop.
 ///
 ///     idle ─schedule→ pending ─delay over→ idle;   pending without a loop ─attach→ pending
 public final class OnceLater: Sendable {
@@ -26,7 +27,8 @@ public final class OnceLater: Sendable {
         if let early { start(on: bound, early.delay, early.job) }
     }
 
-    /// Runs `job` once `delay` nanoseconds have passed, from `attach` on if that is still to come. Does nothing if a job is still to run. Any thread.
+    /// Runs `job` once `delay` nanoseconds have passed, from `attach` on if that is still to come. Does nothing if a
+    /// job is still to run. Any thread.
     public func schedule(after delay: Int64, _ job: @escaping Job) {
         let loop = state.withLock { state -> LoopBound<EventLoop>? in
             guard !state.isPending else { return nil }

@@ -3,9 +3,9 @@ import Glibc
 
 /// Looks up the addresses of names, on its loop, through libevent's evdns.
 ///
-/// The hosts file and `resolv.conf` (servers, search list, ndots, timeouts) are read when it is made and when it is told to; without a usable
-/// `resolv.conf` the server is 127.0.0.1:53, as in resolver(5). evdns asks over UDP and does not tell how long an answer
-/// is valid, so nothing is kept here: whoever caches decides for how long.
+/// The hosts file and `resolv.conf` (servers, search list, ndots, timeouts) are read when it is made and when it is
+/// told to; without a usable `resolv.conf` the server is 127.0.0.1:53, as in resolver(5). evdns asks over UDP and does
+/// not tell how long an answer is valid, so nothing is kept here: whoever caches decides for how long.
 @safe public final class Resolver {
     /// Which addresses are wanted.
     public enum Family: Sendable {
@@ -46,7 +46,8 @@ import Glibc
     /// Looks up `host`, a name or an IP address without brackets. On the loop's thread.
     ///
     /// `completion` is called once, on the loop, never inside this call, with at least one address, each with `port`;
-    /// IP addresses and `localhost` (RFC 6761 §6.3) at the end of the current iteration. After `cancel` it is not called.
+    /// IP addresses and `localhost` (RFC 6761 §6.3) at the end of the current iteration. After `cancel` it is not
+    /// called.
     @discardableResult
     public func resolve(
         _ host: String, port: UInt16, family: Family = .any, completion: @escaping (Answer) -> Void
@@ -102,8 +103,8 @@ extension Resolver.Family {
 
 /// The evdns base. Look-ups in flight keep it: evdns must not lose it before their callbacks have come.
 @safe final class NameServers {
-    /// Seconds that the addresses of one family wait for those of the other. Some name servers never answer questions for IPv6 addresses (RFC 4074 §4.1), and
-    /// evdns would wait 3 s for each of them.
+    /// Seconds that the addresses of one family wait for those of the other. Some name servers never answer questions
+    /// for IPv6 addresses (RFC 4074 §4.1), and evdns would wait 3 s for each of them.
     private static let longestSkew = "0.3"
 
     let base: OpaquePointer

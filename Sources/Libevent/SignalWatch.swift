@@ -14,7 +14,8 @@ import Glibc
         watch = try unsafe Watch(loop.base, number, EV_SIGNAL | EV_PERSIST, context: context(self)) { _, _, context in
             unsafe watcher(context, as: SignalWatch.self)?.action()
         }
-        // It may have been blocked by whoever started the program, or by the program until now; then one may be pending already.
+        // It may have been blocked by whoever started the program, or by the program until now; then one may be pending
+        // already.
         var set = sigset_t()
         unsafe sigemptyset(&set)
         unsafe sigaddset(&set, number)

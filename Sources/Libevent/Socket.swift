@@ -14,8 +14,8 @@ import Glibc
     private var isConnecting = false
     /// See `boundSendQueue`.
     var sendQueueIsBounded = false
-    // Used at every read and write. Without the run-time exclusivity check: making and dropping a watch calls only libevent,
-    // which does not call back from there.
+    // Used at every read and write. Without the run-time exclusivity check: making and dropping a watch calls only
+    // libevent, which does not call back from there.
     @exclusivity(unchecked) private var readWatch: Watch?
     @exclusivity(unchecked) private var writeWatch: Watch?
 
@@ -65,8 +65,9 @@ import Glibc
     /// The kernel or the memory has no room to watch this socket. Closes it, unless overridden.
     open func cannotWatch(_ error: SystemError) { close() }
 
-    /// `iterationEnds()` is called once for each call of this, when all sockets that are ready in this iteration have been served: the place to write
-    /// what gathered meanwhile. Written one after another, bytes for a peer wake it once, not each time. On the loop's thread.
+    /// `iterationEnds()` is called once for each call of this, when all sockets that are ready in this iteration have
+    /// been served: the place to write what gathered meanwhile. Written one after another, bytes for a peer wake it
+    /// once, not each time. On the loop's thread.
     public final func callAtIterationEnd() { loop.callAtEnd(self) }
 
     // MARK: Watching
@@ -74,12 +75,13 @@ import Glibc
     /// Whether bytes to read are reported.
     public final var isReading: Bool { unsafe readWatch != nil }
 
-    /// `readable()` is called from now on whenever bytes, or the end of the stream, wait to be read; again as long as they are left there. Does
-    /// nothing if that is already so. On the loop's thread.
+    /// `readable()` is called from now on whenever bytes, or the end of the stream, wait to be read; again as long as
+    /// they are left there. Does nothing if that is already so. On the loop's thread.
     public final func startReading() {
         guard unsafe readWatch == nil, !isClosed else { return }
         do throws(SystemError) {
-            unsafe readWatch = try Watch(loop.base, descriptor, EV_READ | EV_PERSIST, context: context(self)) { _, _, context in
+            unsafe readWatch = try Watch(loop.base, descriptor, EV_READ | EV_PERSIST, context: context(self)) {
+                _, _, context in
                 unsafe watcher(context, as: Socket.self)?.readable()
             }
         } catch {
@@ -93,12 +95,13 @@ import Glibc
     /// Whether `writable()` is still to come. On the loop's thread.
     public final var isWriteArmed: Bool { unsafe writeWatch != nil }
 
-    /// `writable()` is called as soon as the kernel takes bytes again, until `disarmWrite()`: for use after `.wouldBlock`. On the loop's
-    /// thread.
+    /// `writable()` is called as soon as the kernel takes bytes again, until `disarmWrite()`: for use after
+    /// `.wouldBlock`. On the loop's thread.
     public final func armWrite() {
         guard unsafe writeWatch == nil, !isClosed else { return }
         do throws(SystemError) {
-            unsafe writeWatch = try Watch(loop.base, descriptor, EV_WRITE | EV_PERSIST, context: context(self)) { _, _, context in
+            unsafe writeWatch = try Watch(loop.base, descriptor, EV_WRITE | EV_PERSIST, context: context(self)) {
+                _, _, context in
                 unsafe watcher(context, as: Socket.self)?.becameWritable()
             }
         } catch {
@@ -134,7 +137,8 @@ import Glibc
     /// Closes; bytes already written still go out. May be called again.
     public final func close() { releaseDescriptor() }
 
-    /// Closes with a reset, so that the peer sees that what it received is not complete. On a Unix socket this is `close`.
+    /// Closes with a reset, so that the peer sees that what it received is not complete. On a Unix socket this is
+    /// `close`.
     public final func abort() {
         guard !isClosed else { return }
         // Fails on Unix sockets, which have no reset.

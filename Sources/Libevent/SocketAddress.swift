@@ -33,12 +33,13 @@ public enum SocketAddress: Hashable, Sendable {
     /// Whether what is sent there never leaves the machine.
     var staysInMachine: Bool { if case .unix = self { true } else { isLoopback } }
 
-    /// Whether whoever listens here leaves nobody room to listen at `other`: it is the same, or one of this machine's addresses with the same port where
-    /// this stands for all of the kind. Port 0 is any that is free.
+    /// Whether whoever listens here leaves nobody room to listen at `other`: it is the same, or one of this machine's
+    /// addresses with the same port where this stands for all of the kind. Port 0 is any that is free.
     public func covers(_ other: SocketAddress) -> Bool {
         if port == 0 { return false }
         switch (self, other) {
-        case (.ipv4(.any, let port), .ipv4(_, let otherPort)), (.ipv6(.any, let port, _), .ipv6(_, let otherPort, _)): return port == otherPort
+        case (.ipv4(.any, let port), .ipv4(_, let otherPort)), (.ipv6(.any, let port, _), .ipv6(_, let otherPort, _)):
+            return port == otherPort
         case (.ipv4, _), (.ipv6, _), (.unix, _): return self == other
         }
     }
@@ -52,7 +53,8 @@ public enum SocketAddress: Hashable, Sendable {
         }
     }
 
-    /// The address without port or brackets, as `X-Forwarded-For` and logs want it. For a Unix socket its path, unchecked: a peer may bind to any bytes.
+    /// The address without port or brackets, as `X-Forwarded-For` and logs want it. For a Unix socket its path,
+    /// unchecked: a peer may bind to any bytes.
     public var host: String {
         switch self {
         case .ipv4(let address, _): address.description

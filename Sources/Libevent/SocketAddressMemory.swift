@@ -63,10 +63,12 @@ extension SocketAddress {
         switch unsafe Int32(bytes.loadUnaligned(as: sa_family_t.self)) {
         case AF_INET where length >= MemoryLayout<sockaddr_in>.size:
             let memory = unsafe bytes.loadUnaligned(as: sockaddr_in.self)
-            return .ipv4(IPv4Address(bits: UInt32(bigEndian: memory.sin_addr.s_addr)), port: UInt16(bigEndian: memory.sin_port))
+            return .ipv4(
+                IPv4Address(bits: UInt32(bigEndian: memory.sin_addr.s_addr)), port: UInt16(bigEndian: memory.sin_port))
         case AF_INET6 where length >= MemoryLayout<sockaddr_in6>.size:
             let memory = unsafe bytes.loadUnaligned(as: sockaddr_in6.self)
-            return .ipv6(IPv6Address(memory.sin6_addr), port: UInt16(bigEndian: memory.sin6_port), scope: memory.sin6_scope_id)
+            return .ipv6(
+                IPv6Address(memory.sin6_addr), port: UInt16(bigEndian: memory.sin6_port), scope: memory.sin6_scope_id)
         case AF_UNIX:
             let path = unsafe bytes[MemoryLayout<sa_family_t>.size..<length].prefix { $0 != 0 }
             return .unix(path: unsafe String(decoding: path, as: UTF8.self))

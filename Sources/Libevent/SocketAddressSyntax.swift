@@ -29,7 +29,9 @@ extension SocketAddress {
             guard rest.first == ":" else { throw .missingPort }
             let port = try Self.port(rest.dropFirst())
             let host = String(text[text.index(after: text.startIndex)..<bracket])
-            guard case .ipv6(let address, _, let scope)? = SocketAddress(literal: host, port: port) else { throw .badHost }
+            guard case .ipv6(let address, _, let scope)? = SocketAddress(literal: host, port: port) else {
+                throw .badHost
+            }
             self = .ipv6(address, port: port, scope: scope)
             return
         }

@@ -30,7 +30,8 @@ extension Socket {
     /// Reads into the free capacity of `output`, of which there must be some.
     public final func read(into output: inout OutputSpan<UInt8>) -> ReadResult {
         unsafe output.withUnsafeMutableBufferPointer { memory, initialized in
-            let result = unsafe receive(UnsafeMutableRawBufferPointer(UnsafeMutableBufferPointer(rebasing: memory[initialized...])))
+            let result = unsafe receive(
+                UnsafeMutableRawBufferPointer(UnsafeMutableBufferPointer(rebasing: memory[initialized...])))
             if case .bytes(let count) = result { initialized += count }
             return result
         }

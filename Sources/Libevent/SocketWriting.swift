@@ -35,7 +35,8 @@ extension Socket {
         }
     }
 
-    /// Writes all of `buffer`, as far as the kernel takes it now, and takes out what is written. Arms for writing if something is left, and disarms if not.
+    /// Writes all of `buffer`, as far as the kernel takes it now, and takes out what is written. Arms for writing if
+    /// something is left, and disarms if not.
     /// - Parameter wrote: told after each write how many bytes it took.
     public final func flush(_ buffer: ByteBuffer, wrote: (Int) -> Void = { _ in }) -> FlushResult {
         while !buffer.isEmpty {
@@ -86,7 +87,8 @@ extension Socket {
     private func send(_ vectors: UnsafeMutablePointer<iovec>, _ count: Int) -> WriteResult {
         if count == 1 {
             // The kernel has less to copy and to check.
-            return outcome(retryingInterrupted { unsafe coalesced_send(descriptor, vectors[0].iov_base, vectors[0].iov_len) })
+            return outcome(
+                retryingInterrupted { unsafe coalesced_send(descriptor, vectors[0].iov_base, vectors[0].iov_len) })
         }
         var message = unsafe msghdr()
         unsafe message.msg_iov = vectors
@@ -104,19 +106,20 @@ extension Socket {
 // MARK: What the kernel holds
 
 extension Socket {
-    /// Bytes the kernel may hold of what was written, on the loopback; it counts its own overhead and doubles the number, so that three to four
-    /// segments of 64 KiB fit. With less than two it would wait for acknowledgements that a peer delays.
+    /// Bytes the kernel may hold of what was written, on the loopback; it counts its own overhead and doubles the
+    /// number, so that three to four segments of 64 KiB fit. With less than two it would wait for acknowledgements that
+    /// a peer delays.
     private static let sendQueueOnLoopback: Int32 = 128 << 10
-    /// A segment of this size is on loopback: Ethernet's have at most 9,000 bytes. It is half the peer's receive buffer, if that is less than
-    /// what fits.
+    /// A segment of this size is on loopback: Ethernet's have at most 9,000 bytes. It is half the peer's receive
+    /// buffer, if that is less than what fits.
     private static let loopbackSegment: Int32 = 16 << 10
 
     /// Before a large write: keeps the kernel from taking all of it at once where that gains nothing.
     ///
-    /// The kernel queues twice as many segments as may be in flight, beginning with ten. That suits networks, where it stays as it is. But on
-    /// loopback a segment is 64 KiB, so that megabytes are copied into a queue faster than the peer reads: they have left the
-    /// processor's caches by the time it does, and each slow peer costs that much memory. On the loop's thread; costs system calls the
-    /// first time only.
+    /// The kernel queues twice as many segments as may be in flight, beginning with ten. That suits networks, where it
+    /// stays as it is. But on loopback a segment is 64 KiB, so that megabytes are copied into a queue faster than the
+    /// peer reads: they have left the processor's caches by the time it does, and each slow peer costs that much
+    /// memory. On the loop's thread; costs system calls the first time only.
     @inline(__always)
     public final func boundSendQueue() {
         if !sendQueueIsBounded { boundSendQueueNow() }

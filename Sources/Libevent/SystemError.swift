@@ -2,7 +2,8 @@ import Glibc
 
 /// The calls of the operating system that can fail here, by the name under which a log shows them.
 public enum SystemCall: String, Sendable {
-    case accept, bind, chmod, connect, duplicate = "dup", eventBase = "event_base_new", eventfd, getsockname, getpeername, listen
+    case accept, bind, chmod, connect, duplicate = "dup", eventBase = "event_base_new", eventfd, getsockname,
+        getpeername, listen
     case open, pthreadCreate = "pthread_create", receive = "recv", send = "sendmsg", setDescriptorLimit = "setrlimit"
     case setOption = "setsockopt", shutdown, socket, watch = "event_add", write
 }

@@ -45,8 +45,8 @@ import CLibevent
 }
 
 extension EventLoop {
-    /// Runs `action` once, `after` nanoseconds from now. libevent counts with the kernel's coarse clock: up to 4 ms off.
-    /// On the loop's thread.
+    /// Runs `action` once, `after` nanoseconds from now. libevent counts with the kernel's coarse clock: up to 4 ms
+    /// off. On the loop's thread.
     @discardableResult
     public func schedule(after delay: Int64, _ action: @escaping () -> Void) -> Timer {
         start(Timer(on: self, repeats: false, action: action), delay)
@@ -62,7 +62,8 @@ extension EventLoop {
         do {
             try timer.start(delay)
         } catch {
-            // A timer needs no kernel resource: only memory can be missing, and for lack of that Swift stops everywhere.
+            // A timer needs no kernel resource: only memory can be missing, and for lack of that Swift stops
+            // everywhere.
             preconditionFailure("out of memory for a timer")
         }
         return timer

@@ -1,8 +1,10 @@
 import Glibc
 
-/// A unix socket that listens at its path, for the listeners of one loop or of several, which all accept from its one queue.
+/// A unix socket that listens at its path, for the listeners of one loop or of several, which all accept from its one
+/// queue.
 ///
-/// Immutable, so any thread may hold it. The last owner to drop it closes it and removes the path, unless something else is there by then.
+/// Immutable, so any thread may hold it. The last owner to drop it closes it and removes the path, unless something
+/// else is there by then.
 public final class UnixListener: Sendable {
     /// What is at a path: enough to recognise it.
     private struct File: Equatable {
@@ -24,9 +26,10 @@ public final class UnixListener: Sendable {
     private let descriptor: Descriptor
     private let file: File?
 
-    /// Listens at `path` with the backlog and the permissions of `settings`. A socket that an ended program left there is replaced; one that
-    /// somebody listens at, and anything that is not a socket, is not.
-    /// - Throws: if somebody listens there, something else is there, or the folder or the system allows no socket (`ListenError.reason`).
+    /// Listens at `path` with the backlog and the permissions of `settings`. A socket that an ended program left there
+    /// is replaced; one that somebody listens at, and anything that is not a socket, is not.
+    /// - Throws: if somebody listens there, something else is there, or the folder or the system allows no socket
+    ///   (`ListenError.reason`).
     public init(_ path: String, _ settings: Listener.Settings = Listener.Settings()) throws(ListenError) {
         let address = SocketAddress.unix(path: path)
         do throws(SystemError) {

@@ -68,7 +68,8 @@ struct Wheel<Payload> {
     }
 
     func contains(_ deadline: Deadline) -> Bool {
-        !deadline.isNone && Int(deadline.index) < nodes.count && nodes[Int(deadline.index)].generation == deadline.generation
+        !deadline.isNone && Int(deadline.index) < nodes.count
+            && nodes[Int(deadline.index)].generation == deadline.generation
     }
 
     /// Gathers what is due up to `tick`, for `nextDue` to return.

@@ -33,7 +33,8 @@ public struct ProxySettings: Sendable, Equatable {
 
 /// What one client may take.
 public struct ClientSettings: Sendable, Equatable {
-    /// Client connections over all loops; the next one takes the place of the one on its loop that has been idle for longest, or gets 503. Each idle one costs a descriptor and a few hundred bytes.
+    /// Client connections over all loops; the next one takes the place of the one on its loop that has been idle for
+    /// longest, or gets 503. Each idle one costs a descriptor and a few hundred bytes.
     public var maxConnections = 20_000
     /// Bytes of a request head, its line included: room for large cookies; more gets 431.
     public var maxHeadSize = 32 << 10
@@ -53,11 +54,11 @@ public struct ClientSettings: Sendable, Equatable {
     public var bodyTimeout: Duration = .seconds(30)
     /// Without a byte taken by a client that reads slowly; then the connection is cut.
     public var sendTimeout: Duration = .seconds(60)
-    /// Without a byte either way through an upgraded connection; then it is cut. Longer than WebSocket peers are silent who
-    /// still mean it, and what proxies customarily give a tunnel.
+    /// Without a byte either way through an upgraded connection; then it is cut. Longer than WebSocket peers are silent
+    /// who still mean it, and what proxies customarily give a tunnel.
     public var tunnelTimeout: Duration = .seconds(3600)
-    /// Whose `X-Forwarded-For` says who the client is, for the access log, and whose `X-Real-IP` and the like go on. None: what anybody may
-    /// write there is nobody's address.
+    /// Whose `X-Forwarded-For` says who the client is, for the access log, and whose `X-Real-IP` and the like go on.
+    /// None: what anybody may write there is nobody's address.
     public var trustedProxies: [TrustedProxy] = []
 
     public init() {}
@@ -70,13 +71,15 @@ public struct ForwardingSettings: Sendable, Equatable {
     public var viaName: String? = Self.programName
     /// `X-Forwarded-For`, `-Proto` and `-Host` on requests to upstreams.
     public var sendsXForwarded = true
-    /// Request fields go to upstreams whose names hold other characters than letters, digits and hyphens. Off: some upstreams take them for others.
+    /// Request fields go to upstreams whose names hold other characters than letters, digits and hyphens. Off: some
+    /// upstreams take them for others.
     public var sendsOddNames = false
     /// `Cache-Status` (RFC 9211) on responses.
     public var sendsCacheStatus = true
     /// `Proxy-Status` (RFC 9209) on responses that stand for a failed upstream.
     public var sendsProxyStatus = true
-    /// What the proxy is called where nobody says otherwise; also in `Cache-Status`, `Proxy-Status` and `CDN-Loop` where there is no `Via`.
+    /// What the proxy is called where nobody says otherwise; also in `Cache-Status`, `Proxy-Status` and `CDN-Loop`
+    /// where there is no `Via`.
     static let programName = "coalesced"
 
     public init() {}
@@ -88,11 +91,12 @@ public struct CoalescingSettings: Sendable, Equatable {
     public var isEnabled = true
     /// Requests that wait for one operation: a whole crowd, but not every connection there is.
     public var maxWaiters = 10_000
-    /// How long a request waits for the head of a fetch it joined, or for its own fetch to begin. A leader whose fetch has begun
-    /// waits as long as that does.
+    /// How long a request waits for the head of a fetch it joined, or for its own fetch to begin. A leader whose fetch
+    /// has begun waits as long as that does.
     public var waitTimeout: Duration = .seconds(30)
-    /// Without a byte from the origin for this long, a fetch is overtaken: the next request starts another. Shorter than the
-    /// time after which the upstream is given up (`UpstreamSettings.noProgressTimeout`), so that nobody queues behind it.
+    /// Without a byte from the origin for this long, a fetch is overtaken: the next request starts another. Shorter
+    /// than the time after which the upstream is given up (`UpstreamSettings.noProgressTimeout`), so that nobody queues
+    /// behind it.
     public var overtakeAfter: Duration = .seconds(5)
     /// What happens to a request at one of the bounds above.
     public var whenExceeded = BoundAction.pass
@@ -127,12 +131,14 @@ public enum LastLeaveAction: String, Sendable, CaseIterable {
 public struct CachingSettings: Sendable, Equatable {
     /// Off: nothing is stored; requests in flight are still shared. A route may differ.
     public var isEnabled = true
-    /// The rules of storing, reusing and sharing. A route may differ in `ignoredRequestDirectives`. What is forwarded (`writesForwarded`,
-    /// `writesVia`) and whether answers to POST are stored follow from other settings, whatever stands here.
+    /// The rules of storing, reusing and sharing. A route may differ in `ignoredRequestDirectives`. What is forwarded
+    /// (`writesForwarded`, `writesVia`) and whether answers to POST are stored follow from other settings, whatever
+    /// stands here.
     public var policy = CachingPolicy()
     /// Ranges served in one response; a request for more gets the whole (RFC 9110 §14.2 on many small ranges).
     public var maxRanges = 16
-    /// What the origin is asked for when a client wants a range and nothing of the representation is stored. A route may differ.
+    /// What the origin is asked for when a client wants a range and nothing of the representation is stored. A route
+    /// may differ.
     public var rangeMisses = RangeMissRule.whole
 
     public init() {}

@@ -21,7 +21,8 @@ extension CachedResource {
         /// The packed response that is all of it.
         var only: StoredResponse? {
             guard variants.count == 1, partials.isEmpty, knownVary.isEmpty, marker == nil,
-                  variants[0].response.canStandAlone else { return nil }
+                variants[0].response.canStandAlone
+            else { return nil }
             return variants[0].response
         }
 

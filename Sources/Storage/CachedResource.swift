@@ -119,8 +119,8 @@ public struct CachedResource: Sendable {
         }
     }
 
-    /// The variant that answers a request with `fields`: of several, one that varies before one that does not, then the one
-    /// with the latest `Date` (RFC 9111 §4.1). Allocates nothing.
+    /// The variant that answers a request with `fields`: of several, one that varies before one that does not, then the
+    /// one with the latest `Date` (RFC 9111 §4.1). Allocates nothing.
     public func response(matching fields: FieldView) -> StoredResponse? {
         switch form {
         case .only(let response): response
@@ -142,7 +142,8 @@ public struct CachedResource: Sendable {
     /// All its entries in the eviction queues, except notes.
     var allVariants: [Variant] { partials.isEmpty ? variants : variants + partials }
 
-    /// Variants of which only parts are stored, the latest stored first. Few read them, and never as if they were whole.
+    /// Variants of which only parts are stored, the latest stored first. Few read them, and never as if they were
+    /// whole.
     var partials: [Variant] {
         switch form {
         case .only: []

@@ -1,8 +1,8 @@
-/// What the store's own structures take, in bytes, as measured with glibc on 64-bit Linux (docs/benchmarks.md, under Memory): counted into the
-/// budget so that a cache of a million tiny responses stays below it too.
+/// What the store's own structures take, in bytes, as measured with glibc on 64-bit Linux (docs/benchmarks.md, under
+/// Memory): counted into the budget so that a cache of a million tiny responses stays below it too.
 enum Charge {
-    /// A response: its object, its body's object and lists, the heads' allocations, its node in the eviction queues and its
-    /// share of the ghost queue.
+    /// A response: its object, its body's object and lists, the heads' allocations, its node in the eviction queues and
+    /// its share of the ghost queue.
     static let response = 640
     /// A response that is packed, its block apart.
     static let packed = 240

@@ -9,7 +9,9 @@ final class Extras: Sendable {
     let parts: StoredParts?
 
     /// `nil` where there are none.
-    static func of(_ varyRule: VaryRule?, _ variantKey: VariantKey?, _ groups: CacheGroups?, parts: StoredParts?) -> Extras? {
+    static func of(_ varyRule: VaryRule?, _ variantKey: VariantKey?, _ groups: CacheGroups?, parts: StoredParts?)
+        -> Extras?
+    {
         if varyRule?.isEmpty ?? true, groups == nil, parts == nil { return nil }
         return Extras(varyRule: varyRule ?? .none, variantKey: variantKey ?? .none, groups: groups, parts: parts)
     }

@@ -1,8 +1,9 @@
 /// The S3-FIFO ghost queue: fingerprints of what was lately evicted from probation, oldest forgotten first.
 ///
-/// A set-associative table of 8-byte entries, a 32-bit fingerprint and the number of the insertion each: an entry counts
-/// while fewer than `capacity` insertions came after it, so forgetting costs nothing. Two keys with one fingerprint
-/// are mistaken for each other once in four billion comparisons, which costs a place in the wrong queue and nothing else.
+/// A set-associative table of 8-byte entries, a 32-bit fingerprint and the number of the insertion each: an entry
+/// counts while fewer than `capacity` insertions came after it, so forgetting costs nothing. Two keys with one
+/// fingerprint are mistaken for each other once in four billion comparisons, which costs a place in the wrong queue and
+/// nothing else.
 struct GhostQueue {
     private static let ways = 4
     private static let smallestCapacity = 64

@@ -9,10 +9,11 @@ public struct InvalidationMark: Sendable {
 
 /// Which keys were invalidated, as far as fetches under way need it. Protected by its shard's mutex.
 ///
-/// A fetch takes a `mark` when it begins; when its response is to be stored, the log tells whether its key was invalidated since. The last keys
-/// are remembered one by one, which is exact until more than `capacity` came in between, as during a long download from a busy site. Beyond that
-/// there are counts, each for a 256th of the shard's keys: a key may then be mistaken for another of its stripe, which costs one more fetch. Takes
-/// no memory before the first.
+/// A fetch takes a `mark` when it begins; when its response is to be stored, the log tells whether its key was
+/// invalidated since. The last keys are remembered one by one, which is exact until more than `capacity` came in
+/// between, as during a long download from a busy site. Beyond that there are counts, each for a 256th of the shard's
+/// keys: a key may then be mistaken for another of its stripe, which costs one more fetch. Takes no memory before the
+/// first.
 struct InvalidationLog {
     /// Invalidations that are remembered one by one. A power of two.
     static let capacity = 128

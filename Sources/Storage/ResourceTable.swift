@@ -4,8 +4,8 @@ import HTTPSemantics
 /// The index of one shard: an open-addressing table with linear probing, 16 bytes a place, at most three quarters full.
 /// Two keys with one hash are told apart by all their bytes.
 ///
-/// It grows by a quarter, not to its double, so that it is never less than three fifths full; a place is found by multiplying, since its
-/// size is no power of two.
+/// It grows by a quarter, not to its double, so that it is never less than three fifths full; a place is found by
+/// multiplying, since its size is no power of two.
 struct ResourceTable {
     private struct Place {
         var hash: UInt64
@@ -18,7 +18,9 @@ struct ResourceTable {
     private(set) var count = 0
 
     /// The resource under `key`. Allocates nothing.
-    func resource(_ key: CacheKey) -> CachedResource? { form(hash: key.hash, key: key.bytes.span).map { CachedResource(hash: key.hash, $0) } }
+    func resource(_ key: CacheKey) -> CachedResource? {
+        form(hash: key.hash, key: key.bytes.span).map { CachedResource(hash: key.hash, $0) }
+    }
 
     /// What the resource under `key`, with its hash, is made of. Allocates nothing.
     func form(hash: UInt64, key: Span<UInt8>) -> CachedResource.Form? {
@@ -93,7 +95,9 @@ struct ResourceTable {
 
     private func next(_ index: Int) -> Int { index &+ 1 == places.count ? 0 : index &+ 1 }
 
-    private func distance(from start: Int, to end: Int) -> Int { end >= start ? end - start : end - start + places.count }
+    private func distance(from start: Int, to end: Int) -> Int {
+        end >= start ? end - start : end - start + places.count
+    }
 
     private func index(of wanted: CachedResource) -> Int? {
         guard !places.isEmpty else { return nil }

@@ -5,18 +5,20 @@ import Synchronization
 /// The responses in memory, found by primary key and kept below a ceiling of bytes.
 ///
 /// Any thread may call any method. The index is split into shards by the upper bits of the key's hash; each has a
-/// mutex, held for one probe by a look-up and for a few hundred instructions by a change. No method holds two at once, and
-/// what a change drops is freed after the lock.
+/// mutex, held for one probe by a look-up and for a few hundred instructions by a change. No method holds two at once,
+/// and what a change drops is freed after the lock.
 ///
-/// *Bytes.* Bodies reserve their own in the `MemoryBudget`; the store reserves for the rest. Callers that get no memory call
-/// `makeRoom`: the shards give up the least valuable of their S3-FIFO queues, in turns.
+/// *Bytes.* Bodies reserve their own in the `MemoryBudget`; the store reserves for the rest. Callers that get no memory
+/// call `makeRoom`: the shards give up the least valuable of their S3-FIFO queues, in turns.
 public final class ResponseStore: Sendable {
     private struct LockedShard: ~Copyable, Sendable {
         let shard: Guarded<Shard>
         /// What it holds, for choosing whom to evict from without its lock.
         let bytes = Atomic<Int>(0)
 
-        init(settings: StorageSettings, budget: MemoryBudget) { shard = Guarded(Shard(settings: settings, budget: budget)) }
+        init(settings: StorageSettings, budget: MemoryBudget) {
+            shard = Guarded(Shard(settings: settings, budget: budget))
+        }
     }
 
     private let shards: FixedArray<LockedShard>
@@ -46,8 +48,9 @@ public final class ResponseStore: Sendable {
         shards[shardIndex(of: key.hash)].shard.withLock { $0.table.resource(key) }
     }
 
-    /// The whole response under `key` that answers a request with `fields`, as `CachedResource.response(matching:)` finds it. Allocates nothing,
-    /// and retains only the response: the reference count of a popular one moves from core to core.
+    /// The whole response under `key` that answers a request with `fields`, as `CachedResource.response(matching:)`
+    /// finds it. Allocates nothing, and retains only the response: the reference count of a popular one moves from core
+    /// to core.
     /// - Parameter hash: of `key`, under the process's secret key (`KeyedHash`).
     public func response(hash: UInt64, key: Span<UInt8>, matching fields: FieldView) -> StoredResponse? {
         switch shards[shardIndex(of: hash)].shard.withLock({ $0.table.form(hash: hash, key: key) }) {
@@ -63,7 +66,8 @@ public final class ResponseStore: Sendable {
         shards[shardIndex(of: key.hash)].shard.withLock { currentGeneration(key, $0) }
     }
 
-    /// Whether the key was invalidated or removed since, alone or with everything. Where very many others were, it may count as one of them (`InvalidationLog`).
+    /// Whether the key was invalidated or removed since, alone or with everything. Where very many others were, it may
+    /// count as one of them (`InvalidationLog`).
     public func wasInvalidated(_ key: CacheKey, since former: Generation) -> Bool {
         shards[shardIndex(of: key.hash)].shard.withLock { wasInvalidated(key, since: former, $0) }
     }
@@ -86,32 +90,36 @@ public final class ResponseStore: Sendable {
         response.setFrequency(min(StoredResponse.highestFrequency, UInt8(clamping: popularity)))
         return change(key, reserving: cost(of: response)) { shard in
             guard !self.wasInvalidated(key, since: generation, shard),
-                  !shard.holdsNewer(than: response, since: requested, under: key) else { return .outdated }
+                !shard.holdsNewer(than: response, since: requested, under: key)
+            else { return .outdated }
             shard.store(response, under: key)
             return .stored
         } ?? .noRoom
     }
 
-    /// Adds the parts in `response` to those of its variant, or replaces those if they are of another representation. Parts that make up the
-    /// whole become an ordinary response.
+    /// Adds the parts in `response` to those of its variant, or replaces those if they are of another representation.
+    /// Parts that make up the whole become an ordinary response.
     /// - Parameters:
-    ///   - range: what it brings anew: it stays when others must go to keep the parts below `StorageSettings.objectLimit`.
+    ///   - range: what it brings anew: it stays when others must go to keep the parts below
+    ///     `StorageSettings.objectLimit`.
     ///   - generation: of the moment the fetch began.
     ///   - requested: when its request was sent.
     public func storeParts(
-        _ response: StoredResponse, bringing range: Range<Int>, under key: CacheKey, generation: Generation, requested: Moment
+        _ response: StoredResponse, bringing range: Range<Int>, under key: CacheKey, generation: Generation,
+        requested: Moment
     ) -> StoreOutcome {
         guard let parts = response.parts, !range.isEmpty else { return .incomplete }
         guard response.size <= settings.objectLimit else { return .tooLarge }
         // What it becomes together with what is stored is known only under the lock.
         return change(key, reserving: cost(of: response) + parts.mostJoinedCharge) { shard in
             !self.wasInvalidated(key, since: generation, shard)
-                && shard.storeParts(response, parts, bringing: range, since: requested, under: key) ? .stored : .outdated
+                && shard.storeParts(response, parts, bringing: range, since: requested, under: key)
+                ? .stored : .outdated
         } ?? .noRoom
     }
 
-    /// Drops this response, or these parts, if still there: the origin contradicted it. Others under the key stay, and fetches in flight are
-    /// stored as usual.
+    /// Drops this response, or these parts, if still there: the origin contradicted it. Others under the key stay, and
+    /// fetches in flight are stored as usual.
     public func drop(_ former: StoredResponse, of key: CacheKey) { change(key) { $0.drop(former, of: key) } }
 
     /// Puts `response` in the place of `former`, whose body it shares, after a validation (RFC 9111 §4.3.4).
@@ -137,8 +145,8 @@ public final class ResponseStore: Sendable {
     /// Forgets that responses to `key` are not to be shared: one proved to be. Any thread.
     public func clearMarker(_ key: CacheKey) { change(key) { $0.mark(nil, key) } }
 
-    /// Remembers the `Vary` rule of the responses to `key`, so that requests can be told apart while the first of them is still
-    /// on its way. `false` when there is no room for it.
+    /// Remembers the `Vary` rule of the responses to `key`, so that requests can be told apart while the first of them
+    /// is still on its way. `false` when there is no room for it.
     @discardableResult
     public func learn(_ rule: VaryRule, for key: CacheKey) -> Bool {
         change(key, reserving: CachedResource.charge(of: rule)) { $0.learn(rule, for: key) } != nil
@@ -146,16 +154,16 @@ public final class ResponseStore: Sendable {
 
     // MARK: - Removing
 
-    /// An unsafe request invalidated `key` (RFC 9111 §4.4): its responses are dropped and no fetch that has begun is stored.
-    /// Its `Vary` rules and its marker are kept.
+    /// An unsafe request invalidated `key` (RFC 9111 §4.4): its responses are dropped and no fetch that has begun is
+    /// stored. Its `Vary` rules and its marker are kept.
     /// - Returns: the number of responses dropped.
     @discardableResult
     public func invalidate(_ key: CacheKey) -> Int { change(key) { $0.invalidate(key, keepsNotes: true) } }
 
     /// The same for an unsafe request whose own answer is to be stored afterwards (RFC 9110 §9.3.3).
     /// - Parameter former: of the moment its fetch began.
-    /// - Returns: what its answer is stored under; `nil` when something else invalidated the key since then: the answer may
-    ///   be older than that, so it is not stored.
+    /// - Returns: what its answer is stored under; `nil` when something else invalidated the key since then: the answer
+    ///   may be older than that, so it is not stored.
     public func invalidate(_ key: CacheKey, after former: Generation) -> Generation? {
         change(key) { shard in
             let isAlone = !self.wasInvalidated(key, since: former, shard)
@@ -185,9 +193,9 @@ public final class ResponseStore: Sendable {
     /// Into how many parts the index is split: `remove(below:inShard:)` walks one of them.
     public var shardCount: Int { shards.count }
 
-    /// Forgets what one shard knows of `url` and everything below it (`CacheKey.isBelow`): a step of a walk of the whole store, for operators. The
-    /// lock is held while its keys are looked through, and anew for each that goes. Fetches that have begun are stored all the same, unless `remove`
-    /// named their keys before. Any thread.
+    /// Forgets what one shard knows of `url` and everything below it (`CacheKey.isBelow`): a step of a walk of the
+    /// whole store, for operators. The lock is held while its keys are looked through, and anew for each that goes.
+    /// Fetches that have begun are stored all the same, unless `remove` named their keys before. Any thread.
     /// - Parameters:
     ///   - url: scheme, authority and path as in a key.
     ///   - index: below `shardCount`.
@@ -203,8 +211,8 @@ public final class ResponseStore: Sendable {
 
     /// Makes `bytes` free in the budget for a body on its way, evicting the least valuable entries.
     ///
-    /// Bodies on their way get no more than `StorageSettings.inFlightLimit` at the expense of what is stored. Those still
-    /// being read after their eviction count as on their way.
+    /// Bodies on their way get no more than `StorageSettings.inFlightLimit` at the expense of what is stored. Those
+    /// still being read after their eviction count as on their way.
     /// - Returns: `false` when that is impossible: the caller waits or gives up.
     public func makeRoom(bytes: Int) -> Bool {
         let inFlight = budget.used - stored.load(ordering: .relaxed)
@@ -222,7 +230,8 @@ public final class ResponseStore: Sendable {
         (0..<shards.count).flatMap { index in shards[index].shard.withLock { $0.keys { $0.url.isEqual(to: key.url) } } }
     }
 
-    /// What is stored and what was evicted. Takes each shard's lock in turn: for the admin pages, not for requests. Any thread.
+    /// What is stored and what was evicted. Takes each shard's lock in turn: for the admin pages, not for requests. Any
+    /// thread.
     public var numbers: StorageNumbers {
         var numbers = StorageNumbers()
         for index in 0..<shards.count { shards[index].shard.withLock { numbers.add($0) } }
@@ -256,7 +265,8 @@ public final class ResponseStore: Sendable {
     }
 
     private func wasInvalidated(_ key: CacheKey, since former: Generation, _ shard: borrowing Shard) -> Bool {
-        former.ofStore != epoch.load(ordering: .sequentiallyConsistent) || shard.invalidations.contains(key.hash, since: former.ofKey)
+        former.ofStore != epoch.load(ordering: .sequentiallyConsistent)
+            || shard.invalidations.contains(key.hash, since: former.ofKey)
     }
 
     /// The most that an entry for `response` takes beside its body.
@@ -264,8 +274,11 @@ public final class ResponseStore: Sendable {
         response.overhead + CachedResource.charge(of: response.varyRule) + Charge.variant
     }
 
-    /// A change that may need memory: for a new resource and `cost`. `nil` when there is none; nothing has happened then.
-    private func change<Result: Sendable>(_ key: CacheKey, reserving cost: Int, _ body: (inout Shard) -> Result) -> Result? {
+    /// A change that may need memory: for a new resource and `cost`. `nil` when there is none; nothing has happened
+    /// then.
+    private func change<Result: Sendable>(_ key: CacheKey, reserving cost: Int, _ body: (inout Shard) -> Result)
+        -> Result?
+    {
         let reserved = cost + Charge.resource + key.bytes.count
         while !budget.reserve(reserved) {
             guard evict(untilFree: reserved) else { return nil }

@@ -75,8 +75,8 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
     }
 
     private static var none: UInt32 { .max }
-    /// Uses in probation that earn a place in the main queue. Promoting on the first use keeps more of a cyclic scan, but far less where
-    /// things are requested exactly twice (docs/benchmarks.md, Cache efficiency).
+    /// Uses in probation that earn a place in the main queue. Promoting on the first use keeps more of a cyclic scan,
+    /// but far less where things are requested exactly twice (docs/benchmarks.md, Cache efficiency).
     private static var promotion: UInt8 { 2 }
     /// Laps granted in one eviction before the oldest goes whatever it earned: the caller holds a lock.
     private static var mostReprieves: Int { 256 }

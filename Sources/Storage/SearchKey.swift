@@ -1,8 +1,8 @@
 public import Bytes
 public import HTTPSemantics
 
-/// A primary key as `No-Vary-Search` divides it: what stands before the query, the query, and what a route adds behind it. None of them can
-/// hold the bytes by which they are told apart (see `KeyPolicy`).
+/// A primary key as `No-Vary-Search` divides it: what stands before the query, the query, and what a route adds behind
+/// it. None of them can hold the bytes by which they are told apart (see `KeyPolicy`).
 ///
 /// ```
 /// http host /path ? query [0 …]     as sent
@@ -42,7 +42,8 @@ public struct SearchKey {
         guard !rule.isDefault else { return left.isEqual(to: right) }
         let (one, other) = (SearchKey(left), SearchKey(right))
         guard left.extracting(one.path).isEqual(to: right.extracting(other.path)),
-              left.extracting(one.query.upperBound...).isEqual(to: right.extracting(other.query.upperBound...)) else { return false }
+            left.extracting(one.query.upperBound...).isEqual(to: right.extracting(other.query.upperBound...))
+        else { return false }
         return rule.areEquivalent(
             ByteSlice(copying: left.extracting(one.query)), ByteSlice(copying: right.extracting(other.query)))
     }

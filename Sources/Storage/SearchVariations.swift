@@ -4,8 +4,8 @@ import Synchronization
 
 /// Which differences between queries for one path do not matter, as a stored response said. Immutable.
 public final class SearchVariation: Sendable {
-    /// Stands in the keys made with it. Never given twice, so that what is stored under a forgotten variation is never found again:
-    /// it could not have been invalidated meanwhile.
+    /// Stands in the keys made with it. Never given twice, so that what is stored under a forgotten variation is never
+    /// found again: it could not have been invalidated meanwhile.
     public let number: UInt64
     public let rule: NoVarySearch
 
@@ -17,16 +17,17 @@ public final class SearchVariation: Sendable {
 
 /// The variations that responses taught, by path (No-Vary-Search draft, 'Caching': `mostRecentNVS`).
 ///
-/// A path is named by the primary keys of its requests, up to the query: scheme, authority and path. Any thread may call any method; one
-/// mutex per shard is held for one probe. While no path is known, asking costs one relaxed load.
+/// A path is named by the primary keys of its requests, up to the query: scheme, authority and path. Any thread may
+/// call any method; one mutex per shard is held for one probe. While no path is known, asking costs one relaxed load.
 ///
-/// A path keeps its last few variations. Requests are looked up under the latest; the others are there so that two kinds of responses in
-/// turns do not lose each other's keys, and so that an invalidation reaches both.
+/// A path keeps its last few variations. Requests are looked up under the latest; the others are there so that two
+/// kinds of responses in turns do not lose each other's keys, and so that an invalidation reaches both.
 public final class SearchVariations: Sendable {
-    /// Bytes, over all. What has not been asked for the longest is forgotten first, which costs misses and nothing else. Room for
-    /// some ten thousand paths: sites that use the field have it on a few kinds of pages.
+    /// Bytes, over all. What has not been asked for the longest is forgotten first, which costs misses and nothing
+    /// else. Room for some ten thousand paths: sites that use the field have it on a few kinds of pages.
     public static let capacity = 4 << 20
-    /// Bytes of one path, or of one variation. Beyond that it is not learnt: such a field is no use to anyone, and each look-up would pay.
+    /// Bytes of one path, or of one variation. Beyond that it is not learnt: such a field is no use to anyone, and each
+    /// look-up would pay.
     public static let largest = 4096
     /// Of one path. A server that is being updated alternates between two.
     public static let mostOfPath = 4
@@ -116,14 +117,19 @@ public final class SearchVariations: Sendable {
             var entry = Entry(path: ByteSlice(copying: path), variations: [], used: shard.changes)
             if let known = shard.entries.removeValue(forKey: hash) {
                 shard.size -= known.size
-                if known.path.span.isEqual(to: path) { entry.variations = known.variations } else { forgotten.append(known) }
+                if known.path.span.isEqual(to: path) {
+                    entry.variations = known.variations
+                } else {
+                    forgotten.append(known)
+                }
             }
             let variation = entry.variations.first { $0.rule == rule } ?? fresh
             entry.variations.removeAll { $0 === variation }
             entry.variations.insert(variation, at: 0)
             if entry.variations.count > Self.mostOfPath { entry.variations.removeLast() }
             while shard.size + entry.size > Self.capacity / Self.shardCount,
-                  let oldest = shard.entries.min(by: { $0.value.used < $1.value.used }) {
+                let oldest = shard.entries.min(by: { $0.value.used < $1.value.used })
+            {
                 shard.entries[oldest.key] = nil
                 shard.size -= oldest.value.size
                 forgotten.append(oldest.value)
@@ -151,8 +157,8 @@ public final class SearchVariations: Sendable {
         for index in 0..<shards.count { shards[index].withLock { $0.invalidations.appendAll() } }
     }
 
-    /// Where the invalidations of this path stand. A fetch takes this when it begins: its response may turn out to belong under another key,
-    /// whose generation, read that late, does not tell.
+    /// Where the invalidations of this path stand. A fetch takes this when it begins: its response may turn out to
+    /// belong under another key, whose generation, read that late, does not tell.
     public func invalidations(of key: @autoclosure () -> ByteSlice) -> InvalidationMark {
         // There were none then. One that begins at this moment is noticed later.
         guard anyInvalidated.load(ordering: .sequentiallyConsistent) else { return .none }

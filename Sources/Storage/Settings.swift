@@ -3,19 +3,20 @@
 /// A default stands here with its reason and nowhere else. The ranges a configuration file may choose from stand in
 /// `Configuration`.
 public struct StorageSettings: Sendable, Equatable {
-    /// Bytes for all bodies together, stored or on their way: a hard ceiling. The default is small enough for the smallest machines in use.
+    /// Bytes for all bodies together, stored or on their way: a hard ceiling. The default is small enough for the
+    /// smallest machines in use.
     public var memory = 256 << 20
-    /// How much of it bodies on their way may take at the expense of what is stored, in percent: the rest stays with that, so that a
-    /// burst of downloads cannot empty the cache. What is free anyway they may borrow.
+    /// How much of it bodies on their way may take at the expense of what is stored, in percent: the rest stays with
+    /// that, so that a burst of downloads cannot empty the cache. What is free anyway they may borrow.
     public var inFlightPercent = 50
-    /// Bytes of the largest response that is stored: a quarter of `memory`, so that one response cannot empty the cache.
-    /// What cannot arrive within `inFlightLimit` cannot be stored either: see `objectLimit`.
+    /// Bytes of the largest response that is stored: a quarter of `memory`, so that one response cannot empty the
+    /// cache. What cannot arrive within `inFlightLimit` cannot be stored either: see `objectLimit`.
     public var maxObjectSize = 64 << 20
     /// Parts of the index, each under a lock of its own; a power of two. Several times the cores of a large machine, so
     /// that two loops seldom meet.
     public var shards = 64
-    /// Bytes of a response that is not stored which may wait for its slowest reader: a few socket buffers, so that all the fetches of an
-    /// origin together stay below the in-flight share.
+    /// Bytes of a response that is not stored which may wait for its slowest reader: a few socket buffers, so that all
+    /// the fetches of an origin together stay below the in-flight share.
     public var streamingWindow = 256 << 10
     /// Share of the S3-FIFO probation queue, in percent: the ten of the paper (Yang et al., SOSP 2023).
     public var smallQueuePercent = 10

@@ -12,7 +12,9 @@ extension Shard {
         let old = table.resource(key)
         var contents = old?.contents ?? CachedResource.Contents()
         guard !contents.variants.contains(where: { $0.response.isSameVariant(as: response) }) else { return false }
-        let former = contents.partials.firstIndex { $0.response.isSameVariant(as: response) }.map { contents.partials.remove(at: $0) }
+        let former = contents.partials.firstIndex { $0.response.isSameVariant(as: response) }.map {
+            contents.partials.remove(at: $0)
+        }
         var (parts, head) = (new, response)
         if let stored = former?.response, let others = stored.parts {
             let isNewer = stored.facts.isMoreRecent(than: response.facts)

@@ -26,14 +26,17 @@ extension Shard {
         guard let index = list.firstIndex(where: { $0.response === former }) else { return nil }
         let place = list.remove(at: index)
         // With another `Vary` than before it may have become the same variant as its neighbour.
-        if let twin = list.firstIndex(where: { $0.response.isSameVariant(as: response) }) { discard(list.remove(at: twin)) }
+        if let twin = list.firstIndex(where: { $0.response.isSameVariant(as: response) }) {
+            discard(list.remove(at: twin))
+        }
         response.setFrequency(former.frequency)
         return (replace(place, with: response), index)
     }
 
     /// Drops `former`, whole or parts, if it is still there.
     mutating func drop(_ former: StoredResponse, of key: CacheKey) {
-        guard let old = table.resource(key), let variant = old.allVariants.first(where: { $0.response === former }) else { return }
+        guard let old = table.resource(key), let variant = old.allVariants.first(where: { $0.response === former })
+        else { return }
         discard(variant)
         var new = old.contents
         new.remove(variant.slot)

@@ -10,7 +10,8 @@ import HTTPSemantics
 struct Shard {
     /// Variants of one resource; the one with the oldest `Date` goes first. Bounds the work of choosing one.
     static let mostVariants = 64
-    /// Variants of one resource of which parts are kept; the one stored longest ago goes first. Large files seldom vary.
+    /// Variants of one resource of which parts are kept; the one stored longest ago goes first. Large files seldom
+    /// vary.
     static let mostPartials = 8
 
     let budget: MemoryBudget
@@ -117,7 +118,9 @@ struct Shard {
         guard let old = table.resource(key) else { return 0 }
         let variants = old.allVariants
         for variant in variants { discard(variant) }
-        put(keepsNotes ? CachedResource.Contents(knownVary: old.knownVary, marker: old.marker) : .init(), over: old, under: key)
+        put(
+            keepsNotes ? CachedResource.Contents(knownVary: old.knownVary, marker: old.marker) : .init(), over: old,
+            under: key)
         return variants.count
     }
 
@@ -140,11 +143,17 @@ struct Shard {
             if let resource = table.resource(hash: hash, where: { $0.notesSlot == slot }) { forget(resource) }
         case .response(let response):
             writeOff(response)
-            guard let old = table.resource(hash: hash, where: { $0.allVariants.contains { $0.slot == slot } }) else { break }
+            guard let old = table.resource(hash: hash, where: { $0.allVariants.contains { $0.slot == slot } }) else {
+                break
+            }
             var new = old.contents
             new.remove(slot)
             // With its last response it is forgotten, notes and all.
-            if new.hasResponses { put(new, over: old, under: CacheKey(hash: hash, bytes: old.key)) } else { forget(old) }
+            if new.hasResponses {
+                put(new, over: old, under: CacheKey(hash: hash, bytes: old.key))
+            } else {
+                forget(old)
+            }
         }
         return true
     }
@@ -158,7 +167,8 @@ struct Shard {
             if let old { forget(old) }
             return
         }
-        let notesSlot = contents.hasResponses ? nil : queues.insert(.notes, hash: key.hash, size: Charge.resource + key.bytes.count)
+        let notesSlot =
+            contents.hasResponses ? nil : queues.insert(.notes, hash: key.hash, size: Charge.resource + key.bytes.count)
         let new = CachedResource(contents, under: key, notesSlot: notesSlot)
         if let old {
             replace(old, with: new)
@@ -191,7 +201,8 @@ struct Shard {
 
     mutating func add(_ response: StoredResponse, hash: UInt64) -> CachedResource.Variant {
         account(response)
-        return CachedResource.Variant(response: response, slot: queues.insert(.response(response), hash: hash, size: response.size))
+        return CachedResource.Variant(
+            response: response, slot: queues.insert(.response(response), hash: hash, size: response.size))
     }
 
     mutating func replace(_ former: CachedResource.Variant, with response: StoredResponse) -> CachedResource.Variant {

@@ -1,7 +1,8 @@
 public import Bytes
 public import HTTPSemantics
 
-/// The bytes that are there of a representation that is not there whole (RFC 9111 §3.3). Immutable; may go to any thread.
+/// The bytes that are there of a representation that is not there whole (RFC 9111 §3.3). Immutable; may go to any
+/// thread.
 ///
 /// ```
 /// 0        run        gap       run    run (arriving)   length
@@ -21,7 +22,9 @@ public final class StoredParts: Sendable {
         }
 
         /// Where in its body the bytes of `part` of the representation stand.
-        public func bodyRange(of part: Range<Int>) -> Range<Int> { part.lowerBound - range.lowerBound..<part.upperBound - range.lowerBound }
+        public func bodyRange(of part: Range<Int>) -> Range<Int> {
+            part.lowerBound - range.lowerBound..<part.upperBound - range.lowerBound
+        }
     }
 
     /// Runs kept of one representation: enough for a player that seeks, few enough to go through them one by one.
@@ -50,8 +53,8 @@ public final class StoredParts: Sendable {
     /// Bodies that they are made of.
     var lenderCount: Int { runs.reduce(0) { $0 + 1 + $1.body.lenderCount } }
 
-    /// The most bytes of overhead that a response of them may come to beyond its own, once they are joined with others: each run may cut
-    /// one of those in two, and a small whole is packed with its body.
+    /// The most bytes of overhead that a response of them may come to beyond its own, once they are joined with others:
+    /// each run may cut one of those in two, and a small whole is packed with its body.
     var mostJoinedCharge: Int {
         let mayBePacked = length ?? runs.last?.range.upperBound ?? 0 <= StoredResponse.packedBody
         let packed = mayBePacked ? StoredResponse.packedBody : 0
@@ -68,7 +71,9 @@ public final class StoredParts: Sendable {
                 runs.append(new)
                 isIn = true
             }
-            let (before, behind) = (run.range.part(before: new.range.lowerBound), run.range.part(from: new.range.upperBound))
+            let (before, behind) = (
+                run.range.part(before: new.range.lowerBound), run.range.part(from: new.range.upperBound)
+            )
             if let before { runs.append(run.cut(to: before, budget)) }
             if let behind {
                 if !isIn {
@@ -82,7 +87,8 @@ public final class StoredParts: Sendable {
         return StoredParts(runs, length: length ?? self.length)
     }
 
-    /// With those that touch made one, and within the bounds: the smallest go, but never `kept`. All bodies must have ended.
+    /// With those that touch made one, and within the bounds: the smallest go, but never `kept`. All bodies must have
+    /// ended.
     func joined(keeping kept: Range<Int>, limit: Int, budget: MemoryBudget) -> StoredParts {
         var groups: [[Run]] = []
         for run in runs {
@@ -99,7 +105,9 @@ public final class StoredParts: Sendable {
             joined.remove(at: smallest)
         }
         // Read from end to end in small ranges, the one run would grow past all bounds.
-        if joined.count == 1, joined[0].range.count > limit, let new = runs.first(where: { $0.range == kept }) { joined = [new] }
+        if joined.count == 1, joined[0].range.count > limit, let new = runs.first(where: { $0.range == kept }) {
+            joined = [new]
+        }
         return StoredParts(joined, length: length)
     }
 

@@ -8,17 +8,17 @@ import Synchronization
 /// loose ─stored, small→ packed
 /// ```
 ///
-/// *Loose*, with a head and a body of its own, while the body arrives and, where it is large, as long as it is stored. *Packed* is the copy
-/// that is stored of a small one: key, fields and body in one block of memory, since a thousand bytes of payload deserve no thousand bytes of
-/// objects around them.
+/// *Loose*, with a head and a body of its own, while the body arrives and, where it is large, as long as it is stored.
+/// *Packed* is the copy that is stored of a small one: key, fields and body in one block of memory, since a thousand
+/// bytes of payload deserve no thousand bytes of objects around them.
 ///
 /// |          | `fieldLines`                       | `bodyLengthOrLineCount` | `looseBody` |
 /// | -------- | ---------------------------------- | ----------------------- | ----------- |
 /// | loose    | have a block of their own          | number of field lines   | the body    |
 /// | packed   | stand between the key and the body | length of the body      | `nil`       |
 ///
-/// Owners: the store, and every client it is being sent to. May go to any thread. After a 304, another one that shares its
-/// body takes its place (RFC 9111 §4.3.4).
+/// Owners: the store, and every client it is being sent to. May go to any thread. After a 304, another one that shares
+/// its body takes its place (RFC 9111 §4.3.4).
 public final class StoredResponse: Sendable, EvictionCandidate {
     /// Largest body that is packed. A hit of one copies it behind its head anyway; and a client that reads slowly keeps
     /// no more than this of what was evicted beside the budget.
@@ -26,11 +26,12 @@ public final class StoredResponse: Sendable, EvictionCandidate {
 
     /// What the rules go by.
     public let facts: ResponseFacts
-    /// All stored fields as complete lines, ready to send: without `Age`, `Content-Length`, `Cache-Status` and `Connection`.
+    /// All stored fields as complete lines, ready to send: without `Age`, `Content-Length`, `Cache-Status` and
+    /// `Connection`.
     public let fieldLines: ByteSlice
     private let bodyLengthOrLineCount: UInt32
-    /// Where it stands in the eviction queues, if it is all there is of its resource: see `CachedResource`. Only read and written under
-    /// its shard's lock.
+    /// Where it stands in the eviction queues, if it is all there is of its resource: see `CachedResource`. Only read
+    /// and written under its shard's lock.
     private let slotIndex = Atomic<UInt32>(0)
     // Here, where there is room: a byte behind the references would make the object 16 larger.
     private let uses: Atomic<UInt8>
@@ -43,7 +44,8 @@ public final class StoredResponse: Sendable, EvictionCandidate {
 
     /// - Parameters:
     ///   - head: the fields that are stored, as complete lines (`StoredFields`).
-    ///   - varyRule: what its `Vary` nominates, and `variantKey` what the request that caused it said there (RFC 9111 §4.1).
+    ///   - varyRule: what its `Vary` nominates, and `variantKey` what the request that caused it said there (RFC 9111
+    ///     §4.1).
     ///   - groups: the cache groups it belongs to (RFC 9875).
     public init(
         head: HeadBlock, facts: ResponseFacts, body: GrowingBody, parts: StoredParts? = nil, varyRule: VaryRule? = nil,
@@ -58,7 +60,8 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     }
 
     /// A copy of `loose`, whose body is `pieces`, in one block with its key.
-    private init(packing loose: StoredResponse, under key: Span<UInt8>, _ pieces: ShortList<ByteSlice>, bodyLength: Int) {
+    private init(packing loose: StoredResponse, under key: Span<UInt8>, _ pieces: ShortList<ByteSlice>, bodyLength: Int)
+    {
         let lines = loose.fieldLines
         let block = Chunk(capacity: key.count + lines.count + bodyLength)
         block.write(key, at: 0)
@@ -81,7 +84,8 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     ///   - key: under which it is to be stored; empty where it is not.
     ///   - lines: the fields that are stored, as complete lines (`StoredFields`).
     public init(
-        packing lines: Span<UInt8>, body: Span<UInt8>, under key: Span<UInt8>, facts: ResponseFacts, varyRule: VaryRule? = nil,
+        packing lines: Span<UInt8>, body: Span<UInt8>, under key: Span<UInt8>, facts: ResponseFacts,
+        varyRule: VaryRule? = nil,
         variantKey: VariantKey? = nil, groups: CacheGroups? = nil
     ) {
         let block = Chunk(capacity: key.count + lines.count + body.count)
@@ -100,7 +104,9 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     /// - Parameter key: under which it is stored.
     func packed(under key: CacheKey) -> StoredResponse {
         let key = key.bytes
-        guard !isPacked(under: key.span), let pieces, let bodyLength, bodyLength <= Self.packedBody, trailers == nil, parts == nil else {
+        guard !isPacked(under: key.span), let pieces, let bodyLength, bodyLength <= Self.packedBody, trailers == nil,
+            parts == nil
+        else {
             return self
         }
         return StoredResponse(packing: self, under: key.span, pieces, bodyLength: bodyLength)
@@ -109,7 +115,9 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     // MARK: - The head
 
     /// The stored fields, for conditions and freshening. Found anew with each call where they are packed.
-    public var head: HeadBlock { isPacked ? HeadBlock(lines: fieldLines) : HeadBlock(of: fieldLines, lineCount: Int(bodyLengthOrLineCount)) }
+    public var head: HeadBlock {
+        isPacked ? HeadBlock(lines: fieldLines) : HeadBlock(of: fieldLines, lineCount: Int(bodyLengthOrLineCount))
+    }
 
     // MARK: - The body
 
@@ -133,7 +141,9 @@ public final class StoredResponse: Sendable, EvictionCandidate {
         return true
     }
 
-    private var packedBytes: ByteSlice { ByteSlice(fieldLines.chunk, fieldLines.end..<fieldLines.end + Int(bodyLengthOrLineCount)) }
+    private var packedBytes: ByteSlice {
+        ByteSlice(fieldLines.chunk, fieldLines.end..<fieldLines.end + Int(bodyLengthOrLineCount))
+    }
 
     /// The length of a complete body; `nil` like `GrowingBody.completeLength`.
     public var bodyLength: Int? {
@@ -157,8 +167,8 @@ public final class StoredResponse: Sendable, EvictionCandidate {
 
     // MARK: - Parts
 
-    /// What is there of a representation that is not there whole. Such a response stands beside the variants of its resource, never among them,
-    /// and its `body` is empty.
+    /// What is there of a representation that is not there whole. Such a response stands beside the variants of its
+    /// resource, never among them, and its `body` is empty.
     public var parts: StoredParts? { extras?.parts }
 
     /// Whether nothing of it still arrives.
@@ -168,7 +178,8 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     func with(_ parts: StoredParts, head other: StoredResponse, budget: MemoryBudget) -> StoredResponse {
         let isWhole = parts.isComplete
         return StoredResponse(
-            head: other.head, facts: other.facts, body: isWhole ? parts.runs[0].body : GrowingBody(joining: [], budget: budget),
+            head: other.head, facts: other.facts,
+            body: isWhole ? parts.runs[0].body : GrowingBody(joining: [], budget: budget),
             parts: isWhole ? nil : parts, varyRule: varyRule, variantKey: variantKey, groups: other.groups)
     }
 

@@ -14,7 +14,8 @@ public enum LatencyClass: UInt8, PublicName {
 }
 
 extension Verdict {
-    /// The class this verdict's latencies are recorded under; `nil` for the proxy's own responses, which would flatter the numbers.
+    /// The class this verdict's latencies are recorded under; `nil` for the proxy's own responses, which would flatter
+    /// the numbers.
     @inlinable public var latencyClass: LatencyClass? {
         switch self {
         case .hit, .stale: .hit
@@ -61,7 +62,8 @@ public final class LatencyRecorder {
     }
 }
 
-/// Buckets of durations: 1024 ns wide for the first 256, then 128 for each power of two, so within 0.8 %; up to an hour. HdrHistogram's layout.
+/// Buckets of durations: 1024 ns wide for the first 256, then 128 for each power of two, so within 0.8 %; up to an
+/// hour. HdrHistogram's layout.
 private enum LatencyBucket {
     /// In nanoseconds. Longer requests count as this long: long polls exist and must not be lost.
     static let longest: UInt64 = 3_600_000_000_000

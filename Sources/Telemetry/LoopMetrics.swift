@@ -5,8 +5,8 @@ public import Synchronization
 /// One instance per loop. Only that loop adds; any thread reads. With a single writer a plain load and store is enough,
 /// so counting costs no locked instruction; readers see each counter whole, but not all counters at one moment.
 public final class LoopMetrics: Sendable {
-    /// Two loops' counters never share a cache line, nor a pair of lines that the CPU prefetches together (128 bytes), nor do they share
-    /// one with the object's own reference count, which the scraping thread touches.
+    /// Two loops' counters never share a cache line, nor a pair of lines that the CPU prefetches together (128 bytes),
+    /// nor do they share one with the object's own reference count, which the scraping thread touches.
     private let paddingBefore: InlineArray<16, UInt64> = .init(repeating: 0)
     @usableFromInline let cells: InlineArray<56, Atomic<UInt64>> = .init { _ in Atomic<UInt64>(0) }
     private let paddingAfter: InlineArray<16, UInt64> = .init(repeating: 0)

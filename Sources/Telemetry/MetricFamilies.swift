@@ -11,7 +11,9 @@ extension CounterValues {
             labelled("stores", "Responses given to the store, by what became of them.", "outcome", Counter.stores),
             single("upstream_fetches", "Exchanges begun with origins.", .upstreamFetches),
             single("upstream_retries", "Exchanges that repeated a failed one.", .upstreamRetries),
-            labelled("upstream_failures", "Failed exchanges with origins, by where they failed.", "kind", Counter.upstreamFailures),
+            labelled(
+                "upstream_failures", "Failed exchanges with origins, by where they failed.", "kind",
+                Counter.upstreamFailures),
             single("upstream_connects", "Connections opened to origins.", .upstreamConnects),
             single("upstream_reuses", "Exchanges that reused a connection.", .upstreamReuses),
             single("upstream_closes", "Connections to origins closed.", .upstreamCloses),
@@ -20,7 +22,9 @@ extension CounterValues {
             single("upstream_sent_bytes", "Bytes written to origins.", .upstreamBytesOut),
             single("client_connections_opened", "Client connections accepted.", .clientConnectionsOpened),
             single("client_connections_closed", "Client connections closed.", .clientConnectionsClosed),
-            single("client_connections_refused", "Client connections turned away over the limit.", .clientConnectionsRefused),
+            single(
+                "client_connections_refused", "Client connections turned away over the limit.",
+                .clientConnectionsRefused),
             .gauge("client_connections", "Client connections open now.", clientConnectionsOpen),
             single("client_received_bytes", "Bytes read from clients.", .clientBytesIn),
             single("client_sent_bytes", "Bytes written to clients.", .clientBytesOut),
@@ -49,8 +53,10 @@ extension LatencySnapshot {
     }
 
     private func family(_ name: String, _ help: String, _ measure: LatencyMeasure) -> MetricFamily {
-        MetricFamily("request_" + name, help, .histogram, LatencyClass.allCases.map { latencyClass in
-            MetricSample([("class", "\(latencyClass.name)")], .distribution(self[measure, latencyClass]))
-        })
+        MetricFamily(
+            "request_" + name, help, .histogram,
+            LatencyClass.allCases.map { latencyClass in
+                MetricSample([("class", "\(latencyClass.name)")], .distribution(self[measure, latencyClass]))
+            })
     }
 }

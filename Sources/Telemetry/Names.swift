@@ -1,6 +1,6 @@
-/// The closed sets of names that are spelled the same in the metrics, the access log, `Cache-Status` and the tests: lower-case words
-/// joined by hyphens, as in the configuration and in HTTP.
-/// A name is public contract: dashboards are built on it. Add cases, never rename one.
+/// The closed sets of names that are spelled the same in the metrics, the access log, `Cache-Status` and the tests:
+/// lower-case words joined by hyphens, as in the configuration and in HTTP. A name is public contract: dashboards are
+/// built on it. Add cases, never rename one.
 public protocol PublicName: CaseIterable, Hashable, Sendable where AllCases == [Self] {
     /// The fixed outward spelling.
     var name: StaticString { get }
@@ -68,7 +68,8 @@ public enum Verdict: UInt8, PublicName {
     case revalidated
     /// Forwarded without asking the store: a method, a rule or a key known to be unshareable.
     case pass
-    /// Answered by the proxy itself in place of a response: 502, 503, 504; a bound was hit, or the client wanted only what is stored.
+    /// Answered by the proxy itself in place of a response: 502, 503, 504; a bound was hit, or the client wanted only
+    /// what is stored.
     case synthetic
     /// Turned away before any look-up: bad syntax, an unknown host.
     case refused

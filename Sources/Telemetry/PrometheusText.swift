@@ -45,7 +45,9 @@ public enum PrometheusText {
         for bound in bounds {
             let seconds = ByteBuffer(capacity: 16)
             seconds.append(exactSeconds: bound)
-            page.append(name + "_bucket", labels + [MetricLabel("le", String(seconds.span))]) { $0.append(decimal: distribution.count(upTo: bound)) }
+            page.append(name + "_bucket", labels + [MetricLabel("le", String(seconds.span))]) {
+                $0.append(decimal: distribution.count(upTo: bound))
+            }
         }
         page.append(name + "_bucket", labels + [MetricLabel("le", "+Inf")]) { $0.append(decimal: distribution.count) }
         page.append(name + "_sum", labels) { $0.append(exactSeconds: distribution.sum) }

@@ -1,5 +1,5 @@
-/// Keeps the diagnostics log readable under attack: at most so many notices of one kind per interval, and one number for
-/// the rest. Reads no clock; belongs to one loop or thread.
+/// Keeps the diagnostics log readable under attack: at most so many notices of one kind per interval, and one number
+/// for the rest. Reads no clock; belongs to one loop or thread.
 ///
 /// `Kind` must be a closed enum without payloads from outside: there is one entry for each value ever seen.
 public struct RateLimitedNotice<Kind: Hashable & Sendable>: Sendable {
@@ -48,12 +48,15 @@ public struct RateLimitedNotice<Kind: Hashable & Sendable>: Sendable {
     /// Whether `takeSuppressed` will return something, now or later.
     public var hasSuppressed: Bool { windows.values.contains { $0.suppressed > 0 } }
 
-    /// What was suppressed in intervals that are over: for a timer, so that the number is reported even if the attack has ended.
+    /// What was suppressed in intervals that are over: for a timer, so that the number is reported even if the attack
+    /// has ended.
     public mutating func takeSuppressed(at now: UInt64) -> [(kind: Kind, count: UInt64)] {
         let over = windows.filter { isOver($0.value, at: now) }
         for kind in over.keys { windows[kind] = nil }
         return over.compactMap { kind, window in window.suppressed > 0 ? (kind, window.suppressed) : nil }
     }
 
-    private func isOver(_ window: Window, at now: UInt64) -> Bool { now >= window.began && now - window.began >= interval }
+    private func isOver(_ window: Window, at now: UInt64) -> Bool {
+        now >= window.began && now - window.began >= interval
+    }
 }

@@ -16,7 +16,8 @@ struct Attempts {
     enum Ending: Equatable {
         /// No address of the server took a connection.
         case notConnected
-        /// The connection had been idle, and was closed before a byte of a response. `isUnsent`: it took nothing of the request.
+        /// The connection had been idle, and was closed before a byte of a response. `isUnsent`: it took nothing of the
+        /// request.
         case idleWasDead(isUnsent: Bool)
         /// The connection was new, and was closed before a byte of a response.
         case closed

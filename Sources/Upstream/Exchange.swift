@@ -3,7 +3,8 @@ import HTTPSemantics
 import Libevent
 import Telemetry
 
-/// One request and its response: finds a server, gets a connection, and once more if that one is closed before it brings a byte.
+/// One request and its response: finds a server, gets a connection, and once more if that one is closed before it
+/// brings a byte.
 ///
 /// Owned by whoever asked (a fetch), which is also its handler. Confined to one loop.
 ///
@@ -41,8 +42,8 @@ public final class Exchange {
     private var early: OutgoingContent?
 
     private let pool: UpstreamPool
-    /// They hold each other until the handler lets go, or the connection. Not weak: that would make every reference to the handler slow. Nor a variable
-    /// to be cleared: what is read from one is retained with each call.
+    /// They hold each other until the handler lets go, or the connection. Not weak: that would make every reference to
+    /// the handler slow. Nor a variable to be cleared: what is read from one is retained with each call.
     private let handler: any ExchangeHandler
     private var state = State.new
     private var connection: UpstreamConnection?
@@ -53,7 +54,9 @@ public final class Exchange {
 
     /// On the loop of `pool`. Nothing happens before `start`.
     /// - Parameter early: content that is here already, and that nobody else adds to.
-    public init(_ request: UpstreamRequest, pool: UpstreamPool, handler: any ExchangeHandler, early: OutgoingContent? = nil) {
+    public init(
+        _ request: UpstreamRequest, pool: UpstreamPool, handler: any ExchangeHandler, early: OutgoingContent? = nil
+    ) {
         self.request = request
         self.pool = pool
         self.handler = handler
@@ -96,7 +99,11 @@ public final class Exchange {
     /// The content is complete. `trailers` are field lines without the last CRLF; only chunked content has them.
     public func endContent(trailers: ByteSlice? = nil) {
         guard state != .ended else { return }
-        if let connection, state == .exchanging { connection.endContent(trailers: trailers) } else { earlyContent.end(trailers: trailers) }
+        if let connection, state == .exchanging {
+            connection.endContent(trailers: trailers)
+        } else {
+            earlyContent.end(trailers: trailers)
+        }
     }
 
     private var earlyContent: OutgoingContent {
@@ -231,7 +238,9 @@ public final class Exchange {
         loseConnection()
         pool.metrics.add(.upstreamFailures(error.failure))
         let ending: Attempts.Ending =
-            if !error.closedBeforeResponse { .failed } else if isReused { .idleWasDead(isUnsent: isUnsent) } else { .closed }
+            if !error.closedBeforeResponse { .failed } else if isReused { .idleWasDead(isUnsent: isUnsent) } else {
+                .closed
+            }
         // That an idle connection was closed under us is no fault of the server.
         if case .idleWasDead = ending { early = content } else { pool.failed(server: serverIndex, error) }
         goOn(after: ending, error)

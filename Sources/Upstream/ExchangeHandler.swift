@@ -10,15 +10,16 @@ public enum BodyIntake: Sendable {
     case refused(after: Int)
 }
 
-/// Who runs an exchange. Called on the exchange's loop, in the order of the message; not from inside `Exchange.start()` or `cancel()`,
-/// while `resume()`, `send(_:)` and `endContent(trailers:)` may call back before they return.
-/// The last call is one of `endedWith`, `upgradedTo` and `failedWith`; after `Exchange.cancel()` there is none.
+/// Who runs an exchange. Called on the exchange's loop, in the order of the message; not from inside `Exchange.start()`
+/// or `cancel()`, while `resume()`, `send(_:)` and `endContent(trailers:)` may call back before they return. The last
+/// call is one of `endedWith`, `upgradedTo` and `failedWith`; after `Exchange.cancel()` there is none.
 public protocol ExchangeHandler: AnyObject {
     /// An interim response (RFC 9110 §15.2), 100 included.
     func exchange(_ exchange: Exchange, interim head: borrowing ReceivedHead)
     /// The final response's head; its framing says what body follows.
     func exchange(_ exchange: Exchange, received head: borrowing ReceivedHead)
-    /// The next piece of the body, as it arrived: never empty, gone after the call. The answer tells whether to go on reading.
+    /// The next piece of the body, as it arrived: never empty, gone after the call. The answer tells whether to go on
+    /// reading.
     func exchange(_ exchange: Exchange, received body: Span<UInt8>) -> BodyIntake
     /// The response is complete. `trailers` is the trailer section in the syntax of field lines, without the last CRLF.
     func exchange(_ exchange: Exchange, endedWith trailers: ByteSlice?)
@@ -36,8 +37,8 @@ public struct ReceivedHead: ~Escapable {
     public let head: ResponseHead
     /// The fields, in the same bytes.
     public let fields: FieldView
-    /// The content, where its length is announced and all of it is here already; it is offered all the same. Of a 101 all that is here, which is not
-    /// offered again.
+    /// The content, where its length is announced and all of it is here already; it is offered all the same. Of a 101
+    /// all that is here, which is not offered again.
     public let content: Span<UInt8>?
 
     @_lifetime(copy fields, copy content)

@@ -32,7 +32,9 @@ struct KnownNames: Sendable {
     ///   - now: when the answer came.
     ///   - timeToLive: nanoseconds an answer is used for.
     /// - Returns: the answer, or what was known before if there was none.
-    mutating func settle(_ answer: Resolver.Answer, of server: UpstreamServer, asked: Int, at now: Int64, timeToLive: Int64) -> Resolver.Answer {
+    mutating func settle(
+        _ answer: Resolver.Answer, of server: UpstreamServer, asked: Int, at now: Int64, timeToLive: Int64
+    ) -> Resolver.Answer {
         let isCurrent = asked == generation
         switch answer {
         case .success(let addresses):

@@ -15,8 +15,8 @@ struct Lease {
         case on
         /// `refused`: a piece of the body, to be offered again.
         case paused(refused: ByteSlice?)
-        /// Goes on after a pause with what was read before it. Only another read would show whether the origin sent more, or closed, meanwhile: a
-        /// response that ends now leaves no connection to be used again.
+        /// Goes on after a pause with what was read before it. Only another read would show whether the origin sent
+        /// more, or closed, meanwhile: a response that ends now leaves no connection to be used again.
         case resuming
     }
 

@@ -1,6 +1,6 @@
+import Bytes
 public import Coalescing
 public import Libevent
-import Bytes
 import Telemetry
 
 /// A loop is a callback queue: whoever waits is called back on the loop where it lives.
@@ -24,8 +24,8 @@ public final class NameResolution: Sendable {
         inFlight = OperationQueueManager()
     }
 
-    /// Names are looked up anew from now on. Where the name servers cannot be asked, what is known is still used, for as long as it would have been.
-    /// Any thread.
+    /// Names are looked up anew from now on. Where the name servers cannot be asked, what is known is still used, for
+    /// as long as it would have been. Any thread.
     public func forget(at now: Int64) {
         names.withLock { $0.forget(at: now) }
     }

@@ -1,7 +1,8 @@
 public import Bytes
 import HTTPSemantics
 
-/// Request content on its way to an origin, framed, until the socket takes it. Its exchange may be given what came before it began.
+/// Request content on its way to an origin, framed, until the socket takes it. Its exchange may be given what came
+/// before it began.
 ///
 /// Confined to one loop.
 public final class OutgoingContent {

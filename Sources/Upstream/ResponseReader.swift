@@ -18,8 +18,8 @@ struct ResponseReader: ~Copyable {
         case switched(length: Int)
         /// The final head of so many bytes; go on after it.
         case head(length: Int)
-        /// Content at `range` of the input, of which `consumed` bytes are done with. `isLast`: the response has ended, without trailers; another
-        /// `next` would say `end`.
+        /// Content at `range` of the input, of which `consumed` bytes are done with. `isLast`: the response has ended,
+        /// without trailers; another `next` would say `end`.
         case body(Range<Int>, consumed: Int, isLast: Bool)
         case end(trailers: ByteSlice?, consumed: Int)
     }
@@ -65,8 +65,11 @@ struct ResponseReader: ~Copyable {
     func head(in bytes: Span<UInt8>) -> ReceivedHead {
         let fields = parser.view(in: bytes)
         let start = parser.head.length
-        let length = parser.head.status == .switchingProtocols ? bytes.count - start : parser.head.framing.announcedLength
-        guard let length, length <= bytes.count - start else { return ReceivedHead(parser.head, fields: fields, content: nil) }
+        let length =
+            parser.head.status == .switchingProtocols ? bytes.count - start : parser.head.framing.announcedLength
+        guard let length, length <= bytes.count - start else {
+            return ReceivedHead(parser.head, fields: fields, content: nil)
+        }
         return ReceivedHead(parser.head, fields: fields, content: bytes.extracting(start..<start + length))
     }
 

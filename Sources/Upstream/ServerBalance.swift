@@ -1,5 +1,5 @@
-/// Which of an origin's servers is asked next, as one loop sees it: in turn, passing over those that failed too often of late.
-/// Pure: time is an argument.
+/// Which of an origin's servers is asked next, as one loop sees it: in turn, passing over those that failed too often
+/// of late. Pure: time is an argument.
 ///
 /// ```
 /// healthy ─maxFailures in a row→ left alone for a cool-down ─success→ healthy
@@ -27,8 +27,8 @@ public struct ServerBalance: Sendable {
         self.cooldown = cooldown
     }
 
-    /// The index of the server to ask at `now`. When all are left alone, the one whose time ends soonest: better to ask a server that may have
-    /// recovered than to give up.
+    /// The index of the server to ask at `now`. When all are left alone, the one whose time ends soonest: better to ask
+    /// a server that may have recovered than to give up.
     /// - Parameter failed: not that one, if there is another.
     public mutating func pick(at now: Int64, after failed: Int? = nil) -> Int {
         for step in 0..<health.count {
@@ -68,6 +68,7 @@ public struct ServerBalance: Sendable {
         let health = health[server]
         let isFailing = health.failuresInARow >= maxFailures
         return ServerState(
-            isUp: !isFailing, changedAt: health.changedAt, failingLoops: isFailing ? 1 : 0, nextTry: isFailing ? health.leftAloneUntil : nil)
+            isUp: !isFailing, changedAt: health.changedAt, failingLoops: isFailing ? 1 : 0,
+            nextTry: isFailing ? health.leftAloneUntil : nil)
     }
 }

@@ -1,7 +1,8 @@
 /// A server of an origin at one moment, as one loop sees it or several do.
 ///
-/// Each loop learns from its own requests, and shares nothing of it: who wants to know asks each loop through its mailbox (`UpstreamPool.serverStates`) and
-/// merges the answers. The loop that was last to change its mind is right: one that has had no request since does not know that a server is back.
+/// Each loop learns from its own requests, and shares nothing of it: who wants to know asks each loop through its
+/// mailbox (`UpstreamPool.serverStates`) and merges the answers. The loop that was last to change its mind is right:
+/// one that has had no request since does not know that a server is back.
 public struct ServerState: Sendable, Equatable {
     /// Fewer than `maxFailures` in a row of late. A server that is not up is left alone, if there is another.
     public var isUp: Bool
@@ -17,7 +18,10 @@ public struct ServerState: Sendable, Equatable {
     public var idle: Int
 
     /// By default as a loop sees it that knows nothing of it.
-    public init(isUp: Bool = true, changedAt: Int64? = nil, failingLoops: Int = 0, nextTry: Int64? = nil, inUse: Int = 0, idle: Int = 0) {
+    public init(
+        isUp: Bool = true, changedAt: Int64? = nil, failingLoops: Int = 0, nextTry: Int64? = nil, inUse: Int = 0,
+        idle: Int = 0
+    ) {
         self.isUp = isUp
         self.changedAt = changedAt
         self.failingLoops = failingLoops

@@ -9,27 +9,29 @@ public struct UpstreamSettings: Sendable, Equatable {
     public var name: String
     /// Its servers, used in turn. At least one.
     public var servers: [UpstreamServer]
-    /// What `Host` tells them, with the port if it is not 80. `nil`: the host that was asked for, since links and redirections are made with it.
+    /// What `Host` tells them, with the port if it is not 80. `nil`: the host that was asked for, since links and
+    /// redirections are made with it.
     public var host: String?
     /// Until the connection is established: one lost SYN (1 s) and one more (3 s) are forgiven.
     public var connectTimeout: Duration = .seconds(5)
-    /// From the request's last byte, or the latest interim response, to the end of the response's head: slow origins are what we are
-    /// for.
+    /// From the request's last byte, or the latest interim response, to the end of the response's head: slow origins
+    /// are what we are for.
     public var firstByteTimeout: Duration = .seconds(60)
     /// Without a byte while a response arrives or a request is sent.
     public var noProgressTimeout: Duration = .seconds(30)
-    /// How long an unused connection is kept: below the 60 s or more after which most origins close theirs, so that reuse
-    /// seldom meets a dead one.
+    /// How long an unused connection is kept: below the 60 s or more after which most origins close theirs, so that
+    /// reuse seldom meets a dead one.
     public var idleTimeout: Duration = .seconds(30)
     /// Unused connections kept per loop.
     public var maxIdleConnections = 64
-    /// Fetches, and so connections, at a time over all loops: what an ordinary origin bears. HAProxy (`maxconn`) also holds a slot for slow readers, but
-    /// has no default limit; nginx spools to disk instead.
+    /// Fetches, and so connections, at a time over all loops: what an ordinary origin bears. HAProxy (`maxconn`) also
+    /// holds a slot for slow readers, but has no default limit; nginx spools to disk instead.
     public var maxConcurrentFetches = 256
     /// Fetches that wait for one of those slots; the next one gets 503.
     public var maxQueuedFetches = 10_000
-    /// Whether an idempotent request (RFC 9110 §9.2.2) is tried once more on a fresh connection when a reused one was dead, and a safe one on the next server
-    /// when a fresh one was closed before a response; and whether any goes to a fresh one that a reused one took nothing of.
+    /// Whether an idempotent request (RFC 9110 §9.2.2) is tried once more on a fresh connection when a reused one was
+    /// dead, and a safe one on the next server when a fresh one was closed before a response; and whether any goes to a
+    /// fresh one that a reused one took nothing of.
     public var retriesDeadConnection = true
     /// How long a resolved name is used before it is looked up again.
     public var resolveTTL: Duration = .seconds(30)

@@ -43,7 +43,10 @@ extension UpstreamConnection {
     private func endOfStream() {
         switch reader.use({ $0.endOfStream() }) {
         case .complete: complete(trailers: nil)
-        case .beforeHead: fail(lease.sendFailure == nil ? .closed : .send, lease.sendFailure.map { "\($0)" } ?? "closed before a response")
+        case .beforeHead:
+            fail(
+                lease.sendFailure == nil ? .closed : .send,
+                lease.sendFailure.map { "\($0)" } ?? "closed before a response")
         case .truncated: fail(.body, "closed in the middle of the body")
         }
     }
@@ -75,7 +78,8 @@ extension UpstreamConnection {
                 expectBeforeHead()
             case .switched:
                 guard exchange.request.asksForUpgrade else { return fail(.head, "101 without having been asked") }
-                // Nobody changes the protocol in the middle of a message (RFC 9110 §7.8): the rest of the content would be taken for the new one.
+                // Nobody changes the protocol in the middle of a message (RFC 9110 §7.8): the rest of the content would
+                // be taken for the new one.
                 guard lease.isSent else { return fail(.head, "101 before the request's content was sent") }
                 leaveHTTP()
                 reader.use { exchange.upgraded(head: $0.head(in: input.span)) }
@@ -86,7 +90,9 @@ extension UpstreamConnection {
                     return fail(.head, "304 to a request without conditions")
                 }
                 // It was written to an idle connection, and passed our request on the way (RFC 9110 §15.5.9).
-                if lease.isReused, reader.use({ $0.saysTimeIsUp }), exchange.request.mayBeSentAgain, pool.settings.retriesDeadConnection {
+                if lease.isReused, reader.use({ $0.saysTimeIsUp }), exchange.request.mayBeSentAgain,
+                    pool.settings.retriesDeadConnection
+                {
                     return fail(.closed, "408 while it was idle", isNoResponse: true)
                 }
                 reader.use { exchange.received(final: $0.head(in: input.span)) }
@@ -137,7 +143,9 @@ extension UpstreamConnection {
     private func complete(trailers: ByteSlice?) {
         let exchange = exchange.take()
         // Anything after the response was not asked for: the connection's framing cannot be trusted (RFC 9112 §9.3).
-        let isReusable = reader.use({ $0.keepsAlive }) && lease.isSent && lease.sendFailure == nil && (input?.isEmpty ?? true) && !lease.isResuming
+        let isReusable =
+            reader.use({ $0.keepsAlive }) && lease.isSent && lease.sendFailure == nil && (input?.isEmpty ?? true)
+            && !lease.isResuming
         giveBackInput()
         if isReusable, pool.keep(idle: self) {
             enter(.idle)

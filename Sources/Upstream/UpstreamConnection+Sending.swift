@@ -8,9 +8,12 @@ extension UpstreamConnection {
     func send(_ content: Span<UInt8>) -> Bool {
         guard phase == .leased, let exchange, !content.isEmpty else { return true }
         let outgoing = lease.outgoing
-        // Straight from where it was read, as far as the kernel takes it; only the rest is copied. Chunks, which may be small, go out together.
-        // Not the little that came with a head: that goes out when it is known whether an idle connection is still one.
-        let goesAtOnce = outgoing?.framing == .length && outgoing?.count == 0 && !(flushesSoon && content.count <= OutgoingContent.mostEarly)
+        // Straight from where it was read, as far as the kernel takes it; only the rest is copied. Chunks, which may be
+        // small, go out together. Not the little that came with a head: that goes out when it is known whether an idle
+        // connection is still one.
+        let goesAtOnce =
+            outgoing?.framing == .length && outgoing?.count == 0
+            && !(flushesSoon && content.count <= OutgoingContent.mostEarly)
         let taken = goesAtOnce ? sendAtOnce(content, head: exchange.request.head) : 0
         // It was dead, and the request has gone back to the exchange, which looks for another.
         guard phase == .leased else { return exchange.send(content) }
@@ -58,11 +61,12 @@ extension UpstreamConnection {
             let rest = head.span.extracting(last: lease.headLeft)
             let content = lease.outgoing?.pieces
             let offered = rest.count + (content?.count ?? 0)
-            let result = if let content, !content.isEmpty {
-                rest.isEmpty ? write(content.span) : write(rest, content.span)
-            } else {
-                write(rest)
-            }
+            let result =
+                if let content, !content.isEmpty {
+                    rest.isEmpty ? write(content.span) : write(rest, content.span)
+                } else {
+                    write(rest)
+                }
             switch result {
             case .wrote(let count):
                 let ofContent = sent(count)

@@ -52,7 +52,9 @@ public final class UpstreamConnection: Socket {
 
     var deadline = LazyDeadline<Waiting>()
 
-    init(connectingTo address: SocketAddress, server: Int, pool: UpstreamPool, for exchange: Exchange) throws(SystemError) {
+    init(connectingTo address: SocketAddress, server: Int, pool: UpstreamPool, for exchange: Exchange)
+        throws(SystemError)
+    {
         self.server = server
         self.address = address
         addressText = ByteSlice(address.description)
@@ -99,8 +101,8 @@ public final class UpstreamConnection: Socket {
         if isReused { pool.metrics.add(.upstreamReuses) }
         startReading()
         expect(.progress, within: pool.timeouts.noProgress)
-        // What the client has sent of its content by then goes out with the head; and the heads of several requests go out one after another, which
-        // wakes their origin once.
+        // What the client has sent of its content by then goes out with the head; and the heads of several requests go
+        // out one after another, which wakes their origin once.
         flushSoon()
     }
 
@@ -126,11 +128,14 @@ public final class UpstreamConnection: Socket {
     /// - Parameter isNoResponse: what came is none to the request.
     func fail(_ failure: UpstreamFailure, _ detail: String, isMalformed: Bool = false, isNoResponse: Bool = false) {
         let exchange = exchange
-        let closedBeforeResponse = (lease.response == .awaited || isNoResponse) && (failure == .closed || failure == .send)
+        let closedBeforeResponse =
+            (lease.response == .awaited || isNoResponse) && (failure == .closed || failure == .send)
         self.exchange = nil
         end()
         exchange?.failed(
-            UpstreamError(failure, detail: "\(address): \(detail)", closedBeforeResponse: closedBeforeResponse, isMalformed: isMalformed),
+            UpstreamError(
+                failure, detail: "\(address): \(detail)", closedBeforeResponse: closedBeforeResponse,
+                isMalformed: isMalformed),
             isUnsent: lease.isUnsent, content: lease.outgoing)
     }
 
@@ -161,9 +166,11 @@ public final class UpstreamConnection: Socket {
             // The end of the connection, or bytes that belong to no request.
             end()
         case .leased:
-            // Seen before the request went out, or in the iteration in which it did: what no request asked for, or the end. Bytes arriving between this
-            // check and the write go unnoticed.
-            if lease.isReused, lease.response == .awaited, lease.isUnsent || loop.now == lease.began { return fail(.closed, "not silent while it was idle") }
+            // Seen before the request went out, or in the iteration in which it did: what no request asked for, or the
+            // end. Bytes arriving between this check and the write go unnoticed.
+            if lease.isReused, lease.response == .awaited, lease.isUnsent || loop.now == lease.began {
+                return fail(.closed, "not silent while it was idle")
+            }
             receive()
         case .connecting, .closed:
             stopReading()

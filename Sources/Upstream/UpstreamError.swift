@@ -8,7 +8,8 @@ public struct UpstreamError: Error, Sendable, CustomStringConvertible {
     public let failure: UpstreamFailure
     /// For people: what the system or the parser said. Goes to the log, not to clients.
     public let detail: String
-    /// The connection was closed before a byte of a response, so nobody has seen one. Whether the request may be sent once more is decided by who asks.
+    /// The connection was closed before a byte of a response, so nobody has seen one. Whether the request may be sent
+    /// once more is decided by who asks.
     public let closedBeforeResponse: Bool
     /// The response broke the rules of its framing, so that what came of it before may be wrong too.
     public let isMalformed: Bool
@@ -17,7 +18,9 @@ public struct UpstreamError: Error, Sendable, CustomStringConvertible {
     /// From when the origin was asked to the failure, in nanoseconds; set by whoever asked.
     public var duration: UInt64?
 
-    public init(_ failure: UpstreamFailure, detail: String = "", closedBeforeResponse: Bool = false, isMalformed: Bool = false) {
+    public init(
+        _ failure: UpstreamFailure, detail: String = "", closedBeforeResponse: Bool = false, isMalformed: Bool = false
+    ) {
         self.failure = failure
         self.detail = detail
         self.closedBeforeResponse = closedBeforeResponse
@@ -26,7 +29,8 @@ public struct UpstreamError: Error, Sendable, CustomStringConvertible {
 
     public var description: String { detail.isEmpty ? "\(failure.name)" : "\(failure.name): \(detail)" }
 
-    /// What a client is told when nothing better can be served (RFC 9110 §15.6): what RFC 9209 recommends for `proxyError`.
+    /// What a client is told when nothing better can be served (RFC 9110 §15.6): what RFC 9209 recommends for
+    /// `proxyError`.
     public var status: Status { proxyError.recommendedStatus }
 
     /// The failure in the words of `Proxy-Status` (RFC 9209 §2.3).

@@ -4,11 +4,12 @@ public import Telemetry
 
 /// One loop's connections to one origin: which server is next, and which connections are idle.
 ///
-/// Confined to its loop. Idle connections are used last in, first out: the one used last is the least likely to be dead,
-/// and surplus ones grow old and close. A connection to an address that its server's name no longer has is not used again.
+/// Confined to its loop. Idle connections are used last in, first out: the one used last is the least likely to be
+/// dead, and surplus ones grow old and close. A connection to an address that its server's name no longer has is not
+/// used again.
 public final class UpstreamPool {
-    /// How often the addresses of names are asked for again while connections are used, in nanoseconds: the shortest `resolve-ttl`. No name server is asked
-    /// before that is over.
+    /// How often the addresses of names are asked for again while connections are used, in nanoseconds: the shortest
+    /// `resolve-ttl`. No name server is asked before that is over.
     private static let lookInterval: Int64 = 1_000_000_000
 
     private struct Server {
@@ -41,10 +42,12 @@ public final class UpstreamPool {
     /// Keeps no connection any more: those in use are closed after their exchange.
     private var isDropped = false
 
-    /// - Parameters: `resolver`, `buffers` and `metrics` are the loop's, `names` is shared by all loops. `onNews` is called on the loop.
+    /// - Parameters: `resolver`, `buffers` and `metrics` are the loop's, `names` is shared by all loops. `onNews` is
+    ///   called on the loop.
     public init(
         _ settings: UpstreamSettings, on loop: EventLoop, resolver: Resolver, names: NameResolution,
-        buffers: BufferStock, metrics: LoopMetrics, onNews: @escaping (UpstreamSettings, UpstreamServer, ServerNews) -> Void
+        buffers: BufferStock, metrics: LoopMetrics,
+        onNews: @escaping (UpstreamSettings, UpstreamServer, ServerNews) -> Void
     ) {
         self.settings = settings
         self.loop = loop
@@ -55,10 +58,12 @@ public final class UpstreamPool {
         self.onNews = onNews
         deadlines = loop.deadlines
         timeouts = UpstreamTimeouts(settings)
-        balance = Exclusive(ServerBalance(
-            servers: settings.servers.count, maxFailures: settings.maxFailures,
-            cooldown: settings.failureCooldown.nanoseconds))
-        servers = Exclusive(settings.servers.map { Server(isNamed: SocketAddress(literal: $0.host, port: $0.port) == nil) })
+        balance = Exclusive(
+            ServerBalance(
+                servers: settings.servers.count, maxFailures: settings.maxFailures,
+                cooldown: settings.failureCooldown.nanoseconds))
+        servers = Exclusive(
+            settings.servers.map { Server(isNamed: SocketAddress(literal: $0.host, port: $0.port) == nil) })
     }
 
     /// Closes every idle connection: the pool is going away.
@@ -97,7 +102,9 @@ public final class UpstreamPool {
     func keep(idle connection: UpstreamConnection) -> Bool {
         guard !isDropped, idleCount < settings.maxIdleConnections else { return false }
         let isKept = servers.use { servers in
-            if let addresses = servers[connection.server].addresses, !addresses.contains(connection.address) { return false }
+            if let addresses = servers[connection.server].addresses, !addresses.contains(connection.address) {
+                return false
+            }
             servers[connection.server].idle.append(connection)
             return true
         }
@@ -107,7 +114,9 @@ public final class UpstreamPool {
 
     func forget(idle connection: UpstreamConnection) {
         let isThere = servers.use { servers in
-            guard let index = servers[connection.server].idle.firstIndex(where: { $0 === connection }) else { return false }
+            guard let index = servers[connection.server].idle.firstIndex(where: { $0 === connection }) else {
+                return false
+            }
             servers[connection.server].idle.remove(at: index)
             return true
         }
@@ -147,13 +156,15 @@ public final class UpstreamPool {
     /// The addresses of a server: remembered, looked up, or by joining a look-up in flight.
     func resolve(server: Int, _ completion: @escaping (Result<[SocketAddress], UpstreamError>) -> Void) {
         // Not weak: that would make every reference to the pool slow. It is held no longer than a look-up takes.
-        names.addresses(of: settings.servers[server], timeToLive: settings.resolveTTL.nanoseconds, on: resolver) { [self] result in
+        names.addresses(of: settings.servers[server], timeToLive: settings.resolveTTL.nanoseconds, on: resolver) {
+            [self] result in
             if case .success(let found) = result { learn(found, of: server) }
             completion(result)
         }
     }
 
-    /// Asks for the names that have connections again, beside the requests: those go on with what is known until an answer comes, if one does.
+    /// Asks for the names that have connections again, beside the requests: those go on with what is known until an
+    /// answer comes, if one does.
     public func lookAgain() {
         guard looksAgainAt != .max else { return }
         looksAgainAt = loop.now + Self.lookInterval

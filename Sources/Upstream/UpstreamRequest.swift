@@ -23,7 +23,8 @@ public struct UpstreamRequest: Sendable {
     public let mayBeNotModified: Bool
 
     public init(
-        method: Method, head: ByteSlice, content: Content = .none, asksForUpgrade: Bool = false, mayBeNotModified: Bool = true
+        method: Method, head: ByteSlice, content: Content = .none, asksForUpgrade: Bool = false,
+        mayBeNotModified: Bool = true
     ) {
         self.method = method
         self.head = head
@@ -32,7 +33,7 @@ public struct UpstreamRequest: Sendable {
         self.mayBeNotModified = mayBeNotModified
     }
 
-    /// Whether it may go out a second time when a connection was closed before it brought a response (RFC 9110 §9.2.2): content that was
-    /// streamed through is not held, so cannot be sent again.
+    /// Whether it may go out a second time when a connection was closed before it brought a response (RFC 9110 §9.2.2):
+    /// content that was streamed through is not held, so cannot be sent again.
     public var mayBeSentAgain: Bool { method.isIdempotent && content == .none && !asksForUpgrade }
 }

@@ -42,7 +42,9 @@ struct AdminClient {
         do throws(SystemError) {
             let loop = try EventLoop()
             connection = try AdminRequest(to: address, on: loop, request: request)
-            loop.schedule(after: Int64(Self.patience / .nanoseconds(1))) { [weak connection] in connection?.finish(.failure(.timedOut)) }
+            loop.schedule(after: Int64(Self.patience / .nanoseconds(1))) { [weak connection] in
+                connection?.finish(.failure(.timedOut))
+            }
             loop.run()
             loop.finish()
         } catch {
@@ -58,7 +60,8 @@ struct AdminClient {
 }
 
 extension AdminClient.Reply {
-    /// A status line, fields, an empty line and the rest. `nil`: somebody else answered, such as the origin behind the public listener.
+    /// A status line, fields, an empty line and the rest. `nil`: somebody else answered, such as the origin behind the
+    /// public listener.
     init?(_ text: String) {
         let words = text.utf8.prefix { $0 != UInt8(ascii: "\r") }.split(separator: UInt8(ascii: " "))
         guard words.count >= 2, words[0].starts(with: "HTTP/1.".utf8), let status = Int(Substring(words[1])),

@@ -35,7 +35,10 @@ struct AdminOption: ParsableArguments {
             if reply.status == 200 { return reply.body }
             isMistaken = reply.status == 400 && mistake != nil
             System.writeError(
-                isMistaken ? "\(mistake ?? "")\n" : "coalesced at \(client.address) answered \(reply.status): \(reply.body)\(reply.body.hasSuffix("\n") ? "" : "\n")")
+                isMistaken
+                    ? "\(mistake ?? "")\n"
+                    : "coalesced at \(client.address) answered \(reply.status): \(reply.body)\(reply.body.hasSuffix("\n") ? "" : "\n")"
+            )
         } catch {
             if case .system(let failure) = error, failure.isForbidden {
                 System.writeError("not allowed to connect to \(client.address): \(failure)\n")
@@ -54,7 +57,8 @@ struct Purge: ParsableCommand {
 
     @OptionGroup var admin: AdminOption
     @Flag(help: "Everything that is stored.") var all = false
-    @Flag(help: "The URL, without a query, and everything below it: /img covers /img, /img?x and /img/a, not /images.") var prefix = false
+    @Flag(help: "The URL, without a query, and everything below it: /img covers /img, /img?x and /img/a, not /images.")
+    var prefix = false
     @Argument(help: ArgumentHelp("The URL as clients ask for it, with every variant of it.")) var url: String?
 
     func validate() throws {
@@ -63,17 +67,24 @@ struct Purge: ParsableCommand {
             if prefix { throw ValidationError("--prefix needs a URL; --all removes everything.") }
             return
         }
-        if prefix, url.contains("?") { throw ValidationError("'\(url)' has a query: --prefix takes what stands before it.") }
+        if prefix, url.contains("?") {
+            throw ValidationError("'\(url)' has a query: --prefix takes what stands before it.")
+        }
         let afterScheme = url.dropFirst("http://".count)
-        guard url.lowercased().hasPrefix("http://"), let first = afterScheme.first, !"/?#:".contains(first), !url.contains(where: \.isWhitespace) else {
-            throw ValidationError("'\(url)' is not a URL such as http://www.example.com/page. What is stored is stored under http.")
+        guard url.lowercased().hasPrefix("http://"), let first = afterScheme.first, !"/?#:".contains(first),
+            !url.contains(where: \.isWhitespace)
+        else {
+            throw ValidationError(
+                "'\(url)' is not a URL such as http://www.example.com/page. What is stored is stored under http.")
         }
     }
 
     func run() throws {
         let reply = try admin.ask(
             "POST", "/purge", body: url.map { prefix ? "prefix \($0)" : $0 } ?? "all",
-            mistake: "'\(url ?? "")' is not a URL that a request can be for: it has no user and no fragment, and all but ASCII is percent-encoded.")
+            mistake:
+                "'\(url ?? "")' is not a URL that a request can be for: it has no user and no fragment, and all but ASCII is percent-encoded."
+        )
         try output(reply)
         if let url, url.contains("*"), reply.hasPrefix("purged 0 ") {
             System.writeError("'*' stands for itself here: --prefix removes everything below a URL\n")

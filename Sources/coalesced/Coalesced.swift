@@ -35,7 +35,7 @@ struct Coalesced: ParsableCommand {
         do {
             var command = try parseAsRoot()
             try command.run()
-        } catch where exitCode(for: error).isSuccess {
+        } catch  where exitCode(for: error).isSuccess {
             // Help, the version or completions.
             do { try Self().output(fullMessage(for: error, columns: nil) + "\n") } catch { exit(withError: error) }
         } catch {

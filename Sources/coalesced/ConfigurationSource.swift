@@ -1,7 +1,8 @@
 import ArgumentParser
 import Configuration
 
-/// Where the settings come from: a file, if there is one, and the flags that override it. Read at the start and at each reload.
+/// Where the settings come from: a file, if there is one, and the flags that override it. Read at the start and at each
+/// reload.
 struct ConfigurationSource {
     /// The file that is read if none is named and it exists.
     static let defaultPath = "/etc/coalesced/coalesced.yaml"
@@ -40,13 +41,17 @@ struct ConfigurationSource {
     var path: String?
     var flags = Overrides()
 
-    /// - Parameter mayWait: for the writer of a pipe (`<(envsubst …)`, `/dev/stdin`). A reload may not: all signals would wait with it.
+    /// - Parameter mayWait: for the writer of a pipe (`<(envsubst …)`, `/dev/stdin`). A reload may not: all signals
+    ///   would wait with it.
     func load(mayWait: Bool = true) throws(Failure) -> Settings { try read(mayWait: mayWait).settings }
 
     /// The same, with the path of the file; `nil` if there is none, and none was named.
     func read(mayWait: Bool) throws(Failure) -> (settings: Settings, path: String?) {
         // Which no file can mend.
-        if !flags.listeners.isEmpty, flags.admin != nil, let mistake = Settings().overridden(by: flags).listenerMistake { throw .usage(mistake) }
+        if !flags.listeners.isEmpty, flags.admin != nil, let mistake = Settings().overridden(by: flags).listenerMistake
+        {
+            throw .usage(mistake)
+        }
         guard let text = try text(mayWait: mayWait) else {
             let settings = Settings.withoutFile.overridden(by: flags)
             if let mistake = settings.listenerMistake { throw .usage(mistake) }

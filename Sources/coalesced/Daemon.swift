@@ -51,7 +51,8 @@ final class Daemon {
     ///   - isReady: called once all listeners accept.
     /// - Throws: an exit code, after saying why on standard error.
     static func run(
-        _ settings: Settings, reloadingFrom source: ConfigurationSource?, isReady: @escaping (Addresses) -> Void = { _ in }
+        _ settings: Settings, reloadingFrom source: ConfigurationSource?,
+        isReady: @escaping (Addresses) -> Void = { _ in }
     ) throws {
         // Before anything else is opened: a descriptor that was promised and is not there would be taken for it.
         let inherited = Result { () throws(ProxyServer.StartError) in try takeInherited(for: settings) }
@@ -88,13 +89,17 @@ final class Daemon {
         }
         Provision.checkMemory(for: settings, telling: log)
         server = ProxyServer(
-            provision.bounded(settings, telling: log).proxy, upstreams: settings.upstreams, storage: settings.storage, accessLog: settings.accessLog,
+            provision.bounded(settings, telling: log).proxy, upstreams: settings.upstreams, storage: settings.storage,
+            accessLog: settings.accessLog,
             inherited: inherited, on: loop, log: log)
         do throws(ListenError) {
             if let address = settings.admin.address {
-                admin = try AdminServer(at: address, settings.admin, from: inherited, of: server, version: Version.current, on: loop) { reason in
+                admin = try AdminServer(
+                    at: address, settings.admin, from: inherited, of: server, version: Version.current, on: loop
+                ) { reason in
                     log.warning(
-                        "the admin listener refused a request; further ones are not reported", metadata: ["reason": "\(reason.dropLast())"])
+                        "the admin listener refused a request; further ones are not reported",
+                        metadata: ["reason": "\(reason.dropLast())"])
                 }
             } else {
                 admin = nil
@@ -104,7 +109,8 @@ final class Daemon {
         }
     }
 
-    /// What the service manager handed over, if there is a place for all of it: where nobody accepts, clients would wait for ever.
+    /// What the service manager handed over, if there is a place for all of it: where nobody accepts, clients would
+    /// wait for ever.
     private static func takeInherited(for settings: Settings) throws(ProxyServer.StartError) -> [InheritedListener] {
         do throws(InheritedListener.Failure) {
             let inherited = try InheritedListener.takeAll()
@@ -156,7 +162,9 @@ final class Daemon {
         for address in addresses { DiagnosticsLog.announce("listening on \(address)") }
         if let admin { DiagnosticsLog.announce("listening on \(admin.address) (admin)") }
         for upstream in settings.upstreams {
-            log.info("forwarding to \(upstream.servers.map(\.description).joined(separator: ", ")) (upstream \(upstream.name))")
+            log.info(
+                "forwarding to \(upstream.servers.map(\.description).joined(separator: ", ")) (upstream \(upstream.name))"
+            )
         }
         serviceManager.ready()
         isReady(Addresses(listeners: addresses, admin: admin?.address))
@@ -184,7 +192,8 @@ final class Daemon {
         guard case .draining(let isCutShort) = phase else { return }
         func counted(_ number: Int, _ what: String) -> String { "\(number) \(what)\(number == 1 ? "" : "s")" }
         let report = server.drainReport
-        let ended = "drained: of what was under way, \(report.ended) ended by \(report.ended == 1 ? "itself" : "themselves")"
+        let ended =
+            "drained: of what was under way, \(report.ended) ended by \(report.ended == 1 ? "itself" : "themselves")"
         guard report.cutRequests + report.cutTunnels > 0 else { return log.info("\(ended) and nothing was cut off") }
         let cut = "\(counted(report.cutRequests, "request")) and \(counted(report.cutTunnels, "tunnel")) were cut off"
         log.notice("\(ended); \(cut) \(isCutShort ? "by the second signal" : "after drain-timeout")")
@@ -209,7 +218,9 @@ final class Daemon {
             let (new, path) = try source.read(mayWait: false)
             log.logLevel = Logger.Level(new.logLevel)
             server.reload(provision.bounded(new, telling: log).proxy, upstreams: new.upstreams)
-            log.info(path.map { "reloaded \($0)" } ?? "no settings to reload: no file was named, and there is no \(source.readPath)")
+            log.info(
+                path.map { "reloaded \($0)" }
+                    ?? "no settings to reload: no file was named, and there is no \(source.readPath)")
             let waiting = settings.keysAtStart(changedBy: new)
             if !waiting.isEmpty { log.notice("takes effect at the next start: \(waiting.joined(separator: ", "))") }
         } catch {

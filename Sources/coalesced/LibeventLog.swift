@@ -12,7 +12,8 @@ final class LibeventLog: Sendable {
     private static let interval: UInt64 = 1_000_000_000
 
     private let log: Logger
-    private let limit = Guarded(RateLimitedNotice<Kind>(limit: LibeventLog.mostPerSecond, interval: LibeventLog.interval))
+    private let limit = Guarded(
+        RateLimitedNotice<Kind>(limit: LibeventLog.mostPerSecond, interval: LibeventLog.interval))
     /// Tells what was suppressed last, should no more come.
     private let rest = OnceLater()
 
@@ -27,7 +28,8 @@ final class LibeventLog: Sendable {
         case .warning:
             // Also that a name server is back: a reader who was told that it failed wants to know.
             switch limit.withLock({ $0.admit(.warning, at: Self.now) }) {
-            case .write(let suppressed): log.warning("libevent: \(text)\(suppressed > 0 ? " (\(suppressed) more suppressed)" : "")")
+            case .write(let suppressed):
+                log.warning("libevent: \(text)\(suppressed > 0 ? " (\(suppressed) more suppressed)" : "")")
             case .suppress: tellRestLater()
             }
         }
@@ -37,7 +39,9 @@ final class LibeventLog: Sendable {
 
     private func tellRestLater() {
         rest.schedule(after: Int64(Self.interval)) { [self] in
-            for (_, count) in limit.withLock({ $0.takeSuppressed(at: Self.now) }) { log.warning("libevent: \(count) more messages, not told one by one") }
+            for (_, count) in limit.withLock({ $0.takeSuppressed(at: Self.now) }) {
+                log.warning("libevent: \(count) more messages, not told one by one")
+            }
             if limit.withLock({ $0.hasSuppressed }) { tellRestLater() }
         }
     }

@@ -21,7 +21,8 @@ struct Provision {
         listeners = settings.proxy.listeners.count
     }
 
-    /// Open without any connection: standard streams, logs, the control loop with the admin listener, and its connections and name look-ups now and then.
+    /// Open without any connection: standard streams, logs, the control loop with the admin listener, and its
+    /// connections and name look-ups now and then.
     private static let ownDescriptors = 32
     /// Of one worker, without listeners: its loop's and its resolver's.
     private static let descriptorsPerWorker = 6
@@ -34,7 +35,8 @@ struct Provision {
         return max(1, left - min(left / 2, forOrigins))
     }
 
-    /// The settings with no more clients than there are descriptors for. What is missing is told when it changes, not with every reload.
+    /// The settings with no more clients than there are descriptors for. What is missing is told when it changes, not
+    /// with every reload.
     mutating func bounded(_ settings: Settings, telling log: Logger) -> Settings {
         let (most, wanted) = (mostClients(in: settings), settings.proxy.clients.maxConnections)
         guard most < wanted else {

@@ -23,7 +23,8 @@ struct Serve: ParsableCommand {
     var listen: [SocketAddress] = []
 
     @Option(
-        help: ArgumentHelp("A server of the first upstream, in place of those in the file; may be repeated.", valueName: "url"),
+        help: ArgumentHelp(
+            "A server of the first upstream, in place of those in the file; may be repeated.", valueName: "url"),
         transform: ScalarSyntax<UpstreamServer>.server.value(of:))
     var upstream: [UpstreamServer] = []
 

@@ -31,7 +31,8 @@ enum System {
         }
     }
 
-    /// The most bytes of a file that is read whole. A configuration has some thousands; the wrong file or a device must not fill the memory.
+    /// The most bytes of a file that is read whole. A configuration has some thousands; the wrong file or a device must
+    /// not fill the memory.
     static let largestFile = 1 << 20
 
     static func environment(_ name: String) -> String? {
@@ -64,8 +65,9 @@ enum System {
         }
     }
 
-    /// Opens `/dev/null` in the place of each standard descriptor that is closed: what is opened next, a socket perhaps, would get its number, and then
-    /// what is meant for standard error. In the wrong direction, so that whoever reads or writes there still fails.
+    /// Opens `/dev/null` in the place of each standard descriptor that is closed: what is opened next, a socket
+    /// perhaps, would get its number, and then what is meant for standard error. In the wrong direction, so that
+    /// whoever reads or writes there still fails.
     static func occupyStandardDescriptors() {
         for number in STDIN_FILENO...STDERR_FILENO where fcntl(number, F_GETFD) < 0 {
             // Gets the lowest number that is free: this one.
@@ -73,8 +75,8 @@ enum System {
         }
     }
 
-    /// Writes all of `text` to standard error, and waits as long as that takes: for commands, which have nothing else to do. The running proxy writes
-    /// to the diagnostics log instead. A failure cannot be reported anywhere.
+    /// Writes all of `text` to standard error, and waits as long as that takes: for commands, which have nothing else
+    /// to do. The running proxy writes to the diagnostics log instead. A failure cannot be reported anywhere.
     static func writeError(_ text: String) { try? write(text, to: STDERR_FILENO) }
 
     /// Writes all of `text` to standard output.
@@ -86,7 +88,8 @@ enum System {
             var written = 0
             while written < bytes.count {
                 // In bounds by the loop's condition.
-                let count = unsafe Glibc.write(descriptor, bytes.baseAddress.map { unsafe $0 + written }, bytes.count - written)
+                let count = unsafe Glibc.write(
+                    descriptor, bytes.baseAddress.map { unsafe $0 + written }, bytes.count - written)
                 if count < 0, errno != EINTR { return .last }
                 written += max(0, count)
             }
@@ -95,13 +98,15 @@ enum System {
         if let failure { throw failure }
     }
 
-    /// From now on `signal` has no effect until a loop watches for it. `SIGPIPE`: writing to a pipe without a reader is an error like any other.
+    /// From now on `signal` has no effect until a loop watches for it. `SIGPIPE`: writing to a pipe without a reader is
+    /// an error like any other.
     static func ignore(_ signal: Int32) { _ = Glibc.signal(signal, SIG_IGN) }
 
     /// From now on such a signal waits until a loop watches for it. To be called while there is one thread.
     static func holdBack(_ signal: Int32) { mask(signal, SIG_BLOCK) }
 
-    /// From now on `signal` ends the program with exit code 0, as it does later, when a loop watches for it. One that was held back does so at once.
+    /// From now on `signal` ends the program with exit code 0, as it does later, when a loop watches for it. One that
+    /// was held back does so at once.
     static func exit(on signal: Int32) {
         _ = Glibc.signal(signal) { _ in _exit(0) }
         mask(signal, SIG_UNBLOCK)
@@ -126,7 +131,8 @@ enum System {
         return stream == "\(status.st_dev):\(status.st_ino)"
     }
 
-    /// Sends `message` as one datagram to a Unix socket, or fails if it is not taken at once; a path that begins with `@` is in the abstract namespace.
+    /// Sends `message` as one datagram to a Unix socket, or fails if it is not taken at once; a path that begins with
+    /// `@` is in the abstract namespace.
     static func send(_ message: String, toUnixSocket path: String) throws(Failure) {
         let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { throw .last }
@@ -144,15 +150,16 @@ enum System {
             unsafe withUnsafePointer(to: &address) { address in
                 // sockaddr_un begins like sockaddr.
                 unsafe address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    unsafe sendto(descriptor, text.baseAddress, text.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT), $0, length)
+                    unsafe sendto(
+                        descriptor, text.baseAddress, text.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT), $0, length)
                 }
             }
         }
         guard sent >= 0 else { throw .last }
     }
 
-    /// What bounds the memory that the program may have, in bytes: the machine, its control group and those around it (cgroups(7), version 2), and
-    /// its own limit.
+    /// What bounds the memory that the program may have, in bytes: the machine, its control group and those around it
+    /// (cgroups(7), version 2), and its own limit.
     static func memoryBounds() -> [(name: String, bytes: Int)] {
         var bounds: [(name: String, bytes: Int)] = []
         let (pages, size) = (sysconf(Int32(_SC_PHYS_PAGES)), sysconf(Int32(_SC_PAGESIZE)))
@@ -165,7 +172,9 @@ enum System {
         var group = groups.split(separator: "\n").first { $0.hasPrefix("0::/") }?.dropFirst("0::/".count)
         while let path = group {
             let text = try? contents(of: "/sys/fs/cgroup/\(path)/memory.max", mayWait: false)
-            if let bytes = text.flatMap({ Int($0.prefix { $0.isNumber }) }) { bounds.append(("memory.max of /\(path)", bytes)) }
+            if let bytes = text.flatMap({ Int($0.prefix { $0.isNumber }) }) {
+                bounds.append(("memory.max of /\(path)", bytes))
+            }
             group = path.isEmpty ? nil : path.lastIndex(of: "/").map { path[..<$0] } ?? ""
         }
         return bounds

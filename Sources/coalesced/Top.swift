@@ -42,10 +42,12 @@ struct MetricsPage {
 
     var values: [String: Double] { Dictionary(samples.map { ($0.name, $0.value) }, uniquingKeysWith: { $1 }) }
 
-    /// Everything except empty counters and the buckets of histograms, one per line, with its growth since the last look. A server that is not up is
-    /// news, not empty.
+    /// Everything except empty counters and the buckets of histograms, one per line, with its growth since the last
+    /// look. A server that is not up is news, not empty.
     func table(since before: [String: Double]) -> String {
-        let shown = samples.filter { ($0.value != 0 || $0.name.hasPrefix("coalesced_upstream_server_up{")) && !$0.name.contains("_bucket") }
+        let shown = samples.filter {
+            ($0.value != 0 || $0.name.hasPrefix("coalesced_upstream_server_up{")) && !$0.name.contains("_bucket")
+        }
         let width = shown.map(\.name.count).max() ?? 0
         return shown.map { sample in
             let growth = sample.value - (before[sample.name] ?? sample.value)

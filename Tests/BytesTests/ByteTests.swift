@@ -47,7 +47,9 @@ import Testing
             #expect(byte.lowercasedASCII == (isCapital ? byte + 32 : byte))
         }
         let text = Array("ConTent-Type".utf8)
-        let (same, other) = (text.span.isEqualIgnoringCase(to: "content-type"), text.span.isEqualIgnoringCase(to: "content-typo"))
+        let (same, other) = (
+            text.span.isEqualIgnoringCase(to: "content-type"), text.span.isEqualIgnoringCase(to: "content-typo")
+        )
         #expect(same && !other)
     }
 
@@ -59,7 +61,8 @@ import Testing
                 for other in [byte, byte ^ 0x20, byte ^ 0x80, byte ^ 0xa0, byte &+ 1] {
                     right[length / 2] = other
                     let equal = left.span.isEqualIgnoringCase(to: right.span)
-                    #expect(equal == (byte.lowercasedASCII == other.lowercasedASCII), "\(byte) and \(other) in \(length)")
+                    #expect(
+                        equal == (byte.lowercasedASCII == other.lowercasedASCII), "\(byte) and \(other) in \(length)")
                 }
             }
         }
@@ -80,7 +83,8 @@ import Testing
                         let token = text.span.firstIndexOutsideToken(from: start)
                         #expect(token == text[start...].firstIndex { !tokens.contains($0) })
                         let quoted = text.span.firstIndexOutsideQuotes(from: start, printableFrom: 0x21)
-                        #expect(quoted == text[start...].firstIndex { $0 < 0x21 || $0 > 0x7e || $0 == 0x22 || $0 == 0x5c })
+                        #expect(
+                            quoted == text[start...].firstIndex { $0 < 0x21 || $0 > 0x7e || $0 == 0x22 || $0 == 0x5c })
                         let target = text.span.firstIndexOutsideTarget(from: start)
                         #expect(target == text[start...].firstIndex { $0 < 0x21 || $0 > 0x7e || $0 == 0x23 })
                     }
@@ -112,7 +116,9 @@ import Testing
 }
 
 @Suite struct ByteBufferTests {
-    @Test(arguments: [0, 1, 9, 10, 99, 100, 101, 909, 999, 1000, 9999, 10_000, 12_345, 1_000_001, UInt64.max / 10, UInt64.max])
+    @Test(arguments: [
+        0, 1, 9, 10, 99, 100, 101, 909, 999, 1000, 9999, 10_000, 12_345, 1_000_001, UInt64.max / 10, UInt64.max,
+    ])
     func `numbers are written as Swift writes them`(_ number: UInt64) {
         let buffer = ByteBuffer(capacity: 16)
         buffer.append(decimal: number)
@@ -149,7 +155,9 @@ import Testing
         #expect(String(buffer.span) == expected)
     }
 
-    @Test(arguments: [(0, 1, "0"), (0, 3, "000"), (7, 3, "007"), (1000, 3, "1000"), (5, 25, "0000000000000000000000005")])
+    @Test(arguments: [
+        (0, 1, "0"), (0, 3, "000"), (7, 3, "007"), (1000, 3, "1000"), (5, 25, "0000000000000000000000005"),
+    ])
     func `a number has at least the digits asked for`(_ number: UInt64, _ width: Int, _ expected: String) {
         let buffer = ByteBuffer(capacity: 1)
         buffer.append(decimal: number, width: width)
@@ -215,10 +223,12 @@ import Testing
 
 @Suite struct KeyedHashTests {
     /// From an implementation of others: `PYTHONHASHSEED=0 python3.11 -c 'print(hash(bytes(range(n))))'`.
-    @Test(arguments: [
-        (1, 0x68a9_1412_8e01_e473), (7, 0x2f09_8ab0_c751_325a), (8, 0xead4_11e6_7ebe_2eea), (9, 0x7592_7f9d_9512_4362),
-        (15, 0xf30e_b725_bb91_c9ea), (16, 0x8972_1884_33a5_c5b7), (63, 0x385d_3e39_e5f3_7359),
-    ] as [(Int, UInt64)])
+    @Test(
+        arguments: [
+            (1, 0x68a9_1412_8e01_e473), (7, 0x2f09_8ab0_c751_325a), (8, 0xead4_11e6_7ebe_2eea),
+            (9, 0x7592_7f9d_9512_4362),
+            (15, 0xf30e_b725_bb91_c9ea), (16, 0x8972_1884_33a5_c5b7), (63, 0x385d_3e39_e5f3_7359),
+        ] as [(Int, UInt64)])
     func `the hash is SipHash-1-3`(_ length: Int, _ expected: UInt64) {
         let text = (0..<length).map { UInt8($0) }
         let hash = KeyedHash(k0: 0, k1: 0).hash(text.span)

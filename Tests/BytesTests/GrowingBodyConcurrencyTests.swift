@@ -5,8 +5,8 @@ import Repeatable
 import Synchronization
 import Testing
 
-/// Writer and readers on threads of their own, in random steps; with the thread sanitizer too. `Guarded`, not `Mutex`, whose order the
-/// sanitizer does not see. One test at a time: blocked readers would use up the pool of threads.
+/// Writer and readers on threads of their own, in random steps; with the thread sanitizer too. `Guarded`, not `Mutex`,
+/// whose order the sanitizer does not see. One test at a time: blocked readers would use up the pool of threads.
 @Suite(.serialized) struct GrowingBodyConcurrencyTests {
     struct Plan: Sendable {
         let seed: UInt64
@@ -92,7 +92,8 @@ import Testing
     }
 }
 
-/// The pattern as long as any body here: compared in one go, since one by one the sanitizer takes minutes for so many bytes.
+/// The pattern as long as any body here: compared in one go, since one by one the sanitizer takes minutes for so many
+/// bytes.
 private let whole = pattern(0..<400_001)
 
 private func isPattern(_ slice: ByteSlice, from offset: Int) -> Bool {
@@ -105,7 +106,8 @@ private func write(_ plan: GrowingBodyConcurrencyTests.Plan, _ body: GrowingBody
     var offset = 0
     var isLimited = false
     while offset < plan.endsAt {
-        let size = min(plan.endsAt - offset, Int.random(in: 1...(Bool.random(using: &random) ? 500 : 70_000), using: &random))
+        let size = min(
+            plan.endsAt - offset, Int.random(in: 1...(Bool.random(using: &random) ? 500 : 70_000), using: &random))
         let result = body.append(whole.span.extracting(offset..<offset + size))
         offset += size
         if let limitAt = plan.limitAt, offset >= limitAt, !isLimited {

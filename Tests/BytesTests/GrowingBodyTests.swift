@@ -89,7 +89,9 @@ import Testing
             let announced = GrowingBody(budget: budget, expectedLength: length)
             let unknown = GrowingBody(budget: budget)
             for body in [announced, unknown] {
-                for start in stride(from: 0, to: length, by: 1000) { _ = body.append(pattern(start..<min(length, start + 1000))) }
+                for start in stride(from: 0, to: length, by: 1000) {
+                    _ = body.append(pattern(start..<min(length, start + 1000)))
+                }
                 body.complete()
                 #expect(body.retained == length)
                 #expect(body.completePieces.map { bytes($0) } == pattern(0..<length))

@@ -42,7 +42,9 @@ import Testing
         let body = body(0..<1_000)
         let halves = [0..<500, 500..<1_000].map { GrowingBody(joining: [(body, $0)], budget: budget) }
         #expect(GrowingBody.retained(by: halves) == body.retained)
-        #expect(GrowingBody(joining: [(halves[0], 0..<500), (halves[1], 0..<500)], budget: budget).retained == body.retained)
+        #expect(
+            GrowingBody(joining: [(halves[0], 0..<500), (halves[1], 0..<500)], budget: budget).retained == body.retained
+        )
     }
 
     @Test func `of nothing it is empty and complete`() {

@@ -67,7 +67,9 @@ struct DependencyTests {
     @Test func `dependencies hold across queues, and who waits for one takes no slot`() {
         var settings = OperationQueueManager<String>.Settings()
         settings.maxConcurrent = 1
-        let (resolvers, fetchers) = (OperationQueueManager<String>(settings: settings), OperationQueueManager<String>(settings: settings))
+        let (resolvers, fetchers) = (
+            OperationQueueManager<String>(settings: settings), OperationQueueManager<String>(settings: settings)
+        )
         let resolve = resolvers.enqueue("host", waiter: nil) { ManualOperation("host") }.operation
         let task = OperationTask { ManualOperation("page") }.after { resolve }
         let fetch = fetchers.enqueue("page", waiter: .logging(to: log), task: task).operation
@@ -93,7 +95,9 @@ struct DependencyTests {
             }.operation
         }
         let pages = ["a", "b", "a"].map { name in
-            let task = OperationTask<ManualOperation> { made.append(name); return ManualOperation(name) }.after(resolve)
+            let task = OperationTask<ManualOperation> {
+                made.append(name); return ManualOperation(name)
+            }.after(resolve)
             return manager.enqueue(name, waiter: .logging(to: log), task: task).operation
         }
         #expect(made.entries == ["a", "resolve", "b"])

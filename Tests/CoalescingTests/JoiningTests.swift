@@ -7,7 +7,9 @@ struct JoiningTests {
     let manager = OperationQueueManager<String>()
     let log = Log<Outcome>()
 
-    private func enqueue(_ identifier: String = "a", accepts: (@Sendable (Int) -> Bool)? = nil) -> Enqueued<ManualOperation, Never> {
+    private func enqueue(_ identifier: String = "a", accepts: (@Sendable (Int) -> Bool)? = nil) -> Enqueued<
+        ManualOperation, Never
+    > {
         manager.enqueue(identifier, waiter: .logging(to: log, accepts: accepts)) { ManualOperation(identifier) }
     }
 
@@ -161,7 +163,9 @@ struct JoiningTests {
         let first = manager.enqueue("a", waiter: .logging(to: log)) {
             ManualOperation { operation in
                 operation.cancel()
-                let second = manager.enqueue("a", waiter: nil) { ManualOperation { _ in order.append("second begins") } }
+                let second = manager.enqueue("a", waiter: nil) {
+                    ManualOperation { _ in order.append("second begins") }
+                }
                 order.append("second is \(second.operation.map { "\($0.phase)" } ?? "missing")")
                 order.append("first returns")
             }
@@ -171,7 +175,8 @@ struct JoiningTests {
         #expect(log.entries == [.failure("cancelled")])
     }
 
-    /// The second waits for the first to be stopped and is itself cancelled meanwhile: the third must not forget the first.
+    /// The second waits for the first to be stopped and is itself cancelled meanwhile: the third must not forget the
+    /// first.
     @Test func `work that is being stopped is waited for even when the next one in line has gone`() {
         let manager = manager
         let order = Log<String>()
@@ -188,7 +193,8 @@ struct JoiningTests {
         #expect(manager.snapshot.inFlight == 1)
     }
 
-    /// Between the last leave and the end of the work there is a moment; who comes then must not be cancelled with those who left.
+    /// Between the last leave and the end of the work there is a moment; who comes then must not be cancelled with
+    /// those who left.
     @Test func `who comes while abandoned work is being stopped gets work of its own, begun when the old is stopped`() {
         let order = Log<String>()
         let (manager, log) = (manager, log)

@@ -19,7 +19,9 @@ struct LifecycleTests {
     }
 
     @Test func `it is not ready before its dependencies are met`() {
-        var life = made { _ = $0.expectDependency(); _ = $0.expectDependency() }
+        var life = made {
+            _ = $0.expectDependency(); _ = $0.expectDependency()
+        }
         let submission = life.submit()
         #expect(submission == .waitsForDependencies)
         let afterOne = life.dependencyMet()
@@ -31,7 +33,9 @@ struct LifecycleTests {
     }
 
     @Test func `dependencies may be met before it is submitted`() {
-        var life = made { _ = $0.expectDependency(); _ = $0.dependencyMet() }
+        var life = made {
+            _ = $0.expectDependency(); _ = $0.dependencyMet()
+        }
         let submission = life.submit()
         #expect(submission == .ready)
     }
@@ -71,20 +75,26 @@ struct LifecycleTests {
     }
 
     @Test func `work cancelled while it begins is stopped after it has begun`() {
-        var life = made { _ = $0.submit(); _ = $0.begin(); _ = $0.end(.cancelled, by: .outside) }
+        var life = made {
+            _ = $0.submit(); _ = $0.begin(); _ = $0.end(.cancelled, by: .outside)
+        }
         let (first, second) = (life.entered(), life.entered())
         #expect(first == .stopWorkAndRetire)
         #expect(second == .none)
     }
 
     @Test func `work finished while it begins is not stopped`() {
-        var life = made { _ = $0.submit(); _ = $0.begin(); _ = $0.end(nil, by: .work) }
+        var life = made {
+            _ = $0.submit(); _ = $0.begin(); _ = $0.end(nil, by: .work)
+        }
         let entered = life.entered()
         #expect(entered == .retire)
     }
 
     @Test func `the outcome is final only when it was retired`() {
-        var life = made { _ = $0.submit(); _ = $0.begin(); _ = $0.entered(); _ = $0.end(nil, by: .work) }
+        var life = made {
+            _ = $0.submit(); _ = $0.begin(); _ = $0.entered(); _ = $0.end(nil, by: .work)
+        }
         #expect(life.outcome != nil)
         #expect(life.finalOutcome == nil)
         life.retire()

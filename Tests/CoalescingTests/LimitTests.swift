@@ -14,7 +14,9 @@ struct LimitTests {
         manager = OperationQueueManager(settings: settings)
     }
 
-    private func enqueue(_ identifier: String, priority: OperationPriority = .normal) -> Enqueued<ManualOperation, Never> {
+    private func enqueue(_ identifier: String, priority: OperationPriority = .normal) -> Enqueued<
+        ManualOperation, Never
+    > {
         manager.enqueue(identifier, waiter: .logging(to: log), priority: priority) { ManualOperation(identifier) }
     }
 
@@ -117,7 +119,8 @@ struct LimitTests {
         #expect(operations.allSatisfy { $0?.phase == .executing })
     }
 
-    /// The slot is passed on by a loop; were it passed on from inside `finish`, a hundred thousand frames would pile up.
+    /// The slot is passed on by a loop; were it passed on from inside `finish`, a hundred thousand frames would pile
+    /// up.
     @Test func `any number of operations that finish at once need no stack`() {
         manager.maxQueued = .max
         manager.pause()

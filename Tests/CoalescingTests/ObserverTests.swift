@@ -61,10 +61,11 @@ struct ObserverTests {
         let manager = OperationQueueManager<String>()
         let operation = manager.enqueue("a", waiter: nil) { ManualOperation() }.operation
         let seen = Log<Int>()
-        operation?.add(OperationObserver(of: .ended) { notice in
-            notice.operation.cancel()
-            seen.append(manager.enqueue("a", waiter: nil) { ManualOperation() }.isStarted ? 1 : 0)
-        })
+        operation?.add(
+            OperationObserver(of: .ended) { notice in
+                notice.operation.cancel()
+                seen.append(manager.enqueue("a", waiter: nil) { ManualOperation() }.isStarted ? 1 : 0)
+            })
         operation?.finish(.success(1))
         #expect(seen.entries == [1])
     }

@@ -6,15 +6,16 @@ import class Foundation.ProcessInfo
 
 @testable import Coalescing
 
-/// Random events from several threads on few identifiers, judged against three promises: every caller is called back exactly once (never
-/// when `leave` said so), on its own queue, and no identifier is ever worked on twice at a time.
+/// Random events from several threads on few identifiers, judged against three promises: every caller is called back
+/// exactly once (never when `leave` said so), on its own queue, and no identifier is ever worked on twice at a time.
 ///
-/// Each round has the threads walk the same identifiers in step, so that they meet on each; what they do there is drawn by dice.
-/// `COALESCING_RACE_EVENTS` sets how many events there are: by default a million, and a tenth under the thread sanitizer, which finds a race
-/// without the accident that shows it and takes twenty times as long.
+/// Each round has the threads walk the same identifiers in step, so that they meet on each; what they do there is drawn
+/// by dice. `COALESCING_RACE_EVENTS` sets how many events there are: by default a million, and a tenth under the thread
+/// sanitizer, which finds a race without the accident that shows it and takes twenty times as long.
 @Suite(.serialized)
 struct RaceTests {
-    private static let events = ProcessInfo.processInfo.environment["COALESCING_RACE_EVENTS"].flatMap { Int($0) }
+    private static let events =
+        ProcessInfo.processInfo.environment["COALESCING_RACE_EVENTS"].flatMap { Int($0) }
         ?? (isSanitized ? 100_000 : 1_000_000)
     private static var isSanitized: Bool { unsafe dlsym(nil, "__tsan_init") != nil }
 
@@ -25,7 +26,10 @@ struct RaceTests {
         #expect(race.events >= Self.events)
     }
 
-    @Test func `the same with limits, closing, streams and waiters that do not accept, except that closed work may be done twice`() {
+    @Test
+    func
+        `the same with limits, closing, streams and waiters that do not accept, except that closed work may be done twice`()
+    {
         let race = Race(isAlwaysShared: false, events: Self.events / 2, seed: 2)
         race.run()
         #expect(race.faults.entries == [])
@@ -103,7 +107,9 @@ private final class Worker: CallbackQueue {
     func moveIn() { state.withLock { $0.thread = pthread_self() } }
 
     func runCallbacks() {
-        for callback in state.withLock({ state in defer { state.callbacks = [] }; return state.callbacks }) { callback() }
+        for callback in state.withLock({ state in
+            defer { state.callbacks = [] }; return state.callbacks
+        }) { callback() }
     }
 
     func newWaiter() -> Int {
@@ -131,7 +137,9 @@ private final class Worker: CallbackQueue {
             defer { (state.calls, state.gone) = ([], []) }
             return zip(state.calls, state.gone).filter { $0 != ($1 ? 0 : 1) }
         }
-        for (calls, gone) in wrong { faults.append("called \(calls) times, \(gone ? "although it had left" : "not once")") }
+        for (calls, gone) in wrong {
+            faults.append("called \(calls) times, \(gone ? "although it had left" : "not once")")
+        }
     }
 }
 
@@ -166,7 +174,9 @@ private final class Race: Sendable {
 
     func run() {
         onThreads(Self.threads) { number in
-            var thread = RacingThread(worker: self.workers[number], race: self, manager: self.manager, seed: self.seed &* 1000 &+ UInt64(number))
+            var thread = RacingThread(
+                worker: self.workers[number], race: self, manager: self.manager,
+                seed: self.seed &* 1000 &+ UInt64(number))
             thread.worker.moveIn()
             for _ in 0..<self.rounds {
                 self.barrier.wait()
@@ -186,7 +196,9 @@ private final class Race: Sendable {
     private func judgeManager() {
         let snapshot = manager.snapshot
         if snapshot.inFlight != 0 { faults.append("\(snapshot.inFlight) left in flight") }
-        if snapshot.finished + snapshot.failed + snapshot.cancelled != snapshot.started { faults.append("lost an operation") }
+        if snapshot.finished + snapshot.failed + snapshot.cancelled != snapshot.started {
+            faults.append("lost an operation")
+        }
         if !manager.shards.allSatisfy({ $0.table.withLock { $0.isEmpty } }) { faults.append("left in the table") }
         if sites.contains(where: { $0.working.load(ordering: .relaxed) != 0 }) { faults.append("still working") }
     }

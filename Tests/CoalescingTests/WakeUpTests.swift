@@ -41,9 +41,10 @@ struct WakeUpTests {
         let operation = ManualOperation()
         let log = Log<Outcome>()
         let queue = ManualQueue()
-        _ = operation.join(Waiter(on: queue) { [unowned operation] _ in
-            _ = operation.join(.logging(to: log, on: queue))
-        })
+        _ = operation.join(
+            Waiter(on: queue) { [unowned operation] _ in
+                _ = operation.join(.logging(to: log, on: queue))
+            })
         operation.start()
         operation.deliver(2)
         queue.run()

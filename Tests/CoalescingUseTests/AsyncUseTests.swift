@@ -62,7 +62,9 @@ struct AsyncUseTests {
     }
 
     @MainActor
-    private static func showOnMain(_ id: Int, users: OperationQueueManager<Int>, database: Database) async throws -> String {
+    private static func showOnMain(_ id: Int, users: OperationQueueManager<Int>, database: Database) async throws
+        -> String
+    {
         let page = MainPage(users: users, database: database)
         return try await page.show(id)
     }

@@ -19,7 +19,9 @@ struct OperationUseTests {
 
     @Test func `an observer of the manager is told how each operation ends`() {
         let users = users()
-        let queries = [1, 2].map { id in users.enqueue(id, waiter: nil) { UserQuery(id: id, database: database) }.operation }
+        let queries = [1, 2].map { id in
+            users.enqueue(id, waiter: nil) { UserQuery(id: id, database: database) }.operation
+        }
         database.answer(1)
         queries[1]?.cancel()
         #expect(notices.entries == ["finished", "cancelled cancelled"])
@@ -28,7 +30,10 @@ struct OperationUseTests {
     @Test func `an observer may ask for every phase, and be called on a queue of its own`() {
         let loop = ManualQueue()
         let query = UserQuery(id: 7, database: database)
-        query.add(OperationObserver(on: loop) { [notices] in notices.append("\($0.phase) \(($0.operation as? UserQuery)?.id ?? 0)") })
+        query.add(
+            OperationObserver(on: loop) { [notices] in
+                notices.append("\($0.phase) \(($0.operation as? UserQuery)?.id ?? 0)")
+            })
         query.start()
         database.answer(7)
         #expect(notices.entries.isEmpty)

@@ -95,7 +95,11 @@ struct StreamUseTests {
     @Test func `an error of whoever reads is thrown, and it has left`() async throws {
         struct Enough: Error {}
         let reading = Task {
-            try await downloads.withValue(for: "/news") { Download(origin: origin) } body: { _ in throw Enough() }
+            try await downloads.withValue(for: "/news") {
+                Download(origin: origin)
+            } body: { _ in
+                throw Enough()
+            }
         }
         await origin.asked()
         origin.send(.head)

@@ -36,7 +36,9 @@ import Testing
         ).get()
         let keys = Settings().keysAtStart(changedBy: other)
         // A paragraph each, whose first line of values begins with the key.
-        let marked = shipped.split(separator: "\n\n").filter { $0.replacing("\n# ", with: " ").contains("Read at the start only.") }
+        let marked = shipped.split(separator: "\n\n").filter {
+            $0.replacing("\n# ", with: " ").contains("Read at the start only.")
+        }
         let names = marked.compactMap { $0.split(separator: "\n").first { !$0.hasPrefix("#") }?.prefix { $0 != ":" } }
         #expect(names.map(String.init) == keys)
         let listed = keys.dropLast().map { "`\($0)`" }.joined(separator: ", ") + " and `\(keys.last ?? "")`"

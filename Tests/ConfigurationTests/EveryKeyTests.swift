@@ -10,7 +10,8 @@ import Upstream
 
 @testable import Configuration
 
-/// A key that is read into another's place, or into none, is a setting that does not work; most are numbers and durations that look alike.
+/// A key that is read into another's place, or into none, is a setting that does not work; most are numbers and
+/// durations that look alike.
 @Suite struct `Every key` {
     private static let file = """
         log-level: debug
@@ -133,7 +134,9 @@ import Upstream
         all.proxy.clients.bodyTimeout = .seconds(13)
         all.proxy.clients.sendTimeout = .seconds(14)
         all.proxy.clients.tunnelTimeout = .seconds(15)
-        all.proxy.clients.trustedProxies = ["192.0.2.1", "10.0.0.0/8"].map { (try? AddressBlock(parsing: $0)).map(TrustedProxy.addresses) ?? .unix } + [.unix]
+        all.proxy.clients.trustedProxies =
+            ["192.0.2.1", "10.0.0.0/8"].map { (try? AddressBlock(parsing: $0)).map(TrustedProxy.addresses) ?? .unix }
+            + [.unix]
         all.proxy.forwarding.viaName = "me"
         all.proxy.forwarding.sendsXForwarded = false
         all.proxy.forwarding.sendsOddNames = true

@@ -98,14 +98,21 @@ struct Faulty: CustomTestStringConvertible, Sendable {
             "access-log:\n  target: stdot\n", "f:2:11: `target: stdot`: not understood; did you mean `stdout`?"),
         Faulty("forwarding: {via: false}\n", "f:1:19: `via: false`: give a name such as `coalesced`, or `off`"),
         Faulty(
-            "access-log: {target: \"/a\\0b\"}\n", "f:1:22: `target: /a\\0b`: a path here has no control characters, and is UTF-8"),
-        Faulty("access-log: {target: /\u{FFFD}}\n", "f:1:22: `target: /\u{FFFD}`: this is not UTF-8; save the file in that encoding"),
+            "access-log: {target: \"/a\\0b\"}\n",
+            "f:1:22: `target: /a\\0b`: a path here has no control characters, and is UTF-8"),
         Faulty(
-            "workers: \"\\e[31m\\n\"\n", "f:1:10: `workers: \\u{1B}[31m\\n`: not understood; give a whole number (0 to 1024)"),
+            "access-log: {target: /\u{FFFD}}\n",
+            "f:1:22: `target: /\u{FFFD}`: this is not UTF-8; save the file in that encoding"),
+        Faulty(
+            "workers: \"\\e[31m\\n\"\n",
+            "f:1:10: `workers: \\u{1B}[31m\\n`: not understood; give a whole number (0 to 1024)"),
         Faulty(
             "workers: \(String(repeating: "a", count: 5_000))\n",
-            "f:1:10: `workers: \(String(repeating: "a", count: 100))…`: not understood; give a whole number (0 to 1024)"),
-        Faulty("hosts: [a.example, \"b c\"]\n", "f:1:20: `hosts: b c`: not understood; give a host such as `www.example.com`, without a port"),
+            "f:1:10: `workers: \(String(repeating: "a", count: 100))…`: not understood; give a whole number (0 to 1024)"
+        ),
+        Faulty(
+            "hosts: [a.example, \"b c\"]\n",
+            "f:1:20: `hosts: b c`: not understood; give a host such as `www.example.com`, without a port"),
     ])
     func `a mistake in a value says what to write instead`(faulty: Faulty) {
         #expect(faulty.found == faulty.mistakes)
@@ -130,16 +137,22 @@ struct Faulty: CustomTestStringConvertible, Sendable {
                 + "give one such as `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`"),
         Faulty(
             "listen: ''\n",
-            "f:1:9: `listen: `: not an address to listen at: it is empty; give one such as `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`"),
+            "f:1:9: `listen: `: not an address to listen at: it is empty; give one such as `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`"
+        ),
     ])
     func `a mistake in an address to listen at is named`(faulty: Faulty) {
         #expect(faulty.found == faulty.mistakes)
     }
 
-    @Test(arguments: ["headers: ['x-app-*']", "cookies: ['wordpress_*']", "query: {drop: ['utm_*']}", "query: {keep: ['*']}"])
+    @Test(arguments: [
+        "headers: ['x-app-*']", "cookies: ['wordpress_*']", "query: {drop: ['utm_*']}", "query: {keep: ['*']}",
+    ])
     func `a pattern among the names of a key is refused, since it would be none`(_ names: String) {
         let faulty = Faulty("routes: [{upstream: origin, key: {\(names)}}]\n")
-        #expect(faulty.found.count == 1 && faulty.found[0].contains("`*` stands for itself, and names are exact; give each name"), "\(faulty.found)")
+        #expect(
+            faulty.found.count == 1
+                && faulty.found[0].contains("`*` stands for itself, and names are exact; give each name"),
+            "\(faulty.found)")
     }
 
     @Test(arguments: [
@@ -157,7 +170,10 @@ struct Faulty: CustomTestStringConvertible, Sendable {
     }
 
     @Test(arguments: [
-        ("https://a.example", "TLS to upstreams is not built in yet; use `http://`, through a tunnel where the way is not yours"),
+        (
+            "https://a.example",
+            "TLS to upstreams is not built in yet; use `http://`, through a tunnel where the way is not yours"
+        ),
         ("a.example:80", "not understood; give a URL such as `http://127.0.0.1:9000`"),
         ("http://", "not understood; give a URL such as `http://127.0.0.1:9000`"),
         ("http://256.1.1.1", "not understood; give a URL such as `http://127.0.0.1:9000`"),
@@ -173,7 +189,8 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         ("http://me:secret@a.example", "a server takes no user name or password; leave them off"),
     ])
     func `a mistake in the URL of a server is named`(url: String, reason: String) {
-        let faulty = Faulty("upstreams:\n  - name: a\n    servers:\n      - \(url)\n", "f:4:9: `servers: \(url)`: \(reason)")
+        let faulty = Faulty(
+            "upstreams:\n  - name: a\n    servers:\n      - \(url)\n", "f:4:9: `servers: \(url)`: \(reason)")
         #expect(faulty.found == faulty.mistakes)
     }
 
@@ -214,10 +231,12 @@ struct Faulty: CustomTestStringConvertible, Sendable {
             "f:4:47: `headers: host`: it is in every key; remove it",
             "f:4:72: `headers: te`: it is for one connection, and upstreams never get the client's; remove it"),
         Faulty(
-            "routes:\n  - upstream: origin\n    key: {headers: [x-forwarded-for, via]}\nforwarding:\n  x-forwarded: false\n  via: off\n"),
+            "routes:\n  - upstream: origin\n    key: {headers: [x-forwarded-for, via]}\nforwarding:\n  x-forwarded: false\n  via: off\n"
+        ),
         Faulty(
             "routes:\n  - upstream: origin\n    key: {headers: [x_tenant]}\n",
-            "f:3:21: `headers: x_tenant`: upstreams never get a field with such a name; remove it, or turn `forwarding.odd-field-names` on"),
+            "f:3:21: `headers: x_tenant`: upstreams never get a field with such a name; remove it, or turn `forwarding.odd-field-names` on"
+        ),
         Faulty("routes:\n  - upstream: origin\n    key: {headers: [x_tenant]}\nforwarding: {odd-field-names: true}\n"),
         Faulty(
             "routes:\n  - upstream: origin\n    path: /static/*\n",
@@ -229,7 +248,8 @@ struct Faulty: CustomTestStringConvertible, Sendable {
     }
 
     @Test(arguments: [
-        "accept", "cookie", "x-tenant", "expect", "host", "connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade", "http2-settings", "transfer-encoding",
+        "accept", "cookie", "x-tenant", "expect", "host", "connection", "keep-alive", "proxy-connection", "te",
+        "trailer", "upgrade", "http2-settings", "transfer-encoding",
         "content-length", "via", "x-forwarded-for",
     ])
     func `a mistake in a key is a field that upstreams do not get as it was sent`(field: String) {
@@ -248,14 +268,19 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         Faulty(
             "routes:\n  - {host: A.b, upstream: origin}\n  - {host: a.B, upstream: origin}\n",
             "f:3:5: the route on line 2 takes all requests of this one; remove one of the two"),
-        Faulty("routes:\n  - {path: /a/, upstream: origin}\n  - {path: /a, upstream: origin}\n  - {host: a, path: /a, upstream: origin}\n",
+        Faulty(
+            "routes:\n  - {path: /a/, upstream: origin}\n  - {path: /a, upstream: origin}\n  - {host: a, path: /a, upstream: origin}\n",
             "f:4:5: the route on line 3 takes all requests of this one; put this one before it"),
-        Faulty("routes:\n  - {host: a, path: /a, upstream: origin}\n  - {host: b, path: /a, upstream: origin}\n  - {path: /a/b, upstream: origin}\n"),
+        Faulty(
+            "routes:\n  - {host: a, path: /a, upstream: origin}\n  - {host: b, path: /a, upstream: origin}\n  - {path: /a/b, upstream: origin}\n"
+        ),
         Faulty(
             "hosts: [a.example]\nroutes:\n  - {host: b.example, upstream: origin}\n",
-            "f:3:12: requests for `b.example` get 421, since `hosts` does not have it; add it there, or remove this route"),
+            "f:3:12: requests for `b.example` get 421, since `hosts` does not have it; add it there, or remove this route"
+        ),
         Faulty(
-            "upstreams:\n  - {name: a, servers: 'http://a'}\n  - {name: b, servers: 'http://b'}\nroutes:\n  - upstream: b\n"),
+            "upstreams:\n  - {name: a, servers: 'http://a'}\n  - {name: b, servers: 'http://b'}\nroutes:\n  - upstream: b\n"
+        ),
     ])
     func `a mistake that leaves a route without requests is named`(faulty: Faulty) {
         #expect(faulty.found == faulty.mistakes)
@@ -312,7 +337,8 @@ struct Faulty: CustomTestStringConvertible, Sendable {
 
     @Test(arguments: ["", "\n", " \n\n"])
     func `a mistake made before, of which nothing came into the file, is told of`(text: String) {
-        #expect(Faulty(text).found == ["f:1:1: the file is empty; where all defaults are meant, write a comment into it"])
+        #expect(
+            Faulty(text).found == ["f:1:1: the file is empty; where all defaults are meant, write a comment into it"])
     }
 
     @Test(arguments: [
@@ -322,25 +348,31 @@ struct Faulty: CustomTestStringConvertible, Sendable {
                 + "choose another for `listen` or for `admin.address`"),
         Faulty(
             "admin:\n  address: '[::1]:80'\nlisten: '[::]:80'\n",
-            "f:2:12: clients connect at [::]:80, which takes the admin listener's [::1]:80; choose another for `listen` or for `admin.address`"),
+            "f:2:12: clients connect at [::]:80, which takes the admin listener's [::1]:80; choose another for `listen` or for `admin.address`"
+        ),
         Faulty(
             "listen: unix:/run/a\nadmin: {address: unix:/run/a}\n",
-            "f:2:18: clients connect at unix:/run/a, which takes the admin listener's unix:/run/a; choose another for `listen` or for `admin.address`"),
-        Faulty("listen: 127.0.0.1:80\nadmin: {address: 0.0.0.0:80}\n",
-            "f:2:18: clients connect at 127.0.0.1:80, which takes the admin listener's 0.0.0.0:80; choose another for `listen` or for `admin.address`"),
+            "f:2:18: clients connect at unix:/run/a, which takes the admin listener's unix:/run/a; choose another for `listen` or for `admin.address`"
+        ),
+        Faulty(
+            "listen: 127.0.0.1:80\nadmin: {address: 0.0.0.0:80}\n",
+            "f:2:18: clients connect at 127.0.0.1:80, which takes the admin listener's 0.0.0.0:80; choose another for `listen` or for `admin.address`"
+        ),
         Faulty("listen: 127.0.0.1:0\nadmin: {address: 127.0.0.1:0}\n"),
         Faulty("listen: 127.0.0.1:80\nadmin: {address: '[::]:80'}\n"),
         Faulty("listen: 0.0.0.0:8081\nadmin: {address: off}\n"),
     ])
-    func `a mistake in the addresses that clients and the admin listener have is found before they are`(faulty: Faulty) {
+    func `a mistake in the addresses that clients and the admin listener have is found before they are`(faulty: Faulty)
+    {
         #expect(faulty.found == faulty.mistakes)
     }
 
     @Test func `a mistake that would have the log written into the configuration is named`() {
-        let found: [String] = switch Configuration.load(text: "access-log: {target: /etc/c.yaml}\n", path: "/etc/c.yaml") {
-        case .success: []
-        case .failure(let mistakes): mistakes.all.map(\.description)
-        }
+        let found: [String] =
+            switch Configuration.load(text: "access-log: {target: /etc/c.yaml}\n", path: "/etc/c.yaml") {
+            case .success: []
+            case .failure(let mistakes): mistakes.all.map(\.description)
+            }
         #expect(found == ["/etc/c.yaml:1:22: this is the configuration; log somewhere else"])
     }
 
@@ -365,7 +397,8 @@ struct Faulty: CustomTestStringConvertible, Sendable {
     }
 
     @Test func `a mistake counts columns in characters, also behind letters of several bytes`() {
-        let faulty = Faulty("{hosts: [käse.example], wrkers: 1}\n",
+        let faulty = Faulty(
+            "{hosts: [käse.example], wrkers: 1}\n",
             "f:1:10: `hosts: käse.example`: not understood; give a host such as `www.example.com`, without a port",
             "f:1:25: `wrkers` is not known; did you mean `workers`?")
         #expect(faulty.found == faulty.mistakes)

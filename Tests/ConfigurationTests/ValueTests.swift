@@ -96,7 +96,8 @@ import Upstream
         main.key.query = .dropped
         #expect(settings.proxy.routes == [images, main])
         #expect(settings.upstreams.map(\.name) == ["main", "images"])
-        #expect(settings.upstreams[0].servers == [UpstreamServer(host: "a.example"), UpstreamServer(host: "b.example")])
+        #expect(
+            settings.upstreams[0].servers == [UpstreamServer(host: "a.example"), UpstreamServer(host: "b.example")])
         #expect(settings.upstreams[1].maxConcurrentFetches == 3)
     }
 
@@ -161,8 +162,14 @@ import Upstream
 
 @Suite struct `A reload` {
     @Test(arguments: [
-        ("listen: 127.0.0.1:1\nsocket-mode: 0666\nbacklog: 9\nworkers: 3", ["listen", "socket-mode", "backlog", "workers"]),
-        ("storage: {shards: 8}\nadmin: {address: off}\naccess-log: {format: json}", ["storage", "admin", "access-log"]),
+        (
+            "listen: 127.0.0.1:1\nsocket-mode: 0666\nbacklog: 9\nworkers: 3",
+            ["listen", "socket-mode", "backlog", "workers"]
+        ),
+        (
+            "storage: {shards: 8}\nadmin: {address: off}\naccess-log: {format: json}",
+            ["storage", "admin", "access-log"]
+        ),
         ("log-level: debug\nclients: {head-timeout: 1s}\nupstreams: [{name: a, servers: 'http://a'}]", []),
     ])
     func `a reload names what waits for the next start, and nothing else`(text: String, keys: [String]) throws {

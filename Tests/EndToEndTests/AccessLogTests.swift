@@ -21,7 +21,9 @@ import Testing
             #expect(lines.count { $0["verdict"]?.string == "miss" } == 5)
             #expect(lines.count { $0["verdict"]?.string == "hit" && $0["role"]?.string == "none" } == 1)
             #expect(Set(lines.compactMap { $0["operation"]?.number }).count == 1)
-            #expect(lines.count { ($0["upstream_duration"]?.number ?? 0) > 0 } == 5, "those the origin was asked for: \(lines)")
+            #expect(
+                lines.count { ($0["upstream_duration"]?.number ?? 0) > 0 } == 5,
+                "those the origin was asked for: \(lines)")
             #expect(lines.count { $0["user_agent"]?.string == "test \\ \"quoted\"" } == 5)
         }
     }
@@ -42,13 +44,17 @@ import Testing
             let lines = try proxy.accessLog
             // Two workers write them, each in its own time.
             let clients = lines.map { "\($0["verdict"]?.string ?? "") \($0["client"]?.string ?? "")" }.sorted()
-            #expect(clients == ["hit 127.0.0.1", "hit 203.0.113.9", "miss 203.0.113.9", "miss 203.0.113.9", "refused 203.0.113.9"])
+            #expect(
+                clients == [
+                    "hit 127.0.0.1", "hit 203.0.113.9", "miss 203.0.113.9", "miss 203.0.113.9", "refused 203.0.113.9",
+                ])
             #expect(origin.requests("/x")[0]["x-forwarded-for"] == "192.0.2.66, 203.0.113.9, 127.0.0.1")
         }
     }
 
     @Test func `who is no trusted proxy names nobody else`() throws {
-        try scenario(.accessLog, .other(section: "clients", key: "trusted-proxies", value: "[203.0.113.0/24, unix]")) { origin, proxy in
+        try scenario(.accessLog, .other(section: "clients", key: "trusted-proxies", value: "[203.0.113.0/24, unix]")) {
+            origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "hello")] }
             try proxy.get("/x", "X-Forwarded-For: 203.0.113.9")
             try eventually("a line") { try proxy.accessLog.count == 1 }
@@ -58,16 +64,21 @@ import Testing
 
     @Test func `lines are in the format and as late as the operator says`() throws {
         try scenario(
-            .accessLog, .other(section: "access-log", key: "format", value: "combined"), .other(section: "access-log", key: "flush-wait", value: "60s")
+            .accessLog, .other(section: "access-log", key: "format", value: "combined"),
+            .other(section: "access-log", key: "flush-wait", value: "60s")
         ) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, body: "hello")] }
             try proxy.get("/x", "User-Agent: me", "Referer: http://a.example/")
             try eventually("it is counted") { try proxy.metric(.requests) == 1 }
-            try stays("nothing is written yet", for: .milliseconds(1500)) { System.contents(of: "\(proxy.folder)/access.log").isEmpty }
+            try stays("nothing is written yet", for: .milliseconds(1500)) {
+                System.contents(of: "\(proxy.folder)/access.log").isEmpty
+            }
             proxy.terminate()
             #expect(try proxy.exited() == .code(0))
             let line = System.contents(of: "\(proxy.folder)/access.log")
-            #expect(line.contains(#/^127\.0\.0\.1 - - \[[^\]]+\] "GET \/x HTTP\/1\.1" 200 5 "http:\/\/a\.example\/" "me"/#), "\(line)")
+            #expect(
+                line.contains(#/^127\.0\.0\.1 - - \[[^\]]+\] "GET \/x HTTP\/1\.1" 200 5 "http:\/\/a\.example\/" "me"/#),
+                "\(line)")
         }
     }
 
@@ -91,11 +102,15 @@ import Testing
     @Test func `a hit that its client does not take is logged as aborted, with what went out`() throws {
         try scenario(.accessLog, .memory(mebibytes: 128), .maxObjectSize(64 << 20)) { origin, proxy in
             let size = 32 << 20
-            origin.on("/x") { _ in [.head(200, "Cache-Control: max-age=60", "Content-Length: \(size)"), .pattern(0..<size)] }
+            origin.on("/x") { _ in
+                [.head(200, "Cache-Control: max-age=60", "Content-Length: \(size)"), .pattern(0..<size)]
+            }
             try proxy.get("/x")
             let client = try proxy.connect()
             try client.send(proxy.request("GET", "/x"))
-            try eventually("it is being sent") { try proxy.metric(.hits) == 0 && proxy.metric(.clientSentBytes) > size + 1000 }
+            try eventually("it is being sent") {
+                try proxy.metric(.hits) == 0 && proxy.metric(.clientSentBytes) > size + 1000
+            }
             client.reset()
             try eventually("two lines") { try proxy.accessLog.count == 2 }
             // Lines of different workers come in any order.
@@ -134,8 +149,11 @@ import Testing
             origin.on("/x") { _ in [.gate(gate), .answer(200, "Cache-Control: no-store")] }
             let client = try proxy.connect()
             try client.send(proxy.request("GET", "/x"))
-            // So much behind it that the connection is no longer read: that the client leaves is seen when it is written to.
-            for _ in 0..<3 { try client.send(proxy.request("GET", "/next", ["X-Much: " + String(repeating: "x", count: 8000)])) }
+            // So much behind it that the connection is no longer read: that the client leaves is seen when it is
+            // written to.
+            for _ in 0..<3 {
+                try client.send(proxy.request("GET", "/next", ["X-Much: " + String(repeating: "x", count: 8000)]))
+            }
             try eventually("it is asked") { origin.count("/x") == 1 }
             client.reset()
             gate.open()
@@ -162,7 +180,9 @@ import Testing
     @Test func `a hit taken bit by bit is logged once, when it is out`() throws {
         try scenario(.accessLog, .memory(mebibytes: 128), .maxObjectSize(64 << 20)) { origin, proxy in
             let size = 32 << 20
-            origin.on("/x") { _ in [.head(200, "Cache-Control: max-age=60", "Content-Length: \(size)"), .pattern(0..<size)] }
+            origin.on("/x") { _ in
+                [.head(200, "Cache-Control: max-age=60", "Content-Length: \(size)"), .pattern(0..<size)]
+            }
             try proxy.get("/x")
             let answer = try proxy.get("/x")
             #expect(answer.body.length == size)
@@ -192,14 +212,18 @@ import Testing
             #expect(answer.status == 400)
             try eventually("a line") { try proxy.accessLog.count == 1 }
             let line = try proxy.accessLog[0]
-            #expect(line["method"]?.string == "POST" && line["target"]?.string == "/up" && line["status"]?.number == 400)
+            #expect(
+                line["method"]?.string == "POST" && line["target"]?.string == "/up" && line["status"]?.number == 400)
         }
     }
 
     @Test func `what turns out too large to be stored is counted`() throws {
         try scenario(.maxObjectSize(64 << 10)) { origin, proxy in
             origin.on("/x") { _ in
-                [.head(200, "Cache-Control: max-age=60", "Transfer-Encoding: chunked"), .chunk(pattern: 0..<100_000), .lastChunk()]
+                [
+                    .head(200, "Cache-Control: max-age=60", "Transfer-Encoding: chunked"), .chunk(pattern: 0..<100_000),
+                    .lastChunk(),
+                ]
             }
             let answer = try proxy.get("/x")
             let counted = try proxy.metric(.tooLarge)
@@ -224,7 +248,9 @@ import Testing
         }
     }
 
-    @Test func `who gets the failure of an origin is logged with the server that failed, and how long that took`() throws {
+    @Test func `who gets the failure of an origin is logged with the server that failed, and how long that took`()
+        throws
+    {
         try scenario(.accessLog, .firstByteTimeout(.milliseconds(300)), .overtakeAfter(.seconds(20))) { origin, proxy in
             let gate = Gate()
             origin.on("/mute") { _ in [.silence] }
@@ -243,7 +269,9 @@ import Testing
             let lines = try proxy.accessLog
             #expect(lines.allSatisfy { $0["upstream"]?.string == "127.0.0.1:\(origin.port)" })
             #expect(lines.allSatisfy { ($0["upstream_duration"]?.number ?? 0) > 0 && $0["upstream_status"] == nil })
-            #expect(lines.count { $0["detail"]?.string == "head-timeout" && ($0["upstream_duration"]?.number ?? 0) > 0.2 } == 5)
+            #expect(
+                lines.count { $0["detail"]?.string == "head-timeout" && ($0["upstream_duration"]?.number ?? 0) > 0.2 }
+                    == 5)
             #expect(lines.count { $0["detail"]?.string == "closed" } == 3)
             #expect(lines.count { $0["detail"]?.string == "connect" && $0["target"]?.string == "/down" } == 1)
         }

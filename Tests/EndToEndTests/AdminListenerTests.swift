@@ -17,10 +17,15 @@ import Testing
             let page = try proxy.admin.get("/metrics")
             #expect(page.status == 200 && page["content-type"]?.hasPrefix("text/plain") ?? false)
             for line in try page.wholeText.split(separator: "\n") {
-                #expect(line.contains(#/^(# (HELP|TYPE) coalesced_[a-z0-9_]+ |coalesced_[a-z0-9_]+(\{[^}]*\})? (-?[0-9.eE+-]+|NaN|\+Inf)$)/#), "\(line)")
+                #expect(
+                    line.contains(
+                        #/^(# (HELP|TYPE) coalesced_[a-z0-9_]+ |coalesced_[a-z0-9_]+(\{[^}]*\})? (-?[0-9.eE+-]+|NaN|\+Inf)$)/#
+                    ), "\(line)")
             }
             #expect(try proxy.metric(.fetches) == 1)
-            let version = try Program.run("--version").output.split(separator: " ").last.map { $0.filter { !$0.isWhitespace } } ?? ""
+            let version =
+                try Program.run("--version").output.split(separator: " ").last.map { $0.filter { !$0.isWhitespace } }
+                ?? ""
             let announced = try page.wholeText.contains("\ncoalesced_build_info{version=\"\(version)\"} 1\n")
             #expect(announced && !version.isEmpty)
         }
@@ -48,8 +53,12 @@ import Testing
         }
     }
 
-    @Test(arguments: [("DELETE", "/healthz", "GET, HEAD"), ("POST", "/metrics", "GET, HEAD"), ("GET", "/purge", "POST")])
-    func `a page asked by another method says which it takes`(_ method: String, _ path: String, _ allowed: String) throws {
+    @Test(arguments: [
+        ("DELETE", "/healthz", "GET, HEAD"), ("POST", "/metrics", "GET, HEAD"), ("GET", "/purge", "POST"),
+    ])
+    func `a page asked by another method says which it takes`(_ method: String, _ path: String, _ allowed: String)
+        throws
+    {
         try scenario { _, proxy in
             let admin = proxy.admin
             let client = try admin.connect()
@@ -63,7 +72,10 @@ import Testing
         try scenario { origin, proxy in
             let head = Gate(), rest = Gate()
             origin.on("/x") { _ in
-                [.gate(head), .head(200, "Cache-Control: max-age=60", "Content-Length: 4"), .text("ab"), .gate(rest), .text("cd")]
+                [
+                    .gate(head), .head(200, "Cache-Control: max-age=60", "Content-Length: 4"), .text("ab"), .gate(rest),
+                    .text("cd"),
+                ]
             }
             let early = proxy.crowd(10, get: "/x")
             try proxy.joined(10)
@@ -113,7 +125,8 @@ import Testing
     }
 
     @Test func `it can listen on a port`() throws {
-        let program = try Program.serve(upstream: "http://127.0.0.1:9", arguments: ["--admin", "127.0.0.1:0"], listeners: 2)
+        let program = try Program.serve(
+            upstream: "http://127.0.0.1:9", arguments: ["--admin", "127.0.0.1:0"], listeners: 2)
         defer { program.stop() }
         let healthy = try program.ports.filter { try Address(endpoint: .tcp($0)).get("/readyz").status == 200 }
         #expect(healthy.count == 1)
@@ -121,7 +134,8 @@ import Testing
 
     /// A program whose admin listener is on a port.
     private func onPort(_ body: (Address, Program) throws -> Void) throws {
-        let program = try Program.serve(upstream: "http://127.0.0.1:9", arguments: ["--admin", "127.0.0.1:0"], listeners: 2)
+        let program = try Program.serve(
+            upstream: "http://127.0.0.1:9", arguments: ["--admin", "127.0.0.1:0"], listeners: 2)
         defer { program.stop() }
         let admin = try program.ports.map { Address(endpoint: .tcp($0)) }.filter { try $0.get("/readyz").status == 200 }
         try #require(admin.count == 1)
@@ -132,19 +146,27 @@ import Testing
         try onPort { admin, _ in
             let (ours, form) = (admin.host, "Content-Type: text/plain")
             let asked: [(fields: [String], status: Int)] = [
-                ([], 200), ([form], 200), (["Host: localhost"], 200), (["Host: [::1]:8081"], 200), (["Host: LocalHost:1"], 200),
-                (["Host: localhost.:1"], 200), (["Host: a.Localhost"], 200), (["Host: evil-localhost"], 403), (["Host: localhost.evil.example"], 403),
-                (["Origin: http://\(ours)"], 200), (["Sec-Fetch-Site: same-origin"], 200), (["Sec-Fetch-Site: none"], 200),
-                (["Origin: http://evil.example", form], 403), (["Origin: null"], 403), (["Origin: https://\(ours)"], 403),
-                (["Origin: http://127.0.0.1:1"], 403), (["Sec-Fetch-Site: cross-site"], 403), (["Sec-Fetch-Site: same-site"], 403),
-                (["Host: evil.example:8081"], 403), (["Host: evil.example", "Origin: http://evil.example"], 403), (["Host: 127.0.0.1.evil.example"], 403),
+                ([], 200), ([form], 200), (["Host: localhost"], 200), (["Host: [::1]:8081"], 200),
+                (["Host: LocalHost:1"], 200),
+                (["Host: localhost.:1"], 200), (["Host: a.Localhost"], 200), (["Host: evil-localhost"], 403),
+                (["Host: localhost.evil.example"], 403),
+                (["Origin: http://\(ours)"], 200), (["Sec-Fetch-Site: same-origin"], 200),
+                (["Sec-Fetch-Site: none"], 200),
+                (["Origin: http://evil.example", form], 403), (["Origin: null"], 403),
+                (["Origin: https://\(ours)"], 403),
+                (["Origin: http://127.0.0.1:1"], 403), (["Sec-Fetch-Site: cross-site"], 403),
+                (["Sec-Fetch-Site: same-site"], 403),
+                (["Host: evil.example:8081"], 403), (["Host: evil.example", "Origin: http://evil.example"], 403),
+                (["Host: 127.0.0.1.evil.example"], 403),
             ]
             for (fields, status) in asked {
                 let conversation = try admin.connect()
                 try conversation.send(admin.request("POST", "/purge", fields, body: "all"))
                 let answer = try conversation.answer(to: "POST")
                 #expect(answer.status == status, "\(fields)")
-                if status == 403 { #expect(answer.text.hasSuffix(".\n") && answer.text.split(separator: "\n").count == 1) }
+                if status == 403 {
+                    #expect(answer.text.hasSuffix(".\n") && answer.text.split(separator: "\n").count == 1)
+                }
             }
         }
     }
@@ -164,7 +186,10 @@ import Testing
 
     @Test func `health checks ask by any name, and change nothing`() throws {
         try onPort { admin, program in
-            for (method, page, status) in [("GET", "/healthz", 200), ("HEAD", "/readyz", 200), ("POST", "/healthz", 403), ("GET", "/healthz/x", 403)] {
+            for (method, page, status) in [
+                ("GET", "/healthz", 200), ("HEAD", "/readyz", 200), ("POST", "/healthz", 403),
+                ("GET", "/healthz/x", 403),
+            ] {
                 let conversation = try admin.connect()
                 try conversation.send(admin.request(method, page, ["Host: gateway.example:9901"]))
                 let answer = try conversation.answer(to: method)
@@ -177,7 +202,12 @@ import Testing
     func `the commands refuse who does not say that it is one of ours`(name: String?) throws {
         let origin = try ScriptedOrigin()
         defer { origin.stop() }
-        origin.on("/status") { _ in [.head(200, "Content-Length: 2", name.map { "Server: \($0)" } ?? "X-Server: coalesced"), .text("{}"), .close] }
+        origin.on("/status") { _ in
+            [
+                .head(200, "Content-Length: 2", name.map { "Server: \($0)" } ?? "X-Server: coalesced"), .text("{}"),
+                .close,
+            ]
+        }
         let run = try Program.run("status", "--admin", origin.url.replacing("http://", with: ""))
         #expect(run.exit == .code(name == "coalesced" ? 0 : 69), "\(run.everything)")
     }

@@ -1,6 +1,7 @@
 import Testing
 
-/// What the origin tells a client with `Authorization` is for that client, as far as it does not say otherwise (RFC 9111 §3.5).
+/// What the origin tells a client with `Authorization` is for that client, as far as it does not say otherwise (RFC
+/// 9111 §3.5).
 @Suite(.scenario) struct AuthorizedValidationTests {
     private func page(_ cacheControl: String, age: Int, confirmed: String = "ETag: \"a\"") -> ScriptedOrigin.Handler {
         { request in
@@ -10,8 +11,12 @@ import Testing
         }
     }
 
-    @Test(arguments: ["ETag: \"a\"", "Cache-Control: private", "Cache-Control: no-store", "Vary: Authorization", "Vary: *"])
-    func `a page that is confirmed to a client with Authorization stays what it was for the others`(_ confirmed: String) throws {
+    @Test(arguments: [
+        "ETag: \"a\"", "Cache-Control: private", "Cache-Control: no-store", "Vary: Authorization", "Vary: *",
+    ])
+    func `a page that is confirmed to a client with Authorization stays what it was for the others`(_ confirmed: String)
+        throws
+    {
         try scenario { origin, proxy in
             origin.on("/p", page("max-age=60", age: 0, confirmed: confirmed))
             try proxy.get("/p")
@@ -39,12 +44,20 @@ import Testing
 
     /// What came without the field is no variant of a client that has it.
     @Test(arguments: [true, false])
-    func `where the refresh says Vary Authorization, it is nothing for the client that caused it`(_ isConfirmed: Bool) throws {
+    func `where the refresh says Vary Authorization, it is nothing for the client that caused it`(_ isConfirmed: Bool)
+        throws
+    {
         try scenario { origin, proxy in
             origin.on("/p") { request in
-                if request["authorization"] != nil { return [.answer(200, "Cache-Control: max-age=60", "Vary: Authorization", body: "own")] }
+                if request["authorization"] != nil {
+                    return [.answer(200, "Cache-Control: max-age=60", "Vary: Authorization", body: "own")]
+                }
                 if request["if-none-match"] == nil {
-                    return [.answer(200, "Cache-Control: max-age=10, stale-while-revalidate=600", "ETag: \"a\"", "Age: 15", body: "page")]
+                    return [
+                        .answer(
+                            200, "Cache-Control: max-age=10, stale-while-revalidate=600", "ETag: \"a\"", "Age: 15",
+                            body: "page")
+                    ]
                 }
                 let says = "Cache-Control: public, max-age=60"
                 return isConfirmed

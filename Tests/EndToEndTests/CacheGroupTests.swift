@@ -16,7 +16,10 @@ import Testing
             let gate = Gate()
             origin.on("/post", invalidating)
             origin.on("/g") { request in
-                [.gate(request.number == 1 ? gate : .opened), .head(200, fresh + ["Content-Length: 1"]), .text("\(request.number)")]
+                [
+                    .gate(request.number == 1 ? gate : .opened), .head(200, fresh + ["Content-Length: 1"]),
+                    .text("\(request.number)"),
+                ]
             }
             let before = proxy.crowd(1, get: "/g")
             try eventually("it is asked for") { origin.count("/g") == 1 }
@@ -31,7 +34,9 @@ import Testing
     @Test func `nor after a HEAD that confirms nothing`() throws {
         try scenario { [invalidating] origin, proxy in
             origin.on("/post", invalidating)
-            origin.on("/g") { request in [.answer(200, "Cache-Control: max-age=60", "Cache-Groups: \"g\"", body: "\(request.number)")] }
+            origin.on("/g") { request in
+                [.answer(200, "Cache-Control: max-age=60", "Cache-Groups: \"g\"", body: "\(request.number)")]
+            }
             try proxy.get("/g")
             try invalidate(proxy)
             try proxy.send("HEAD", "/g")
@@ -92,15 +97,16 @@ import Testing
             origin.on("/post", invalidating)
             origin.on("/g") { request in
                 let number = "X-Number: \(request.number)"
-                let steps: [Step] = if isConfirmed, request.number == 1 {
-                    [.head(200, fresh + ["Age: 80", "Content-Length: 2"]), .text("ab")]
-                } else if isConfirmed, request.number == first {
-                    [.head(304, fresh + [number])]
-                } else if isPart {
-                    [.head(206, fresh + ["Content-Range: bytes 0-0/2", "Content-Length: 1", number]), .text("a")]
-                } else {
-                    [.head(200, fresh + ["Content-Length: 2", number]), .text("ab")]
-                }
+                let steps: [Step] =
+                    if isConfirmed, request.number == 1 {
+                        [.head(200, fresh + ["Age: 80", "Content-Length: 2"]), .text("ab")]
+                    } else if isConfirmed, request.number == first {
+                        [.head(304, fresh + [number])]
+                    } else if isPart {
+                        [.head(206, fresh + ["Content-Range: bytes 0-0/2", "Content-Length: 1", number]), .text("a")]
+                    } else {
+                        [.head(200, fresh + ["Content-Length: 2", number]), .text("ab")]
+                    }
                 return [.gate(request.number == first ? gate : .opened)] + steps
             }
             if isConfirmed { try proxy.get("/g") }
@@ -137,11 +143,15 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `parts of an invalidated group are fresh once they are confirmed, and gone where they are not`(areConfirmed: Bool) throws {
+    func `parts of an invalidated group are fresh once they are confirmed, and gone where they are not`(
+        areConfirmed: Bool
+    ) throws {
         try scenario(.rangeMisses("part")) { [fresh] origin, proxy in
             origin.on("/post", invalidating)
             origin.on("/g") { request in
-                guard request.number == 2 else { return [.head(206, fresh + ["Content-Range: bytes 0-1/9", "Content-Length: 2"]), .text("ab")] }
+                guard request.number == 2 else {
+                    return [.head(206, fresh + ["Content-Range: bytes 0-1/9", "Content-Length: 2"]), .text("ab")]
+                }
                 return areConfirmed ? [.head(304, fresh)] : [.answer(416, "Content-Range: bytes */1")]
             }
             #expect(try proxy.get("/g", "Range: bytes=0-1").text == "ab")
@@ -150,7 +160,8 @@ import Testing
             #expect(origin.requests("/g")[1]["if-none-match"] == "\"a\"")
             #expect(try proxy.get("/g", "Range: bytes=0-1").text == "ab")
             let asked = origin.requests("/g").map { $0["if-none-match"] ?? "" }
-            #expect(areConfirmed ? asked.count == 2 : asked.count > 2 && asked[2...].allSatisfy { $0.isEmpty }, "\(asked)")
+            #expect(
+                areConfirmed ? asked.count == 2 : asked.count > 2 && asked[2...].allSatisfy { $0.isEmpty }, "\(asked)")
         }
     }
 

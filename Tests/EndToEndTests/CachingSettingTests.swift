@@ -30,7 +30,9 @@ import Testing
     }
 
     @Test(arguments: [("honour", 2), ("ignore", 1)])
-    func `whether a client can have another response than the stored one is for the operator to say`(rule: String, fetches: Int) throws {
+    func `whether a client can have another response than the stored one is for the operator to say`(
+        rule: String, fetches: Int
+    ) throws {
         try scenario(.other(section: "caching", key: "request-directives", value: rule)) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
             try proxy.get("/x")
@@ -54,7 +56,9 @@ import Testing
     @Test(arguments: [
         Lifetime.share("10%", 1_000), .share("50%", 5_000), .share("1%", 100), .limit("60s", 60), .limit("1d", 1_000),
     ])
-    func `a response that names no lifetime has that share of the time since its last change, up to the limit`(_ lifetime: Lifetime) throws {
+    func `a response that names no lifetime has that share of the time since its last change, up to the limit`(
+        _ lifetime: Lifetime
+    ) throws {
         try scenario(lifetime.setting) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Last-Modified: \(System.httpDate(-10_000))", body: "x")] }
             let told = try proxy.get("/x").cacheStatus.firstMatch(of: /ttl=(-?[0-9]+)/).flatMap { Int($0.1) }
@@ -64,9 +68,14 @@ import Testing
     }
 
     @Test(arguments: [
-        Setting.other(section: "caching", key: "default-ttl", value: "60s"), .other(section: "route", key: "default-ttl", value: "60s"),
+        Setting.other(section: "caching", key: "default-ttl", value: "60s"),
+        .other(section: "route", key: "default-ttl", value: "60s"),
     ])
-    func `a response without any sign of its lifetime is stored for as long as the operator says, unless it forbids that`(_ setting: Setting) throws {
+    func
+        `a response without any sign of its lifetime is stored for as long as the operator says, unless it forbids that`(
+            _ setting: Setting
+        ) throws
+    {
         try scenario(setting) { origin, proxy in
             origin.on("/plain") { _ in [.answer(200, body: "x")] }
             origin.on("/error") { _ in [.answer(500, body: "x")] }
@@ -85,13 +94,22 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `the fields that stand in for Cache-Control are those the operator names, in their order`(areNamed: Bool) throws {
-        let named = Setting.other(section: "caching", key: "targeted-fields", value: "[edge-cache-control, cdn-cache-control]")
+    func `the fields that stand in for Cache-Control are those the operator names, in their order`(areNamed: Bool)
+        throws
+    {
+        let named = Setting.other(
+            section: "caching", key: "targeted-fields", value: "[edge-cache-control, cdn-cache-control]")
         try scenario(areNamed ? named : .workers(1)) { origin, proxy in
             origin.on("/both") { _ in
-                [.answer(200, "Cache-Control: max-age=10", "CDN-Cache-Control: max-age=2000", "Edge-Cache-Control: max-age=3000", body: "x")]
+                [
+                    .answer(
+                        200, "Cache-Control: max-age=10", "CDN-Cache-Control: max-age=2000",
+                        "Edge-Cache-Control: max-age=3000", body: "x")
+                ]
             }
-            origin.on("/none") { _ in [.answer(200, "Cache-Control: max-age=1000", "Edge-Cache-Control: no-store", body: "x")] }
+            origin.on("/none") { _ in
+                [.answer(200, "Cache-Control: max-age=1000", "Edge-Cache-Control: no-store", body: "x")]
+            }
             let both = try proxy.get("/both").cacheStatus, none = try proxy.get("/none").cacheStatus
             #expect(both.contains(areNamed ? "ttl=3000" : "ttl=2000"), "\(both)")
             #expect(none.contains("; stored") == !areNamed, "\(none)")
@@ -99,10 +117,13 @@ import Testing
     }
 
     @Test(arguments: [
-        ("public-only", "public, max-age=60", true), ("public-only", "max-age=60", false), ("never", "public, max-age=60", false),
+        ("public-only", "public, max-age=60", true), ("public-only", "max-age=60", false),
+        ("never", "public, max-age=60", false),
         ("always", "max-age=60", true),
     ])
-    func `a response with a cookie is for others where the operator and it say so`(rule: String, control: String, isShared: Bool) throws {
+    func `a response with a cookie is for others where the operator and it say so`(
+        rule: String, control: String, isShared: Bool
+    ) throws {
         try scenario(.other(section: "caching", key: "set-cookie", value: rule)) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: \(control)", "Set-Cookie: a=b", body: "x")] }
             try proxy.get("/x")
@@ -116,7 +137,11 @@ import Testing
         try scenario(.other(section: "caching", key: "stale-while-revalidate", value: time)) { origin, proxy in
             // Ten seconds overdue when it comes.
             origin.on("/x") { request in
-                [.answer(200, "Cache-Control: max-age=10", request.number == 1 ? "Age: 20" : "Age: 0", body: "\(request.number)")]
+                [
+                    .answer(
+                        200, "Cache-Control: max-age=10", request.number == 1 ? "Age: 20" : "Age: 0",
+                        body: "\(request.number)")
+                ]
             }
             try proxy.get("/x")
             let second = try proxy.get("/x")
@@ -128,8 +153,11 @@ import Testing
 
     /// Of eight mebibytes a quarter, or all.
     @Test(arguments: [(share: "25%", isStored: false), ("100%", true)])
-    func `what is larger than bodies on their way may take is not stored`(_ setting: (share: String, isStored: Bool)) throws {
-        try scenario(.memory(mebibytes: 8), .other(section: "storage", key: "in-flight-share", value: setting.share)) { origin, proxy in
+    func `what is larger than bodies on their way may take is not stored`(_ setting: (share: String, isStored: Bool))
+        throws
+    {
+        try scenario(.memory(mebibytes: 8), .other(section: "storage", key: "in-flight-share", value: setting.share)) {
+            origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", pattern: 3 << 20)] }
             let first = try proxy.get("/x"), second = try proxy.get("/x")
             #expect(first.isWhole(3 << 20) && second.isWhole(3 << 20))

@@ -6,12 +6,14 @@ import Testing
     func `what a 304 says of Vary decides who gets the page`(_ stored: [String]) throws {
         try scenario { origin, proxy in
             origin.on("/v") { request in
-                let (language, fields) = (request["accept-language"] ?? "--", ["ETag: \"a\"", "Cache-Control: max-age=60"])
+                let (language, fields) = (
+                    request["accept-language"] ?? "--", ["ETag: \"a\"", "Cache-Control: max-age=60"]
+                )
                 return request.number == 1
                     ? [.head(200, fields + stored + ["Age: 80", "Content-Length: 2"]), .text(language)]
                     : request["if-none-match"] != nil && language == "de"
-                    ? [.head(304, fields + ["Vary: Accept-Language"])]
-                    : [.head(200, fields + ["Vary: Accept-Language", "Content-Length: 2"]), .text(language)]
+                        ? [.head(304, fields + ["Vary: Accept-Language"])]
+                        : [.head(200, fields + ["Vary: Accept-Language", "Content-Length: 2"]), .text(language)]
             }
             try proxy.get("/v", "Accept-Language: de")
             let confirmed = try proxy.get("/v", "Accept-Language: de")
@@ -30,7 +32,8 @@ import Testing
         try scenario { origin, proxy in
             origin.on("/v") { request in
                 let fields = ["ETag: \"a\"", "Cache-Control: max-age=60", "Vary: Accept-Language"]
-                return request["if-none-match"] == nil ? [.head(200, fields + ["Content-Length: 4"]), .text("same")] : [.head(304, fields)]
+                return request["if-none-match"] == nil
+                    ? [.head(200, fields + ["Content-Length: 4"]), .text("same")] : [.head(304, fields)]
             }
             for language in ["de", "en", "en", "fr", "en", "de"] {
                 let answer = try proxy.get("/v", "Accept-Language: \(language)")
@@ -48,8 +51,8 @@ import Testing
                 return request.number == 1
                     ? [.answer(200, "ETag: \"a\"", "Cache-Control: max-age=10", "Age: 20", body: user)]
                     : request["if-none-match"] != nil && user == "alice"
-                    ? [.gate(gate), .answer(304, "ETag: \"a\"", "Cache-Control: max-age=60", "Vary: Cookie")]
-                    : [.answer(200, "ETag: \"\(user)\"", "Cache-Control: max-age=60", "Vary: Cookie", body: user)]
+                        ? [.gate(gate), .answer(304, "ETag: \"a\"", "Cache-Control: max-age=60", "Vary: Cookie")]
+                        : [.answer(200, "ETag: \"\(user)\"", "Cache-Control: max-age=60", "Vary: Cookie", body: user)]
             }
             try proxy.get("/w", "Cookie: alice")
             let alice = proxy.crowd(1, get: "/w", "Cookie: alice")
@@ -64,12 +67,18 @@ import Testing
         }
     }
 
-    @Test func `a page that a 304 confirms to a request is that of this request, whoever caused it to be stored`() throws {
+    @Test func `a page that a 304 confirms to a request is that of this request, whoever caused it to be stored`()
+        throws
+    {
         try scenario { origin, proxy in
             origin.on("/v") { request in
                 request["if-none-match"] != nil && request["accept-language"] == "en"
                     ? [.answer(304, "ETag: \"a\"", "Cache-Control: max-age=60", "Vary: Accept-Language")]
-                    : [.answer(200, "ETag: \"a\"", "Cache-Control: max-age=10", "Age: 20", body: "for \(request["accept-language"] ?? "")")]
+                    : [
+                        .answer(
+                            200, "ETag: \"a\"", "Cache-Control: max-age=10", "Age: 20",
+                            body: "for \(request["accept-language"] ?? "")")
+                    ]
             }
             try proxy.get("/v", "Accept-Language: de")
             #expect(try proxy.get("/v", "Accept-Language: en").text == "for de")
@@ -85,8 +94,11 @@ import Testing
             origin.on("/h") { request in
                 request.method == "HEAD"
                     ? [.head(200, "ETag: \"a\"", "Cache-Control: max-age=60", "Vary: Accept-Language")]
-                    : [.answer(200, "ETag: \"a\"", "Cache-Control: max-age=10", request.number == 1 ? "Age: 20" : "Age: 0",
-                               body: request["accept-language"] ?? "")]
+                    : [
+                        .answer(
+                            200, "ETag: \"a\"", "Cache-Control: max-age=10", request.number == 1 ? "Age: 20" : "Age: 0",
+                            body: request["accept-language"] ?? "")
+                    ]
             }
             try proxy.get("/h", "Accept-Language: de")
             try proxy.send("HEAD", "/h", "Accept-Language: de")
@@ -98,7 +110,11 @@ import Testing
         try scenario { origin, proxy in
             origin.on("/v") { request in
                 let vary = request.number <= 2 ? "Vary: Accept-Language" : "X-Vary: none"
-                return [.answer(200, "ETag: \"\(request.number)\"", "Cache-Control: max-age=60", vary, body: "\(request.number)")]
+                return [
+                    .answer(
+                        200, "ETag: \"\(request.number)\"", "Cache-Control: max-age=60", vary, body: "\(request.number)"
+                    )
+                ]
             }
             for language in ["de", "fr"] { try proxy.get("/v", "Accept-Language: \(language)") }
             #expect(try proxy.get("/v", "Accept-Language: de", "Cache-Control: no-cache").text == "3")

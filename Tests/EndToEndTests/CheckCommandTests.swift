@@ -47,12 +47,18 @@ import Testing
         #expect(empty.exit == .code(78) && empty.errors.contains(":1:1: the file is empty"), "\(empty.everything)")
     }
 
-    @Test func `an address for clients and for the admin listener is found by check, and by serve before it listens`() throws {
+    @Test func `an address for clients and for the admin listener is found by check, and by serve before it listens`()
+        throws
+    {
         let file = ["c.yaml": "listen: [127.0.0.1:8081]\n"]
         let check = try Program.run("check", "@/c.yaml", files: file)
-        #expect(check.exit == .code(78) && check.errors.contains("c.yaml:1:9: clients connect at 127.0.0.1:8081"), "\(check.everything)")
+        #expect(
+            check.exit == .code(78) && check.errors.contains("c.yaml:1:9: clients connect at 127.0.0.1:8081"),
+            "\(check.everything)")
         let serve = try Program.run("--config", "@/c.yaml", "--admin", "127.0.0.1:8081", files: file)
-        #expect(serve.exit == .code(78) && serve.errors.contains("c.yaml:1:9: clients connect at 127.0.0.1:8081"), "\(serve.everything)")
+        #expect(
+            serve.exit == .code(78) && serve.errors.contains("c.yaml:1:9: clients connect at 127.0.0.1:8081"),
+            "\(serve.everything)")
         // The file has no part in it.
         let flags = try Program.run("--config", "@/c.yaml", "--listen", "unix:@/s", "--admin", "unix:@/s", files: file)
         #expect(flags.exit == .code(64) && flags.errors.hasPrefix("clients connect at unix:"), "\(flags.everything)")
@@ -73,7 +79,8 @@ import Testing
         try withPipe(of: file) { path in
             let folder = try System.makeTemporaryFolder()
             let program = try Program(
-                folder: folder, ["serve", "--config", path, "--listen", "127.0.0.1:0", "--admin", "unix:\(folder)/admin.sock"])
+                folder: folder,
+                ["serve", "--config", path, "--listen", "127.0.0.1:0", "--admin", "unix:\(folder)/admin.sock"])
             defer { program.stop() }
             try program.waitUntilListening(1)
             program.signal(SIGHUP)
@@ -85,7 +92,8 @@ import Testing
 
     @Test func `serve refuses what check refuses`() throws {
         let file = Setting.fileWithFiveMistakes
-        let run = try Program.run("serve", "--listen", "127.0.0.1:0", "--config", "@/bad.yaml", files: ["bad.yaml": file.text])
+        let run = try Program.run(
+            "serve", "--listen", "127.0.0.1:0", "--config", "@/bad.yaml", files: ["bad.yaml": file.text])
         #expect(run.exit == .code(78))
         #expect(!run.errors.contains("listening on"))
     }

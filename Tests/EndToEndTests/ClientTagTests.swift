@@ -6,7 +6,9 @@ import Testing
     private static func script(_ origin: ScriptedOrigin, _ path: String, _ first: Gate, _ second: Gate = .opened) {
         origin.on(path) { request in
             if request.number == 1 { return [.answer(200, "Cache-Control: max-age=0", "ETag: \"a\"", body: "old")] }
-            if request["if-none-match"]?.contains("\"c\"") ?? false { return [.gate(first), .answer(304, "Cache-Control: max-age=60", "ETag: \"c\"")] }
+            if request["if-none-match"]?.contains("\"c\"") ?? false {
+                return [.gate(first), .answer(304, "Cache-Control: max-age=60", "ETag: \"c\"")]
+            }
             return [.gate(second), .answer(200, "Cache-Control: max-age=60", "ETag: \"c\"", body: "new")]
         }
     }

@@ -5,7 +5,8 @@ import Testing
     @Test func `an address in use is 69`() throws {
         let taken = try Socket.listen()
         defer { Socket.close(taken.descriptor) }
-        let run = try Program.run("serve", "--listen", "127.0.0.1:\(taken.port)", "--upstream", "http://127.0.0.1:9", "--admin", "unix:@/a")
+        let run = try Program.run(
+            "serve", "--listen", "127.0.0.1:\(taken.port)", "--upstream", "http://127.0.0.1:9", "--admin", "unix:@/a")
         #expect(run.exit == .code(69))
         #expect(run.errors.contains("\(taken.port)"))
     }
@@ -13,7 +14,8 @@ import Testing
     @Test func `an address in use by another coalesced is 69 as well`() throws {
         try scenario { _, proxy in
             let run = try Program.run(
-                "serve", "--listen", "127.0.0.1:\(proxy.endpoint.port)", "--upstream", "http://127.0.0.1:9", "--admin", "unix:@/a")
+                "serve", "--listen", "127.0.0.1:\(proxy.endpoint.port)", "--upstream", "http://127.0.0.1:9", "--admin",
+                "unix:@/a")
             #expect(run.exit == .code(69))
             #expect(proxy.exit() == nil)
         }
@@ -25,12 +27,14 @@ import Testing
     }
 
     @Test(arguments: [("0666", 0o666), ("0600", 0o600)])
-    func `a unix socket that clients connect to has the permissions of the file`(_ text: String, _ mode: mode_t) throws {
+    func `a unix socket that clients connect to has the permissions of the file`(_ text: String, _ mode: mode_t) throws
+    {
         let folder = try System.makeTemporaryFolder()
         let file = Setting.file([.other(section: "", key: "socket-mode", value: text)], upstream: "http://127.0.0.1:9")
         try System.write(file, to: "\(folder)/coalesced.yaml")
         let program = try Program(
-            folder: folder, ["--config", "\(folder)/coalesced.yaml", "--listen", "unix:\(folder)/s", "--admin", "unix:\(folder)/admin"])
+            folder: folder,
+            ["--config", "\(folder)/coalesced.yaml", "--listen", "unix:\(folder)/s", "--admin", "unix:\(folder)/admin"])
         defer { program.stop() }
         try eventually("it listens") { program.diagnostics.contains("listening on unix:\(folder)/s") }
         var status = stat()
@@ -57,7 +61,8 @@ import Testing
         defer { origin.stop() }
         origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
         let folder = try System.makeTemporaryFolder()
-        let program = try Program(folder: folder, ["--listen", "unix:\(folder)/s", "--upstream", origin.url, "--workers", "\(workers)"])
+        let program = try Program(
+            folder: folder, ["--listen", "unix:\(folder)/s", "--upstream", origin.url, "--workers", "\(workers)"])
         defer { program.stop() }
         try eventually("it listens") {
             if let exit = program.exit() { throw Program.Ended(exit: exit, diagnostics: program.diagnostics) }
@@ -72,7 +77,12 @@ import Testing
         #expect(!System.exists("\(folder)/s"))
     }
 
-    @Test(arguments: [["--nonsense"], ["--listen", "127.0.0.1:1", "--listen", "127.0.0.1:1"], ["--upstream", "http://a", "--upstream", "http://a:80"], ["serve", "--workers", "many"], ["serve", "--listen", "nowhere"], ["nonsense"], ["purge"], ["purge", "http://"], ["--listen", "127.0.0.1:1", "--admin", "0.0.0.0:1"]])
+    @Test(arguments: [
+        ["--nonsense"], ["--listen", "127.0.0.1:1", "--listen", "127.0.0.1:1"],
+        ["--upstream", "http://a", "--upstream", "http://a:80"], ["serve", "--workers", "many"],
+        ["serve", "--listen", "nowhere"], ["nonsense"], ["purge"], ["purge", "http://"],
+        ["--listen", "127.0.0.1:1", "--admin", "0.0.0.0:1"],
+    ])
     func `wrong usage is 64 and says what is wrong`(_ arguments: [String]) throws {
         let folder = try System.makeTemporaryFolder()
         let program = try Program(folder: folder, arguments)
@@ -94,10 +104,13 @@ import Testing
         defer { origin.stop() }
         origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
         let folder = try System.makeTemporaryFolder()
-        let program = try Program(folder: folder, [
-            "serve", "--listen", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--upstream", origin.url, "--workers", "2",
-            "--memory", "32MiB", "--admin", "unix:\(folder)/admin.sock", "--access-log", "\(folder)/log",
-        ])
+        let program = try Program(
+            folder: folder,
+            [
+                "serve", "--listen", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--upstream", origin.url, "--workers",
+                "2",
+                "--memory", "32MiB", "--admin", "unix:\(folder)/admin.sock", "--access-log", "\(folder)/log",
+            ])
         defer { program.stop() }
         try program.waitUntilListening(2)
         #expect(Set(program.ports).count == 2)
@@ -132,7 +145,8 @@ import Testing
     @Test func `more memory than there is is told of at the start, by the name of its key`() throws {
         for (memory, isTold) in [("1024TiB", true), ("16MiB", false)] {
             let folder = try System.makeTemporaryFolder()
-            let program = try Program(folder: folder, ["--listen", "127.0.0.1:0", "--upstream", "http://127.0.0.1:9", "--memory", memory])
+            let program = try Program(
+                folder: folder, ["--listen", "127.0.0.1:0", "--upstream", "http://127.0.0.1:9", "--memory", memory])
             defer { program.stop() }
             try program.waitUntilListening(1)
             #expect(program.diagnostics.contains("warning: storage.memory is more") == isTold, "\(program.diagnostics)")
@@ -148,7 +162,11 @@ import Testing
         let folder = try System.makeTemporaryFolder()
         defer { System.removeFolder(folder) }
         let child = try Spawn.start(
-            "/usr/bin/prlimit", ["--nofile=\(limit):\(limit)", Program.path(), "--listen", "127.0.0.1:0", "--upstream", "http://127.0.0.1:9", "--workers", "8"],
+            "/usr/bin/prlimit",
+            [
+                "--nofile=\(limit):\(limit)", Program.path(), "--listen", "127.0.0.1:0", "--upstream",
+                "http://127.0.0.1:9", "--workers", "8",
+            ],
             output: "/dev/null", errors: "\(folder)/stderr")
         var exit: Spawn.Exit?
         try eventually("it ends") {
@@ -161,7 +179,9 @@ import Testing
 
     @Test func `the command may be left out`() throws {
         let folder = try System.makeTemporaryFolder()
-        let program = try Program(folder: folder, ["--listen", "127.0.0.1:0", "--upstream", "http://127.0.0.1:9", "--admin", "unix:\(folder)/a"])
+        let program = try Program(
+            folder: folder,
+            ["--listen", "127.0.0.1:0", "--upstream", "http://127.0.0.1:9", "--admin", "unix:\(folder)/a"])
         defer { program.stop() }
         try program.waitUntilListening(1)
         #expect(program.exit() == nil)

@@ -26,13 +26,16 @@ import Testing
             let length = 2000
             for path in ["/a", "/b", "/c"] {
                 let body = String(repeating: String(path.suffix(1)), count: length)
-                origin.on(path) { _ in [.answer(200, path == "/c" ? "Cache-Control: no-store" : "Cache-Control: max-age=60", body: body)] }
+                origin.on(path) { _ in
+                    [.answer(200, path == "/c" ? "Cache-Control: no-store" : "Cache-Control: max-age=60", body: body)]
+                }
                 try proxy.get(path)
             }
             // More than the buffers of both sockets take, with what is not stored among it.
             let paths = (0..<6000).map { $0 % 500 == 499 ? "/c" : $0 % 2 == 0 ? "/a" : "/b" }
             let client = try proxy.connect()
-            try client.send(paths.map { proxy.request("GET", $0) }.joined() + proxy.request("GET", "/a", ["Connection: close"]))
+            try client.send(
+                paths.map { proxy.request("GET", $0) }.joined() + proxy.request("GET", "/a", ["Connection: close"]))
             let bytes = try client.bytes(.max)
             var answers: [Character] = []
             var position = 0
@@ -53,7 +56,8 @@ import Testing
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
             try proxy.get("/x")
             let client = try proxy.connect()
-            try client.send(proxy.request("GET", "/x") + proxy.request("GET", "/x") + "GET  /x HTTP/1.1\r\nHost: a\r\n\r\n")
+            try client.send(
+                proxy.request("GET", "/x") + proxy.request("GET", "/x") + "GET  /x HTTP/1.1\r\nHost: a\r\n\r\n")
             #expect(try client.answer().text == "x")
             #expect(try client.answer().text == "x")
             #expect(try client.answer().status == 400)
@@ -106,7 +110,9 @@ import Testing
             for number in 1...3 {
                 try client.send(proxy.request("GET", "/x"))
                 let answer = try client.answer()
-                #expect(answer.text == "x" && (answer["connection"]?.lowercased() == "close") == (number == 3), "answer \(number)")
+                #expect(
+                    answer.text == "x" && (answer["connection"]?.lowercased() == "close") == (number == 3),
+                    "answer \(number)")
             }
             #expect(client.isClosed())
         }
@@ -168,7 +174,8 @@ import Testing
             origin.on("/none") { _ in [.answer(204, "X: 1")] }
             origin.on("/reset") { _ in [.answer(205)] }
             let client = try proxy.connect()
-            try client.send(proxy.request("GET", "/none") + proxy.request("GET", "/reset") + proxy.request("GET", "/none"))
+            try client.send(
+                proxy.request("GET", "/none") + proxy.request("GET", "/reset") + proxy.request("GET", "/none"))
             #expect(try client.answer().status == 204)
             #expect(try client.answer().status == 205)
             let last = try client.answer()

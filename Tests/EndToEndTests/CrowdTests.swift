@@ -6,7 +6,10 @@ import Testing
         try scenario(.workers(1)) { origin, proxy in
             let (interim, head) = (Gate(), Gate())
             origin.on("/x") { _ in
-                [.gate(interim), .interim(103, "Link: </a.css>; rel=preload"), .gate(head), .answer(200, "Cache-Control: max-age=60", body: "x")]
+                [
+                    .gate(interim), .interim(103, "Link: </a.css>; rel=preload"), .gate(head),
+                    .answer(200, "Cache-Control: max-age=60", body: "x"),
+                ]
             }
             let leader = try proxy.connect()
             try leader.send(proxy.request("GET", "/x"))
@@ -19,13 +22,17 @@ import Testing
             try proxy.joined(11)
             head.open()
             #expect(try leader.answer().text == "x")
-            #expect((before.finished() + after.finished()).allSatisfy { $0.interim.map(\.status) == [103] && $0.text == "x" })
+            #expect(
+                (before.finished() + after.finished()).allSatisfy {
+                    $0.interim.map(\.status) == [103] && $0.text == "x"
+                })
             #expect(origin.count("/x") == 1)
         }
     }
 
     @Test func `each of a crowd waits as long as the operator says, and no longer`() throws {
-        try scenario(.workers(1), .waitTimeout(.milliseconds(500)), .whenExceeded("503"), .overtakeAfter(.seconds(20))) { origin, proxy in
+        try scenario(.workers(1), .waitTimeout(.milliseconds(500)), .whenExceeded("503"), .overtakeAfter(.seconds(20)))
+        { origin, proxy in
             origin.on("/mute") { _ in [.silence] }
             let leader = proxy.crowd(1, get: "/mute")
             try eventually("it leads") { origin.count("/mute") == 1 }
@@ -35,7 +42,10 @@ import Testing
                 return crowd
             }
             let answers = crowds.flatMap { $0.finished() }
-            #expect(answers.allSatisfy { $0.status == 503 && $0.isClean && $0.took > .milliseconds(450) && $0.took < .seconds(3) })
+            #expect(
+                answers.allSatisfy {
+                    $0.status == 503 && $0.isClean && $0.took > .milliseconds(450) && $0.took < .seconds(3)
+                })
             #expect(origin.count("/mute") == 1)
             leader.close()
         }
@@ -45,7 +55,12 @@ import Testing
         try scenario(.workers(1)) { origin, proxy in
             let head = Gate()
             origin.on("/x") { request in
-                [.gate(head), .answer(200, "Cache-Control: max-age=60", "Vary: Accept-Language", body: request["accept-language"] ?? "none")]
+                [
+                    .gate(head),
+                    .answer(
+                        200, "Cache-Control: max-age=60", "Vary: Accept-Language",
+                        body: request["accept-language"] ?? "none"),
+                ]
             }
             let leader = proxy.crowd(1, get: "/x", "Accept-Language: en")
             try eventually("it leads") { origin.count("/x") == 1 }

@@ -4,7 +4,10 @@ import Testing
 @Suite(.scenario) struct CutOffUpstreamTests {
     private func body(chunked: Bool, then gate: Gate, _ end: Step) -> [Step] {
         chunked
-            ? [.head(200, "Cache-Control: max-age=60", "Transfer-Encoding: chunked"), .chunk(pattern: 0..<5_000), .gate(gate), end]
+            ? [
+                .head(200, "Cache-Control: max-age=60", "Transfer-Encoding: chunked"), .chunk(pattern: 0..<5_000),
+                .gate(gate), end,
+            ]
             : [.head(200, "Cache-Control: max-age=60", "Content-Length: 10000"), .pattern(0..<5_000), .gate(gate), end]
     }
 
@@ -56,7 +59,9 @@ import Testing
             try eventually("four lines") { try proxy.accessLog.count == 4 }
             let lines = try proxy.accessLog
             #expect(lines.allSatisfy { $0["aborted"] == .bool(true) })
-            for (path, detail) in [("/cut", "body"), ("/long", "body"), ("/slow", "body-timeout"), ("/left", nil)] as [(String, String?)] {
+            for (path, detail) in [("/cut", "body"), ("/long", "body"), ("/slow", "body-timeout"), ("/left", nil)]
+                as [(String, String?)]
+            {
                 let line = lines.first { $0["target"]?.string == path }
                 #expect(line?["detail"]?.string == detail, "\(path)")
             }
@@ -66,7 +71,10 @@ import Testing
     @Test func `a chunk that is not one cuts the answer off`() throws {
         try scenario { origin, proxy in
             origin.on("/bad") { _ in
-                [.head(200, "Cache-Control: max-age=60", "Transfer-Encoding: chunked"), .chunk("good"), .raw("nonsense\r\n")]
+                [
+                    .head(200, "Cache-Control: max-age=60", "Transfer-Encoding: chunked"), .chunk("good"),
+                    .raw("nonsense\r\n"),
+                ]
             }
             let answers = try [proxy.get("/bad"), proxy.get("/bad")]
             #expect(answers.allSatisfy { !$0.isClean })

@@ -30,7 +30,8 @@ import Testing
     }
 
     @Test func `a GET is not either, where the operator does not want that`() throws {
-        try scenario(.workers(1), .other(section: "upstream", key: "retry-dead-connection", value: "false")) { origin, proxy in
+        try scenario(.workers(1), .other(section: "upstream", key: "retry-dead-connection", value: "false")) {
+            origin, proxy in
             origin.on("*") { Self.dead($0, .close) }
             try proxy.get("/warm")
             #expect(try proxy.get("/x").status == 502)
@@ -55,8 +56,10 @@ import Testing
     func `what stands on an idle connection before a request goes out is no response to it`(what: String) throws {
         try scenario(.workers(1)) { origin, proxy in
             let gate = Gate()
-            let unasked: [Step] = what == "a 408 and the end"
-                ? [.answer(408, "Connection: close"), .close] : [.answer(200, "Cache-Control: max-age=60", body: "wrong")]
+            let unasked: [Step] =
+                what == "a 408 and the end"
+                ? [.answer(408, "Connection: close"), .close]
+                : [.answer(200, "Cache-Control: max-age=60", body: "wrong")]
             origin.on("/warm") { _ in [.answer(200, "Cache-Control: no-store", body: "warm"), .gate(gate)] + unasked }
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "right")] }
             let client = try proxy.connect()
@@ -76,7 +79,11 @@ import Testing
 
     @Test func `a 408 that passed the request on its way is no response to it`() throws {
         try scenario(.workers(1)) { origin, proxy in
-            origin.on("*") { $0.ordinal == 0 ? [.requestBody, .answer(200, "Cache-Control: no-store", body: "right")] : [.requestBody, Self.timedOut] }
+            origin.on("*") {
+                $0.ordinal == 0
+                    ? [.requestBody, .answer(200, "Cache-Control: no-store", body: "right")]
+                    : [.requestBody, Self.timedOut]
+            }
             try proxy.get("/warm")
             #expect(try proxy.get("/x").text == "right")
             #expect(origin.count("/x") == 2)
@@ -90,15 +97,20 @@ import Testing
 
     private static let timedOut = Step.several([.answer(408, "Connection: close"), .close])
 
-    /// A POST whose connection is found dead before it goes out: its content is little and in one piece, in chunks, or more than is held back until then.
-    @Test(arguments: [("little", timedOut), ("little", Step.reset), ("chunks", timedOut), ("chunks", .reset), ("much", .reset)])
+    /// A POST whose connection is found dead before it goes out: its content is little and in one piece, in chunks, or
+    /// more than is held back until then.
+    @Test(arguments: [
+        ("little", timedOut), ("little", Step.reset), ("chunks", timedOut), ("chunks", .reset), ("much", .reset),
+    ])
     func `a POST that was not sent yet goes out on another, once`(content: String, end: Step) throws {
         try scenario(.workers(1)) { origin, proxy in
             let text = String(repeating: "pay once ", count: content == "much" ? 3_000 : 1)
             let client = try proxy.connect()
             let gate = try Self.warm(client, proxy, origin, end)
-            let post = content == "chunks"
-                ? proxy.request("POST", "/post", ["Transfer-Encoding: chunked"]) + "9\r\n\(text)\r\n0\r\n\r\n" : proxy.request("POST", "/post", body: text)
+            let post =
+                content == "chunks"
+                ? proxy.request("POST", "/post", ["Transfer-Encoding: chunked"]) + "9\r\n\(text)\r\n0\r\n\r\n"
+                : proxy.request("POST", "/post", body: text)
             try proxy.whileStopped {
                 try client.send(post)
                 try eventually("the request is there") { System.hasUnreadBytes(ownPort: proxy.endpoint.port) }
@@ -113,7 +125,9 @@ import Testing
     }
 
     /// One connection to the origin is idle; `end` is what becomes of it once the gate is open.
-    private static func warm(_ client: Conversation, _ proxy: Program, _ origin: ScriptedOrigin, _ end: Step) throws -> Gate {
+    private static func warm(_ client: Conversation, _ proxy: Program, _ origin: ScriptedOrigin, _ end: Step) throws
+        -> Gate
+    {
         let gate = Gate()
         origin.on("/warm") { _ in [.answer(200, "Cache-Control: no-store", body: "warm"), .gate(gate), end] }
         origin.on("/post") { _ in [.requestBody, .answer(200, body: "paid")] }

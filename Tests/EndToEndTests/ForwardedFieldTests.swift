@@ -7,7 +7,8 @@ import Testing
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, body: "x")] }
             try proxy.get(
-                "/x", "Connection: keep-alive, X-Hop", "X-Hop: 1", "Keep-Alive: timeout=5", "Proxy-Connection: keep-alive",
+                "/x", "Connection: keep-alive, X-Hop", "X-Hop: 1", "Keep-Alive: timeout=5",
+                "Proxy-Connection: keep-alive",
                 "Proxy-Authorization: Basic eA==", "TE: gzip", "Trailer: X-T", "X-Stays: 1")
             let request = origin.requests("/x")[0]
             for name in ["x-hop", "keep-alive", "proxy-connection", "te", "upgrade"] {
@@ -21,8 +22,11 @@ import Testing
     @Test func `fields for one hop do not come back`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in
-                [.answer(200, "Cache-Control: max-age=60", "Connection: X-Hop", "X-Hop: 1", "Keep-Alive: timeout=5",
-                         "Proxy-Connection: close", "X-Stays: 1", body: "x")]
+                [
+                    .answer(
+                        200, "Cache-Control: max-age=60", "Connection: X-Hop", "X-Hop: 1", "Keep-Alive: timeout=5",
+                        "Proxy-Connection: close", "X-Stays: 1", body: "x")
+                ]
             }
             for answer in try [proxy.get("/x"), proxy.get("/x")] {
                 for name in ["x-hop", "keep-alive", "proxy-connection"] { #expect(answer[name] == nil, "\(name)") }
@@ -31,7 +35,9 @@ import Testing
         }
     }
 
-    @Test func `an origin that serves under a name of its own is asked for that, and is told what was asked for`() throws {
+    @Test func `an origin that serves under a name of its own is asked for that, and is told what was asked for`()
+        throws
+    {
         try scenario(.other(section: "upstream", key: "host", value: "Mirror.Example:80")) { origin, proxy in
             origin.on("*") { [.answer(200, "Cache-Control: max-age=60", body: $0["host"] ?? "")] }
             let first = try proxy.get("/x")
@@ -41,7 +47,8 @@ import Testing
             #expect([first, second, other, posted].map(\.text) == Array(repeating: "mirror.example", count: 4))
             // What is stored stays apart by the host that clients asked for.
             #expect(second["cache-status"]?.contains("hit") == true && other["cache-status"]?.contains("hit") == false)
-            #expect(origin.requests("/x").map { $0["x-forwarded-host"] } == [proxy.host, "other.example", "other.example"])
+            #expect(
+                origin.requests("/x").map { $0["x-forwarded-host"] } == [proxy.host, "other.example", "other.example"])
         }
     }
 
@@ -49,7 +56,9 @@ import Testing
     func `for whom a request is sent is told by trusted proxies only`(name: String) throws {
         for (trusted, seen) in [("[]", nil), ("[203.0.113.0/24]", nil), ("[127.0.0.1]", "192.0.2.66")] {
             try scenario(.other(section: "clients", key: "trusted-proxies", value: trusted)) { origin, proxy in
-                origin.on("*") { [.answer(200, "Cache-Control: max-age=60", body: "for \($0[name.lowercased()] ?? "nobody")")] }
+                origin.on("*") {
+                    [.answer(200, "Cache-Control: max-age=60", body: "for \($0[name.lowercased()] ?? "nobody")")]
+                }
                 let page = try proxy.get("/x", "\(name): 192.0.2.66")
                 #expect(page.text == "for \(seen ?? "nobody")")
                 try proxy.send("POST", "/y", "\(name): 192.0.2.66", body: "y")
@@ -60,7 +69,12 @@ import Testing
 
     @Test func `who is trusted no more after a reload names nobody, on old connections either`() throws {
         try scenario(.other(section: "clients", key: "trusted-proxies", value: "[127.0.0.1]")) { origin, proxy in
-            origin.on("*") { [.answer(200, "Cache-Control: max-age=60", "Vary: X-Real-IP", body: "for \($0["x-real-ip"] ?? "nobody")")] }
+            origin.on("*") {
+                [
+                    .answer(
+                        200, "Cache-Control: max-age=60", "Vary: X-Real-IP", body: "for \($0["x-real-ip"] ?? "nobody")")
+                ]
+            }
             let client = try proxy.connect()
             func page(_ path: String) throws -> String {
                 try client.send(proxy.request("GET", path, ["X-Real-IP: 192.0.2.66"]))
@@ -81,7 +95,11 @@ import Testing
     @Test func `everything else passes byte for byte and in order`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in
-                [.answer(200, "Cache-Control: max-age=60", "X-One: a,  b", "x-oNE: c", "X-Empty:", "X-Latin: caf\u{e9}", body: "x")]
+                [
+                    .answer(
+                        200, "Cache-Control: max-age=60", "X-One: a,  b", "x-oNE: c", "X-Empty:", "X-Latin: caf\u{e9}",
+                        body: "x")
+                ]
             }
             for answer in try [proxy.get("/x", "X-Ask: 1", "x-ASK: 2;q=\"a, b\""), proxy.get("/x")] {
                 #expect(answer.head?.all("x-one") == ["a,  b", "c"])
@@ -95,14 +113,17 @@ import Testing
 
     @Test func `what the operator does not want to be said is not said`() throws {
         let silent: [Setting] = [
-            .other(section: "forwarding", key: "via", value: "off"), .other(section: "forwarding", key: "cache-status", value: "false"),
+            .other(section: "forwarding", key: "via", value: "off"),
+            .other(section: "forwarding", key: "cache-status", value: "false"),
             .other(section: "forwarding", key: "proxy-status", value: "false"),
         ]
         try scenario(silent[0], silent[1], silent[2]) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
             origin.on("/gone") { _ in [.close] }
             for answer in try [proxy.get("/x"), proxy.get("/x"), proxy.get("/gone")] {
-                for name in ["via", "cache-status", "proxy-status"] { #expect(answer[name] == nil, "\(name) of \(answer.status)") }
+                for name in ["via", "cache-status", "proxy-status"] {
+                    #expect(answer[name] == nil, "\(name) of \(answer.status)")
+                }
             }
             #expect(origin.requests("/x").map { $0["via"] } == [nil])
             #expect(try proxy.get("/gone").status == 502)
@@ -149,7 +170,11 @@ import Testing
         origin.on("*") { [.answer(200, "Cache-Control: max-age=60", body: $0.target)] }
         let folder = try System.makeTemporaryFolder()
         let program = try Program(
-            folder: folder, ["--listen", "unix:\(folder)/s", "--upstream", origin.url, "--workers", "1", "--access-log", "\(folder)/log"])
+            folder: folder,
+            [
+                "--listen", "unix:\(folder)/s", "--upstream", origin.url, "--workers", "1", "--access-log",
+                "\(folder)/log",
+            ])
         defer { program.stop() }
         let place = Address(endpoint: .unix("\(folder)/s"))
         try eventually("it listens") { program.diagnostics.contains("listening on unix:") }
@@ -165,26 +190,39 @@ import Testing
         }
         #expect(origin.count("/evil") == 0 && origin.total == 4)
         for number in names.indices {
-            let sent = [origin.requests("/none/\(number)"), origin.requests("/some/\(number)")].map { $0.map { $0.head.all("x-forwarded-for") } }
+            let sent = [origin.requests("/none/\(number)"), origin.requests("/some/\(number)")].map {
+                $0.map { $0.head.all("x-forwarded-for") }
+            }
             #expect(sent == [[[]], [["192.0.2.1"]]])
         }
         program.terminate()
         #expect(try program.exited() == .code(0))
         let clients = System.contents(of: "\(folder)/log").split(separator: "\n").map { $0.prefix { $0 != " " } }
-        #expect(clients.count == 4 && clients.allSatisfy { $0 == "-" || $0.hasPrefix("\(folder)/x\\x0d\\x0a") }, "\(clients)")
+        #expect(
+            clients.count == 4 && clients.allSatisfy { $0 == "-" || $0.hasPrefix("\(folder)/x\\x0d\\x0a") },
+            "\(clients)")
     }
 
     @Test func `a client cannot put its host into what others get`() throws {
         try scenario { origin, proxy in
-            origin.on("/x") { [.answer(200, "Cache-Control: max-age=60", body: "\($0["x-forwarded-proto"] ?? "")://\($0["x-forwarded-host"] ?? "")")] }
+            origin.on("/x") {
+                [
+                    .answer(
+                        200, "Cache-Control: max-age=60",
+                        body: "\($0["x-forwarded-proto"] ?? "")://\($0["x-forwarded-host"] ?? "")")
+                ]
+            }
             let usual = "http://\(proxy.host)"
-            let first = try proxy.get("/x", "X-Forwarded-Host: evil.example", "X-Forwarded-Proto: https", "Forwarded: host=evil.example",
-                "X_Forwarded_Host: evil.example", "X-Forwarded-Port: 1", "X-Forwarded: host=evil.example", "X-Host: evil.example",
+            let first = try proxy.get(
+                "/x", "X-Forwarded-Host: evil.example", "X-Forwarded-Proto: https", "Forwarded: host=evil.example",
+                "X_Forwarded_Host: evil.example", "X-Forwarded-Port: 1", "X-Forwarded: host=evil.example",
+                "X-Host: evil.example",
                 "X-HTTP-Method-Override: DELETE", "Front-End-Https: on")
             let second = try proxy.get("/x")
             #expect(first.text == usual && second.text == usual)
             for name in [
-                "forwarded", "x_forwarded_host", "x-forwarded-port", "x-forwarded", "x-host", "x-http-method-override", "front-end-https",
+                "forwarded", "x_forwarded_host", "x-forwarded-port", "x-forwarded", "x-host", "x-http-method-override",
+                "front-end-https",
             ] { #expect(origin.requests("/x")[0][name] == nil, "\(name)") }
         }
     }
@@ -215,7 +253,13 @@ import Testing
 
     @Test func `the origin is asked for the host as the key has it, whatever spelling the client chose`() throws {
         try scenario { origin, proxy in
-            origin.on("/x") { [.answer(302, "Cache-Control: max-age=60", "Location: https://\($0["host"] ?? "")/\($0["x-forwarded-host"] ?? "")")] }
+            origin.on("/x") {
+                [
+                    .answer(
+                        302, "Cache-Control: max-age=60",
+                        "Location: https://\($0["host"] ?? "")/\($0["x-forwarded-host"] ?? "")")
+                ]
+            }
             let answers = try ["Shop.test:080", "shop.test", "shop.test:"].map { try proxy.get("/x", "Host: \($0)") }
             #expect(answers.map { $0["location"] } == Array(repeating: "https://shop.test/shop.test", count: 3))
             #expect(origin.count("/x") == 1)
@@ -225,8 +269,15 @@ import Testing
     @Test func `a field that an origin may take for another goes no further`() throws {
         try scenario { origin, proxy in
             // As by CGI and its like.
-            origin.on("/v") { [.answer(200, "Cache-Control: max-age=60", "Vary: Accept-Language", body: $0["accept_language"] ?? $0["accept-language"] ?? "none")] }
-            let odd = try proxy.get("/v", "Accept_Language: evil", "X.Tenant: a", "X-Tenant-2: b"), usual = try proxy.get("/v")
+            origin.on("/v") {
+                [
+                    .answer(
+                        200, "Cache-Control: max-age=60", "Vary: Accept-Language",
+                        body: $0["accept_language"] ?? $0["accept-language"] ?? "none")
+                ]
+            }
+            let odd = try proxy.get("/v", "Accept_Language: evil", "X.Tenant: a", "X-Tenant-2: b"),
+                usual = try proxy.get("/v")
             #expect(odd.text == "none" && usual.text == "none" && origin.count("/v") == 1)
             #expect(origin.requests("/v")[0]["x.tenant"] == nil && origin.requests("/v")[0]["x-tenant-2"] == "b")
         }
@@ -234,13 +285,24 @@ import Testing
 
     @Test func `where such fields go on, what they bring about is for who sends the same`() throws {
         try scenario(
-            .other(section: "forwarding", key: "odd-field-names", value: "true"), .other(section: "route", key: "key", value: "{headers: [x-tenant]}")
+            .other(section: "forwarding", key: "odd-field-names", value: "true"),
+            .other(section: "route", key: "key", value: "{headers: [x-tenant]}")
         ) { origin, proxy in
-            origin.on("/v") { [.answer(200, "Cache-Control: max-age=60", "Vary: Accept-Language", body: $0["accept_language"] ?? $0["accept-language"] ?? "none")] }
-            origin.on("/k") { [.answer(200, "Cache-Control: max-age=60", body: $0["x_tenant"] ?? $0["x-tenant"] ?? "none")] }
+            origin.on("/v") {
+                [
+                    .answer(
+                        200, "Cache-Control: max-age=60", "Vary: Accept-Language",
+                        body: $0["accept_language"] ?? $0["accept-language"] ?? "none")
+                ]
+            }
+            origin.on("/k") {
+                [.answer(200, "Cache-Control: max-age=60", body: $0["x_tenant"] ?? $0["x-tenant"] ?? "none")]
+            }
             for (path, name, alias) in [("/v", "Accept-Language", "Accept_Language"), ("/k", "X-Tenant", "X_Tenant")] {
                 for _ in 1...2 {
-                    let texts = try ["\(alias): evil", "A: 1", "\(name): de", "\(name): de\r\n\(alias): evil", "\(name): evil"].map { try proxy.get(path, $0).text }
+                    let texts = try [
+                        "\(alias): evil", "A: 1", "\(name): de", "\(name): de\r\n\(alias): evil", "\(name): evil",
+                    ].map { try proxy.get(path, $0).text }
                     #expect(texts == ["evil", "none", "de", "evil", "evil"])
                 }
                 #expect(origin.count(path) == 5)

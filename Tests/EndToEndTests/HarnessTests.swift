@@ -23,7 +23,9 @@ import Testing
     @Test func `a gate holds the body until the test opens it`() throws {
         defer { origin.stop() }
         let gate = Gate()
-        origin.on("/slow") { _ in [.head(200, "Transfer-Encoding: chunked"), .chunk("one"), .gate(gate), .chunk("two"), .lastChunk("X-T: 1")] }
+        origin.on("/slow") { _ in
+            [.head(200, "Transfer-Encoding: chunked"), .chunk("one"), .gate(gate), .chunk("two"), .lastChunk("X-T: 1")]
+        }
 
         let client = try origin.connect()
         try client.send(origin.request("GET", "/slow"))
@@ -38,7 +40,9 @@ import Testing
     @Test func `a thousand clients get a paced pattern intact`() throws {
         defer { origin.stop() }
         let length = 200_000
-        origin.on("/p") { _ in [.head(200, "Content-Length: \(length)"), .pattern(length, over: .milliseconds(200), in: 4)] }
+        origin.on("/p") { _ in
+            [.head(200, "Content-Length: \(length)"), .pattern(length, over: .milliseconds(200), in: 4)]
+        }
 
         let answers = origin.crowd(1_000, get: "/p").finished()
 

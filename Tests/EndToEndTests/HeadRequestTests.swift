@@ -50,7 +50,10 @@ import Testing
     @Test func `what HEAD is refused says nothing of GET`() throws {
         try scenario { origin, proxy in
             let page = Gate()
-            origin.on("/x") { request in request.method == "HEAD" ? [.answer(403)] : [.gate(page), .answer(200, "Cache-Control: max-age=60", body: "hello")] }
+            origin.on("/x") { request in
+                request.method == "HEAD"
+                    ? [.answer(403)] : [.gate(page), .answer(200, "Cache-Control: max-age=60", body: "hello")]
+            }
             try proxy.send("HEAD", "/x")
             let crowd = proxy.crowd(5, get: "/x")
             try proxy.joined(6)
@@ -61,12 +64,18 @@ import Testing
     }
 
     /// The validators of the page as it was stored, and as HEAD tells of the next one. The length is the same.
-    @Test(arguments: [("", ""), ("ETag: \"1\"", ""), ("ETag: 1", "ETag: 2"), ("Last-Modified: Sun, 06-Nov-21", "Last-Modified: Sun, 06-Nov-22")])
-    func `after a HEAD that does not tell that it is the same page it is asked for anew`(_ stored: String, _ told: String) throws {
+    @Test(arguments: [
+        ("", ""), ("ETag: \"1\"", ""), ("ETag: 1", "ETag: 2"),
+        ("Last-Modified: Sun, 06-Nov-21", "Last-Modified: Sun, 06-Nov-22"),
+    ])
+    func `after a HEAD that does not tell that it is the same page it is asked for anew`(
+        _ stored: String, _ told: String
+    ) throws {
         try scenario { origin, proxy in
             origin.on("/x") { request in
                 let validator = request.method == "HEAD" ? told : stored
-                let fields = ["Cache-Control: max-age=60", "Content-Length: 1"] + (validator.isEmpty ? [] : [validator])
+                let fields =
+                    ["Cache-Control: max-age=60", "Content-Length: 1"] + (validator.isEmpty ? [] : [validator])
                 return [.head(200, fields), .text("\(request.number)")]
             }
             try proxy.get("/x")

@@ -12,7 +12,8 @@ import Testing
     }
 
     private func upload(_ length: Int) -> [UInt8] {
-        Array("PUT /up HTTP/1.1\r\nHost: a\r\nContent-Length: \(length)\r\n\r\n".utf8) + [UInt8](repeating: 0x78, count: length)
+        Array("PUT /up HTTP/1.1\r\nHost: a\r\nContent-Length: \(length)\r\n\r\n".utf8)
+            + [UInt8](repeating: 0x78, count: length)
     }
 
     @Test func `an origin that takes nothing costs little memory, however much clients send`() throws {

@@ -5,7 +5,9 @@ import Testing
     @Test func `an old Date makes a response old, unless the operator distrusts it`() throws {
         for (setting, fetches) in [("true", 2), ("false", 1)] {
             try scenario(.other(section: "caching", key: "trust-date", value: setting)) { origin, proxy in
-                origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", "Date: Sun, 06 Nov 1994 08:49:37 GMT", body: "x")] }
+                origin.on("/x") { _ in
+                    [.answer(200, "Cache-Control: max-age=60", "Date: Sun, 06 Nov 1994 08:49:37 GMT", body: "x")]
+                }
                 try proxy.get("/x")
                 try proxy.get("/x")
                 #expect(origin.count("/x") == fetches)
@@ -49,7 +51,10 @@ import Testing
     @Test func `what was stored from chunks is served with a length`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in
-                [.head(200, "Cache-Control: max-age=60", "Transfer-Encoding: chunked"), .chunk("one"), .chunk("two"), .lastChunk()]
+                [
+                    .head(200, "Cache-Control: max-age=60", "Transfer-Encoding: chunked"), .chunk("one"), .chunk("two"),
+                    .lastChunk(),
+                ]
             }
             #expect(try proxy.get("/x").text == "onetwo")
             let hit = try proxy.get("/x")
@@ -61,10 +66,17 @@ import Testing
         try scenario { origin, proxy in
             let date = System.httpDate(-86_400)
             origin.on("/x") { _ in
-                [.answer(200, "Cache-Control: max-age=600", "ETag: \"v1\"", "Last-Modified: \(date)", "Content-Type: text/plain", body: "x")]
+                [
+                    .answer(
+                        200, "Cache-Control: max-age=600", "ETag: \"v1\"", "Last-Modified: \(date)",
+                        "Content-Type: text/plain", body: "x")
+                ]
             }
             try proxy.get("/x")
-            for field in ["If-None-Match: \"v1\"", "If-None-Match: \"v0\", W/\"v1\"", "If-None-Match: *", "If-Modified-Since: \(date)"] {
+            for field in [
+                "If-None-Match: \"v1\"", "If-None-Match: \"v0\", W/\"v1\"", "If-None-Match: *",
+                "If-Modified-Since: \(date)",
+            ] {
                 let answer = try proxy.get("/x", field)
                 #expect(answer.status == 304 && answer.body.length == 0 && answer["etag"] == "\"v1\"", "\(field)")
             }
@@ -112,13 +124,17 @@ import Testing
         }
     }
 
-    @Test(arguments: ["If-Match: \"a\"", "If-Unmodified-Since: Mon, 01 Jan 2024 00:00:00 GMT", "Upgrade: websocket\r\nConnection: Upgrade"])
+    @Test(arguments: [
+        "If-Match: \"a\"", "If-Unmodified-Since: Mon, 01 Jan 2024 00:00:00 GMT",
+        "Upgrade: websocket\r\nConnection: Upgrade",
+    ])
     func `who wants only what is stored never reaches the origin`(_ field: String) throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", "ETag: \"a\"", body: "x")] }
             try proxy.get("/x")
             let client = try proxy.connect()
-            try client.send("GET /x HTTP/1.1\r\nHost: \(proxy.host)\r\nCache-Control: only-if-cached\r\n\(field)\r\n\r\n")
+            try client.send(
+                "GET /x HTTP/1.1\r\nHost: \(proxy.host)\r\nCache-Control: only-if-cached\r\n\(field)\r\n\r\n")
             #expect(try client.answer().status == 504)
             #expect(origin.count("/x") == 1)
             #expect(try proxy.get("/x").text == "x")

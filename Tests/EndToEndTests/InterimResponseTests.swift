@@ -5,7 +5,10 @@ import Testing
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/x") { _ in
-                [.interim(103, "Link: </a.css>; rel=preload"), .gate(gate), .answer(200, "Cache-Control: no-store", body: "x")]
+                [
+                    .interim(103, "Link: </a.css>; rel=preload"), .gate(gate),
+                    .answer(200, "Cache-Control: no-store", body: "x"),
+                ]
             }
             let client = try proxy.connect()
             try client.send(proxy.request("GET", "/x"))
@@ -20,7 +23,10 @@ import Testing
         try scenario { origin, proxy in
             let head = Gate()
             origin.on("/x") { _ in
-                [.interim(103, "Link: </a.css>; rel=preload"), .gate(head), .answer(200, "Cache-Control: max-age=60", body: "x")]
+                [
+                    .interim(103, "Link: </a.css>; rel=preload"), .gate(head),
+                    .answer(200, "Cache-Control: max-age=60", body: "x"),
+                ]
             }
             let leader = try proxy.connect()
             try leader.send(proxy.request("GET", "/x"))
@@ -40,7 +46,10 @@ import Testing
             let (first, second) = (Gate(), Gate())
             origin.on("/x") { request in
                 request.number == 1
-                    ? [.gate(first), .interim(103, "Link: </first.css>; rel=preload"), .answer(200, "Cache-Control: max-age=60", body: "1")]
+                    ? [
+                        .gate(first), .interim(103, "Link: </first.css>; rel=preload"),
+                        .answer(200, "Cache-Control: max-age=60", body: "1"),
+                    ]
                     : [.gate(second), .answer(200, "Cache-Control: max-age=60", body: "2")]
             }
             let leader = proxy.crowd(1, get: "/x")
@@ -71,7 +80,8 @@ import Testing
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.interim(100), .interim(103, "Link: </a>"), .requestBody, .answer(200, body: "x")] }
             let client = try proxy.connect()
-            try client.send(proxy.request("POST", "/x", ["Content-Length: 3"] + (isAskedFor ? ["Expect: 100-continue"] : [])))
+            try client.send(
+                proxy.request("POST", "/x", ["Content-Length: 3"] + (isAskedFor ? ["Expect: 100-continue"] : [])))
             try client.progress { $0.interim.contains { $0.status == 103 } }
             try client.send("abc")
             #expect(try client.answer().interim.map(\.status) == (isAskedFor ? [100, 103] : [103]))
@@ -82,7 +92,10 @@ import Testing
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/x") { _ in
-                [.interim(103, "Link: </a.css>; rel=preload", "Content-Length: 5"), .gate(gate), .answer(200, "Cache-Control: max-age=60", body: "x")]
+                [
+                    .interim(103, "Link: </a.css>; rel=preload", "Content-Length: 5"), .gate(gate),
+                    .answer(200, "Cache-Control: max-age=60", body: "x"),
+                ]
             }
             let client = try proxy.connect()
             try client.send(proxy.request("GET", "/x"))

@@ -4,13 +4,14 @@ import Testing
 @Suite struct KeyCoverageTests {
     private static let folder = #filePath.split(separator: "/").dropLast(3).map { "/" + $0 }.joined()
 
-    /// Keys that change nothing a client, an origin or an operator could see in a moment, and where they are tested instead. All are also in
-    /// ConfigurationTests, which see to it that they are read.
+    /// Keys that change nothing a client, an origin or an operator could see in a moment, and where they are tested
+    /// instead. All are also in ConfigurationTests, which see to it that they are read.
     private static let elsewhere = [
         Key(section: "", name: "backlog"): "what the kernel holds: LibeventTests",
         Key(section: "storage", name: "shards"): "StorageTests, whose stores have few",
         Key(section: "storage", name: "small-queue-share"): "S3FIFOTests",
-        Key(section: "upstreams", name: "resolve-ttl"): "NameResolutionTests: the names of this machine stay as they are",
+        Key(section: "upstreams", name: "resolve-ttl"):
+            "NameResolutionTests: the names of this machine stay as they are",
         Key(section: "admin", name: "address"): "the flag --admin, in each test",
         Key(section: "access-log", name: "buffer"): "TelemetryTests, of a batch and what it loses",
     ]
@@ -27,7 +28,9 @@ import Testing
         let sources = Self.sources()
         for key in keys {
             let isSet = Self.isSet(key, in: sources, isUnique: keys.count { $0.name == key.name } == 1)
-            #expect(isSet != (Self.elsewhere[key] != nil), "\(key): \(isSet ? "set by a test, and listed here" : "no test sets it")")
+            #expect(
+                isSet != (Self.elsewhere[key] != nil),
+                "\(key): \(isSet ? "set by a test, and listed here" : "no test sets it")")
         }
         for key in Self.elsewhere.keys { #expect(keys.contains(key), "\(key) is no key") }
     }
@@ -39,7 +42,9 @@ import Testing
         for line in file.split(separator: "\n") {
             // The example's keys have a default, but for one; its other comments are sentences.
             let isExample = line.hasPrefix("#   ") && (line.contains("# default") || line.contains(" upstream: "))
-            guard let key = line.firstMatch(of: /^(#? *)(- )?([a-z][a-z-]*):(.*)/), isExample || !line.trimmed.hasPrefix("#") else { continue }
+            guard let key = line.firstMatch(of: /^(#? *)(- )?([a-z][a-z-]*):(.*)/),
+                isExample || !line.trimmed.hasPrefix("#")
+            else { continue }
             if key.1.isEmpty, key.4.isEmpty {
                 section = String(key.3)
             } else {
@@ -51,22 +56,35 @@ import Testing
 
     private static func sources() -> (tests: String, settings: String) {
         let files = System.sources(in: "\(folder)/Tests/EndToEndTests")
-        func text(_ isChosen: (String) -> Bool) -> String { files.filter(isChosen).map { System.contents(of: $0) }.joined() }
-        return (text { !$0.hasSuffix("/Settings.swift") && !$0.hasSuffix("/KeyCoverageTests.swift") }, text { $0.hasSuffix("/Settings.swift") })
+        func text(_ isChosen: (String) -> Bool) -> String {
+            files.filter(isChosen).map { System.contents(of: $0) }.joined()
+        }
+        return (
+            text { !$0.hasSuffix("/Settings.swift") && !$0.hasSuffix("/KeyCoverageTests.swift") },
+            text { $0.hasSuffix("/Settings.swift") }
+        )
     }
 
     /// By its `Setting`, by its name and section, or, where no other key is called so, by its flag or its name alone.
     private static func isSet(_ key: Key, in sources: (tests: String, settings: String), isUnique: Bool) -> Bool {
         let section = ["upstreams": "upstream", "routes": "route"][key.section] ?? key.section
         let entry = "(\"\(section)\", \"\(key.name)\","
-        if let line = sources.settings.split(separator: "\n").first(where: { $0.contains(entry) }), let name = line.firstMatch(of: /case \.(\w+)/)?.1,
-           sources.tests.contains(".\(name)(") || sources.tests.contains(".\(name),") || sources.tests.contains(".\(name))") { return true }
+        if let line = sources.settings.split(separator: "\n").first(where: { $0.contains(entry) }),
+            let name = line.firstMatch(of: /case \.(\w+)/)?.1,
+            sources.tests.contains(".\(name)(") || sources.tests.contains(".\(name),")
+                || sources.tests.contains(".\(name))")
+        {
+            return true
+        }
         if sources.tests.contains("section: \"\(section)\", key: \"\(key.name)\"") { return true }
-        guard isUnique else { return ["origin", "images"].contains { sources.tests.contains("upstream: \($0), \(key.name):") } }
+        guard isUnique else {
+            return ["origin", "images"].contains { sources.tests.contains("upstream: \($0), \(key.name):") }
+        }
         if sources.tests.contains("\"--\(key.name)\"") { return true }
         // In a file that stands there as text.
         return sources.tests.split(separator: "\n").map { $0.trimmed }.contains { line in
-            line.hasPrefix("\(key.name):") || (line.hasPrefix("- ") && (line.contains(" \(key.name): ") || line.contains("{\(key.name): ")))
+            line.hasPrefix("\(key.name):")
+                || (line.hasPrefix("- ") && (line.contains(" \(key.name): ") || line.contains("{\(key.name): ")))
         }
     }
 }

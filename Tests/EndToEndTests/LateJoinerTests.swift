@@ -1,6 +1,7 @@
 import Testing
 
-/// Who comes when the head is there and the body still arrives: what was made for somebody before is only for whom it is fresh enough.
+/// Who comes when the head is there and the body still arrives: what was made for somebody before is only for whom it
+/// is fresh enough.
 @Suite(.scenario) struct LateJoinerTests {
     /// The first response arrives half, and on when `rest` opens; the ones after it are whole.
     private static func script(_ origin: ScriptedOrigin, _ rest: Gate, _ fields: String...) {
@@ -46,7 +47,9 @@ import Testing
         }
     }
 
-    @Test(arguments: ["Cache-Control: no-cache", "Cache-Control: max-age=10", "Cache-Control: min-fresh=1", "Pragma: no-cache"])
+    @Test(arguments: [
+        "Cache-Control: no-cache", "Cache-Control: max-age=10", "Cache-Control: min-fresh=1", "Pragma: no-cache",
+    ])
     func `nor is what says nothing of its age for who comes late and wants it anew`(_ wish: String) throws {
         try scenario { origin, proxy in
             let rest = Gate()

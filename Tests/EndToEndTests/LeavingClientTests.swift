@@ -24,8 +24,11 @@ import Testing
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/x") { _ in
-                [.head(200, "Cache-Control: max-age=60", "Content-Length: 100000"), .pattern(0..<50_000), .gate(gate),
-                 .pattern(50_000..<100_000)]
+                [
+                    .head(200, "Cache-Control: max-age=60", "Content-Length: 100000"), .pattern(0..<50_000),
+                    .gate(gate),
+                    .pattern(50_000..<100_000),
+                ]
             }
             let first = try proxy.connect()
             try first.send(proxy.request("GET", "/x"))
@@ -88,7 +91,10 @@ import Testing
             origin.on("/x") { request in
                 request.number == 1
                     ? [.head(200, fields + ["Content-Length: 20000"]), .pattern(0..<5_000), .silence]
-                    : [.head(206, fields + ["Content-Length: 15000", "Content-Range: bytes 5000-19999/20000"]), .pattern(5_000..<20_000)]
+                    : [
+                        .head(206, fields + ["Content-Length: 15000", "Content-Range: bytes 5000-19999/20000"]),
+                        .pattern(5_000..<20_000),
+                    ]
             }
             let crowd = proxy.crowd(3, get: "/x")
             try eventually("they have what there is") { crowd.answers.allSatisfy { $0.body.length == 5_000 } }

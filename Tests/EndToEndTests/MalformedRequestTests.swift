@@ -26,19 +26,39 @@ import Testing
         Case(what: "a malformed Host", request: "GET / HTTP/1.1\r\nHost: a b\r\n\r\n"),
         Case(what: "a space in the target", request: "GET /a b HTTP/1.1\r\nHost: a\r\n\r\n"),
         Case(what: "a malformed method", request: "G(T / HTTP/1.1\r\nHost: a\r\n\r\n"),
-        Case(what: "a length and a coding", request: "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
-        Case(what: "two lengths that differ", request: "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello!"),
-        Case(what: "a list of lengths that differ", request: "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5, 6\r\n\r\nhello!"),
+        Case(
+            what: "a length and a coding",
+            request: "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+        Case(
+            what: "two lengths that differ",
+            request: "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello!"),
+        Case(
+            what: "a list of lengths that differ",
+            request: "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5, 6\r\n\r\nhello!"),
         Case(what: "a signed length", request: "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: +5\r\n\r\nhello"),
         Case(what: "a hexadecimal length", request: "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0x5\r\n\r\nhello"),
-        Case(what: "an absurd length", request: "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999\r\n\r\n"),
-        Case(what: "chunked not last", request: "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n"),
-        Case(what: "chunked in HTTP/1.0", request: "POST / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
-        Case(what: "an unknown coding", request: "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: rot13, chunked\r\n\r\n0\r\n\r\n", status: 501),
+        Case(
+            what: "an absurd length",
+            request: "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999\r\n\r\n"),
+        Case(
+            what: "chunked not last",
+            request: "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n"),
+        Case(
+            what: "chunked in HTTP/1.0",
+            request: "POST / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+        Case(
+            what: "an unknown coding",
+            request: "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: rot13, chunked\r\n\r\n0\r\n\r\n", status: 501),
         Case(what: "a version to come", request: "GET / HTTP/2.0\r\nHost: a\r\n\r\n", status: 505),
-        Case(what: "a target too long", request: "GET /\(String(repeating: "a", count: 20_000)) HTTP/1.1\r\nHost: a\r\n\r\n", status: 414),
-        Case(what: "a field too large", request: "GET / HTTP/1.1\r\nHost: a\r\nX: \(String(repeating: "a", count: 100_000))\r\n\r\n", status: 431),
-        Case(what: "too many fields", request: "GET / HTTP/1.1\r\nHost: a\r\n\(String(repeating: "X: 1\r\n", count: 1_000))\r\n", status: 431),
+        Case(
+            what: "a target too long",
+            request: "GET /\(String(repeating: "a", count: 20_000)) HTTP/1.1\r\nHost: a\r\n\r\n", status: 414),
+        Case(
+            what: "a field too large",
+            request: "GET / HTTP/1.1\r\nHost: a\r\nX: \(String(repeating: "a", count: 100_000))\r\n\r\n", status: 431),
+        Case(
+            what: "too many fields",
+            request: "GET / HTTP/1.1\r\nHost: a\r\n\(String(repeating: "X: 1\r\n", count: 1_000))\r\n", status: 431),
     ]
 
     @Test func `each malformed request is refused, closed and logged once, and never reaches the origin`() throws {
@@ -60,7 +80,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "5\nhello\r\n0\r\n\r\n", "5\r\nhello0\r\n\r\n", "x\r\nhello\r\n0\r\n\r\n", "-1\r\n\r\n", "5 \r\nhello\r\n0\r\n\r\n",
+        "5\nhello\r\n0\r\n\r\n", "5\r\nhello0\r\n\r\n", "x\r\nhello\r\n0\r\n\r\n", "-1\r\n\r\n",
+        "5 \r\nhello\r\n0\r\n\r\n",
         "0x5\r\nhello\r\n0\r\n\r\n", "FFFFFFFFFFFFFFFFF\r\n", "5;a\nb\r\nhello\r\n0\r\n\r\n",
     ])
     func `a malformed chunk is refused`(_ body: String) throws {
@@ -112,11 +133,21 @@ import Testing
         }
     }
 
-    @Test(arguments: [
-        (.other(section: "clients", key: "max-target-length", value: "200"), "GET /\(String(repeating: "a", count: 200)) HTTP/1.1\r\nHost: a\r\n\r\n", 414),
-        (.other(section: "clients", key: "max-field-lines", value: "5"), "GET /x HTTP/1.1\r\nHost: a\r\n\(String(repeating: "X: 1\r\n", count: 5))\r\n", 431),
-        (.maxHeadSize(1024), "GET /x HTTP/1.1\r\nHost: a\r\nX: \(String(repeating: "a", count: 1024))\r\n\r\n", 431),
-    ] as [(Setting, String, Int)])
+    @Test(
+        arguments: [
+            (
+                .other(section: "clients", key: "max-target-length", value: "200"),
+                "GET /\(String(repeating: "a", count: 200)) HTTP/1.1\r\nHost: a\r\n\r\n", 414
+            ),
+            (
+                .other(section: "clients", key: "max-field-lines", value: "5"),
+                "GET /x HTTP/1.1\r\nHost: a\r\n\(String(repeating: "X: 1\r\n", count: 5))\r\n", 431
+            ),
+            (
+                .maxHeadSize(1024), "GET /x HTTP/1.1\r\nHost: a\r\nX: \(String(repeating: "a", count: 1024))\r\n\r\n",
+                431
+            ),
+        ] as [(Setting, String, Int)])
     func `what is too much is for the operator to say`(limit: Setting, request: String, status: Int) throws {
         for (setting, expected) in [(.workers(1), 200), (limit, status)] as [(Setting, Int)] {
             try scenario(setting) { origin, proxy in

@@ -13,8 +13,12 @@ import Testing
 
     @Test func `it has the commands that the help has`() throws {
         let help = try Program.run("--help").output
-        let listed = help.split(separator: "\n").drop { $0 != "SUBCOMMANDS:" }.compactMap { $0.firstMatch(of: #/^  ([a-z]+) /#).map { String($0.1) } }
-        let described = Self.section("DESCRIPTION").compactMap { $0.wholeMatch(of: /\.It Cm ([a-z]+)/).map { String($0.1) } }
+        let listed = help.split(separator: "\n").drop { $0 != "SUBCOMMANDS:" }.compactMap {
+            $0.firstMatch(of: #/^  ([a-z]+) /#).map { String($0.1) }
+        }
+        let described = Self.section("DESCRIPTION").compactMap {
+            $0.wholeMatch(of: /\.It Cm ([a-z]+)/).map { String($0.1) }
+        }
         #expect(listed == described && !listed.isEmpty)
     }
 
@@ -22,18 +26,26 @@ import Testing
     func `its synopsis of a command is the usage in the command's help`(_ command: String) throws {
         let help = try Program.run(command, "--help").output
         let usage = help.split(separator: "\n").first { $0.hasPrefix("USAGE: ") } ?? ""
-        let synopsis = Self.section("SYNOPSIS").split(separator: ".Nm").first { $0.contains { $0.hasSuffix("Cm \(command)") } } ?? []
+        let synopsis =
+            Self.section("SYNOPSIS").split(separator: ".Nm").first { $0.contains { $0.hasSuffix("Cm \(command)") } }
+            ?? []
         let written = synopsis.joined(separator: "\n")
         let options = Set(usage.matches(of: /--([a-z-]+)(?: <([^>]+)>)?/).map { "\($0.1) \($0.2 ?? "")" })
         #expect(options == Set(written.matches(of: /Fl -([a-z-]+)(?: Ar ([^ \n]+))?/).map { "\($0.1) \($0.2 ?? "")" }))
         let arguments = Set(usage.matches(of: /\[<([a-z]+)>\]/).map(\.output.1))
         #expect(arguments == Set(written.matches(of: /(?:\||Oc) Ar ([a-z]+)/).map(\.output.1)))
-        let described = Self.section("OPTIONS").filter { $0.hasPrefix(".It ") }.flatMap { $0.matches(of: /Fl -([a-z-]+)/).map(\.output.1) }
-        for option in help.matches(of: /--([a-z-]+)/).map(\.output.1) { #expect(described.contains(option), "--\(option)") }
+        let described = Self.section("OPTIONS").filter { $0.hasPrefix(".It ") }.flatMap {
+            $0.matches(of: /Fl -([a-z-]+)/).map(\.output.1)
+        }
+        for option in help.matches(of: /--([a-z-]+)/).map(\.output.1) {
+            #expect(described.contains(option), "--\(option)")
+        }
     }
 
     @Test func `it has every exit code of the program`() {
-        let codes = System.contents(of: "\(Self.folder)/Sources/coalesced/ExitStatus.swift").matches(of: /ExitCode\((\d+)\)/).map { String($0.1) }
+        let codes = System.contents(of: "\(Self.folder)/Sources/coalesced/ExitStatus.swift").matches(
+            of: /ExitCode\((\d+)\)/
+        ).map { String($0.1) }
         let described = Self.section("EXIT STATUS").compactMap { $0.wholeMatch(of: /\.It (\d+)/).map { String($0.1) } }
         #expect(!codes.isEmpty && described == ["0", "64"] + codes)
     }

@@ -72,11 +72,16 @@ import Testing
         let folder = try System.makeTemporaryFolder()
         try System.write(Setting.file([.workers(1)], upstream: origin.url), to: "\(folder)/c.yaml")
         let program = try Program(
-            folder: folder, ["--config", "\(folder)/c.yaml", "--listen", "127.0.0.1:0", "--admin", "unix:\(folder)/admin.sock"], descriptors: 64)
+            folder: folder,
+            ["--config", "\(folder)/c.yaml", "--listen", "127.0.0.1:0", "--admin", "unix:\(folder)/admin.sock"],
+            descriptors: 64)
         defer { program.stop() }
         try program.waitUntilListening(1)
         // Told once, and anew when it changes.
-        for (reload, settings, told) in [(1, [.workers(1)], 1), (2, [.workers(1), .maxConnections(5000)], 2), (3, [.workers(1), .maxConnections(5000)], 2)] as [(Int, [Setting], Int)] {
+        for (reload, settings, told) in [
+            (1, [.workers(1)], 1), (2, [.workers(1), .maxConnections(5000)], 2),
+            (3, [.workers(1), .maxConnections(5000)], 2),
+        ] as [(Int, [Setting], Int)] {
             try System.write(Setting.file(settings, upstream: origin.url), to: "\(folder)/c.yaml")
             program.signal(SIGHUP)
             try eventually("it is reloaded") { program.diagnostics.matches(of: #/reloaded /#).count == reload }
@@ -96,7 +101,10 @@ import Testing
             let rest = Gate()
             for number in 0..<200 {
                 origin.on("/\(number)") { _ in
-                    [.head(200, "Cache-Control: no-store", "Content-Length: 400000"), .pattern(0..<70_000), .gate(rest), .pattern(70_000..<400_000)]
+                    [
+                        .head(200, "Cache-Control: no-store", "Content-Length: 400000"), .pattern(0..<70_000),
+                        .gate(rest), .pattern(70_000..<400_000),
+                    ]
                 }
             }
             let clients = (0..<200).map { proxy.crowd(1, get: "/\($0)") }
@@ -117,7 +125,9 @@ import Testing
     func `over the limit of fetches that wait for their origin, 503, or what is stale`(_ whenExceeded: String) throws {
         try scenario(.maxConcurrentFetches(1), .maxQueuedFetches(1), .whenExceeded(whenExceeded)) { origin, proxy in
             let gate = Gate()
-            origin.on("/stale") { _ in [.answer(200, "Cache-Control: max-age=10", "Age: 20", "ETag: \"1\"", body: "stale")] }
+            origin.on("/stale") { _ in
+                [.answer(200, "Cache-Control: max-age=10", "Age: 20", "ETag: \"1\"", body: "stale")]
+            }
             origin.on("*") { _ in [.gate(gate), .answer(200, body: "in turn")] }
             try proxy.get("/stale")
             let first = proxy.crowd(1, get: "/first")
@@ -125,10 +135,16 @@ import Testing
             let second = proxy.crowd(1, get: "/second")
             try proxy.joined(3)
             let refused = try proxy.get("/third")
-            #expect(refused.status == 503 && refused["retry-after"] != nil && refused.cacheStatus.contains("detail=queue-full"))
-            try eventually("the operator is told") { proxy.diagnostics.contains("upstream origin: answered 503 (queue-full) for GET ") }
+            #expect(
+                refused.status == 503 && refused["retry-after"] != nil
+                    && refused.cacheStatus.contains("detail=queue-full"))
+            try eventually("the operator is told") {
+                proxy.diagnostics.contains("upstream origin: answered 503 (queue-full) for GET ")
+            }
             let other = try proxy.get("/stale")
-            #expect(whenExceeded == "503" ? other.status == 503 : other.text == "stale", "\(other.status) \(other.cacheStatus)")
+            #expect(
+                whenExceeded == "503" ? other.status == 503 : other.text == "stale",
+                "\(other.status) \(other.cacheStatus)")
             #expect(other.cacheStatus.contains("detail=queue-full"))
             gate.open()
             let answers = first.finished() + second.finished()
@@ -159,8 +175,12 @@ import Testing
             let gate = Gate()
             let first = bound.isStored ? 2 : 1
             origin.on("/x") { request in
-                if request.number < first { return [.answer(200, "Cache-Control: max-age=10", "Age: 20", "ETag: \"old\"", body: "old")] }
-                if request.number == first { return [.gate(gate), .answer(200, "Cache-Control: max-age=0", body: "shared")] }
+                if request.number < first {
+                    return [.answer(200, "Cache-Control: max-age=10", "Age: 20", "ETag: \"old\"", body: "old")]
+                }
+                if request.number == first {
+                    return [.gate(gate), .answer(200, "Cache-Control: max-age=0", body: "shared")]
+                }
                 return [.answer(200, "Cache-Control: max-age=0", body: "own")]
             }
             if bound.isStored { try proxy.get("/x") }

@@ -2,8 +2,11 @@ import Testing
 
 /// Parts of a representation through the running program (RFC 9111 §3.3, §3.4): what the tables of cases cannot say.
 @Suite(.scenario) struct PartTests {
-    /// An origin that serves a pattern as servers of files do: whole, by one range, under `If-Range` and `If-None-Match`.
-    private static func file(_ length: Int, tag: String = "\"v1\"", seed: Int = 0, before: Step...) -> ScriptedOrigin.Handler {
+    /// An origin that serves a pattern as servers of files do: whole, by one range, under `If-Range` and
+    /// `If-None-Match`.
+    private static func file(_ length: Int, tag: String = "\"v1\"", seed: Int = 0, before: Step...)
+        -> ScriptedOrigin.Handler
+    {
         { request in
             let fields = ["Cache-Control: max-age=60", "ETag: \(tag)", "Accept-Ranges: bytes"]
             if request["if-none-match"] == tag { return before + [.head(304, fields)] }
@@ -12,9 +15,12 @@ import Testing
                 return before + [.head(200, fields + ["Content-Length: \(length)"]), .pattern(0..<length, seed: seed)]
             }
             return before + [
-                .head(206, fields + [
-                    "Content-Length: \(range.count)", "Content-Range: bytes \(range.lowerBound)-\(range.upperBound - 1)/\(length)",
-                ]),
+                .head(
+                    206,
+                    fields + [
+                        "Content-Length: \(range.count)",
+                        "Content-Range: bytes \(range.lowerBound)-\(range.upperBound - 1)/\(length)",
+                    ]),
                 .pattern(range, seed: seed),
             ]
         }
@@ -27,13 +33,18 @@ import Testing
         return first..<min(length, (Int(ends[1]) ?? length - 1) + 1)
     }
 
-    private func expect(_ answer: Answer, is range: Range<Int>, of length: Int, seed: Int = 0, sourceLocation: SourceLocation = #_sourceLocation) {
+    private func expect(
+        _ answer: Answer, is range: Range<Int>, of length: Int, seed: Int = 0,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) {
         let pattern = Pattern(seed: seed)
         let (kept, expected) = (answer.body.kept, pattern.bytes(range))
         #expect(answer.status == 206 && answer.isClean, sourceLocation: sourceLocation)
         #expect(answer.body.length == range.count && expected.starts(with: kept), sourceLocation: sourceLocation)
         #expect(kept.count >= min(range.count, Body.keepsAtMost), sourceLocation: sourceLocation)
-        #expect(answer["content-range"] == "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(length)", sourceLocation: sourceLocation)
+        #expect(
+            answer["content-range"] == "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(length)",
+            sourceLocation: sourceLocation)
     }
 
     // MARK: - Too large to be kept whole
@@ -56,7 +67,10 @@ import Testing
         try scenario(.rangeMisses("part")) { origin, proxy in
             let gate = Gate()
             origin.on("/x") { _ in
-                let fields = ["Cache-Control: max-age=60", "ETag: \"v1\"", "Content-Range: bytes 0-3/9", "Transfer-Encoding: chunked"]
+                let fields = [
+                    "Cache-Control: max-age=60", "ETag: \"v1\"", "Content-Range: bytes 0-3/9",
+                    "Transfer-Encoding: chunked",
+                ]
                 return [.head(206, fields), .chunk("ab"), .gate(gate), .chunk("cde"), .lastChunk()]
             }
             let client = try proxy.connect()
@@ -90,7 +104,9 @@ import Testing
             origin.on("/x", Self.file(1_000_000))
             for start in stride(from: 0, to: 400_000, by: 20_000) {
                 let range = start..<start + 20_000
-                expect(try proxy.get("/x", "Range: bytes=\(range.lowerBound)-\(range.upperBound - 1)"), is: range, of: 1_000_000)
+                expect(
+                    try proxy.get("/x", "Range: bytes=\(range.lowerBound)-\(range.upperBound - 1)"), is: range,
+                    of: 1_000_000)
             }
             let before = origin.count("/x")
             expect(try proxy.get("/x", "Range: bytes=380000-399999"), is: 380_000..<400_000, of: 1_000_000)
@@ -121,14 +137,20 @@ import Testing
             origin.on("/x") { request in
                 let range = Self.range(request["range"] ?? "", of: 30_000) ?? 0..<30_000
                 return [
-                    .head(206, "Cache-Control: max-age=60", "ETag: \"v1\"", "Content-Length: 10000", "Content-Range: bytes 10000-19999/30000"),
-                    .pattern(range.lowerBound..<range.lowerBound + 5_000), .gate(rest), .pattern(range.lowerBound + 5_000..<range.upperBound),
+                    .head(
+                        206, "Cache-Control: max-age=60", "ETag: \"v1\"", "Content-Length: 10000",
+                        "Content-Range: bytes 10000-19999/30000"),
+                    .pattern(range.lowerBound..<range.lowerBound + 5_000), .gate(rest),
+                    .pattern(range.lowerBound + 5_000..<range.upperBound),
                 ]
             }
             let crowd = proxy.crowd(20, get: "/x")
             try eventually("all have what there is") { crowd.answers.allSatisfy { $0.body.length == 15_000 } }
             rest.open()
-            #expect(crowd.finished().allSatisfy { $0.status == 200 && $0.isWhole(30_000) && $0["content-length"] == "30000" })
+            #expect(
+                crowd.finished().allSatisfy {
+                    $0.status == 200 && $0.isWhole(30_000) && $0["content-length"] == "30000"
+                })
             #expect(origin.requests("/x").last?["range"] == "bytes=10000-19999")
             #expect(origin.count("/x") == 3)
             #expect(try proxy.get("/x").isWhole(30_000))
@@ -140,7 +162,10 @@ import Testing
         try scenario(.rangeMisses("part")) { origin, proxy in
             let rest = Gate()
             origin.on("/x") { _ in
-                [.head(200, "Cache-Control: max-age=60", "ETag: \"v1\"", "Content-Length: 10000"), .pattern(0..<5_000), .gate(rest), .pattern(5_000..<10_000)]
+                [
+                    .head(200, "Cache-Control: max-age=60", "ETag: \"v1\"", "Content-Length: 10000"),
+                    .pattern(0..<5_000), .gate(rest), .pattern(5_000..<10_000),
+                ]
             }
             let whole = proxy.crowd(1, get: "/x")
             try eventually("half is there") { whole.answers.allSatisfy { $0.body.length == 5_000 } }
@@ -155,7 +180,9 @@ import Testing
         try scenario(.rangeMisses("part")) { origin, proxy in
             let gate = Gate()
             origin.on("/x") { request in [.gate(gate)] + Self.file(40_000)(request) }
-            let crowds = (0..<4).map { index in proxy.crowd(3, get: "/x", "Range: bytes=\(index * 10_000)-\(index * 10_000 + 9_999)") }
+            let crowds = (0..<4).map { index in
+                proxy.crowd(3, get: "/x", "Range: bytes=\(index * 10_000)-\(index * 10_000 + 9_999)")
+            }
             try proxy.joined(12)
             try eventually("each range is asked for") { origin.count("/x") == 4 }
             gate.open()
@@ -174,8 +201,13 @@ import Testing
         try scenario(.rangeMisses("part")) { origin, proxy in
             let (head, rest) = (Gate(), Gate())
             origin.on("/x") { _ in
-                [.gate(head), .head(206, "Cache-Control: max-age=60", "ETag: \"v1\"", "Content-Length: 8000", "Content-Range: bytes 1000-8999/40000"),
-                 .pattern(1_000..<5_000), .gate(rest), .pattern(5_000..<9_000)]
+                [
+                    .gate(head),
+                    .head(
+                        206, "Cache-Control: max-age=60", "ETag: \"v1\"", "Content-Length: 8000",
+                        "Content-Range: bytes 1000-8999/40000"),
+                    .pattern(1_000..<5_000), .gate(rest), .pattern(5_000..<9_000),
+                ]
             }
             let larger = proxy.crowd(1, get: "/x", "Range: bytes=1000-8999")
             try eventually("it is asked for") { origin.count("/x") == 1 }
@@ -201,7 +233,8 @@ import Testing
             origin.on("/x") { request in (request.number == 1 ? [.gate(gate)] : []) + Self.file(700_000)(request) }
             let larger = proxy.crowd(1, get: "/x", "Range: bytes=1000-\(last)")
             try eventually("it is asked for") { origin.count("/x") == 1 }
-            expect(try proxy.get("/x", "Range: \(range)"), is: try #require(Self.range(range, of: 700_000)), of: 700_000)
+            expect(
+                try proxy.get("/x", "Range: \(range)"), is: try #require(Self.range(range, of: 700_000)), of: 700_000)
             gate.open()
             for answer in larger.finished() { expect(answer, is: 1_000..<last + 1, of: 700_000) }
             #expect(origin.count("/x") == 2)
@@ -220,9 +253,25 @@ import Testing
                 let (fresh, tag) = ("Cache-Control: max-age=60", "ETag: \"v1\"")
                 switch what {
                 case "whole": return [.gate(gate), .answer(200, fresh, tag, pattern: 40_000)]
-                case "shorter": return [.gate(gate), .head(206, fresh, tag, "Content-Length: 100", "Content-Range: bytes 0-99/40000"), .pattern(0..<100)]
-                case "private": return [.gate(gate), .head(206, "Cache-Control: private", tag, "Content-Length: 9000", "Content-Range: bytes 0-8999/40000"), .pattern(0..<9_000)]
-                case "weak": return [.gate(gate), .head(206, fresh, "ETag: W/\"v1\"", "Content-Length: 9000", "Content-Range: bytes 0-8999/40000"), .pattern(0..<9_000)]
+                case "shorter":
+                    return [
+                        .gate(gate), .head(206, fresh, tag, "Content-Length: 100", "Content-Range: bytes 0-99/40000"),
+                        .pattern(0..<100),
+                    ]
+                case "private":
+                    return [
+                        .gate(gate),
+                        .head(
+                            206, "Cache-Control: private", tag, "Content-Length: 9000",
+                            "Content-Range: bytes 0-8999/40000"), .pattern(0..<9_000),
+                    ]
+                case "weak":
+                    return [
+                        .gate(gate),
+                        .head(
+                            206, fresh, "ETag: W/\"v1\"", "Content-Length: 9000", "Content-Range: bytes 0-8999/40000"),
+                        .pattern(0..<9_000),
+                    ]
                 case "416": return [.gate(gate), .answer(416, "Content-Range: bytes */40000")]
                 default: return [.gate(gate), .answer(503, body: "busy")]
                 }
@@ -233,7 +282,11 @@ import Testing
             try proxy.joined(2)
             gate.open()
             for answer in inner.finished() {
-                if what == "503" { #expect(answer.status == 503) } else { expect(answer, is: 1_000..<2_000, of: 40_000) }
+                if what == "503" {
+                    #expect(answer.status == 503)
+                } else {
+                    expect(answer, is: 1_000..<2_000, of: 40_000)
+                }
             }
             _ = larger.finished()
             #expect(origin.count("/x") == asked)
@@ -267,7 +320,10 @@ import Testing
                         ? [.head(200, fields + ["Transfer-Encoding: chunked"]), .chunk(pattern: 0..<5_000), .close]
                         : [.head(200, fields + ["Content-Length: 20000"]), .pattern(0..<5_000), .close]
                 case 2:
-                    return [.head(206, fields + ["Content-Length: 15000", "Content-Range: bytes 5000-19999/20000"]), .pattern(5_000..<12_000), .reset]
+                    return [
+                        .head(206, fields + ["Content-Length: 15000", "Content-Range: bytes 5000-19999/20000"]),
+                        .pattern(5_000..<12_000), .reset,
+                    ]
                 default:
                     return Self.file(20_000)(request)
                 }
@@ -292,7 +348,10 @@ import Testing
         try scenario { origin, proxy in
             origin.on("/x") { request in
                 request.number == 1
-                    ? [.head(200, "Cache-Control: max-age=60", "ETag: \"v1\"", "Transfer-Encoding: chunked"), .chunk("good"), .raw("nonsense\r\n")]
+                    ? [
+                        .head(200, "Cache-Control: max-age=60", "ETag: \"v1\"", "Transfer-Encoding: chunked"),
+                        .chunk("good"), .raw("nonsense\r\n"),
+                    ]
                     : [.answer(200, "Cache-Control: max-age=60", "ETag: \"v1\"", body: "goodness")]
             }
             let (first, second) = (try proxy.get("/x"), try proxy.get("/x"))
@@ -305,12 +364,16 @@ import Testing
 
     private static let letters = "abcdefghijklmnopqrstuvwxyz"
 
-    /// What an origin may say to `bytes=5-9` where 0 to 4 are stored under the tag "a", so that it must not be combined with those.
+    /// What an origin may say to `bytes=5-9` where 0 to 4 are stored under the tag "a", so that it must not be combined
+    /// with those.
     @Test(arguments: [
-        ["ETag: \"b\"", "Content-Range: bytes 5-9/26"], ["ETag: W/\"a\"", "Content-Range: bytes 5-9/26"], ["Content-Range: bytes 5-9/26"],
-        ["ETag: \"a\"", "Content-Range: bytes 5-9/27"], ["ETag: \"a\"", "Content-Range: bytes 6-10/26"], ["ETag: \"a\"", "Content-Range: bytes 5-8/26"],
+        ["ETag: \"b\"", "Content-Range: bytes 5-9/26"], ["ETag: W/\"a\"", "Content-Range: bytes 5-9/26"],
+        ["Content-Range: bytes 5-9/26"],
+        ["ETag: \"a\"", "Content-Range: bytes 5-9/27"], ["ETag: \"a\"", "Content-Range: bytes 6-10/26"],
+        ["ETag: \"a\"", "Content-Range: bytes 5-8/26"],
         ["ETag: \"a\"", "Content-Range: bytes 0-4/26"], ["ETag: \"a\"", "Content-Range: bytes 5-9/9"], ["ETag: \"a\""],
-        ["ETag: \"a\"", "Content-Range: bytes 5-9/26", "Content-Range: bytes 5-9/26"], ["ETag: \"a\"", "Content-Range: lines 5-9/26"],
+        ["ETag: \"a\"", "Content-Range: bytes 5-9/26", "Content-Range: bytes 5-9/26"],
+        ["ETag: \"a\"", "Content-Range: lines 5-9/26"],
         ["ETag: \"a\"", "Content-Range: bytes 5-9/26", "Content-Type: multipart/byteranges; boundary=x"],
     ])
     func `a part that does not fit is never combined`(fields: [String]) throws {
@@ -356,7 +419,11 @@ import Testing
             origin.on("/x") { request in
                 request["range"] == "bytes=99-"
                     ? [.answer(416, "Content-Range: bytes */5")]
-                    : [.gate(gate), .answer(206, "Cache-Control: max-age=60", "ETag: \"a\"", "Content-Range: bytes 0-1/5", body: "ab")]
+                    : [
+                        .gate(gate),
+                        .answer(
+                            206, "Cache-Control: max-age=60", "ETag: \"a\"", "Content-Range: bytes 0-1/5", body: "ab"),
+                    ]
             }
             #expect(try proxy.get("/x", "Range: bytes=99-").status == 416)
             let crowd = proxy.crowd(10, get: "/x", "Range: bytes=0-1")
@@ -371,8 +438,16 @@ import Testing
         try scenario(.rangeMisses("part")) { origin, proxy in
             origin.on("/x") { request in
                 request.number == 1
-                    ? [.head(206, "Cache-Control: max-age=60", "ETag: \"a\"", "Content-Range: bytes 0-9/26", "Transfer-Encoding: chunked"), .chunk("abcde"), .lastChunk()]
-                    : [.answer(206, "Cache-Control: max-age=60", "ETag: \"a\"", "Content-Range: bytes 0-9/26", body: "abcdefghij")]
+                    ? [
+                        .head(
+                            206, "Cache-Control: max-age=60", "ETag: \"a\"", "Content-Range: bytes 0-9/26",
+                            "Transfer-Encoding: chunked"), .chunk("abcde"), .lastChunk(),
+                    ]
+                    : [
+                        .answer(
+                            206, "Cache-Control: max-age=60", "ETag: \"a\"", "Content-Range: bytes 0-9/26",
+                            body: "abcdefghij")
+                    ]
             }
             #expect(try !proxy.get("/x", "Range: bytes=0-9").isClean)
             let again = try proxy.get("/x", "Range: bytes=0-9")
@@ -389,7 +464,11 @@ import Testing
                     return [.answer(200, "Cache-Control: max-age=60", tag, body: Self.letters)]
                 }
                 let part = String(Self.letters.dropFirst(range.lowerBound).prefix(range.count))
-                return [.answer(206, "Cache-Control: max-age=60", tag, "Content-Range: bytes \(range.lowerBound)-\(range.upperBound - 1)/26", body: part)]
+                return [
+                    .answer(
+                        206, "Cache-Control: max-age=60", tag,
+                        "Content-Range: bytes \(range.lowerBound)-\(range.upperBound - 1)/26", body: part)
+                ]
             }
             for _ in 0..<5 {
                 let (first, second) = (try proxy.get("/x", "Range: bytes=0-4"), try proxy.get("/x", "Range: bytes=3-9"))
@@ -409,7 +488,11 @@ import Testing
             for start in [0, 1_000, 250_000] {
                 let answer = try proxy.get("/x", "Range: bytes=\(start)-\(start + 999)")
                 // What goes through as it is may be the whole; what is shared is cut to the range here.
-                if answer.status == 206 { expect(answer, is: start..<start + 1_000, of: 300_000) } else { #expect(answer.isWhole(300_000)) }
+                if answer.status == 206 {
+                    expect(answer, is: start..<start + 1_000, of: 300_000)
+                } else {
+                    #expect(answer.isWhole(300_000))
+                }
             }
             #expect(origin.count("/x") <= 4)
         }
@@ -436,7 +519,11 @@ import Testing
         try scenario(.rangeMisses("part"), .staleIfError(.seconds(100))) { origin, proxy in
             origin.on("/x") { request in
                 request.number == 1
-                    ? [.answer(206, "Cache-Control: max-age=10", "Age: 20", "ETag: \"a\"", "Content-Range: bytes 0-4/26", body: "abcde")]
+                    ? [
+                        .answer(
+                            206, "Cache-Control: max-age=10", "Age: 20", "ETag: \"a\"", "Content-Range: bytes 0-4/26",
+                            body: "abcde")
+                    ]
                     : [.answer(503, body: "down")]
             }
             try proxy.get("/x", "Range: bytes=0-4")

@@ -1,7 +1,7 @@
 import Testing
 
-/// Answers to POST that are stored for GET (RFC 9110 §9.3.3), while others are at work on the same resource. What is stored and what is
-/// not stands in `Conformance.Storing.methods`.
+/// Answers to POST that are stored for GET (RFC 9110 §9.3.3), while others are at work on the same resource. What is
+/// stored and what is not stands in `Conformance.Storing.methods`.
 @Suite(.scenario) struct PostAnswerTests {
     private static let fresh = "Cache-Control: max-age=100"
 
@@ -22,7 +22,10 @@ import Testing
             let gate = Gate()
             origin.on("/p") { request in
                 request.method == "POST"
-                    ? [.head(200, Self.fresh, "Content-Location: /p", "Content-Length: 4"), .text("ma"), .gate(gate), .text("de")]
+                    ? [
+                        .head(200, Self.fresh, "Content-Location: /p", "Content-Length: 4"), .text("ma"), .gate(gate),
+                        .text("de"),
+                    ]
                     : [.answer(200, Self.fresh, body: "got")]
             }
             let post = try proxy.connect()
@@ -59,7 +62,9 @@ import Testing
 
     @Test func `the answer to what a field calls another method goes to nobody else`() throws {
         try scenario(.storesPostAnswers) { origin, proxy in
-            origin.on("/p") { [.answer(200, Self.fresh, "Content-Location: /p", body: $0["x-http-method-override"] ?? $0.method)] }
+            origin.on("/p") {
+                [.answer(200, Self.fresh, "Content-Location: /p", body: $0["x-http-method-override"] ?? $0.method)]
+            }
             let answer = try proxy.send("POST", "/p", "X-HTTP-Method-Override: PUT", body: "q")
             #expect(answer.text == "PUT", "it goes on")
             #expect(try proxy.get("/p").text == "GET")

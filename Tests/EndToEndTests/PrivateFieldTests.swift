@@ -1,6 +1,7 @@
 import Testing
 
-/// What `private` and `no-cache` name by field is for the client that asked (RFC 9111 §5.2.2.4, §5.2.2.7), also where a later message brings it.
+/// What `private` and `no-cache` name by field is for the client that asked (RFC 9111 §5.2.2.4, §5.2.2.7), also where a
+/// later message brings it.
 @Suite(.scenario) struct PrivateFieldTests {
     private let named = "Cache-Control: max-age=10, private=\"x-user\""
 

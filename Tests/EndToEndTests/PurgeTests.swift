@@ -39,9 +39,12 @@ import Testing
         try scenario { origin, proxy in
             origin.on("*") { _ in [.answer(200, body: "x")] }
             let pattern = try proxy.command("purge", "http://\(proxy.host)/img/*")
-            #expect(pattern.exit == .code(0) && pattern.errors.contains("'*' stands for itself") && pattern.errors.contains("--prefix"), "\(pattern.everything)")
+            #expect(
+                pattern.exit == .code(0) && pattern.errors.contains("'*' stands for itself")
+                    && pattern.errors.contains("--prefix"), "\(pattern.everything)")
             let wrong = try Program.run("purge", "--admin", "127.0.0.1:\(proxy.endpoint.port)", "--all")
-            #expect(wrong.exit == .code(69) && wrong.errors.contains("not one of an admin listener"), "\(wrong.everything)")
+            #expect(
+                wrong.exit == .code(69) && wrong.errors.contains("not one of an admin listener"), "\(wrong.everything)")
         }
     }
 
@@ -49,7 +52,10 @@ import Testing
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/x") { request in
-                [.head(200, "Cache-Control: max-age=600", "Content-Length: 2"), .text("v"), .gate(gate), .text("\(request.number)")]
+                [
+                    .head(200, "Cache-Control: max-age=600", "Content-Length: 2"), .text("v"), .gate(gate),
+                    .text("\(request.number)"),
+                ]
             }
             let crowd = proxy.crowd(5, get: "/x")
             try eventually("it is under way") { crowd.answers.allSatisfy { $0.body.length == 1 } }
@@ -65,15 +71,24 @@ import Testing
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/x") { request in
-                request.method == "POST" ? [.requestBody, .answer(200)] : [.gate(gate), .answer(200, "Cache-Control: max-age=600", body: "x")]
+                request.method == "POST"
+                    ? [.requestBody, .answer(200)]
+                    : [.gate(gate), .answer(200, "Cache-Control: max-age=600", body: "x")]
             }
             let crowd = proxy.crowd(2, get: "/x")
             try proxy.joined(2)
             try eventually("it is asked for") { origin.count("/x") == 1 }
-            if how == "purge" { try proxy.purge("http://\(proxy.host)/x") } else { try proxy.send("POST", "/x", body: "q") }
+            if how == "purge" {
+                try proxy.purge("http://\(proxy.host)/x")
+            } else {
+                try proxy.send("POST", "/x", body: "q")
+            }
             gate.open()
             let answers = crowd.finished()
-            #expect(answers.allSatisfy { $0.text == "x" && !$0.cacheStatus.contains("stored") && $0.cacheStatus.contains("detail=outdated") })
+            #expect(
+                answers.allSatisfy {
+                    $0.text == "x" && !$0.cacheStatus.contains("stored") && $0.cacheStatus.contains("detail=outdated")
+                })
             #expect(try proxy.get("/x").cacheStatus.contains("stored"))
         }
     }
@@ -82,15 +97,21 @@ import Testing
 
     @Test(arguments: ["", "No-Vary-Search: key-order"])
     func `all of a URL goes, whatever fields and cookies its keys have`(search: String) throws {
-        try scenario(.other(section: "route", key: "key", value: "{headers: [x-tenant], cookies: [theme]}")) { origin, proxy in
+        try scenario(.other(section: "route", key: "key", value: "{headers: [x-tenant], cookies: [theme]}")) {
+            origin, proxy in
             let gate = Gate()
             let fields = ["Cache-Control: max-age=600"] + (search.isEmpty ? [] : [search])
             origin.on("*") { request in
                 let wait: [Step] = request["x-tenant"] == "slow" ? [.gate(gate)] : []
-                return [.head(200, fields + ["Content-Length: 2"]), .text("v")] + wait + [.text(Self.letter(request.number))]
+                return [.head(200, fields + ["Content-Length: 2"]), .text("v")] + wait + [
+                    .text(Self.letter(request.number))
+                ]
             }
             func texts(_ path: String) throws -> [String] {
-                try [proxy.get(path), proxy.get(path, "X-Tenant: a"), proxy.get(path, "X-Tenant: a", "Cookie: theme=dark")].map(\.text)
+                try [
+                    proxy.get(path), proxy.get(path, "X-Tenant: a"),
+                    proxy.get(path, "X-Tenant: a", "Cookie: theme=dark"),
+                ].map(\.text)
             }
             let (page, other) = try (texts("/x?a=1"), texts("/x?a=2"))
             #expect(page == ["va", "vb", "vc"] && other == ["vd", "ve", "vf"])
@@ -109,9 +130,14 @@ import Testing
     @Test func `a prefix is a URL with all below it`() throws {
         try scenario { origin, proxy in
             origin.on("*") { [.answer(200, "Cache-Control: max-age=600", "Vary: X-Kind", body: "\($0.number)")] }
-            let (below, others) = (["/img", "/img?a", "/img/", "/img/a", "/img/a/b?c=d"], ["/", "/im", "/imgs", "/img%2Fa", "/other?/img/"])
+            let (below, others) = (
+                ["/img", "/img?a", "/img/", "/img/a", "/img/a/b?c=d"],
+                ["/", "/im", "/imgs", "/img%2Fa", "/other?/img/"]
+            )
             func texts(_ paths: [String]) throws -> [String] {
-                try paths.flatMap { path in try ["", "X-Kind: a"].map { try $0.isEmpty ? proxy.get(path).text : proxy.get(path, $0).text } }
+                try paths.flatMap { path in
+                    try ["", "X-Kind: a"].map { try $0.isEmpty ? proxy.get(path).text : proxy.get(path, $0).text }
+                }
             }
             let (first, kept) = try (texts(below), texts(others))
             let run = try proxy.command("purge", "--prefix", "http://\(proxy.host)/img")
@@ -119,11 +145,14 @@ import Testing
             #expect(try texts(others) == kept)
             #expect(try zip(texts(below), first).allSatisfy { $0 != $1 })
             // In one request with others, and of the whole host.
-            let mixed = try proxy.purge("http://\(proxy.host)/imgs\nprefix http://\(proxy.host)/img/\nhttp://\(proxy.host)/im")
+            let mixed = try proxy.purge(
+                "http://\(proxy.host)/imgs\nprefix http://\(proxy.host)/img/\nhttp://\(proxy.host)/im")
             #expect(mixed.text.hasPrefix("purged 10 stored"), "\(mixed.text)")
             let elsewhere = try proxy.purge("prefix http://elsewhere/")
             let all = try proxy.purge("prefix http://\(proxy.host)")
-            #expect(elsewhere.text.hasPrefix("purged 0 ") && all.text.hasPrefix("purged 10 stored"), "\(elsewhere.text) \(all.text)")
+            #expect(
+                elsewhere.text.hasPrefix("purged 0 ") && all.text.hasPrefix("purged 10 stored"),
+                "\(elsewhere.text) \(all.text)")
         }
     }
 
@@ -131,7 +160,10 @@ import Testing
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("*") { request in
-                [.head(200, "Cache-Control: max-age=600", "No-Vary-Search: params=(\"u\")", "Content-Length: 2"), .text("v")]
+                [
+                    .head(200, "Cache-Control: max-age=600", "No-Vary-Search: params=(\"u\")", "Content-Length: 2"),
+                    .text("v"),
+                ]
                     + (request.number == 1 ? [.gate(gate)] : []) + [.text("\(request.number)")]
             }
             let (crowd, other) = (proxy.crowd(3, get: "/img/a?u=1"), proxy.crowd(1, get: "/other"))
@@ -147,14 +179,17 @@ import Testing
         }
     }
 
-    @Test(arguments: ["--all", "http://a/b?c", "/img"]) func `a prefix that is none is refused`(_ argument: String) throws {
+    @Test(arguments: ["--all", "http://a/b?c", "/img"]) func `a prefix that is none is refused`(_ argument: String)
+        throws
+    {
         let run = try Program.run("purge", "--prefix", argument)
         #expect(run.exit == .code(64) && !run.errors.isEmpty, "\(run.everything)")
     }
 
     @Test func `without an admin listener the command fails and says why`() throws {
         try scenario { _, proxy in
-            let run = try Program.run("purge", "--config", "@/c.yaml", "--all", files: ["c.yaml": "admin: {listen: \"unix:/nonexistent\"}\n"])
+            let run = try Program.run(
+                "purge", "--config", "@/c.yaml", "--all", files: ["c.yaml": "admin: {listen: \"unix:/nonexistent\"}\n"])
             #expect(run.exit != .code(0) && !run.errors.isEmpty)
             #expect(proxy.exit() == nil)
         }

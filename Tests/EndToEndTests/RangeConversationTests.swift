@@ -5,12 +5,14 @@ import Testing
     private let letters = "abcdefghijklmnopqrstuvwxyz"
 
     @Test(arguments: [
-        ("bytes=0-4", "abcde", "bytes 0-4/26"), ("bytes=20-", "uvwxyz", "bytes 20-25/26"), ("bytes=-3", "xyz", "bytes 23-25/26"),
+        ("bytes=0-4", "abcde", "bytes 0-4/26"), ("bytes=20-", "uvwxyz", "bytes 20-25/26"),
+        ("bytes=-3", "xyz", "bytes 23-25/26"),
         ("bytes=25-99", "z", "bytes 25-25/26"), ("bytes=-99", "abcdefghijklmnopqrstuvwxyz", "bytes 0-25/26"),
     ])
     func `a single range is 206`(_ range: String, _ part: String, _ contentRange: String) throws {
         try scenario { origin, proxy in
-            origin.on("/x") { [letters] _ in [.answer(200, "Cache-Control: max-age=60", "ETag: \"v1\"", body: letters)] }
+            origin.on("/x") { [letters] _ in [.answer(200, "Cache-Control: max-age=60", "ETag: \"v1\"", body: letters)]
+            }
             try proxy.get("/x")
             let answer = try proxy.get("/x", "Range: \(range)")
             #expect(answer.status == 206 && answer.text == part && answer["content-range"] == contentRange)
@@ -21,7 +23,8 @@ import Testing
 
     @Test func `past the end is 416, nonsense is the whole, and If-Range decides`() throws {
         try scenario { origin, proxy in
-            origin.on("/x") { [letters] _ in [.answer(200, "Cache-Control: max-age=60", "ETag: \"v1\"", body: letters)] }
+            origin.on("/x") { [letters] _ in [.answer(200, "Cache-Control: max-age=60", "ETag: \"v1\"", body: letters)]
+            }
             try proxy.get("/x")
             let past = try proxy.get("/x", "Range: bytes=26-30")
             #expect(past.status == 416 && past["content-range"] == "bytes */26")
@@ -39,7 +42,11 @@ import Testing
         try scenario { origin, proxy in
             origin.on("/x") { [letters] request in
                 request["range"] == "bytes=0-4"
-                    ? [.answer(206, "Cache-Control: max-age=60", "ETag: \"v1\"", "Content-Range: bytes 0-4/26", body: "abcde")]
+                    ? [
+                        .answer(
+                            206, "Cache-Control: max-age=60", "ETag: \"v1\"", "Content-Range: bytes 0-4/26",
+                            body: "abcde")
+                    ]
                     : [.answer(200, "Cache-Control: max-age=60", "ETag: \"v1\"", body: letters)]
             }
             let part = try proxy.get("/x", "Range: bytes=0-4")

@@ -6,7 +6,10 @@ import Testing
         try scenario { origin, proxy in
             let rest = Gate()
             origin.on("/x") { _ in
-                [.head(200, "Cache-Control: max-age=60", "Content-Length: 10"), .text("01234"), .gate(rest), .text("56789")]
+                [
+                    .head(200, "Cache-Control: max-age=60", "Content-Length: 10"), .text("01234"), .gate(rest),
+                    .text("56789"),
+                ]
             }
             let crowd = proxy.crowd(50, get: "/x", "Range: bytes=2-3")
             let early = crowd.finished(within: .seconds(10))

@@ -27,7 +27,9 @@ import Testing
     @Test func `a download that runs is not disturbed`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
-            origin.on("/slow") { _ in [.head(200, "Content-Length: 100000"), .pattern(0..<50_000), .gate(gate), .pattern(50_000..<100_000)] }
+            origin.on("/slow") { _ in
+                [.head(200, "Content-Length: 100000"), .pattern(0..<50_000), .gate(gate), .pattern(50_000..<100_000)]
+            }
             let download = proxy.crowd(3, get: "/slow")
             try eventually("half is there") { download.answers.allSatisfy { $0.body.length == 50_000 } }
             for _ in 1...5 { proxy.signal(SIGHUP) }
@@ -70,7 +72,9 @@ import Testing
                     let fields = ["Cache-Control: max-age=60", "Cache-Groups: \"g\"", "Content-Length: 2"]
                     return request.method == "POST"
                         ? [.gate(change), .answer(200, fetches == "of its own URL" ? "X-Names: nothing" : named)]
-                        : request.number == first ? [.head(200, fields), .text("o"), .gate(page), .text("o")] : [.head(200, fields), .text("nn")]
+                        : request.number == first
+                            ? [.head(200, fields), .text("o"), .gate(page), .text("o")]
+                            : [.head(200, fields), .text("nn")]
                 }
             }
             let client = try proxy.connect()
@@ -103,7 +107,8 @@ import Testing
         let folder = try System.makeTemporaryFolder()
         let path = "\(folder)/fifo"
         #expect(unsafe mkfifo(path, 0o600) == 0)
-        let program = try Program(folder: folder, ["--config", path, "--listen", "127.0.0.1:0", "--admin", "unix:\(folder)/admin"])
+        let program = try Program(
+            folder: folder, ["--config", path, "--listen", "127.0.0.1:0", "--admin", "unix:\(folder)/admin"])
         defer { program.stop() }
         // Opened by its reader first.
         var writer: Int32 = -1
@@ -159,10 +164,14 @@ import Testing
             #expect(unsafe mkdir(path, 0o700) == 0)
             proxy.signal(SIGHUP)
             try eventually("it says so") {
-                proxy.diagnostics.contains("access log: \(path) cannot be opened again: Is a directory; lines go on into the file that was open before\n")
+                proxy.diagnostics.contains(
+                    "access log: \(path) cannot be opened again: Is a directory; lines go on into the file that was open before\n"
+                )
             }
             try proxy.get("/x")
-            try eventually("a line in the old file") { System.contents(of: path + ".1").split(separator: "\n").count == 1 }
+            try eventually("a line in the old file") {
+                System.contents(of: path + ".1").split(separator: "\n").count == 1
+            }
             #expect(!proxy.diagnostics.contains("lines lost"))
         }
     }
@@ -232,8 +241,14 @@ import Testing
     @Test func `a route that is no longer cached neither validates what is stored nor falls back on it`() throws {
         try scenario(.workers(1)) { origin, proxy in
             origin.on("/x") { request in
-                if request.number == 1 { return [.answer(200, "Cache-Control: max-age=10, stale-if-error=600", "Age: 20", "ETag: \"a\"", body: "1")] }
-                return request["if-none-match"] == nil ? [.answer(500, body: "\(request.number)")] : [.head(304, "ETag: \"a\"")]
+                if request.number == 1 {
+                    return [
+                        .answer(
+                            200, "Cache-Control: max-age=10, stale-if-error=600", "Age: 20", "ETag: \"a\"", body: "1")
+                    ]
+                }
+                return request["if-none-match"] == nil
+                    ? [.answer(500, body: "\(request.number)")] : [.head(304, "ETag: \"a\"")]
             }
             #expect(try proxy.get("/x").text == "1")
             #expect(try proxy.get("/x").text == "1")

@@ -48,7 +48,8 @@ import Testing
             #expect(try client.progress { !$0.interim.isEmpty }.interim[0].status == 100)
             try client.send("hello")
             #expect(try client.answer().text == "got it")
-            #expect(origin.requests("/up")[0].body.text == "hello" && origin.requests("/up")[0]["expect"] == "100-continue")
+            #expect(
+                origin.requests("/up")[0].body.text == "hello" && origin.requests("/up")[0]["expect"] == "100-continue")
         }
     }
 
@@ -108,7 +109,9 @@ import Testing
     @Test func `posts are never coalesced`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
-            origin.on("/up") { [.requestBody, .gate(gate), .answer(200, "Cache-Control: max-age=60", body: "\($0.number)")] }
+            origin.on("/up") {
+                [.requestBody, .gate(gate), .answer(200, "Cache-Control: max-age=60", body: "\($0.number)")]
+            }
             let text = Array(proxy.request("POST", "/up", body: "same").utf8)
             let crowd = Crowd(at: proxy.endpoint, Array(repeating: Visitor(request: text, method: "POST"), count: 20))
             try eventually("each is at the origin") { origin.count("/up") == 20 }
@@ -132,8 +135,11 @@ import Testing
     @Test func `an origin that says it is at work, and then takes the body slowly, has the time it needs`() throws {
         try scenario(.firstByteTimeout(.milliseconds(500))) { origin, proxy in
             origin.on("/up") { _ in
-                [.deaf(true), .wait(.milliseconds(500)), .interim(102), .wait(.milliseconds(1500)), .deaf(false), .requestBody,
-                 .answer(200, body: "all of it")]
+                [
+                    .deaf(true), .wait(.milliseconds(500)), .interim(102), .wait(.milliseconds(1500)), .deaf(false),
+                    .requestBody,
+                    .answer(200, body: "all of it"),
+                ]
             }
             let client = try proxy.connect()
             try client.send("POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 50000000\r\n\r\n")
@@ -142,7 +148,10 @@ import Testing
         }
     }
 
-    @Test(arguments: ["Content-Length: 10\r\n\r\nhello", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", "Content-Length: 10\r\n\r\n"])
+    @Test(arguments: [
+        "Content-Length: 10\r\n\r\nhello", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
+        "Content-Length: 10\r\n\r\n",
+    ])
     func `a client that does not go on with its body gets 408 after the time set`(_ beginning: String) throws {
         try scenario(.bodyTimeout(.milliseconds(400))) { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(200)] }
@@ -152,7 +161,9 @@ import Testing
             #expect(answer.status == 408 && answer["connection"] == "close" && !answer.text.isEmpty)
             #expect(answer.took > .milliseconds(350) && answer.took < .milliseconds(400) + aStall)
             #expect(client.isClosed())
-            try eventually("the origin learns of it") { origin.requests("/up").allSatisfy { $0.wasAbandoned && !$0.isWhole } }
+            try eventually("the origin learns of it") {
+                origin.requests("/up").allSatisfy { $0.wasAbandoned && !$0.isWhole }
+            }
         }
     }
 

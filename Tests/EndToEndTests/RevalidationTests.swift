@@ -44,7 +44,11 @@ import Testing
         try scenario { origin, proxy in
             origin.on("/m") { request in
                 request["if-none-match"] == nil
-                    ? [.answer(200, "Cache-Control: max-age=60", request.number == 1 ? "Age: 60" : "Age: 0", "ETag: \"v1\"", body: "\(request.number)")]
+                    ? [
+                        .answer(
+                            200, "Cache-Control: max-age=60", request.number == 1 ? "Age: 60" : "Age: 0",
+                            "ETag: \"v1\"", body: "\(request.number)")
+                    ]
                     : [.answer(304, "Cache-Control: max-age=600", told)]
             }
             try proxy.get("/m")
@@ -90,8 +94,11 @@ import Testing
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/e") { request in
-                if request.number == 1 { return [.answer(200, "Cache-Control: max-age=0", "ETag: \"v1\"", body: "stored")] }
-                let answer: Step = request["if-none-match"] != nil
+                if request.number == 1 {
+                    return [.answer(200, "Cache-Control: max-age=0", "ETag: \"v1\"", body: "stored")]
+                }
+                let answer: Step =
+                    request["if-none-match"] != nil
                     ? .answer(304, "Cache-Control: \(directive)", "ETag: \"v1\"")
                     : .answer(200, "Cache-Control: \(directive)", "ETag: \"v1\"", body: "stored")
                 return [.gate(gate), answer]
@@ -124,7 +131,9 @@ import Testing
     @Test func `a 304 about what is not stored is no answer: the whole is asked for`() throws {
         try scenario { origin, proxy in
             origin.on("/e") { request in
-                if request.number == 1 { return [.answer(200, "Cache-Control: max-age=0", "ETag: \"v1\"", body: "old")] }
+                if request.number == 1 {
+                    return [.answer(200, "Cache-Control: max-age=0", "ETag: \"v1\"", body: "old")]
+                }
                 return request["if-none-match"] != nil
                     ? [.answer(304, "Cache-Control: max-age=60", "ETag: \"v2\"")]
                     : [.answer(200, "Cache-Control: max-age=60", "ETag: \"v2\"", body: "new")]

@@ -1,6 +1,7 @@
 import Testing
 
-/// Queries that differ in what does not matter, as the origin says (No-Vary-Search draft), in the key, in flight, and when invalidated.
+/// Queries that differ in what does not matter, as the origin says (No-Vary-Search draft), in the key, in flight, and
+/// when invalidated.
 @Suite(.scenario) struct SearchConversationTests {
     private static let fresh = "Cache-Control: max-age=600"
 
@@ -32,12 +33,17 @@ import Testing
         try scenario { origin, proxy in
             let rest = Gate()
             origin.on("/p") { _ in
-                [.head(200, Self.fresh, "No-Vary-Search: except=()", "Content-Length: 2"), .text("a"), .gate(rest), .text("b")]
+                [
+                    .head(200, Self.fresh, "No-Vary-Search: except=()", "Content-Length: 2"), .text("a"), .gate(rest),
+                    .text("b"),
+                ]
             }
             let first = proxy.crowd(1, get: "/p?a=1")
             try eventually("its head is there") { first.answers.allSatisfy { $0.body.length == 1 } }
             let late = clients(proxy, ["/p?a=2", "/p", "/p?a=1"])
-            try eventually("they have what there is") { late.allSatisfy { $0.answers.allSatisfy { $0.body.length == 1 } } }
+            try eventually("they have what there is") {
+                late.allSatisfy { $0.answers.allSatisfy { $0.body.length == 1 } }
+            }
             rest.open()
             #expect(texts(late + [first]) == ["ab", "ab", "ab", "ab"])
             #expect(origin.count("/p") == 1)
@@ -45,7 +51,11 @@ import Testing
         }
     }
 
-    @Test func `a response that is not for all who joined goes to those it is for; the others fetch their own at the same time`() throws {
+    @Test
+    func
+        `a response that is not for all who joined goes to those it is for; the others fetch their own at the same time`()
+        throws
+    {
         try scenario { origin, proxy in
             let (first, second) = (Gate(), Gate())
             origin.on("/p") { request in
@@ -98,7 +108,11 @@ import Testing
     @Test func `two kinds of responses in turns do not lose each other`() throws {
         try scenario { origin, proxy in
             origin.on("/p") { request in
-                [.answer(200, Self.fresh, "No-Vary-Search: params=(\"\(request.target.contains("k=1") ? "u" : "v")\")", body: request.target)]
+                [
+                    .answer(
+                        200, Self.fresh, "No-Vary-Search: params=(\"\(request.target.contains("k=1") ? "u" : "v")\")",
+                        body: request.target)
+                ]
             }
             for target in ["/p?k=1&u=1", "/p?k=2&v=1", "/p?k=1&n&u=1"] { try proxy.get(target) }
             #expect(try proxy.get("/p?k=1&u=9").text == "/p?k=1&u=1")
@@ -108,7 +122,9 @@ import Testing
         }
     }
 
-    @Test func `what was stored for a URL before anything was known is still its answer, until there is a newer one`() throws {
+    @Test func `what was stored for a URL before anything was known is still its answer, until there is a newer one`()
+        throws
+    {
         try scenario { origin, proxy in
             origin.on("/p") { request in
                 request.number == 1
@@ -126,7 +142,10 @@ import Testing
     }
 
     /// A URL's own response that a plain hit does not answer with: because of what is asked, or of what it is.
-    @Test(arguments: [("Range: bytes=0-0,2-2", ""), ("Range: x=0-1", ""), ("Range: bytes=100-", ""), ("X-Plain: 1", "Cache-Groups: \"g\"")])
+    @Test(arguments: [
+        ("Range: bytes=0-0,2-2", ""), ("Range: x=0-1", ""), ("Range: bytes=100-", ""),
+        ("X-Plain: 1", "Cache-Groups: \"g\""),
+    ])
     func `what is stored for a URL answers also what is not plain`(_ asked: String, _ field: String) throws {
         try scenario { origin, proxy in
             origin.on("/p") { request in
@@ -142,12 +161,19 @@ import Testing
     }
 
     @Test(arguments: ["Cache-Control: max-age=600|Age: 600", "Cache-Control: no-cache"])
-    func `what is stored for a URL alone and must be validated is not passed over for something older`(_ fields: String) throws {
+    func `what is stored for a URL alone and must be validated is not passed over for something older`(_ fields: String)
+        throws
+    {
         try scenario { origin, proxy in
             origin.on("/p") { request in
                 switch request.number {
                 case 1: [.answer(200, Self.fresh, "No-Vary-Search: except=()", body: "common")]
-                case 2: [.head(200, fields.split(separator: "|").map(String.init) + ["ETag: \"own\"", "Content-Length: 3"]), .text("own")]
+                case 2:
+                    [
+                        .head(
+                            200, fields.split(separator: "|").map(String.init) + ["ETag: \"own\"", "Content-Length: 3"]),
+                        .text("own"),
+                    ]
                 default: [.head(request["if-none-match"] == "\"own\"" ? 304 : 500, "ETag: \"own\"")]
                 }
             }
@@ -175,12 +201,20 @@ import Testing
         }
     }
 
-    @Test(arguments: ["Cache-Control: private, max-age=600", "Cache-Control: no-store", "Cache-Control: max-age=600|Set-Cookie: a=b"])
+    @Test(arguments: [
+        "Cache-Control: private, max-age=600", "Cache-Control: no-store", "Cache-Control: max-age=600|Set-Cookie: a=b",
+    ])
     func `a response that is not stored teaches nothing`(_ fields: String) throws {
         try scenario { origin, proxy in
             origin.on("/p") { request in
                 request.number == 1
-                    ? [.head(200, fields.split(separator: "|").map(String.init) + ["No-Vary-Search: except=()", "Content-Length: 0"])]
+                    ? [
+                        .head(
+                            200,
+                            fields.split(separator: "|").map(String.init) + [
+                                "No-Vary-Search: except=()", "Content-Length: 0",
+                            ])
+                    ]
                     : [.answer(200, Self.fresh, body: request.target)]
             }
             try proxy.get("/p?a=1")
@@ -192,7 +226,11 @@ import Testing
         try scenario { origin, proxy in
             origin.on("/p") { request in
                 request["if-none-match"] == nil
-                    ? [.answer(200, "Cache-Control: max-age=0", "ETag: \"a\"", "No-Vary-Search: except=()", body: request.target)]
+                    ? [
+                        .answer(
+                            200, "Cache-Control: max-age=0", "ETag: \"a\"", "No-Vary-Search: except=()",
+                            body: request.target)
+                    ]
                     : [.head(304, Self.fresh, "ETag: \"a\"", "No-Vary-Search: params=(\"u\")")]
             }
             try proxy.get("/p?a=1")
@@ -218,7 +256,9 @@ import Testing
 
     @Test func `a purge reaches what its URL gets, and nothing else`() throws {
         try scenario { origin, proxy in
-            origin.on("/p") { request in [.answer(200, Self.fresh, "No-Vary-Search: params=(\"u\")", body: "\(request.number)")] }
+            origin.on("/p") { request in
+                [.answer(200, Self.fresh, "No-Vary-Search: params=(\"u\")", body: "\(request.number)")]
+            }
             try proxy.get("/p?id=1&u=1")
             try proxy.get("/p?id=2&u=1")
             #expect(try proxy.purge("http://\(proxy.host)/p?id=1&u=9").status == 200)
@@ -232,10 +272,13 @@ import Testing
         try scenario { origin, proxy in
             let rest = Gate()
             origin.on("/p") { request in
-                request.method == "POST" ? [.requestBody, .answer(200)] : [
-                    .head(200, Self.fresh, "No-Vary-Search: params=(\"u\")", "Content-Length: 2"), .text("v"), .gate(rest),
-                    .text("\(request.number)"),
-                ]
+                request.method == "POST"
+                    ? [.requestBody, .answer(200)]
+                    : [
+                        .head(200, Self.fresh, "No-Vary-Search: params=(\"u\")", "Content-Length: 2"), .text("v"),
+                        .gate(rest),
+                        .text("\(request.number)"),
+                    ]
             }
             let first = proxy.crowd(1, get: "/p?id=1&u=1")
             try eventually("its head is there") { first.answers.allSatisfy { $0.body.length == 1 } }
@@ -254,7 +297,9 @@ import Testing
     }
 
     @Test(arguments: ["purge", "POST"], [true, false])
-    func `what was asked for before its path was known, and before its URL was invalidated, is not stored`(_ how: String, isKnownMeanwhile: Bool) throws {
+    func `what was asked for before its path was known, and before its URL was invalidated, is not stored`(
+        _ how: String, isKnownMeanwhile: Bool
+    ) throws {
         try scenario { origin, proxy in
             let head = Gate()
             origin.on("/p") { request in

@@ -4,7 +4,8 @@ import Testing
 @Suite(.scenario) struct ServersTests {
     /// One worker: each keeps its own turns. Nothing is stored, so each request asks.
     private func twoServers(
-        _ settings: Setting..., conversation: (_ first: ScriptedOrigin, _ second: ScriptedOrigin, _ proxy: Program) throws -> Void
+        _ settings: Setting...,
+        conversation: (_ first: ScriptedOrigin, _ second: ScriptedOrigin, _ proxy: Program) throws -> Void
     ) throws {
         let servers = try [ScriptedOrigin(), ScriptedOrigin()]
         defer { for server in servers { server.stop() } }
@@ -26,7 +27,9 @@ import Testing
         }
     }
 
-    @Test func `one that is down costs nobody an answer, not even a POST, and is left alone after so many failures`() throws {
+    @Test func `one that is down costs nobody an answer, not even a POST, and is left alone after so many failures`()
+        throws
+    {
         try twoServers(.maxFailures(3), .failureCooldown(.seconds(3600))) { first, second, proxy in
             first.goDown()
             for number in 0..<10 {
@@ -42,7 +45,9 @@ import Testing
     @Test func `the log says once that one is left alone and why, and that it is back`() throws {
         try twoServers(.maxFailures(2), .failureCooldown(.milliseconds(100))) { first, second, proxy in
             func told(_ what: String) -> [Substring] {
-                proxy.diagnostics.split(separator: "\n").filter { $0.contains("upstream origin: server \(first.url) \(what)") }
+                proxy.diagnostics.split(separator: "\n").filter {
+                    $0.contains("upstream origin: server \(first.url) \(what)")
+                }
             }
             first.goDown()
             // Through several cool-downs.
@@ -52,7 +57,8 @@ import Testing
                 return try proxy.get("/\(round)").text == "second" && proxy.metric(.connectFailures) >= 4
             }
             #expect(told("left alone").count == 1)
-            let reason = "after 2 failures in a row, the last one: connect: 127.0.0.1:\(first.port): connect: Connection refused"
+            let reason =
+                "after 2 failures in a row, the last one: connect: 127.0.0.1:\(first.port): connect: Connection refused"
             #expect(told("left alone").first?.hasSuffix(reason) == true, "\(proxy.diagnostics)")
             let again = try ScriptedOrigin(port: first.port)
             defer { again.stop() }
@@ -68,24 +74,41 @@ import Testing
     @Test func `status and metrics tell which is failing, until it is back`() throws {
         try twoServers(.maxFailures(2), .failureCooldown(.seconds(1))) { first, second, proxy in
             func servers() throws -> [JSON] {
-                guard case .array(let upstreams) = try proxy.status()["upstreams"], case .array(let servers) = upstreams.first?["servers"] else { return [] }
+                guard case .array(let upstreams) = try proxy.status()["upstreams"],
+                    case .array(let servers) = upstreams.first?["servers"]
+                else { return [] }
                 return servers
             }
-            func isUp(_ server: ScriptedOrigin) throws -> Int { try Int(Program.sum("coalesced_upstream_server_up{server=\"\(server.url)\"}", in: proxy.admin.get("/metrics").wholeText)) }
+            func isUp(_ server: ScriptedOrigin) throws -> Int {
+                try Int(
+                    Program.sum(
+                        "coalesced_upstream_server_up{server=\"\(server.url)\"}",
+                        in: proxy.admin.get("/metrics").wholeText))
+            }
             for number in 0..<4 { try proxy.get("/\(number)") }
             let atFirst = try servers()
             #expect(atFirst.map { $0["server"]?.string } == [first.url, second.url])
-            #expect(atFirst.allSatisfy { $0["state"]?.string == "up" && $0["state_seconds"] == nil && $0["next_try_seconds"] == nil }, "\(atFirst)")
-            #expect(atFirst.allSatisfy { $0["in_use"]?.number == 0 && $0["idle"]?.number == 1 && $0["failing_workers"]?.number == 0 }, "\(atFirst)")
+            #expect(
+                atFirst.allSatisfy {
+                    $0["state"]?.string == "up" && $0["state_seconds"] == nil && $0["next_try_seconds"] == nil
+                }, "\(atFirst)")
+            #expect(
+                atFirst.allSatisfy {
+                    $0["in_use"]?.number == 0 && $0["idle"]?.number == 1 && $0["failing_workers"]?.number == 0
+                }, "\(atFirst)")
             #expect(try isUp(first) == 1 && isUp(second) == 1)
-            let idle = try Program.sum("coalesced_upstream_server_connections{upstream=\"origin\",state=\"idle\"}", in: proxy.admin.get("/metrics").wholeText)
+            let idle = try Program.sum(
+                "coalesced_upstream_server_connections{upstream=\"origin\",state=\"idle\"}",
+                in: proxy.admin.get("/metrics").wholeText)
             #expect(idle == 2)
 
             first.goDown()
             for number in 0..<5 { try proxy.get("/down/\(number)") }
             let down = try servers()
             #expect(down.map { $0["state"]?.string } == ["failing", "up"], "\(down)")
-            #expect(down[0]["failing_workers"]?.number == 1 && down[0]["state_seconds"]?.number == 0 && down[0]["next_try_seconds"]?.number == 0, "\(down)")
+            #expect(
+                down[0]["failing_workers"]?.number == 1 && down[0]["state_seconds"]?.number == 0
+                    && down[0]["next_try_seconds"]?.number == 0, "\(down)")
             #expect(try isUp(first) == 0 && isUp(second) == 1)
 
             let again = try ScriptedOrigin(port: first.port)
@@ -114,7 +137,8 @@ import Testing
                 round += 1
                 return try proxy.get("/\(round)").text == "back"
             }
-            #expect(try Set((0..<4).map { try proxy.get("/again/\($0)").text }) == ["back", "second"], "in turn, as before")
+            #expect(
+                try Set((0..<4).map { try proxy.get("/again/\($0)").text }) == ["back", "second"], "in turn, as before")
         }
     }
 
@@ -186,7 +210,10 @@ import Testing
             func statuses(_ method: String, _ target: String, body: String? = nil) throws -> Set<Int> {
                 Set(try (0..<2).map { _ in try proxy.send(method, target, body: body).status })
             }
-            var all = try [statuses("DELETE", "/delete"), statuses("PUT", "/put"), statuses("POST", "/post"), statuses("GET", "/content", body: "x")]
+            var all = try [
+                statuses("DELETE", "/delete"), statuses("PUT", "/put"), statuses("POST", "/post"),
+                statuses("GET", "/content", body: "x"),
+            ]
             first.on("*") { _ in [.interim(103, "Link: </a>"), .close] }
             all.append(try statuses("GET", "/interim"))
             first.on("*") { _ in [.bytes(Array("HTTP/1.1 2".utf8)), .close] }
@@ -195,7 +222,8 @@ import Testing
             let retries = try proxy.metric(.retries)
             #expect(retries == 0 && first.total == 6 && second.total == 6)
         }
-        try twoServers(.other(section: "upstream", key: "retry-dead-connection", value: "false")) { first, second, proxy in
+        try twoServers(.other(section: "upstream", key: "retry-dead-connection", value: "false")) {
+            first, second, proxy in
             first.on("*") { _ in [.close] }
             let answers = try Set((0..<2).map { try proxy.get("/\($0)").status })
             #expect(answers == [502, 200] && first.total + second.total == 2)
@@ -210,7 +238,9 @@ import Testing
         }
     }
 
-    @Test func `one that closes without an answer is left alone too, but nobody else is asked what it may have done`() throws {
+    @Test func `one that closes without an answer is left alone too, but nobody else is asked what it may have done`()
+        throws
+    {
         try twoServers(.maxFailures(2), .failureCooldown(.seconds(3600))) { first, _, proxy in
             first.on("*") { _ in [.requestBody, .close] }
             let answers = try (0..<8).map { try proxy.send("POST", "/\($0)", body: "x").status }

@@ -3,7 +3,9 @@ import Testing
 
 /// systemd, or what stands for it, is told; it is never waited for.
 @Suite(.scenario) struct ServiceManagerTests {
-    private func underManager(_ conversation: (ManagerSocket, ScriptedOrigin, () throws -> Program) throws -> Void) throws {
+    private func underManager(_ conversation: (ManagerSocket, ScriptedOrigin, () throws -> Program) throws -> Void)
+        throws
+    {
         let manager = try ManagerSocket()
         let origin = try ScriptedOrigin()
         defer { origin.stop() }

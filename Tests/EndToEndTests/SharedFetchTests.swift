@@ -40,7 +40,10 @@ import Testing
             let interim = Gate(), head = Gate()
             origin.on("/x") { request in
                 request.number == 1
-                    ? [.gate(interim), .interim(103, "Set-Cookie: sid=leader"), .gate(head), .answer(200, "Cache-Control: private", body: "own")]
+                    ? [
+                        .gate(interim), .interim(103, "Set-Cookie: sid=leader"), .gate(head),
+                        .answer(200, "Cache-Control: private", body: "own"),
+                    ]
                     : [.answer(200, "Cache-Control: private", body: "own")]
             }
             let leader = try proxy.connect()
@@ -58,12 +61,19 @@ import Testing
         }
     }
 
-    @Test(arguments: [("GET", "Authorization: Basic YTph"), ("HEAD", "Authorization: Basic YTph"), ("GET", "Cookie: sid=a")])
-    func `an interim answer to somebody the origin knows is the leader's alone`(method: String, credentials: String) throws {
+    @Test(arguments: [
+        ("GET", "Authorization: Basic YTph"), ("HEAD", "Authorization: Basic YTph"), ("GET", "Cookie: sid=a"),
+    ])
+    func `an interim answer to somebody the origin knows is the leader's alone`(method: String, credentials: String)
+        throws
+    {
         try scenario { origin, proxy in
             let interim = Gate(), head = Gate()
             origin.on("/x") { request in
-                [.gate(interim), .interim(103, "Link: </secret/\(request.number).css>; rel=preload"), .gate(head), .answer(200, "Cache-Control: private", body: "own")]
+                [
+                    .gate(interim), .interim(103, "Link: </secret/\(request.number).css>; rel=preload"), .gate(head),
+                    .answer(200, "Cache-Control: private", body: "own"),
+                ]
             }
             let leader = try proxy.connect()
             try leader.send(proxy.request(method, "/x", [credentials]))
@@ -89,7 +99,9 @@ import Testing
     @Test func `a request that has been here does not wait for a fetch of one that has not`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
-            origin.on("/x") { request in [.gate(gate), .answer(200, "Cache-Control: max-age=60", body: request["via"] ?? "none")] }
+            origin.on("/x") { request in
+                [.gate(gate), .answer(200, "Cache-Control: max-age=60", body: request["via"] ?? "none")]
+            }
             let first = proxy.crowd(1, get: "/x")
             try eventually("it leads") { origin.count("/x") == 1 }
             let again = try proxy.connect()
@@ -109,7 +121,10 @@ import Testing
             let rest = Gate()
             origin.on("/x") { request in
                 request.number == 1
-                    ? [.head(200, "Cache-Control: max-age=60", "Content-Length: 3", "Date: \(System.httpDate(-5))"), .text("o"), .gate(rest), .text("ld")]
+                    ? [
+                        .head(200, "Cache-Control: max-age=60", "Content-Length: 3", "Date: \(System.httpDate(-5))"),
+                        .text("o"), .gate(rest), .text("ld"),
+                    ]
                     : [.answer(200, "Cache-Control: max-age=60", body: "new")]
             }
             let stuck = proxy.crowd(1, get: "/x")
@@ -148,7 +163,9 @@ import Testing
     @Test func `each of a crowd gets the head that its own request asks for`() throws {
         try scenario(.workers(1)) { origin, proxy in
             let head = Gate()
-            origin.on("/x") { _ in [.gate(head), .answer(200, "Cache-Control: max-age=60", "ETag: \"a\"", body: "0123456789")] }
+            origin.on("/x") { _ in
+                [.gate(head), .answer(200, "Cache-Control: max-age=60", "ETag: \"a\"", body: "0123456789")]
+            }
             var members: [Conversation] = []
             func ask(_ request: String) throws {
                 let member = try proxy.connect()
@@ -170,7 +187,8 @@ import Testing
             head.open()
             let answers = try members.map { try $0.answer() }
             #expect(answers.map(\.status) == [200, 200, 200, 200, 206, 200, 304, 200, 200, 200])
-            #expect(answers.map { $0.head?["connection"] ?? "" } == ["", "", "close", "", "", "", "", "", "keep-alive", ""])
+            #expect(
+                answers.map { $0.head?["connection"] ?? "" } == ["", "", "close", "", "", "", "", "", "keep-alive", ""])
             let whole = "0123456789"
             #expect(answers.map(\.text) == [whole, whole, whole, whole, "234", whole, "", whole, whole, whole])
             let collapsed = answers.map { $0.cacheStatus.contains("collapsed") }

@@ -28,7 +28,8 @@ import Testing
         Case(fields: ["Cache-Control: max-age=60"], isShared: false, asks: ["Authorization: Basic eA=="]),
         Case(fields: ["Cache-Control: max-age=60, public"], isShared: true, asks: ["Authorization: Basic eA=="]),
         Case(fields: ["Cache-Control: s-maxage=60"], isShared: true, asks: ["Authorization: Basic eA=="]),
-        Case(fields: ["Cache-Control: max-age=60, must-revalidate"], isShared: true, asks: ["Authorization: Basic eA=="]),
+        Case(
+            fields: ["Cache-Control: max-age=60, must-revalidate"], isShared: true, asks: ["Authorization: Basic eA=="]),
         Case(fields: ["Cache-Control: max-age=60"], isShared: true, status: 404),
         Case(fields: ["Cache-Control: max-age=60", "Location: /y"], isShared: true, status: 301),
         Case(fields: ["Cache-Control: max-age=60"], isShared: true, asks: ["Cookie: a=b"]),
@@ -73,7 +74,8 @@ import Testing
     @Test func `answers to Authorization are each one's own`() throws {
         try scenario { origin, proxy in
             origin.on("/me") { [.answer(200, "Cache-Control: max-age=60", body: $0["authorization"] ?? "nobody")] }
-            let crowd = Crowd(at: proxy.endpoint, (0..<20).map { proxy.visitor("/me", ["Authorization: Bearer \($0)"]) })
+            let crowd = Crowd(
+                at: proxy.endpoint, (0..<20).map { proxy.visitor("/me", ["Authorization: Bearer \($0)"]) })
             try crowd.gathered()
             #expect(crowd.finished().map(\.text) == (0..<20).map { "Bearer \($0)" })
             #expect(try proxy.get("/me").text == "nobody")
@@ -97,7 +99,9 @@ import Testing
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/me") { request in
-                guard let who = request["authorization"] else { return [.answer(200, "Cache-Control: max-age=60", body: "nobody")] }
+                guard let who = request["authorization"] else {
+                    return [.answer(200, "Cache-Control: max-age=60", body: "nobody")]
+                }
                 return [.gate(gate), .answer(200, "Cache-Control: max-age=60", body: who)]
             }
             let own = proxy.crowd(1, get: "/me", "Authorization: Bearer 1")

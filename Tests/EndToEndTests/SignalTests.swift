@@ -6,7 +6,9 @@ import Testing
     func `a running download is finished before the program ends`(_ signal: Int32) throws {
         try scenario { origin, proxy in
             let gate = Gate()
-            origin.on("/slow") { _ in [.head(200, "Content-Length: 100000"), .pattern(0..<50_000), .gate(gate), .pattern(50_000..<100_000)] }
+            origin.on("/slow") { _ in
+                [.head(200, "Content-Length: 100000"), .pattern(0..<50_000), .gate(gate), .pattern(50_000..<100_000)]
+            }
             let idle = try proxy.connect()
             let download = proxy.crowd(3, get: "/slow")
             try eventually("half is there") { download.answers.allSatisfy { $0.body.length == 50_000 } }
@@ -18,7 +20,10 @@ import Testing
             #expect(download.finished().allSatisfy { $0.isWhole(100_000) })
             #expect(try proxy.exited() == .code(0))
             // Three, and perhaps one that came just before another worker closed.
-            #expect(proxy.diagnostics.contains(#/drained: of what was under way, [34] ended by themselves and nothing was cut off/#), "\(proxy.diagnostics)")
+            #expect(
+                proxy.diagnostics.contains(
+                    #/drained: of what was under way, [34] ended by themselves and nothing was cut off/#),
+                "\(proxy.diagnostics)")
         }
     }
 
@@ -35,7 +40,8 @@ import Testing
             note("a second signal, \(exit)", (Instant.now - told).rounded)
             #expect(.now - told < aStall)
             #expect(!download.finished()[0].isClean)
-            let line = "drained: of what was under way, 0 ended by themselves; 1 request and 0 tunnels were cut off by the second signal"
+            let line =
+                "drained: of what was under way, 0 ended by themselves; 1 request and 0 tunnels were cut off by the second signal"
             #expect(proxy.diagnostics.contains(line), "\(proxy.diagnostics)")
         }
     }
@@ -63,14 +69,19 @@ import Testing
             let status = try tunnel.answer().status
             #expect(status == 101)
             let idle = try proxy.connect()
-            try eventually("all are under way") { cut.answers.allSatisfy { $0.body.length == 50_000 } && whole.answers.allSatisfy { $0.body.length == 2 } }
+            try eventually("all are under way") {
+                cut.answers.allSatisfy { $0.body.length == 50_000 } && whole.answers.allSatisfy { $0.body.length == 2 }
+            }
             proxy.terminate()
             #expect(idle.isClosed())
             gate.open()
             #expect(whole.finished().allSatisfy { $0.text == "abcd" })
             #expect(try proxy.exited(within: .seconds(5)) == .code(0))
-            let line = "drained: of what was under way, 3 ended by themselves; 2 requests and 1 tunnel were cut off after drain-timeout"
-            #expect(proxy.diagnostics.matches(of: #/drained: /#).count == 1 && proxy.diagnostics.contains(line), "\(proxy.diagnostics)")
+            let line =
+                "drained: of what was under way, 3 ended by themselves; 2 requests and 1 tunnel were cut off after drain-timeout"
+            #expect(
+                proxy.diagnostics.matches(of: #/drained: /#).count == 1 && proxy.diagnostics.contains(line),
+                "\(proxy.diagnostics)")
         }
     }
 
@@ -138,11 +149,15 @@ import Testing
     }
 
     /// Starts a program whose file is a FIFO, and writes `text` into that when `meanwhile` is done.
-    private func startWithFIFO(writing text: String = "", after meanwhile: (Program) throws -> Void, _ then: (Program) throws -> Void = { _ in }) throws {
+    private func startWithFIFO(
+        writing text: String = "", after meanwhile: (Program) throws -> Void,
+        _ then: (Program) throws -> Void = { _ in }
+    ) throws {
         let folder = try System.makeTemporaryFolder()
         let path = "\(folder)/coalesced.yaml"
         #expect(unsafe mkfifo(path, 0o600) == 0)
-        let program = try Program(folder: folder, ["--config", path, "--listen", "127.0.0.1:0", "--admin", "unix:\(folder)/admin.sock"])
+        let program = try Program(
+            folder: folder, ["--config", path, "--listen", "127.0.0.1:0", "--admin", "unix:\(folder)/admin.sock"])
         defer { program.stop() }
         var writer: Int32 = -1
         // It cannot be opened before somebody reads.
@@ -192,7 +207,10 @@ import Testing
             // The kernel keeps 15 bytes of a name.
             let name = try #require(try Program.path().split(separator: "/").last)
             #expect(proxy.processName == name.prefix(15))
-            #expect(proxy.environment.contains { $0.hasPrefix("GLIBC_TUNABLES=") && $0.contains("glibc.malloc.tcache_count=") })
+            #expect(
+                proxy.environment.contains {
+                    $0.hasPrefix("GLIBC_TUNABLES=") && $0.contains("glibc.malloc.tcache_count=")
+                })
             proxy.terminate()
             #expect(try proxy.exited(within: .seconds(3)) == .code(0))
         }

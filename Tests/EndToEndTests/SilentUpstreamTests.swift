@@ -51,7 +51,8 @@ import Testing
     }
 
     @Test func `who has waited long enough fetches for itself`() throws {
-        try scenario(.waitTimeout(.milliseconds(300)), .whenExceeded("pass"), .overtakeAfter(.seconds(20))) { origin, proxy in
+        try scenario(.waitTimeout(.milliseconds(300)), .whenExceeded("pass"), .overtakeAfter(.seconds(20))) {
+            origin, proxy in
             origin.on("/mute") { $0.number == 1 ? [.silence] : [.answer(200, body: "own")] }
             let leader = proxy.crowd(1, get: "/mute")
             try eventually("it leads") { origin.count("/mute") == 1 }
@@ -63,12 +64,18 @@ import Testing
     }
 
     @Test func `who has waited long enough for a silent origin gets what may stand in for it`() throws {
-        try scenario(.waitTimeout(.milliseconds(300)), .whenExceeded("pass"), .overtakeAfter(.seconds(20))) { origin, proxy in
+        try scenario(.waitTimeout(.milliseconds(300)), .whenExceeded("pass"), .overtakeAfter(.seconds(20))) {
+            origin, proxy in
             for path in ["/mute", "/strict"] {
                 let directives = path == "/mute" ? "max-age=0" : "max-age=0, must-revalidate"
                 origin.on(path) { request in
                     request.number == 2
-                        ? [.silence] : [.answer(200, "Cache-Control: \(directives)", "ETag: \"a\"", body: request.number == 1 ? "stored" : "own")]
+                        ? [.silence]
+                        : [
+                            .answer(
+                                200, "Cache-Control: \(directives)", "ETag: \"a\"",
+                                body: request.number == 1 ? "stored" : "own")
+                        ]
                 }
                 try proxy.get(path)
                 let leader = proxy.crowd(1, get: path)
@@ -84,7 +91,8 @@ import Testing
     }
 
     @Test func `who has waited long enough gets 503 where the operator wants that`() throws {
-        try scenario(.waitTimeout(.milliseconds(300)), .whenExceeded("503"), .overtakeAfter(.seconds(20))) { origin, proxy in
+        try scenario(.waitTimeout(.milliseconds(300)), .whenExceeded("503"), .overtakeAfter(.seconds(20))) {
+            origin, proxy in
             origin.on("/mute") { _ in [.silence] }
             let leader = proxy.crowd(1, get: "/mute")
             try eventually("it leads") { origin.count("/mute") == 1 }

@@ -20,7 +20,9 @@ import Testing
             #expect(origin.count("/big") == 1)
             slow.close()
             let alone = proxy.crowd(1, get: "/big").finished()[0]
-            note("10 MB for a fast client beside 500 slow ones, and alone", "\(fast.took.rounded), \(alone.took.rounded)")
+            note(
+                "10 MB for a fast client beside 500 slow ones, and alone", "\(fast.took.rounded), \(alone.took.rounded)"
+            )
             #expect(fast.took < alone.took * 10 + aStall * 8)
         }
     }
@@ -39,7 +41,8 @@ import Testing
     }
 
     @Test(arguments: ["max-age=60", "no-store"])
-    func `a client on this machine that does not read has little of a large body in the kernel`(_ policy: String) throws {
+    func `a client on this machine that does not read has little of a large body in the kernel`(_ policy: String) throws
+    {
         try scenario { origin, proxy in
             let length = 8_000_000
             origin.on("/big") { _ in [.answer(200, "Cache-Control: \(policy)", pattern: length)] }
@@ -50,7 +53,9 @@ import Testing
             let client = try proxy.connect()
             try client.send(proxy.request("GET", "/big"))
             try eventually("its answer has begun") { try proxy.metric(.clientSentBytes) > before }
-            try stays("little is written", for: .milliseconds(300)) { try proxy.metric(.clientSentBytes) - before < 1 << 20 }
+            try stays("little is written", for: .milliseconds(300)) {
+                try proxy.metric(.clientSentBytes) - before < 1 << 20
+            }
             let answer = try client.answer()
             #expect(answer.isWhole(length))
         }
@@ -69,7 +74,9 @@ import Testing
             let request = Array((proxy.request("GET", "/big")).utf8)
             try eventually("it has asked") { Socket.write(client, request, from: 0) == .bytes(request.count) }
             try eventually("its answer has begun") { try proxy.metric(.clientSentBytes) > before }
-            try stays("little is written", for: .milliseconds(300)) { try proxy.metric(.clientSentBytes) - before < 1 << 20 }
+            try stays("little is written", for: .milliseconds(300)) {
+                try proxy.metric(.clientSentBytes) - before < 1 << 20
+            }
         }
     }
 
@@ -82,7 +89,8 @@ import Testing
             try client.send(proxy.request("GET", "/big"))
             try eventually("it is cut") { try proxy.metric(.openClients) == 0 && proxy.metric(.clientSentBytes) > 0 }
             let answer = try client.answer()
-            #expect(answer.head?.status == 200 && !answer.isClean && answer.body.isIntact && answer.body.length < length)
+            #expect(
+                answer.head?.status == 200 && !answer.isClean && answer.body.isIntact && answer.body.length < length)
             try eventually("its fetch is over") { try proxy.metric(.inFlight) == 0 }
         }
     }
@@ -114,7 +122,9 @@ import Testing
 
     /// What the kernel holds of it, on both sides, is less than the difference.
     @Test(arguments: [(window: "128KiB", isWide: false), ("48MiB", true)])
-    func `how far an origin may be ahead of the reader of what is not stored is for the operator to say`(_ setting: (window: String, isWide: Bool)) throws {
+    func `how far an origin may be ahead of the reader of what is not stored is for the operator to say`(
+        _ setting: (window: String, isWide: Bool)
+    ) throws {
         try scenario(.other(section: "storage", key: "streaming-window", value: setting.window)) { origin, proxy in
             origin.on("/own") { _ in [.answer(200, "Cache-Control: no-store", pattern: 64_000_000)] }
             let stuck = proxy.crowd(1, get: "/own", pace: .stuck)
@@ -154,11 +164,16 @@ import Testing
             let lengths = Array(stride(from: 1_200_000, through: 4_800_000, by: 60_000))
             let (gate, done) = (Gate(), Gate())
             let stray = "HTTP/1.1 200 OK\r\nCache-Control: max-age=100\r\nContent-Length: 5\r\n\r\nstray"
-            origin.on("/good") { _ in [.answer(200, "Cache-Control: no-store", "Connection: close", body: "asked"), .close] }
+            origin.on("/good") { _ in
+                [.answer(200, "Cache-Control: no-store", "Connection: close", body: "asked"), .close]
+            }
             let clients = try lengths.map { length in
                 origin.on("/\(length)") { _ in
-                    [.head(200, "Cache-Control: no-store", "Content-Length: \(length)"), .pattern(0..<length), .gate(gate),
-                     leaves ? .close : .bytes(Array(stray.utf8)), .gate(done)]
+                    [
+                        .head(200, "Cache-Control: no-store", "Content-Length: \(length)"), .pattern(0..<length),
+                        .gate(gate),
+                        leaves ? .close : .bytes(Array(stray.utf8)), .gate(done),
+                    ]
                 }
                 let client = try proxy.connect()
                 try client.send(proxy.request("GET", "/\(length)"))
@@ -168,11 +183,15 @@ import Testing
             try eventually("each waits for its reader, or is done") { try proxy.metric(.fetches) == lengths.count }
             gate.open()
             // What the others' connections see, which are idle, they see at once.
-            try eventually("only those whose readers wait are left") { try proxy.metric(.openUpstreams) == proxy.metric(.inFlight) }
+            try eventually("only those whose readers wait are left") {
+                try proxy.metric(.openUpstreams) == proxy.metric(.inFlight)
+            }
             for (client, length) in zip(clients, lengths) {
                 #expect(try client.answer().isWhole(length))
                 // The origin may do it a moment later: then its connection is idle, and must be seen to be of no use.
-                try eventually("its connection is given up") { try proxy.metric(.openUpstreams) == proxy.metric(.inFlight) }
+                try eventually("its connection is given up") {
+                    try proxy.metric(.openUpstreams) == proxy.metric(.inFlight)
+                }
                 let upload = try proxy.connect()
                 try upload.send("POST /good HTTP/1.1\r\nHost: origin\r\nContent-Length: 2\r\n\r\nhi")
                 #expect(try upload.answer().text == "asked")

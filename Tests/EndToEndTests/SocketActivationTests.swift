@@ -7,11 +7,14 @@ import Testing
     ///   - process: for whom the sockets are said to be; by default the program itself.
     ///   - promised: how many sockets there are said to be, if not as many as there are.
     private func start(
-        _ sockets: [Int32], _ arguments: [String], for process: String = "$$", promised: Int? = nil, in folder: String? = nil
+        _ sockets: [Int32], _ arguments: [String], for process: String = "$$", promised: Int? = nil,
+        in folder: String? = nil
     ) throws -> Program {
         try Program(
             folder: folder ?? System.makeTemporaryFolder(), arguments,
-            shell: "export LISTEN_PID=\(process) LISTEN_FDS=\(promised ?? sockets.count) LISTEN_FDNAMES=web:other; exec \"$@\"", passing: sockets)
+            shell:
+                "export LISTEN_PID=\(process) LISTEN_FDS=\(promised ?? sockets.count) LISTEN_FDNAMES=web:other; exec \"$@\"",
+            passing: sockets)
     }
 
     private func withOrigin(_ body: (ScriptedOrigin) throws -> Void) throws {
@@ -34,7 +37,9 @@ import Testing
             origin.on("/slow") { _ in [.head(200, "Content-Length: 4"), .text("ab"), .gate(gate), .text("cd")] }
             let socket = try Socket.listen()
             defer { Socket.close(socket.descriptor) }
-            let arguments = ["--listen", "127.0.0.1:\(socket.port)", "--upstream", origin.url, "--workers", "\(workers)"]
+            let arguments = [
+                "--listen", "127.0.0.1:\(socket.port)", "--upstream", origin.url, "--workers", "\(workers)",
+            ]
             let place = Address(endpoint: .tcp(socket.port))
 
             let early = try ask(place)
@@ -71,7 +76,9 @@ import Testing
             let sockets = try [Socket.listen(), Socket.listen()]
             defer { for socket in sockets { Socket.close(socket.descriptor) } }
             let listeners = ["127.0.0.1:0", "127.0.0.1:\(sockets[1].port)"].flatMap { ["--listen", $0] }
-            let program = try start(sockets.map(\.descriptor), listeners + ["--admin", "127.0.0.1:\(sockets[0].port)", "--upstream", origin.url])
+            let program = try start(
+                sockets.map(\.descriptor),
+                listeners + ["--admin", "127.0.0.1:\(sockets[0].port)", "--upstream", origin.url])
             defer { program.stop() }
             try program.waitUntilListening(3)
             #expect(Set(program.ports).isSuperset(of: sockets.map(\.port)) && program.ports.count == 3)
@@ -104,8 +111,14 @@ import Testing
         defer { for socket in [listening, bound] { Socket.close(socket.descriptor) } }
         let cases: [(sockets: [Int32], listen: UInt16, reason: String)] = [
             ([listening.descriptor], 0, "listens on 127.0.0.1:\(listening.port), and nothing here does"),
-            ([listening.descriptor, listening.descriptor], listening.port, "two sockets that listen on 127.0.0.1:\(listening.port)"),
-            ([bound.descriptor], bound.port, "descriptor 3, handed over by the service manager, is not a stream socket that listens"),
+            (
+                [listening.descriptor, listening.descriptor], listening.port,
+                "two sockets that listen on 127.0.0.1:\(listening.port)"
+            ),
+            (
+                [bound.descriptor], bound.port,
+                "descriptor 3, handed over by the service manager, is not a stream socket that listens"
+            ),
         ]
         for (sockets, port, reason) in cases {
             let program = try start(sockets, ["--listen", "127.0.0.1:\(port)", "--upstream", "http://127.0.0.1:9"])
@@ -119,17 +132,21 @@ import Testing
         let listening = try Socket.listen()
         defer { Socket.close(listening.descriptor) }
         let program = try start(
-            Array(repeating: listening.descriptor, count: count), ["--listen", "127.0.0.1:\(listening.port)", "--upstream", "http://127.0.0.1:9"],
+            Array(repeating: listening.descriptor, count: count),
+            ["--listen", "127.0.0.1:\(listening.port)", "--upstream", "http://127.0.0.1:9"],
             promised: count + 1)
         defer { program.stop() }
         #expect(try program.exited() == .code(78))
-        #expect(program.diagnostics.contains("descriptor \(3 + count), which LISTEN_FDS promises, is not open"), "\(program.diagnostics)")
+        #expect(
+            program.diagnostics.contains("descriptor \(3 + count), which LISTEN_FDS promises, is not open"),
+            "\(program.diagnostics)")
     }
 
     @Test func `what was handed over to another process is left alone`() throws {
         let socket = try Socket.listen()
         defer { Socket.close(socket.descriptor) }
-        let program = try start([socket.descriptor], ["--listen", "127.0.0.1:\(socket.port)", "--upstream", "http://127.0.0.1:9"], for: "1")
+        let program = try start(
+            [socket.descriptor], ["--listen", "127.0.0.1:\(socket.port)", "--upstream", "http://127.0.0.1:9"], for: "1")
         defer { program.stop() }
         // Somebody listens there: the tests.
         #expect(try program.exited() == .code(69))

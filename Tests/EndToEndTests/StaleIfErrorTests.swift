@@ -3,7 +3,11 @@ import Testing
 /// RFC 5861 §4 and RFC 9111 §4.2.4: a stale answer instead of an error, where that is allowed.
 @Suite(.scenario) struct StaleIfErrorTests {
     private func page(_ cacheControl: String) -> ScriptedOrigin.Handler {
-        { $0.number == 1 ? [.answer(200, "Cache-Control: \(cacheControl)", "Age: 20", body: "stored")] : [.answer(503, body: "busy")] }
+        {
+            $0.number == 1
+                ? [.answer(200, "Cache-Control: \(cacheControl)", "Age: 20", body: "stored")]
+                : [.answer(503, body: "busy")]
+        }
     }
 
     @Test func `a 503 is hidden behind a stale page for fifty clients`() throws {
@@ -50,7 +54,10 @@ import Testing
     @Test func `while it is fresh a page stays what the origin promised, whatever one client is told`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { request in
-                [request.number == 1 ? .answer(200, "Cache-Control: max-age=60", body: "stored") : .answer(404, body: "gone")]
+                [
+                    request.number == 1
+                        ? .answer(200, "Cache-Control: max-age=60", body: "stored") : .answer(404, body: "gone")
+                ]
             }
             try proxy.get("/x")
             #expect(try proxy.get("/x", "Cache-Control: no-cache").text == "gone")
@@ -80,7 +87,9 @@ import Testing
     @Test func `an origin that does not answer is covered for an hour, or as long as the operator says`() throws {
         for (setting, status) in [("1h", 200), ("0s", 502)] {
             try scenario(.other(section: "caching", key: "stale-if-unreachable", value: setting)) { origin, proxy in
-                origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=10", "Age: 20", "ETag: \"a\"", body: "stored")] }
+                origin.on("/x") { _ in
+                    [.answer(200, "Cache-Control: max-age=10", "Age: 20", "ETag: \"a\"", body: "stored")]
+                }
                 try proxy.get("/x")
                 origin.goDown()
                 #expect(try proxy.get("/x").status == status)
@@ -104,7 +113,11 @@ import Testing
         try scenario { origin, proxy in
             origin.on("/x") { request in
                 request.number == 1
-                    ? [.answer(200, "Cache-Control: max-age=10, stale-if-error=600", "Age: 20", "ETag: \"a\"", body: "stored")]
+                    ? [
+                        .answer(
+                            200, "Cache-Control: max-age=10, stale-if-error=600", "Age: 20", "ETag: \"a\"",
+                            body: "stored")
+                    ]
                     : request["x-bot"] != nil ? [.answer(status)] : [.answer(503, body: "busy")]
             }
             try proxy.get("/x")
@@ -115,13 +128,16 @@ import Testing
     }
 
     /// What a leader and one who joined it get when the origin is busy, each by its own words.
-    private func pair(_ cacheControl: String, leader: [String], joiner: [String]) throws -> (led: Answer, joined: Answer) {
+    private func pair(_ cacheControl: String, leader: [String], joiner: [String]) throws -> (
+        led: Answer, joined: Answer
+    ) {
         var answers: (led: Answer, joined: Answer)?
         try scenario { origin, proxy in
             let busy = Gate()
             origin.on("/x") { request in
                 request.number == 1
-                    ? [.answer(200, "Cache-Control: \(cacheControl)", "Age: 20", "ETag: \"a\"", body: "stored")] : [.gate(busy), .answer(503, body: "busy")]
+                    ? [.answer(200, "Cache-Control: \(cacheControl)", "Age: 20", "ETag: \"a\"", body: "stored")]
+                    : [.gate(busy), .answer(503, body: "busy")]
             }
             try proxy.get("/x")
             let (first, second) = try (proxy.connect(), proxy.connect())
@@ -148,7 +164,9 @@ import Testing
     @Test func `a leader that wants nothing stale takes it from nobody who joined`() throws {
         let answers = try pair("max-age=10, stale-if-error=600", leader: ["Cache-Control: no-cache"], joiner: [])
         #expect(answers.led.status == 503 && answers.joined.text == "stored")
-        #expect(answers.joined.cacheStatus.contains("collapsed") && answers.joined.cacheStatus.contains("detail=stale-if-error"))
+        #expect(
+            answers.joined.cacheStatus.contains("collapsed")
+                && answers.joined.cacheStatus.contains("detail=stale-if-error"))
     }
 
     @Test func `nor does one whose origin closes`() throws {
@@ -156,7 +174,8 @@ import Testing
             let closes = Gate()
             origin.on("/x") { request in
                 request.number == 1
-                    ? [.answer(200, "Cache-Control: max-age=10", "Age: 20", "ETag: \"a\"", body: "stored")] : [.gate(closes), .close]
+                    ? [.answer(200, "Cache-Control: max-age=10", "Age: 20", "ETag: \"a\"", body: "stored")]
+                    : [.gate(closes), .close]
             }
             try proxy.get("/x")
             let (leader, joiner) = try (proxy.connect(), proxy.connect())

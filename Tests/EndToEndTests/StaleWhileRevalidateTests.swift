@@ -5,9 +5,12 @@ import Testing
     /// The first response is stale when it comes; the next waits at the gate.
     private static func script(_ origin: ScriptedOrigin, _ refresh: Gate) {
         origin.on("/s") { request in
-            [.gate(request.number == 1 ? .opened : refresh),
-             .answer(200, "Cache-Control: max-age=10, stale-while-revalidate=600",
-                     request.number == 1 ? "Age: 15" : "Age: 0", body: "version \(request.number)")]
+            [
+                .gate(request.number == 1 ? .opened : refresh),
+                .answer(
+                    200, "Cache-Control: max-age=10, stale-while-revalidate=600",
+                    request.number == 1 ? "Age: 15" : "Age: 0", body: "version \(request.number)"),
+            ]
         }
     }
 
@@ -46,17 +49,24 @@ import Testing
     }
 
     private static let other: [Step] = [
-        .answer(404, body: "gone"), .answer(200, "Cache-Control: private", body: "gone"), .answer(200, "Cache-Control: no-store", body: "gone"),
+        .answer(404, body: "gone"), .answer(200, "Cache-Control: private", body: "gone"),
+        .answer(200, "Cache-Control: no-store", body: "gone"),
         .answer(302, "Location: /login", body: "gone"),
     ]
 
     @Test(arguments: 0..<other.count)
-    func `where the refresh brings something else that is not stored, the stale page is not served any more`(_ index: Int) throws {
+    func `where the refresh brings something else that is not stored, the stale page is not served any more`(
+        _ index: Int
+    ) throws {
         try scenario { origin, proxy in
             origin.on("/s") { request in
-                [request.number == 1
-                    ? .answer(200, "Cache-Control: max-age=10, stale-while-revalidate=600", "ETag: \"a\"", "Age: 15", body: "page")
-                    : Self.other[index]]
+                [
+                    request.number == 1
+                        ? .answer(
+                            200, "Cache-Control: max-age=10, stale-while-revalidate=600", "ETag: \"a\"", "Age: 15",
+                            body: "page")
+                        : Self.other[index]
+                ]
             }
             try proxy.get("/s")
             #expect(try proxy.get("/s").text == "page")
@@ -70,9 +80,13 @@ import Testing
     @Test func `where it brings a page for some only, the stale one is not served to the others any more`() throws {
         try scenario { origin, proxy in
             origin.on("/s") { request in
-                [request.number == 1
-                    ? .answer(200, "Cache-Control: max-age=10, stale-while-revalidate=600", "Age: 15", body: "page")
-                    : .answer(200, "Cache-Control: max-age=60", "Vary: Accept-Language", body: request["accept-language"] ?? "none")]
+                [
+                    request.number == 1
+                        ? .answer(200, "Cache-Control: max-age=10, stale-while-revalidate=600", "Age: 15", body: "page")
+                        : .answer(
+                            200, "Cache-Control: max-age=60", "Vary: Accept-Language",
+                            body: request["accept-language"] ?? "none")
+                ]
             }
             try proxy.get("/s")
             let stale = try proxy.get("/s", "Accept-Language: en")
@@ -90,8 +104,11 @@ import Testing
     func `where it brings only that the origin has no time, it is`(_ status: Int) throws {
         try scenario { origin, proxy in
             origin.on("/s") { request in
-                [request.number == 1
-                    ? .answer(200, "Cache-Control: max-age=10, stale-while-revalidate=600", "Age: 15", body: "page") : .answer(status)]
+                [
+                    request.number == 1
+                        ? .answer(200, "Cache-Control: max-age=10, stale-while-revalidate=600", "Age: 15", body: "page")
+                        : .answer(status)
+                ]
             }
             try proxy.get("/s")
             try proxy.get("/s")
@@ -103,8 +120,11 @@ import Testing
     @Test func `past its window a stale response is not served`() throws {
         try scenario { origin, proxy in
             origin.on("/s") { request in
-                [.answer(200, "Cache-Control: max-age=10, stale-while-revalidate=10",
-                         request.number == 1 ? "Age: 30" : "Age: 0", body: "version \(request.number)")]
+                [
+                    .answer(
+                        200, "Cache-Control: max-age=10, stale-while-revalidate=10",
+                        request.number == 1 ? "Age: 30" : "Age: 0", body: "version \(request.number)")
+                ]
             }
             try proxy.get("/s")
             #expect(try proxy.get("/s").text == "version 2")

@@ -7,8 +7,12 @@ import Testing
     static let deadUpstream = "http://127.0.0.1:1"
 
     /// The program at a unix socket: its standard streams are not there to tell of a port.
-    func serve(in folder: String, upstream: String, _ arguments: String..., shell: String? = nil) throws -> (program: Program, place: Address) {
-        let program = try Program(folder: folder, ["--listen", "unix:\(folder)/s", "--upstream", upstream, "--workers", "1"] + arguments, shell: shell)
+    func serve(in folder: String, upstream: String, _ arguments: String..., shell: String? = nil) throws -> (
+        program: Program, place: Address
+    ) {
+        let program = try Program(
+            folder: folder, ["--listen", "unix:\(folder)/s", "--upstream", upstream, "--workers", "1"] + arguments,
+            shell: shell)
         let place = Address(endpoint: .unix("\(folder)/s"))
         try eventually("it listens") { (try? place.connect()) != nil }
         return (program, place)
@@ -53,7 +57,11 @@ import Testing
         #expect(try program.exited(within: .seconds(3)) == .code(0))
     }
 
-    @Test(arguments: [(["--version"], 74), (["--upstream", deadUpstream, "--access-log", "stdout", "--listen", "127.0.0.1:0"], 78)] as [([String], Int32)])
+    @Test(
+        arguments: [
+            (["--version"], 74),
+            (["--upstream", deadUpstream, "--access-log", "stdout", "--listen", "127.0.0.1:0"], 78),
+        ] as [([String], Int32)])
     func `standard output that is closed is missed by those who need it`(_ words: [String], _ code: Int32) throws {
         let program = try Program(folder: System.makeTemporaryFolder(), words, shell: "exec \"$@\" >&-")
         defer { program.stop() }
@@ -100,10 +108,13 @@ import Testing
         origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
         let folder = try System.makeTemporaryFolder()
         let log = try Pipe(at: target == "@/log" ? "\(folder)/log" : "\(folder)/stdout")
-        let (program, place) = try serve(in: folder, upstream: origin.url, "--access-log", target.replacing("@", with: folder))
+        let (program, place) = try serve(
+            in: folder, upstream: origin.url, "--access-log", target.replacing("@", with: folder))
         defer { program.stop() }
         let client = try place.connect()
-        let requests = String(repeating: place.request("GET", "/x", ["Host: a", "User-Agent: " + String(repeating: "u", count: 250)]), count: 100)
+        let requests = String(
+            repeating: place.request("GET", "/x", ["Host: a", "User-Agent: " + String(repeating: "u", count: 250)]),
+            count: 100)
         // Some 800 KB of lines: more than a dozen writes, of which none has room.
         for _ in 1...20 {
             try client.send(requests)
@@ -130,7 +141,9 @@ import Testing
         #expect(first.text == "x")
         try eventually("the first is told of at once") { program.diagnostics.contains("; 1 lines lost") }
         for _ in 1...3 { #expect(try place.get("/x", "Host: a").text == "x") }
-        try eventually("the others are told of", within: .seconds(15)) { program.diagnostics.contains("; 3 lines lost") }
+        try eventually("the others are told of", within: .seconds(15)) {
+            program.diagnostics.contains("; 3 lines lost")
+        }
     }
 
     @Test func `a FIFO as access log may find its reader later`() throws {
@@ -144,7 +157,9 @@ import Testing
         try eventually("it says that nobody reads") { program.diagnostics.contains("nobody reads") }
         let early = try place.get("/x?early", "Host: a")
         #expect(early.text == "x")
-        try eventually("it says that the line is lost") { program.diagnostics.contains("nobody reads the pipe; 1 lines lost") }
+        try eventually("it says that the line is lost") {
+            program.diagnostics.contains("nobody reads the pipe; 1 lines lost")
+        }
         let reader = unsafe open("\(folder)/log", O_RDONLY | O_NONBLOCK | O_CLOEXEC)
         defer { Socket.close(reader) }
         let late = try place.get("/x?late", "Host: a")
@@ -152,7 +167,9 @@ import Testing
         var text = ""
         var piece = [UInt8](repeating: 0, count: 65536)
         try eventually("the line") {
-            if case .bytes(let count) = Socket.read(reader, into: &piece) { text += String(decoding: piece[..<count], as: UTF8.self) }
+            if case .bytes(let count) = Socket.read(reader, into: &piece) {
+                text += String(decoding: piece[..<count], as: UTF8.self)
+            }
             return text.contains("/x?late") && !text.contains("/x?early")
         }
         program.terminate()

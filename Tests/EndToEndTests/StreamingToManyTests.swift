@@ -7,8 +7,10 @@ import Testing
             let length = 200_000
             let start = Gate()
             origin.on("/page") { _ in
-                [.gate(start), .head(200, "Cache-Control: max-age=60", "Content-Length: \(length)"),
-                 .pattern(length, over: .seconds(2), in: 20)]
+                [
+                    .gate(start), .head(200, "Cache-Control: max-age=60", "Content-Length: \(length)"),
+                    .pattern(length, over: .seconds(2), in: 20),
+                ]
             }
             let crowd = proxy.crowd(1_000, get: "/page")
             try proxy.joined(1_000)
@@ -29,8 +31,10 @@ import Testing
             let half = 500_000
             let rest = Gate()
             origin.on("/page") { _ in
-                [.head(200, "Cache-Control: max-age=60", "Content-Length: \(2 * half)"), .pattern(0..<half),
-                 .gate(rest), .pattern(half..<2 * half)]
+                [
+                    .head(200, "Cache-Control: max-age=60", "Content-Length: \(2 * half)"), .pattern(0..<half),
+                    .gate(rest), .pattern(half..<2 * half),
+                ]
             }
             let early = proxy.crowd(1, get: "/page")
             try eventually("the first has half") { early.answers[0].body.length == half }
@@ -49,8 +53,10 @@ import Testing
         try scenario { origin, proxy in
             let rest = Gate()
             origin.on("/chunks") { _ in
-                [.head(200, "Cache-Control: max-age=60", "Transfer-Encoding: chunked"), .chunk(pattern: 0..<70_000),
-                 .gate(rest), .chunk(pattern: 70_000..<70_001), .chunk(pattern: 70_001..<150_000), .lastChunk()]
+                [
+                    .head(200, "Cache-Control: max-age=60", "Transfer-Encoding: chunked"), .chunk(pattern: 0..<70_000),
+                    .gate(rest), .chunk(pattern: 70_000..<70_001), .chunk(pattern: 70_001..<150_000), .lastChunk(),
+                ]
             }
             let crowd = proxy.crowd(100, get: "/chunks")
             try eventually("all have the first chunk") { crowd.answers.allSatisfy { $0.body.length == 70_000 } }
@@ -70,8 +76,11 @@ import Testing
                 let path = "/\(round)"
                 let start = Gate()
                 origin.on(path) { _ in
-                    [.gate(start), .head(200, ["Cache-Control: max-age=60"] + (length.isEmpty ? ["Connection: close"] : length)),
-                     .pattern(0..<3_000_000), length.isEmpty ? .close : .several([])]
+                    [
+                        .gate(start),
+                        .head(200, ["Cache-Control: max-age=60"] + (length.isEmpty ? ["Connection: close"] : length)),
+                        .pattern(0..<3_000_000), length.isEmpty ? .close : .several([]),
+                    ]
                 }
                 let crowd = proxy.crowd(20, get: path)
                 try proxy.joined(20 * (round + 1))

@@ -5,7 +5,8 @@ import Testing
     private static let notModified = Step.answer(304, "ETag: \"a\"", "Cache-Control: max-age=60")
 
     @Test(arguments: [
-        ("GET", []), ("HEAD", []), ("GET", ["Range: bytes=0-4", "If-Range: \"a\""]), ("GET", ["If-None-Match: \"a\""]), ("GET", ["Authorization: Basic eA=="]),
+        ("GET", []), ("HEAD", []), ("GET", ["Range: bytes=0-4", "If-Range: \"a\""]), ("GET", ["If-None-Match: \"a\""]),
+        ("GET", ["Authorization: Basic eA=="]),
         ("GET", ["Cache-Control: no-store"]), ("HEAD", ["Cache-Control: no-store"]), ("GET", ["If-Match: \"a\""]),
         ("GET", ["Cache-Control: no-store", "Range: bytes=0-4", "If-Range: \"a\""]),
     ])
@@ -22,10 +23,13 @@ import Testing
     }
 
     @Test(arguments: [
-        ("GET", ["Cache-Control: no-store", "If-None-Match: \"a\""]), ("GET", ["Cache-Control: no-store", "If-Modified-Since: Tue, 01 Jan 2019 00:00:00 GMT"]),
+        ("GET", ["Cache-Control: no-store", "If-None-Match: \"a\""]),
+        ("GET", ["Cache-Control: no-store", "If-Modified-Since: Tue, 01 Jan 2019 00:00:00 GMT"]),
         ("GET", ["If-Match: \"a\"", "If-None-Match: \"a\""]), ("POST", []),
     ])
-    func `goes on where the origin got the client's conditions, or the method is unsafe`(_ method: String, _ fields: [String]) throws {
+    func `goes on where the origin got the client's conditions, or the method is unsafe`(
+        _ method: String, _ fields: [String]
+    ) throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [Self.notModified] }
             let answer = try proxy.send(method, "/x", fields)
@@ -37,7 +41,10 @@ import Testing
     @Test func `is shared with nobody, and neither stored nor remembered`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
-            origin.on("/x") { $0.number == 1 ? [.gate(gate), Self.notModified] : [.answer(200, "Cache-Control: max-age=60", body: "whole")] }
+            origin.on("/x") {
+                $0.number == 1
+                    ? [.gate(gate), Self.notModified] : [.answer(200, "Cache-Control: max-age=60", body: "whole")]
+            }
             let leader = try proxy.connect()
             try leader.send(proxy.request("GET", "/x", ["If-None-Match: \"a\""]))
             try eventually("it leads") { origin.count("/x") == 1 }
@@ -55,13 +62,17 @@ import Testing
     @Test(arguments: [[], ["ETag: \"a\""]])
     func `is covered by what is stored, where that may stand in`(_ tag: [String]) throws {
         try scenario { origin, proxy in
-            let page = Step.several([.head(200, tag + ["Cache-Control: max-age=0, stale-if-error=60", "Content-Length: 4"]), .text("kept")])
-            // Another tag than the one that is asked about confirms nothing; asked without conditions, it says the same.
+            let page = Step.several([
+                .head(200, tag + ["Cache-Control: max-age=0, stale-if-error=60", "Content-Length: 4"]), .text("kept"),
+            ])
+            // Another tag than the one that is asked about confirms nothing; asked without conditions, it says the
+            // same.
             origin.on("/x") { $0.number == 1 ? [page] : [.answer(304, "ETag: \"other\"", "Cache-Control: max-age=60")] }
             try proxy.get("/x")
             let answer = try proxy.get("/x")
             #expect(answer.status == 200 && answer.text == "kept" && !answer.cacheStatus.contains("stored"))
-            #expect(origin.requests("/x").map { $0["if-none-match"] } == (tag.isEmpty ? [nil, nil] : [nil, "\"a\"", nil]))
+            #expect(
+                origin.requests("/x").map { $0["if-none-match"] } == (tag.isEmpty ? [nil, nil] : [nil, "\"a\"", nil]))
         }
     }
 }

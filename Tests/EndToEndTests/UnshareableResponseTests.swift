@@ -52,7 +52,11 @@ import Testing
             let leader = Gate(), others = Gate(), burst = Gate()
             origin.on("/pages") { request in
                 let gate = request.number == 1 ? leader : request.number <= 20 ? others : burst
-                return [.gate(gate), .answer(206, "Cache-Control: max-age=60", "Content-Range: 0-9/100", body: "response \(request.number)")]
+                return [
+                    .gate(gate),
+                    .answer(
+                        206, "Cache-Control: max-age=60", "Content-Range: 0-9/100", body: "response \(request.number)"),
+                ]
             }
             let crowd = proxy.crowd(20, get: "/pages")
             try proxy.joined(20)
@@ -60,7 +64,9 @@ import Testing
             try eventually("all the others fetch for themselves") { origin.count("/pages") == 20 }
             others.open()
             let answers = crowd.finished()
-            #expect(Set(answers.map(\.text)).count == 20 && answers.allSatisfy { $0.status == 206 && $0["content-range"] == "0-9/100" })
+            #expect(
+                Set(answers.map(\.text)).count == 20
+                    && answers.allSatisfy { $0.status == 206 && $0["content-range"] == "0-9/100" })
 
             let next = proxy.crowd(20, get: "/pages")
             try eventually("the next burst is at the origin before any answer") { origin.count("/pages") == 40 }
@@ -109,7 +115,8 @@ import Testing
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/x") { request in
-                request["x-wrong"] == nil ? [.gate(gate), .answer(200, "Cache-Control: max-age=60", body: "x")] : [.answer(status)]
+                request["x-wrong"] == nil
+                    ? [.gate(gate), .answer(200, "Cache-Control: max-age=60", body: "x")] : [.answer(status)]
             }
             #expect(try proxy.get("/x", "X-Wrong: 1").status == status)
             let crowd = proxy.crowd(10, get: "/x")

@@ -1,8 +1,12 @@
 import Testing
 
 @Suite(.scenario) struct UpgradeTunnelTests {
-    private let fields = ["Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version: 13"]
-    static let head = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: x\r\n\r\n"
+    private let fields = [
+        "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+        "Sec-WebSocket-Version: 13",
+    ]
+    static let head =
+        "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: x\r\n\r\n"
     static let switching = Step.raw(head)
 
     @Test func `after 101 bytes pass both ways`() throws {
@@ -57,7 +61,8 @@ import Testing
             // The whole of it first, then the protocol.
             let patient = try proxy.connect()
             origin.on("/ws") { _ in [.requestBody, Self.switching, .echo] }
-            try patient.send(proxy.request("POST", "/ws", fields + framing) + (isChunked ? "5\r\n01234\r\n0\r\n\r\n" : "0123456789"))
+            try patient.send(
+                proxy.request("POST", "/ws", fields + framing) + (isChunked ? "5\r\n01234\r\n0\r\n\r\n" : "0123456789"))
             #expect(try patient.answer().status == 101)
             try patient.send("tunnel")
             #expect(try patient.bytes(6) == Array("tunnel".utf8))
@@ -85,7 +90,7 @@ import Testing
             #expect(try client.answer().status == 101)
             let began = Instant.now
             for _ in 0..<4 {
-                System.nap(.milliseconds(400))  // the silence itself is what is tested
+                System.nap(.milliseconds(400)) // the silence itself is what is tested
                 try client.send("still here")
                 #expect(try client.bytes(10) == Array("still here".utf8))
             }
@@ -109,7 +114,8 @@ import Testing
     func `an upgrade to what carries requests, or to nothing at all, is not passed on`(_ protocols: String) throws {
         try scenario { origin, proxy in
             origin.on("*") { _ in [.answer(200, body: "still HTTP/1.1")] }
-            let answer = try proxy.get("/h2", "Connection: Upgrade", "Upgrade: \(protocols)", "HTTP2-Settings: AAMAAABk")
+            let answer = try proxy.get(
+                "/h2", "Connection: Upgrade", "Upgrade: \(protocols)", "HTTP2-Settings: AAMAAABk")
             #expect(answer.text == "still HTTP/1.1")
             let asked = origin.requests("/h2")[0]
             #expect(asked["upgrade"] == nil && asked["connection"] == nil && asked["http2-settings"] == nil)
@@ -118,7 +124,8 @@ import Testing
 
     /// `curl --http2` and Java's client offer HTTP/2 with every request.
     @Test(arguments: [
-        ["Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk"], ["Upgrade: websocket"], ["Connection: Upgrade", "Upgrade:"],
+        ["Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk"], ["Upgrade: websocket"],
+        ["Connection: Upgrade", "Upgrade:"],
     ])
     func `a request with an upgrade that is ignored is like any other`(_ fields: [String]) throws {
         try scenario(.workers(1)) { origin, proxy in
@@ -135,7 +142,8 @@ import Testing
                 try client.send(proxy.request("GET", "/x", fields + more))
                 #expect(try client.answer().cacheStatus.contains("hit"))
             }
-            try client.send("GET /x HTTP/1.0\r\nHost: \(proxy.host)\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+            try client.send(
+                "GET /x HTTP/1.0\r\nHost: \(proxy.host)\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
             #expect(try client.answer().cacheStatus.contains("hit"))
             #expect(origin.count("/x") == 1)
         }
@@ -144,7 +152,11 @@ import Testing
     @Test func `a 101 has no length, whatever the origin says`() throws {
         try scenario { origin, proxy in
             origin.on("/ws") { _ in
-                [.raw("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 7\r\n\r\n"), .echo]
+                [
+                    .raw(
+                        "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 7\r\n\r\n"
+                    ), .echo,
+                ]
             }
             let client = try proxy.connect()
             try client.send(proxy.request("GET", "/ws", fields))

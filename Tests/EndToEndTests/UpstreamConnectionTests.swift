@@ -4,7 +4,8 @@ import Testing
 @Suite(.scenario) struct UpstreamConnectionTests {
     @Test(arguments: [0, 1, 3])
     func `no more unused connections are kept than the operator wants`(_ most: Int) throws {
-        try scenario(.workers(1), .other(section: "upstream", key: "max-idle-connections", value: "\(most)")) { origin, proxy in
+        try scenario(.workers(1), .other(section: "upstream", key: "max-idle-connections", value: "\(most)")) {
+            origin, proxy in
             let gate = Gate()
             origin.on("*") { _ in [.gate(gate), .answer(200, "Cache-Control: no-store", body: "x")] }
             let crowds = (0..<4).map { proxy.crowd(1, get: "/\($0)") }
@@ -12,7 +13,9 @@ import Testing
             #expect(origin.openConnections == 4)
             gate.open()
             for crowd in crowds { #expect(crowd.finished()[0].text == "x") }
-            try eventually("the others are closed") { try proxy.metric(.inFlight) == 0 && proxy.metric(.openUpstreams) == most }
+            try eventually("the others are closed") {
+                try proxy.metric(.inFlight) == 0 && proxy.metric(.openUpstreams) == most
+            }
             try proxy.get("/later")
             #expect(origin.acceptedConnections == (most == 0 ? 5 : 4))
         }
@@ -30,7 +33,9 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `a server that does not take the connection is given up after the time set, for the next one if there is one`(_ hasNext: Bool) throws {
+    func `a server that does not take the connection is given up after the time set, for the next one if there is one`(
+        _ hasNext: Bool
+    ) throws {
         // Two connections that nobody accepts fill it; the kernel drops what comes then.
         let (listener, port) = try Socket.listen(backlog: 0)
         defer { Socket.close(listener) }
@@ -43,7 +48,11 @@ import Testing
         let proxy = try Program.serve(servers: servers, [.workers(1), .connectTimeout(.milliseconds(400))])
         defer { proxy.stop() }
         let answer = try proxy.get("/x")
-        if hasNext { #expect(answer.text == "next") } else { #expect(answer.status == 504 && answer["proxy-status"] != nil) }
+        if hasNext {
+            #expect(answer.text == "next")
+        } else {
+            #expect(answer.status == 504 && answer["proxy-status"] != nil)
+        }
         #expect(answer.took > .milliseconds(350) && answer.took < .milliseconds(400) + aStall)
     }
 

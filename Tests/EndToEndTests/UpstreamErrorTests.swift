@@ -30,7 +30,9 @@ import Testing
     func `where errors are not shared everybody tries, and all at the same time`(_ answers: Bool) throws {
         try scenario(.other(section: "coalescing", key: "share-errors", value: "false")) { origin, proxy in
             let (first, others) = (Gate(), Gate())
-            origin.on("/x") { request in [.gate(request.number == 1 ? first : others)] + (answers ? [.answer(503, body: "busy")] : [.close]) }
+            origin.on("/x") { request in
+                [.gate(request.number == 1 ? first : others)] + (answers ? [.answer(503, body: "busy")] : [.close])
+            }
             let crowd = proxy.crowd(5, get: "/x")
             try proxy.joined(5)
             first.open()

@@ -5,9 +5,11 @@ import Testing
     private let languages = ["en", "de", "fr"]
 
     private func crowd(_ proxy: Program, _ target: String, each count: Int) -> Crowd {
-        Crowd(at: proxy.endpoint, languages.enumerated().flatMap { index, language in
-            Array(repeating: proxy.visitor(target, ["Accept-Language: \(language)"], seed: index + 1), count: count)
-        })
+        Crowd(
+            at: proxy.endpoint,
+            languages.enumerated().flatMap { index, language in
+                Array(repeating: proxy.visitor(target, ["Accept-Language: \(language)"], seed: index + 1), count: count)
+            })
     }
 
     private func answer(_ request: Received, length: Int) -> Step {
@@ -36,8 +38,10 @@ import Testing
         try scenario { origin, proxy in
             let head = Gate(), body = Gate()
             origin.on("/v") { request in
-                [.gate(head), .head(200, "Cache-Control: max-age=60", "Vary: Accept-Language", "Content-Length: 2"),
-                 .gate(body), .text(request["accept-language"] ?? "")]
+                [
+                    .gate(head), .head(200, "Cache-Control: max-age=60", "Vary: Accept-Language", "Content-Length: 2"),
+                    .gate(body), .text(request["accept-language"] ?? ""),
+                ]
             }
             let crowd = crowd(proxy, "/v", each: 10)
             try proxy.joined(30)
@@ -56,8 +60,10 @@ import Testing
             let gate = Gate()
             origin.on("/v") { request in
                 let language = request["accept-language"] ?? ""
-                return [.gate(language == "known" ? Gate.opened : gate),
-                        .answer(200, "Cache-Control: max-age=60", "Vary: Accept-Language", body: language)]
+                return [
+                    .gate(language == "known" ? Gate.opened : gate),
+                    .answer(200, "Cache-Control: max-age=60", "Vary: Accept-Language", body: language),
+                ]
             }
             try proxy.get("/v", "Accept-Language: known")
             let crowd = crowd(proxy, "/v", each: 10)
@@ -84,9 +90,13 @@ import Testing
         try scenario(.other(section: "caching", key: "normalise-accept-encoding", value: "\(isOn)")) { origin, proxy in
             let gate = Gate()
             origin.on("/v") { request in
-                [.head(200, "Cache-Control: max-age=60", "Vary: Accept-Encoding", "Content-Length: 4"), .gate(gate), .text("body")]
+                [
+                    .head(200, "Cache-Control: max-age=60", "Vary: Accept-Encoding", "Content-Length: 4"), .gate(gate),
+                    .text("body"),
+                ]
             }
-            let crowd = Crowd(at: proxy.endpoint, Self.encodings.map { proxy.visitor("/v", ["Accept-Encoding: \($0)"], seed: 1) })
+            let crowd = Crowd(
+                at: proxy.endpoint, Self.encodings.map { proxy.visitor("/v", ["Accept-Encoding: \($0)"], seed: 1) })
             try eventually("each variant is asked for") { origin.count("/v") == (isOn ? 1 : 2) }
             gate.open()
             #expect(crowd.finished().allSatisfy { $0.text == "body" })
@@ -107,8 +117,15 @@ import Testing
             let gate = Gate()
             origin.on("/v") { request in
                 request["if-none-match"] == nil
-                    ? [.answer(200, "Cache-Control: max-age=60", "Vary: Accept-Language", "ETag: \"one\"", body: "one for all")]
-                    : [.gate(gate), .answer(304, "Cache-Control: max-age=60", "Vary: Accept-Language", "ETag: \"one\"")]
+                    ? [
+                        .answer(
+                            200, "Cache-Control: max-age=60", "Vary: Accept-Language", "ETag: \"one\"",
+                            body: "one for all")
+                    ]
+                    : [
+                        .gate(gate),
+                        .answer(304, "Cache-Control: max-age=60", "Vary: Accept-Language", "ETag: \"one\""),
+                    ]
             }
             try proxy.get("/v", "Accept-Language: en")
             let crowd = proxy.crowd(10, get: "/v", "Accept-Language: de")
@@ -121,7 +138,13 @@ import Testing
 
     @Test func `what Connection names chooses no variant, as the origin does not see it`() throws {
         try scenario { origin, proxy in
-            origin.on("/v") { [.answer(200, "Cache-Control: max-age=60", "Vary: Accept-Language", body: $0["accept-language"] ?? "none")] }
+            origin.on("/v") {
+                [
+                    .answer(
+                        200, "Cache-Control: max-age=60", "Vary: Accept-Language", body: $0["accept-language"] ?? "none"
+                    )
+                ]
+            }
             let odd = try proxy.get("/v", "Accept-Language: de", "Connection: accept-language")
             let usual = try proxy.get("/v", "Accept-Language: de")
             let again = try proxy.get("/v", "Accept-Language: fr", "Connection: close, accept-language")
@@ -151,7 +174,13 @@ import Testing
 
     @Test func `where clients' fields go on as they are, they choose the variant`() throws {
         try scenario(.other(section: "forwarding", key: "x-forwarded", value: "false")) { origin, proxy in
-            origin.on("/v") { [.answer(200, "Cache-Control: max-age=60", "Vary: X-Forwarded-For, X-Forwarded-Host", body: $0["x-forwarded-for"] ?? "none")] }
+            origin.on("/v") {
+                [
+                    .answer(
+                        200, "Cache-Control: max-age=60", "Vary: X-Forwarded-For, X-Forwarded-Host",
+                        body: $0["x-forwarded-for"] ?? "none")
+                ]
+            }
             let texts = try ["a", "b", "a"].map { try proxy.get("/v", "X-Forwarded-For: \($0)").text }
             #expect(texts == ["a", "b", "a"])
             #expect(origin.count("/v") == 2)
@@ -179,7 +208,9 @@ import Testing
     @Test func `two lines of a field that is no list are not one with a comma`() throws {
         try scenario(.other(section: "route", key: "key", value: "{headers: [x-tenant]}")) { origin, proxy in
             // As servers that take the first.
-            origin.on("/v") { [.answer(200, "Cache-Control: max-age=60", "Vary: Referer", body: $0.head.all("referer").first ?? "")] }
+            origin.on("/v") {
+                [.answer(200, "Cache-Control: max-age=60", "Vary: Referer", body: $0.head.all("referer").first ?? "")]
+            }
             origin.on("/k") { [.answer(200, "Cache-Control: max-age=60", body: $0.head.all("x-tenant").first ?? "")] }
             for (path, name) in [("/v", "Referer"), ("/k", "X-Tenant")] {
                 let odd = try proxy.get(path, "\(name): a", "\(name): b"), usual = try proxy.get(path, "\(name): a,b")

@@ -17,7 +17,10 @@ import Testing
         return (path, reader)
     }
 
-    @Test func `a reader that is slow gets what it takes within a second, and one that is stuck is not waited for again`() throws {
+    @Test
+    func `a reader that is slow gets what it takes within a second, and one that is stuck is not waited for again`()
+        throws
+    {
         let (path, reader) = fifo("slow")
         defer {
             close(reader)

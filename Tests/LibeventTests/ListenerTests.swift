@@ -48,11 +48,13 @@ import Testing
         try Listener.probe(free)
     }
 
-    @Test(arguments: [
-        (.ipv4(IPv4Address(192, 0, 2, 1), port: 0), .addressUnavailable),
-        (.unix(path: "/nowhere/at/all.sock"), .addressUnavailable),
-    ] as [(SocketAddress, ListenError.Reason)])
-    func `an address that cannot be is refused by that name`(address: SocketAddress, reason: ListenError.Reason) throws {
+    @Test(
+        arguments: [
+            (.ipv4(IPv4Address(192, 0, 2, 1), port: 0), .addressUnavailable),
+            (.unix(path: "/nowhere/at/all.sock"), .addressUnavailable),
+        ] as [(SocketAddress, ListenError.Reason)])
+    func `an address that cannot be is refused by that name`(address: SocketAddress, reason: ListenError.Reason) throws
+    {
         let loop = try EventLoop()
         let error = #expect(throws: ListenError.self) { try Listener(address, on: loop) { _, _ in } }
         #expect(error?.reason == reason)
@@ -68,7 +70,9 @@ import Testing
         memory.sun_family = sa_family_t(AF_UNIX)
         unsafe withUnsafeMutableBytes(of: &memory.sun_path) { unsafe $0.copyBytes(from: path.utf8) }
         let bound = unsafe withUnsafePointer(to: &memory) { pointer in
-            unsafe bind(number, UnsafeRawPointer(pointer).assumingMemoryBound(to: sockaddr.self), socklen_t(MemoryLayout<sockaddr_un>.size))
+            unsafe bind(
+                number, UnsafeRawPointer(pointer).assumingMemoryBound(to: sockaddr.self),
+                socklen_t(MemoryLayout<sockaddr_un>.size))
         }
         #expect(bound == 0)
         close(number)
@@ -184,7 +188,8 @@ import Testing
                 var settings = Listener.Settings()
                 settings.retryDelay = 5 * millisecond
                 settings.reportInterval = 3_600_000 * millisecond
-                let listener = try Listener(anyPort, on: loop, settings: settings, onFailure: { reports.append($0) }) { _, _ in
+                let listener = try Listener(anyPort, on: loop, settings: settings, onFailure: { reports.append($0) }) {
+                    _, _ in
                     accepted += 1
                     loop.stop()
                 }

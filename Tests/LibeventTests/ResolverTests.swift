@@ -33,16 +33,19 @@ import Testing
         return path
     }
 
-    @Test(arguments: [
-        ("127.0.0.1", .any, .success([.ipv4(.loopback, port: 80)])),
-        ("::1", .any, .success([.ipv6(.loopback, port: 80)])),
-        ("::1", .ipv4, .failure(.notFound)),
-        ("localhost", .any, .success([.ipv4(.loopback, port: 80), .ipv6(.loopback, port: 80)])),
-        ("LocalHost", .ipv4, .success([.ipv4(.loopback, port: 80)])),
-        ("a.localhost", .ipv6, .success([.ipv6(.loopback, port: 80)])),
-        ("", .any, .failure(.badName)),
-    ] as [(String, Resolver.Family, Resolver.Answer)])
-    func `addresses and localhost need no server`(host: String, family: Resolver.Family, expected: Resolver.Answer) throws {
+    @Test(
+        arguments: [
+            ("127.0.0.1", .any, .success([.ipv4(.loopback, port: 80)])),
+            ("::1", .any, .success([.ipv6(.loopback, port: 80)])),
+            ("::1", .ipv4, .failure(.notFound)),
+            ("localhost", .any, .success([.ipv4(.loopback, port: 80), .ipv6(.loopback, port: 80)])),
+            ("LocalHost", .ipv4, .success([.ipv4(.loopback, port: 80)])),
+            ("a.localhost", .ipv6, .success([.ipv6(.loopback, port: 80)])),
+            ("", .any, .failure(.badName)),
+        ] as [(String, Resolver.Family, Resolver.Answer)])
+    func `addresses and localhost need no server`(host: String, family: Resolver.Family, expected: Resolver.Answer)
+        throws
+    {
         #expect(try answer(host, family: family) == expected)
     }
 
@@ -54,9 +57,12 @@ import Testing
         var settings = Resolver.Settings()
         settings.hosts = file("hosts", "192.0.2.7 origin.test other.test\n2001:db8::7 origin.test\n")
         settings.resolvConf = "/nowhere/resolv.conf"
-        #expect(try answer("origin.test", family: .ipv4, settings) == .success([.ipv4(IPv4Address(192, 0, 2, 7), port: 80)]))
-        #expect(try answer("origin.test", family: .ipv6, settings)
-            == .success([.ipv6(IPv6Address(high: 0x2001_0db8 << 32, low: 7), port: 80)]))
+        #expect(
+            try answer("origin.test", family: .ipv4, settings) == .success([.ipv4(IPv4Address(192, 0, 2, 7), port: 80)])
+        )
+        #expect(
+            try answer("origin.test", family: .ipv6, settings)
+                == .success([.ipv6(IPv6Address(high: 0x2001_0db8 << 32, low: 7), port: 80)]))
     }
 
     @Test func `the hosts file is read again when told, and who asked before gets an answer`() throws {
@@ -115,7 +121,9 @@ import Testing
         let server = try NameServer()
         var settings = Resolver.Settings()
         settings.resolvConf = file("resolv-\(server.port)", "nameserver 127.0.0.1:\(server.port)\n")
-        #expect(try answer("origin.test", family: .ipv4, settings) == .success([.ipv4(IPv4Address(192, 0, 2, 1), port: 80)]))
+        #expect(
+            try answer("origin.test", family: .ipv4, settings) == .success([.ipv4(IPv4Address(192, 0, 2, 1), port: 80)])
+        )
         #expect(try answer("missing.test", family: .ipv4, settings) == .failure(.notFound))
         server.stop()
     }
@@ -213,8 +221,9 @@ import Testing
     }
 }
 
-/// A name server with some names: `origin.test` is 192.0.2.1 unless told otherwise, `empty.test` has no address, `silent.test` gets no answer, `refused.test` is
-/// refused, `four-origin.test` has no answer for IPv6, `late-origin.test` no address when it is first asked for; the rest does not exist.
+/// A name server with some names: `origin.test` is 192.0.2.1 unless told otherwise, `empty.test` has no address,
+/// `silent.test` gets no answer, `refused.test` is refused, `four-origin.test` has no answer for IPv6,
+/// `late-origin.test` no address when it is first asked for; the rest does not exist.
 final class NameServer: Sendable {
     let port: UInt16
     private let number: Int32
@@ -247,7 +256,8 @@ final class NameServer: Sendable {
         memory.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
         memory.sin_port = port.bigEndian
         _ = unsafe withUnsafeBytes(of: &memory) { bytes in
-            unsafe sendto(number, nil, 0, 0, bytes.baseAddress!.assumingMemoryBound(to: sockaddr.self), socklen_t(bytes.count))
+            unsafe sendto(
+                number, nil, 0, 0, bytes.baseAddress!.assumingMemoryBound(to: sockaddr.self), socklen_t(bytes.count))
         }
         thread.join()
         close(number)

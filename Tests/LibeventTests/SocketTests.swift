@@ -190,8 +190,12 @@ import Testing
             _ = right.write(text.span)
             var calls = 0
             // Both are due in the same iteration, and whichever comes first closes.
-            left.onReadable = { calls += 1; $0.close(); $0.close() }
-            left.onWritable = { calls += 1; $0.close() }
+            left.onReadable = {
+                calls += 1; $0.close(); $0.close()
+            }
+            left.onWritable = {
+                calls += 1; $0.close()
+            }
             left.startReading()
             left.armWrite()
             loop.schedule(after: 20 * millisecond) { loop.stop() }
@@ -277,7 +281,9 @@ import Testing
             listener.close()
             let client = try TestSocket(connectingTo: address, on: loop)
             var outcome: SystemError?
-            client.onConnected = { outcome = $0; loop.stop() }
+            client.onConnected = {
+                outcome = $0; loop.stop()
+            }
             loop.run()
             #expect(outcome?.isRefused == true)
             #expect(outcome?.call == .connect)

@@ -13,7 +13,9 @@ private let temporaryFolder: String = {
         let folder = folderOfThisRun()
         guard let entries = unsafe opendir(folder) else { return }
         while let entry = unsafe readdir(entries) {
-            let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) { unsafe String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+            let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) {
+                unsafe String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+            }
             _ = unsafe unlink("\(folder)/\(name)")
         }
         _ = unsafe closedir(entries)

@@ -7,7 +7,9 @@ import Testing
     @Test func `timers run in the order of their delays and once`() throws {
         try onLoop { loop in
             var order: [Int] = []
-            loop.schedule(after: 30 * millisecond) { order.append(3); loop.stop() }
+            loop.schedule(after: 30 * millisecond) {
+                order.append(3); loop.stop()
+            }
             loop.schedule(after: 10 * millisecond) { order.append(1) }
             loop.schedule(after: 20 * millisecond) { order.append(2) }
             loop.run()

@@ -1,5 +1,6 @@
 import LoopTesting
 import Testing
+
 @testable import Libevent
 
 /// The wheel without a clock.
@@ -15,10 +16,11 @@ import Testing
         return fired.sorted()
     }
 
-    @Test(arguments: [
-        // (due at, fires at): one turn is 8 ticks
-        (1, 1), (7, 7), (8, 8), (9, 9), (17, 17), (1000, 1000), (0, 1), (-5, 1),
-    ] as [(Int64, Int64)])
+    @Test(
+        arguments: [
+            // (due at, fires at): one turn is 8 ticks
+            (1, 1), (7, 7), (8, 8), (9, 9), (17, 17), (1000, 1000), (0, 1), (-5, 1),
+        ] as [(Int64, Int64)])
     func `an entry fires at its tick, however many turns away`(due: Int64, at: Int64) {
         var wheel = Wheel<String>(ringCount: 8)
         _ = wheel.insert("x", at: due)
@@ -89,7 +91,8 @@ import Testing
                 deadlines[round] = wheel.insert(round, at: due)
                 expected[round] = due
             case 2:
-                guard let victim = expected.keys.randomElement(using: &generator), let deadline = deadlines[victim] else { continue }
+                guard let victim = expected.keys.randomElement(using: &generator), let deadline = deadlines[victim]
+                else { continue }
                 if Bool.random(using: &generator) {
                     #expect(wheel.remove(deadline) == victim)
                     expected[victim] = nil

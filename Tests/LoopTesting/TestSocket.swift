@@ -16,7 +16,8 @@ public final class TestSocket: Socket {
 }
 
 /// Two sockets that are connected with each other.
-/// - Parameter isNarrow: the kernel takes as few bytes as it can be told to before they are read: 4,480 in one write, always as many.
+/// - Parameter isNarrow: the kernel takes as few bytes as it can be told to before they are read: 4,480 in one write,
+///   always as many.
 public func socketPair(on loop: EventLoop, isNarrow: Bool = false) -> (TestSocket, TestSocket) {
     var numbers: [Int32] = [0, 0]
     let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)

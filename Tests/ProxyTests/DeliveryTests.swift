@@ -8,7 +8,8 @@ import Testing
 
 @testable import Proxy
 
-/// A response reaches its client byte for byte, wherever the kernel stops taking it; and where its body breaks off, no clean end is sent.
+/// A response reaches its client byte for byte, wherever the kernel stops taking it; and where its body breaks off, no
+/// clean end is sent.
 @Suite(.timeLimit(.minutes(1))) struct DeliveryTests {
     // MARK: What is delivered
 
@@ -40,12 +41,14 @@ import Testing
 
     /// - Parameter room: beyond the head, in the buffer that it stands in: a small body is copied there if it fits.
     private static func delivery(
-        _ sources: Delivery.Source..., framing: Delivery.Framing, passesTrailers: Bool = false, head: String = head, room: Int = 0
+        _ sources: Delivery.Source..., framing: Delivery.Framing, passesTrailers: Bool = false, head: String = head,
+        room: Int = 0
     ) -> Delivery {
         let bytes = ByteBuffer(capacity: head.utf8.count + room)
         bytes.append(string: head)
         return Delivery(
-            head: bytes, sources.count == 1 ? .one(sources[0]) : .row(sources), framing: framing, passesTrailers: passesTrailers)
+            head: bytes, sources.count == 1 ? .one(sources[0]) : .row(sources), framing: framing,
+            passesTrailers: passesTrailers)
     }
 
     /// One response, made anew for each way of cutting it.
@@ -88,11 +91,19 @@ import Testing
             content: "one, two, three"),
         Course(
             testDescription: "several parts, of which one is lost",
-            start: { delivery(stored("one, "), try arriving(complete("two, ")), .lost, stored("three"), framing: .sized, head: $0, room: $1) },
+            start: {
+                delivery(
+                    stored("one, "), try arriving(complete("two, ")), .lost, stored("three"), framing: .sized, head: $0,
+                    room: $1)
+            },
             content: "one, two, ", outcome: .cutOff),
         Course(
             testDescription: "several parts, of which one breaks off",
-            start: { delivery(stored("one, "), try arriving(failed("two, "), part: 0..<9), stored("three"), framing: .sized, head: $0, room: $1) },
+            start: {
+                delivery(
+                    stored("one, "), try arriving(failed("two, "), part: 0..<9), stored("three"), framing: .sized,
+                    head: $0, room: $1)
+            },
             content: "one, two, ", outcome: .cutOff),
         Course(
             testDescription: "chunks",
@@ -100,7 +111,11 @@ import Testing
             content: "one, two, three, four", framed: "15\r\none, two, three, four\r\n0\r\n\r\n"),
         Course(
             testDescription: "chunks and trailers",
-            start: { delivery(try arriving(complete("one", trailers)), framing: .chunked, passesTrailers: true, head: $0, room: $1) },
+            start: {
+                delivery(
+                    try arriving(complete("one", trailers)), framing: .chunked, passesTrailers: true, head: $0, room: $1
+                )
+            },
             content: "one", framed: "3\r\none\r\n0\r\nDigest: x\r\n\r\n"),
         Course(
             testDescription: "chunks for a client that takes no trailers",
@@ -126,7 +141,8 @@ import Testing
 
     private static func packed(_ text: String) -> StoredResponse {
         let head = block("Cache-Control: max-age=60")
-        let facts = ResponseFacts(status: .ok, fields: head.view, requested: arrival, received: arrival, policy: CachingPolicy())
+        let facts = ResponseFacts(
+            status: .ok, fields: head.view, requested: arrival, received: arrival, policy: CachingPolicy())
         let (body, key) = (ByteSlice(text), [UInt8]())
         return StoredResponse(packing: head.bytes.span, body: body.span, under: key.span, facts: facts)
     }
@@ -145,7 +161,9 @@ import Testing
 
     // MARK: Every place
 
-    @Test(arguments: courses) func `a kernel that takes a few bytes at a time gets every byte once`(course: Course) throws {
+    @Test(arguments: courses) func `a kernel that takes a few bytes at a time gets every byte once`(course: Course)
+        throws
+    {
         for step in 1...24 {
             let kernel = Kernel(step: step)
             let delivery = try course.start(Self.head, 0)
@@ -157,7 +175,9 @@ import Testing
     }
 
     /// The head is as long as it must be for the kernel to be full so many bytes behind it.
-    @Test(arguments: courses) func `a socket that is full at any byte gets the rest once it was read`(course: Course) throws {
+    @Test(arguments: courses) func `a socket that is full at any byte gets the rest once it was read`(course: Course)
+        throws
+    {
         try onLoop { loop in
             let client = Client(on: loop)
             for room in [0, Delivery.copiedBody] {

@@ -8,7 +8,9 @@ import Testing
 /// Who may have what a fetch brings, beside the request it was made for.
 @Suite struct FetchedResponseTests {
     /// When it came, and when one of the response's groups was invalidated, in seconds after the fetch began.
-    @Test(arguments: [(arrived: 1, invalidated: nil, true), (1, 2, true), (2, 2, false), (3, 2, false)] as [(Int64, Int64?, Bool)])
+    @Test(
+        arguments: [(arrived: 1, invalidated: nil, true), (1, 2, true), (2, 2, false), (3, 2, false)]
+            as [(Int64, Int64?, Bool)])
     func `who came after a group was invalidated does not get what was asked for before, whenever that is found out`(
         arrived: Int64, invalidated: Int64?, expected: Bool
     ) throws {
@@ -17,7 +19,9 @@ import Testing
         let parsed = try ParsedHead("GET /x")
         func request(after seconds: Int64) -> ClientRequest {
             ClientRequest(
-                AdmittedHead(parsed.head, parsed.fields, route: route, key: CacheKey(hash: 1, bytes: ByteSlice("http a.example /x")), visits: 0),
+                AdmittedHead(
+                    parsed.head, parsed.fields, route: route,
+                    key: CacheKey(hash: 1, bytes: ByteSlice("http a.example /x")), visits: 0),
                 arrived: arrival.after(seconds), clientAddress: ByteSlice("192.0.2.1"))
         }
         let head = block("Cache-Control: max-age=60\nCache-Groups: \"g\"")
@@ -25,12 +29,15 @@ import Testing
             status: .ok, fields: head.view, requested: arrival, received: arrival.after(4), policy: CachingPolicy())
         let (body, key) = (Array("x".utf8), [UInt8]())
         let response = StoredResponse(
-            packing: head.bytes.span, body: body.span, under: key.span, facts: facts, groups: CacheGroups.of(head.view, requested: arrival))
+            packing: head.bytes.span, body: body.span, under: key.span, facts: facts,
+            groups: CacheGroups.of(head.view, requested: arrival))
         let leader = request(after: 0)
         let circumstances = FetchedResponse.Circumstances(
-            leader: leader, search: .default, server: ByteSlice("192.0.2.2:80"), requested: arrival, invalidations: groups)
+            leader: leader, search: .default, server: ByteSlice("192.0.2.2:80"), requested: arrival,
+            invalidations: groups)
         let fetched = FetchedResponse(
-            response, source: .origin, sharing: .everyone, originStatus: .ok, length: 1, willBeStored: true, circumstances)
+            response, source: .origin, sharing: .everyone, originStatus: .ok, length: 1, willBeStored: true,
+            circumstances)
         if let invalidated { groups.invalidate(["g"], of: leader.authority, at: arrival.after(invalidated).monotonic) }
         #expect(fetched.mayServe(request(after: arrived)) == expected)
         #expect(fetched.mayServe(leader))

@@ -6,16 +6,19 @@ import Testing
 
 @testable import Proxy
 
-/// The hot path puts a response together by itself, for speed. Each row is one promise: what it sends is, byte for byte, what an `Answer` would be; or
-/// it leaves the request to a transaction.
+/// The hot path puts a response together by itself, for speed. Each row is one promise: what it sends is, byte for
+/// byte, what an `Answer` would be; or it leaves the request to a transaction.
 @Suite struct HitContentTests {
     struct Row: Sendable, CustomTestStringConvertible {
         let fields: String
-        /// What becomes of the request where a page of ten bytes is stored: the status of a plain hit; `nil`: a transaction decides.
+        /// What becomes of the request where a page of ten bytes is stored: the status of a plain hit; `nil`: a
+        /// transaction decides.
         let status: UInt16?
         let maxRanges: Int
 
-        init(_ fields: String, _ status: UInt16?, maxRanges: Int = 16) { (self.fields, self.status, self.maxRanges) = (fields, status, maxRanges) }
+        init(_ fields: String, _ status: UInt16?, maxRanges: Int = 16) {
+            (self.fields, self.status, self.maxRanges) = (fields, status, maxRanges)
+        }
 
         var testDescription: String { "\(fields) → \(status.map(String.init) ?? "a transaction")" }
     }
@@ -63,7 +66,9 @@ import Testing
         let isPacked: Bool
         var moreFields = ""
 
-        var testDescription: String { "\(status.code), \(body.utf8.count) bytes, \(isPacked ? "packed" : "loose")\(moreFields.isEmpty ? "" : ", \(moreFields)")" }
+        var testDescription: String {
+            "\(status.code), \(body.utf8.count) bytes, \(isPacked ? "packed" : "loose")\(moreFields.isEmpty ? "" : ", \(moreFields)")"
+        }
     }
 
     static let samples: [Sample] = [true, false].flatMap { isPacked in
@@ -81,7 +86,9 @@ import Testing
     private let settings = LoopSettings(upstreams: "one")
     private let now = arrival.after(10)
 
-    @Test(arguments: rows, samples) func `a plain hit sends what an answer would be`(_ row: Row, _ sample: Sample) throws {
+    @Test(arguments: rows, samples) func `a plain hit sends what an answer would be`(_ row: Row, _ sample: Sample)
+        throws
+    {
         let (stored, request) = (try stored(sample), try request(row.fields))
         let fields = request.fields
         let length = try #require(stored.bodyLength)
@@ -104,7 +111,9 @@ import Testing
         settings.responseForwarding.appendHit(timeToLive: timeToLive, to: out)
         out.appendLineEnd()
         let part = content.part(ofLength: length)
-        if !stored.appendPacked(part, to: out) { CompleteBodyReader(stored.pieces ?? ShortList(), part: part).copy(to: out) }
+        if !stored.appendPacked(part, to: out) {
+            CompleteBodyReader(stored.pieces ?? ShortList(), part: part).copy(to: out)
+        }
         return String(out.span)
     }
 
@@ -114,7 +123,8 @@ import Testing
         provenance.note(stored, .fresh(age: age, ttl: timeToLive), detail: nil, at: now)
         let out = ByteBuffer(capacity: 4096)
         answer.writeHead(
-            to: out, provenance: provenance, at: now, persists: true, version: .http11, forwarding: settings.responseForwarding)
+            to: out, provenance: provenance, at: now, persists: true, version: .http11,
+            forwarding: settings.responseForwarding)
         #expect(answer.framing(for: .http11) == .sized)
         let isWhole = answer.sources().appendWhole(to: out)
         #expect(isWhole)
@@ -133,9 +143,12 @@ import Testing
         let head = block(
             "Date: Sun, 06 Nov 1994 08:49:37 GMT\nCache-Control: max-age=60\nETag: \"a\"\nLast-Modified: Sun, 06 Nov 1994 08:00:00 GMT\n"
                 + "Content-Type: text/plain\n" + sample.moreFields)
-        let facts = ResponseFacts(status: sample.status, fields: head.view, requested: arrival, received: arrival, policy: CachingPolicy())
+        let facts = ResponseFacts(
+            status: sample.status, fields: head.view, requested: arrival, received: arrival, policy: CachingPolicy())
         let (bytes, key) = (Array(sample.body.utf8), [UInt8]())
-        if sample.isPacked { return StoredResponse(packing: head.bytes.span, body: bytes.span, under: key.span, facts: facts) }
+        if sample.isPacked {
+            return StoredResponse(packing: head.bytes.span, body: bytes.span, under: key.span, facts: facts)
+        }
         let body = GrowingBody(budget: MemoryBudget(limit: 1 << 20), expectedLength: nil)
         let taken = bytes.isEmpty ? .accepted : body.append(bytes.span)
         try #require(taken == .accepted)
@@ -148,6 +161,7 @@ import Testing
         let route = try #require(settings.onlyRoute)
         let key = CacheKey(hash: 1, bytes: ByteSlice("http a.example /x"))
         return ClientRequest(
-            AdmittedHead(parsed.head, parsed.fields, route: route, key: key, visits: 0), arrived: now, clientAddress: ByteSlice("192.0.2.1"))
+            AdmittedHead(parsed.head, parsed.fields, route: route, key: key, visits: 0), arrived: now,
+            clientAddress: ByteSlice("192.0.2.1"))
     }
 }

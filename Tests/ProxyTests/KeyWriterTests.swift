@@ -22,36 +22,68 @@ import Upstream
     }
 
     @Test(arguments: [
-        Row("host and port", [
-            ["GET /x", "GET /x\nHost: A.EXAMPLE", "GET /x\nHost: a.example:80", "GET http://a.example/x\nHost: other", "GET http://a.example:80/x"],
-            ["GET /x\nHost: a.example:8080"], ["GET /x\nHost: b.example"], ["GET /x\nHost: a.example.b"],
-        ]),
-        Row("path and query as they came", [
-            ["GET /", "GET http://a.example", "HEAD /"], ["GET /?", "GET http://a.example?"], ["GET /x"], ["GET /X"], ["GET //x"], ["GET /x/"], ["GET /%78"],
-            ["GET /x?a=1&b=2"], ["GET /x?b=2&a=1"], ["GET /x?a=1&b=2&"], ["GET /x?a=1?b=2"],
-        ]),
-        Row("no field counts", [["GET /x", "GET /x\nCookie: a=1", "GET /x\nAccept-Language: de", "POST /x\nContent-Length: 0"]]),
+        Row(
+            "host and port",
+            [
+                [
+                    "GET /x", "GET /x\nHost: A.EXAMPLE", "GET /x\nHost: a.example:80",
+                    "GET http://a.example/x\nHost: other", "GET http://a.example:80/x",
+                ],
+                ["GET /x\nHost: a.example:8080"], ["GET /x\nHost: b.example"], ["GET /x\nHost: a.example.b"],
+            ]),
+        Row(
+            "path and query as they came",
+            [
+                ["GET /", "GET http://a.example", "HEAD /"], ["GET /?", "GET http://a.example?"], ["GET /x"],
+                ["GET /X"], ["GET //x"], ["GET /x/"], ["GET /%78"],
+                ["GET /x?a=1&b=2"], ["GET /x?b=2&a=1"], ["GET /x?a=1&b=2&"], ["GET /x?a=1?b=2"],
+            ]),
+        Row(
+            "no field counts",
+            [["GET /x", "GET /x\nCookie: a=1", "GET /x\nAccept-Language: de", "POST /x\nContent-Length: 0"]]),
         Row("no query", [["GET /x", "GET /x?", "GET /x?a=1"], ["GET /y?a=1"]]) { $0.query = .dropped },
-        Row("but these parameters", [
-            ["GET /x?a=1", "GET /x?a=1&u=2", "GET /x?u=2&a=1&u=3", "GET /x?u&a=1"], ["GET /x", "GET /x?u=1"], ["GET /x?a=1&U=2"], ["GET /x?a=1&%75=2"],
-        ]) { $0.query = .dropping([ByteSlice("u")]) },
-        Row("these parameters", [["GET /x?p=1", "GET /x?p=1&a=2", "GET /x?b&p=1"], ["GET /x", "GET /x?a"], ["GET /x?p=2"], ["GET /x?p"], ["GET /x?p=1&p=2"]]) {
+        Row(
+            "but these parameters",
+            [
+                ["GET /x?a=1", "GET /x?a=1&u=2", "GET /x?u=2&a=1&u=3", "GET /x?u&a=1"], ["GET /x", "GET /x?u=1"],
+                ["GET /x?a=1&U=2"], ["GET /x?a=1&%75=2"],
+            ]
+        ) { $0.query = .dropping([ByteSlice("u")]) },
+        Row(
+            "these parameters",
+            [
+                ["GET /x?p=1", "GET /x?p=1&a=2", "GET /x?b&p=1"], ["GET /x", "GET /x?a"], ["GET /x?p=2"], ["GET /x?p"],
+                ["GET /x?p=1&p=2"],
+            ]
+        ) {
             $0.query = .keeping([ByteSlice("p")])
         },
-        Row("parameters in any order, but values of one in theirs", [
-            ["GET /x?a=1&b=2", "GET /x?b=2&a=1"], ["GET /x?a=1&a=2&b=0", "GET /x?b=0&a=1&a=2", "GET /x?a=1&b=0&a=2"], ["GET /x?a=2&a=1&b=0"],
-        ]) { $0.sortsQuery = true },
-        Row("fields", [
-            ["GET /x\nX-T: 1", "GET /x\nx-t: 1", "GET /x\nX-T:  1 "], ["GET /x\nX-T: 2"], ["GET /x"], ["GET /x\nX-T:"], ["GET /x\nX-T: 1\nX-T: 2"], ["GET /x\nX-T: 1,2"],
-            ["GET /y\nX-T: 1", "GET /y\nX-T: 1\nX-Other: 3"], ["GET /z", "GET /z\nConnection: x-t\nX-T: 1"],
-        ]) { $0.fields = [ByteSlice("x-t")] },
+        Row(
+            "parameters in any order, but values of one in theirs",
+            [
+                ["GET /x?a=1&b=2", "GET /x?b=2&a=1"],
+                ["GET /x?a=1&a=2&b=0", "GET /x?b=0&a=1&a=2", "GET /x?a=1&b=0&a=2"], ["GET /x?a=2&a=1&b=0"],
+            ]
+        ) { $0.sortsQuery = true },
+        Row(
+            "fields",
+            [
+                ["GET /x\nX-T: 1", "GET /x\nx-t: 1", "GET /x\nX-T:  1 "], ["GET /x\nX-T: 2"], ["GET /x"],
+                ["GET /x\nX-T:"], ["GET /x\nX-T: 1\nX-T: 2"], ["GET /x\nX-T: 1,2"],
+                ["GET /y\nX-T: 1", "GET /y\nX-T: 1\nX-Other: 3"], ["GET /z", "GET /z\nConnection: x-t\nX-T: 1"],
+            ]
+        ) { $0.fields = [ByteSlice("x-t")] },
         Row("a value is in its own field", [["GET /x\nA: 1"], ["GET /x\nB: 1"], ["GET /x\nA: 1\nB: 1"], ["GET /x"]]) {
             $0.fields = [ByteSlice("a"), ByteSlice("b")]
         },
-        Row("cookies", [
-            ["GET /x\nCookie: t=1", "GET /x\nCookie: s=2; t=1", "GET /x\nCookie: s=2\nCookie: t=1"], ["GET /x\nCookie: t=2"], ["GET /x", "GET /x\nCookie: s=2"],
-            ["GET /x\nCookie: t="], ["GET /x\nCookie: t=1; t=2"],
-        ]) { $0.cookies = [ByteSlice("t")] },
+        Row(
+            "cookies",
+            [
+                ["GET /x\nCookie: t=1", "GET /x\nCookie: s=2; t=1", "GET /x\nCookie: s=2\nCookie: t=1"],
+                ["GET /x\nCookie: t=2"], ["GET /x", "GET /x\nCookie: s=2"],
+                ["GET /x\nCookie: t="], ["GET /x\nCookie: t=1; t=2"],
+            ]
+        ) { $0.cookies = [ByteSlice("t")] },
     ])
     func `requests have the same key where the policy says they ask for the same`(_ row: Row) throws {
         let route = Self.route(row.key)
@@ -85,7 +117,8 @@ import Upstream
     /// What it keeps of the one before spares work, and must not be seen.
     @Test func `a key does not depend on what was written before it`() throws {
         let requests = [
-            "GET /a", "GET /b", "GET /c\nHost: b.example", "GET /c\nHost: B.example", "GET /c\nHost: b.example:80", "GET /c\nHost: b.example:81", "GET /a", "GET http://a.example",
+            "GET /a", "GET /b", "GET /c\nHost: b.example", "GET /c\nHost: B.example", "GET /c\nHost: b.example:80",
+            "GET /c\nHost: b.example:81", "GET /a", "GET http://a.example",
             "GET /a?b\nHost: [::1]:80", "OPTIONS *", "GET /a",
         ]
         let writer = KeyWriter(hash: hash)
@@ -99,7 +132,9 @@ import Upstream
                 #expect(after == alone, "\(second) after \(first)")
                 writer.rewrite(under: variation)
                 let rewritten = writer.key()
-                #expect(rewritten != alone && rewritten == writer.key(alone, under: variation), "\(second) under a variation")
+                #expect(
+                    rewritten != alone && rewritten == writer.key(alone, under: variation),
+                    "\(second) under a variation")
                 let again = try Self.key(second, route, writer)
                 #expect(again == alone, "\(second) after a variation")
             }
@@ -117,7 +152,9 @@ import Upstream
         #expect(Set(keys).count == 3)
     }
 
-    @Test func `the key of a URL is that of the requests for it, with another's fields where the policy wants some`() throws {
+    @Test func `the key of a URL is that of the requests for it, with another's fields where the policy wants some`()
+        throws
+    {
         let writer = KeyWriter(hash: hash)
         var policy = KeyPolicy()
         let url = try #require(ParsedURL("http://A.example:80/x?y"))
@@ -129,7 +166,10 @@ import Upstream
         #expect(writer.key() == (try Self.key("GET /x?y\nX-T: 1", Self.route(policy), writer)))
     }
 
-    @Test(arguments: ["https://a.example/", "/x", "a.example", "http://", "http:// a", "http://a.example/\u{7f}", "http://a.example/x y"])
+    @Test(arguments: [
+        "https://a.example/", "/x", "a.example", "http://", "http:// a", "http://a.example/\u{7f}",
+        "http://a.example/x y",
+    ])
     func `what is no URL of ours has no key`(url: String) {
         #expect(ParsedURL(url) == nil)
     }

@@ -7,8 +7,8 @@ import Upstream
 
 @testable import Proxy
 
-/// What is stored, times what a request says, gives what is done for it: the rules of RFC 9111 §4 in one place. Each row is one promise; the
-/// words of a verdict are those of `verdict(of:)` below.
+/// What is stored, times what a request says, gives what is done for it: the rules of RFC 9111 §4 in one place. Each
+/// row is one promise; the words of a verdict are those of `verdict(of:)` below.
 @Suite struct LookupTests {
     /// What is known under the request's key, since `arrival`.
     enum Known: Sendable {
@@ -47,7 +47,8 @@ import Upstream
     }
 
     private static let fresh = Known.response("Cache-Control: max-age=60")
-    private static let german = Known.variant("Cache-Control: max-age=60\nVary: accept-language", by: "Accept-Language: de")
+    private static let german = Known.variant(
+        "Cache-Control: max-age=60\nVary: accept-language", by: "Accept-Language: de")
     private static let beginning = Known.part(0..<100, of: 1_000, "Cache-Control: max-age=60\nETag: \"a\"")
 
     static let nothingStored: [Row] = [
@@ -105,8 +106,12 @@ import Upstream
         Row("GET /x", "alone stale, with what is stored", .response("Cache-Control: max-age=60, no-cache")),
         Row("GET /x\nCache-Control: only-if-cached", "504", .response("Cache-Control: max-age=60, no-cache")),
         // RFC 9875 §3.
-        Row("GET /x", "get stale, with what is stored", .response("Cache-Control: max-age=60\nCache-Groups: \"g\""), .invalidated(group: "g")),
-        Row("GET /x", "serve, fresh", .response("Cache-Control: max-age=60\nCache-Groups: \"g\""), .invalidated(group: "h")),
+        Row(
+            "GET /x", "get stale, with what is stored", .response("Cache-Control: max-age=60\nCache-Groups: \"g\""),
+            .invalidated(group: "g")),
+        Row(
+            "GET /x", "serve, fresh", .response("Cache-Control: max-age=60\nCache-Groups: \"g\""),
+            .invalidated(group: "h")),
     ]
 
     static let staleStored: [Row] = [
@@ -125,12 +130,22 @@ import Upstream
         Row("GET /x\nCache-Control: max-stale, only-if-cached", "serve, stale", fresh, age: 100),
         Row("GET /x\nCache-Control: max-stale=39, only-if-cached", "504", fresh, age: 100),
         Row("GET /x\nCache-Control: max-stale", "serve, stale", fresh, age: 100, where: [.ignoresDirectives]),
-        Row("GET /x\nCache-Control: max-stale, only-if-cached", "504", .response("Cache-Control: max-age=60, must-revalidate"), age: 100),
-        Row("GET /x\nCache-Control: max-stale, only-if-cached", "504", .response("Cache-Control: s-maxage=60"), age: 100),
+        Row(
+            "GET /x\nCache-Control: max-stale, only-if-cached", "504",
+            .response("Cache-Control: max-age=60, must-revalidate"), age: 100),
+        Row(
+            "GET /x\nCache-Control: max-stale, only-if-cached", "504", .response("Cache-Control: s-maxage=60"), age: 100
+        ),
         // RFC 5861 §3
-        Row("GET /x", "serve, stale, and refresh", .response("Cache-Control: max-age=60, stale-while-revalidate=40"), age: 100),
-        Row("GET /x", "get stale, with what is stored", .response("Cache-Control: max-age=60, stale-while-revalidate=39"), age: 100),
-        Row("GET /x\nCache-Control: max-age=1000, only-if-cached", "504", .response("Cache-Control: max-age=60, stale-while-revalidate=40"), age: 100),
+        Row(
+            "GET /x", "serve, stale, and refresh", .response("Cache-Control: max-age=60, stale-while-revalidate=40"),
+            age: 100),
+        Row(
+            "GET /x", "get stale, with what is stored",
+            .response("Cache-Control: max-age=60, stale-while-revalidate=39"), age: 100),
+        Row(
+            "GET /x\nCache-Control: max-age=1000, only-if-cached", "504",
+            .response("Cache-Control: max-age=60, stale-while-revalidate=40"), age: 100),
     ]
 
     static let variants: [Row] = [
@@ -149,7 +164,9 @@ import Upstream
         Row("GET /x\nCache-Control: only-if-cached", "504", .marker(.prohibited(.setCookie))),
         Row("GET /x\nAuthorization: Basic eA==", "alone bypass, as it came", .marker(.prohibited(.authorization))),
         Row("GET /x", "get uri-miss", .marker(.prohibited(.authorization))),
-        Row("GET /x", "alone bypass, as it came, with a fallback", .response("Cache-Control: max-age=30"), .marker(.prohibited(.private)), age: 40),
+        Row(
+            "GET /x", "alone bypass, as it came, with a fallback", .response("Cache-Control: max-age=30"),
+            .marker(.prohibited(.private)), age: 40),
         Row("GET /x", "serve, fresh", fresh, .marker(.prohibited(.private))),
         Row("GET /x", "alone bypass, as it came", .marker(.noCache)),
         Row("GET /x", "alone stale, with what is stored", .response("Cache-Control: no-cache"), .marker(.noCache)),
@@ -159,7 +176,9 @@ import Upstream
         // Nothing stored, where the operator or what was found out says that wholes are too large.
         Row("GET /x\nRange: bytes=0-9", "part 0-9 uri-miss", where: [.asksForParts]),
         Row("GET /x\nRange: bytes=0-9", "part 0-9 uri-miss", .marker(.range)),
-        Row("GET /x\nRange: bytes=0-9\nAuthorization: Basic eA==", "authorized part 0-9 uri-miss", where: [.asksForParts]),
+        Row(
+            "GET /x\nRange: bytes=0-9\nAuthorization: Basic eA==", "authorized part 0-9 uri-miss",
+            where: [.asksForParts]),
         Row("GET /x\nRange: bytes=5-", "part 5- uri-miss", where: [.asksForParts]),
         Row("GET /x\nRange: bytes=-5", "part -5 uri-miss", where: [.asksForParts]),
         Row("GET /x", "get uri-miss", where: [.asksForParts]),
@@ -183,7 +202,9 @@ import Upstream
         Row("GET /x\nRange: bytes=50-149\nCache-Control: only-if-cached", "504", beginning),
         Row("GET /x\nRange: bytes=0-9\nCache-Control: only-if-cached", "serve, fresh", beginning),
         Row("GET /x\nRange: bytes=0-9\nCache-Control: no-store", "alone request, as it came", beginning),
-        Row("GET /x\nRange: bytes=0-9\nCache-Control: no-cache", "part 0-9 request, with what is stored, with parts", beginning),
+        Row(
+            "GET /x\nRange: bytes=0-9\nCache-Control: no-cache", "part 0-9 request, with what is stored, with parts",
+            beginning),
         Row("GET /x\nRange: bytes=0-9", "part 0-9 stale, with what is stored, with parts", beginning, age: 100),
         Row("GET /x\nRange: bytes=0-9\nCache-Control: only-if-cached", "504", beginning, age: 100),
         Row("GET /x\nRange: bytes=0-9,20-29", "get uri-miss", beginning, age: 100),
@@ -205,9 +226,11 @@ import Upstream
         let world = World(row.changes)
         let request = try world.request(row.request)
         for known in row.known { try world.learn(known, of: request) }
-        let company: Lookup.Company = row.changes.contains(.alone) ? .alone : row.changes.contains(.coalescingOff) ? .coalescingOff : .shared
+        let company: Lookup.Company =
+            row.changes.contains(.alone) ? .alone : row.changes.contains(.coalescingOff) ? .coalescingOff : .shared
         let lookup = Lookup(
-            request: request, resource: world.store.resource(request.key), groups: world.shared.groups, now: arrival.after(row.age), company: company)
+            request: request, resource: world.store.resource(request.key), groups: world.shared.groups,
+            now: arrival.after(row.age), company: company)
         let verdict = Self.verdict(of: lookup.outcome)
         #expect(verdict == row.verdict)
     }
@@ -220,14 +243,18 @@ import Upstream
         case .serve(_, let reuse, let refreshes): return "serve as \(reuse), refreshes: \(refreshes)"
         case .notStored: return "504"
         case .fetch(let plan):
-            let kind = switch plan.key.kind {
-            case .get(let isAuthorized): (isAuthorized ? "authorized " : "") + "get"
-            case .head: "head"
-            case .part(let range, isAuthorized: let isAuthorized): (isAuthorized ? "authorized " : "") + "part \(range.map(Self.text) ?? "any")"
-            case .alone: "alone"
-            }
-            return "\(kind) \(plan.reason.token)" + (plan.key.variant == nil ? "" : ", a variant") + (plan.isPass ? ", as it came" : "")
-                + (plan.stored != nil ? ", with what is stored" : plan.fallback != nil ? ", with a fallback" : "") + (plan.parts == nil ? "" : ", with parts")
+            let kind =
+                switch plan.key.kind {
+                case .get(let isAuthorized): (isAuthorized ? "authorized " : "") + "get"
+                case .head: "head"
+                case .part(let range, isAuthorized: let isAuthorized):
+                    (isAuthorized ? "authorized " : "") + "part \(range.map(Self.text) ?? "any")"
+                case .alone: "alone"
+                }
+            return "\(kind) \(plan.reason.token)" + (plan.key.variant == nil ? "" : ", a variant")
+                + (plan.isPass ? ", as it came" : "")
+                + (plan.stored != nil ? ", with what is stored" : plan.fallback != nil ? ", with a fallback" : "")
+                + (plan.parts == nil ? "" : ", with parts")
         }
     }
 
@@ -281,7 +308,8 @@ private struct World {
         case .vary(let names):
             let fields = block("Vary: \(names)")
             store.learn(VaryRule(fields.view) ?? .none, for: key)
-        case .invalidated(let group): shared.groups.invalidate([group], of: request.authority, at: arrival.after(1).monotonic)
+        case .invalidated(let group):
+            shared.groups.invalidate([group], of: request.authority, at: arrival.after(1).monotonic)
         case .part(let range, let length, let fields):
             let body = GrowingBody(budget: budget, expectedLength: range.count)
             let bytes = [UInt8](repeating: 0x78, count: range.count)
@@ -292,7 +320,8 @@ private struct World {
             let response = StoredResponse(
                 head: head, facts: facts, body: GrowingBody(joining: [], budget: budget),
                 parts: StoredParts([StoredParts.Run(range, body)], length: length))
-            let outcome = store.storeParts(response, bringing: range, under: key, generation: store.generation(key), requested: arrival)
+            let outcome = store.storeParts(
+                response, bringing: range, under: key, generation: store.generation(key), requested: arrival)
             #expect(outcome == .stored)
         }
     }
@@ -305,13 +334,15 @@ private struct World {
         let response = StoredResponse(
             packing: head.bytes.span, body: body.span, under: bytes.span, facts: facts, varyRule: rule,
             variantKey: VariantKey(request.view, under: rule), groups: CacheGroups.of(head.view, requested: arrival))
-        let outcome = store.store(response, under: key, generation: store.generation(key), requested: arrival, popularity: 0)
+        let outcome = store.store(
+            response, under: key, generation: store.generation(key), requested: arrival, popularity: 0)
         #expect(outcome == .stored)
     }
 
     private func head(_ fields: String) -> (HeadBlock, ResponseFacts) {
         let head = block(fields)
-        let facts = ResponseFacts(status: .ok, fields: head.view, requested: arrival, received: arrival, policy: route.policy)
+        let facts = ResponseFacts(
+            status: .ok, fields: head.view, requested: arrival, received: arrival, policy: route.policy)
         return (head, facts)
     }
 }

@@ -31,10 +31,14 @@ import Upstream
         let line: String
         let tellsAge: Bool
 
-        init(_ what: String, _ verdict: Verdict, _ line: String, tellsAge: Bool = false, _ change: (inout Course) -> Void) {
+        init(
+            _ what: String, _ verdict: Verdict, _ line: String, tellsAge: Bool = false, _ change: (inout Course) -> Void
+        ) {
             var course = Course()
             change(&course)
-            (testDescription, self.course, self.verdict, self.line, self.tellsAge) = (what, course, verdict, line, tellsAge)
+            (testDescription, self.course, self.verdict, self.line, self.tellsAge) = (
+                what, course, verdict, line, tellsAge
+            )
         }
     }
 
@@ -46,7 +50,10 @@ import Upstream
         Row("joined before the head", .miss, "fwd=uri-miss; fwd-status=200; stored; collapsed; ttl=50") {
             ($0.forwarded, $0.role, $0.isStored) = (.uriMiss, .joined, true)
         },
-        Row("joined late: made for somebody before", .miss, "fwd=vary-miss; fwd-status=200; collapsed; ttl=50", tellsAge: true) {
+        Row(
+            "joined late: made for somebody before", .miss, "fwd=vary-miss; fwd-status=200; collapsed; ttl=50",
+            tellsAge: true
+        ) {
             ($0.forwarded, $0.role) = (.varyMiss, .joinedLate)
         },
         Row("from another cache", .miss, "fwd=stale; fwd-status=200; ttl=50", tellsAge: true) {
@@ -56,22 +63,42 @@ import Upstream
             ($0.forwarded, $0.role, $0.fields, $0.status) = (.uriMiss, .led, "X: 1", 404)
         },
         Row("shared with nobody, and why", .miss, "fwd=uri-miss; fwd-status=200; ttl=50; detail=set-cookie") {
-            ($0.forwarded, $0.role, $0.sharing, $0.notStored) = (.uriMiss, .led, .nobody(.prohibited(.setCookie)), .tooLarge)
+            ($0.forwarded, $0.role, $0.sharing, $0.notStored) = (
+                .uriMiss, .led, .nobody(.prohibited(.setCookie)), .tooLarge
+            )
         },
-        Row("shared but not stored, and why", .miss, "fwd=uri-miss; fwd-status=200; collapsed; ttl=50; detail=too-large") {
+        Row(
+            "shared but not stored, and why", .miss, "fwd=uri-miss; fwd-status=200; collapsed; ttl=50; detail=too-large"
+        ) {
             ($0.forwarded, $0.role, $0.notStored) = (.uriMiss, .joined, .tooLarge)
         },
-        Row("a method that is not looked up", .pass, "fwd=method; fwd-status=201; ttl=50") { ($0.forwarded, $0.role, $0.status) = (.method, .alone, 201) },
-        Row("known to be unshareable", .pass, "fwd=bypass; fwd-status=200; ttl=50") { ($0.forwarded, $0.role) = (.bypass, .alone) },
-        Row("the request's own wish", .pass, "fwd=request; fwd-status=200; ttl=50") { ($0.forwarded, $0.role) = (.request, .led) },
+        Row("a method that is not looked up", .pass, "fwd=method; fwd-status=201; ttl=50") {
+            ($0.forwarded, $0.role, $0.status) = (.method, .alone, 201)
+        },
+        Row("known to be unshareable", .pass, "fwd=bypass; fwd-status=200; ttl=50") {
+            ($0.forwarded, $0.role) = (.bypass, .alone)
+        },
+        Row("the request's own wish", .pass, "fwd=request; fwd-status=200; ttl=50") {
+            ($0.forwarded, $0.role) = (.request, .led)
+        },
         Row("confirmed by the origin", .revalidated, "fwd=stale; fwd-status=304; stored; ttl=50", tellsAge: true) {
             ($0.forwarded, $0.role, $0.source, $0.status, $0.isStored) = (.stale, .led, .validated, 304, true)
         },
-        Row("in place of an error", .stale, "fwd=stale; fwd-status=503; collapsed; ttl=-5; detail=stale-if-error", tellsAge: true) {
-            ($0.forwarded, $0.role, $0.source, $0.status, $0.fields) = (.stale, .joined, .staleOnError(.status(Status(503))), 503, "Cache-Control: max-age=5")
+        Row(
+            "in place of an error", .stale, "fwd=stale; fwd-status=503; collapsed; ttl=-5; detail=stale-if-error",
+            tellsAge: true
+        ) {
+            ($0.forwarded, $0.role, $0.source, $0.status, $0.fields) = (
+                .stale, .joined, .staleOnError(.status(Status(503))), 503, "Cache-Control: max-age=5"
+            )
         },
-        Row("in place of an origin that does not answer", .stale, "fwd=stale; ttl=-5; detail=stale-if-error", tellsAge: true) {
-            ($0.forwarded, $0.role, $0.source, $0.status, $0.fields) = (.stale, .led, .staleOnError(.unreachable), 0, "Cache-Control: max-age=5")
+        Row(
+            "in place of an origin that does not answer", .stale, "fwd=stale; ttl=-5; detail=stale-if-error",
+            tellsAge: true
+        ) {
+            ($0.forwarded, $0.role, $0.source, $0.status, $0.fields) = (
+                .stale, .led, .staleOnError(.unreachable), 0, "Cache-Control: max-age=5"
+            )
         },
     ])
     func `what a fetch brought`(_ row: Row) throws {
@@ -92,7 +119,9 @@ import Upstream
         provenance.note(stored, .fresh(age: 10, ttl: 50), detail: nil, at: arrival.after(10))
         #expect(provenance.verdict == .hit && provenance.tellsAge && Self.line(provenance) == "hit; ttl=50")
         provenance.note(stored, .staleAccepted(age: 70), detail: "waiters-full", at: arrival.after(70))
-        #expect(provenance.verdict == .stale && provenance.tellsAge && Self.line(provenance) == "hit; ttl=-10; detail=waiters-full")
+        #expect(
+            provenance.verdict == .stale && provenance.tellsAge
+                && Self.line(provenance) == "hit; ttl=-10; detail=waiters-full")
     }
 
     @Test func `what stands in for the failure of a fetch that it joined`() {
@@ -103,7 +132,11 @@ import Upstream
         #expect(Self.line(provenance) == "fwd=stale; fwd-status=502; collapsed; ttl=-10; detail=stale-if-error")
     }
 
-    @Test(arguments: [(Verdict.synthetic, nil), (.refused, nil), (.miss, nil), (.pass, nil), (.hit, "hit"), (.stale, "hit"), (.revalidated, "hit")] as [(Verdict, String?)])
+    @Test(
+        arguments: [
+            (Verdict.synthetic, nil), (.refused, nil), (.miss, nil), (.pass, nil), (.hit, "hit"), (.stale, "hit"),
+            (.revalidated, "hit"),
+        ] as [(Verdict, String?)])
     func `what was neither asked for nor stored has no status`(verdict: Verdict, line: String?) {
         let provenance = Provenance(verdict)
         #expect(Self.line(provenance) == line)
@@ -120,7 +153,8 @@ import Upstream
 
     private static func stored(_ fields: String, status: UInt16 = 200) -> StoredResponse {
         let (head, body, key) = (block(fields), Array("x".utf8), [UInt8]())
-        let facts = ResponseFacts(status: Status(status), fields: head.view, requested: arrival, received: arrival, policy: CachingPolicy())
+        let facts = ResponseFacts(
+            status: Status(status), fields: head.view, requested: arrival, received: arrival, policy: CachingPolicy())
         return StoredResponse(packing: head.bytes.span, body: body.span, under: key.span, facts: facts)
     }
 
@@ -130,13 +164,15 @@ import Upstream
         let route = try #require(loopSettings.onlyRoute)
         let key = CacheKey(hash: 1, bytes: ByteSlice("http a.example /x"))
         let leader = ClientRequest(
-            AdmittedHead(parsed.head, parsed.fields, route: route, key: key, visits: 0), arrived: arrival, clientAddress: ByteSlice("192.0.2.1"))
+            AdmittedHead(parsed.head, parsed.fields, route: route, key: key, visits: 0), arrived: arrival,
+            clientAddress: ByteSlice("192.0.2.1"))
         // What stands in, or was confirmed, has a status of its own.
         let status = course.source == .origin ? course.status : 200
         let circumstances = FetchedResponse.Circumstances(
             leader: leader, search: .default, server: ByteSlice("192.0.2.2:80"), requested: arrival, invalidations: nil)
         return FetchedResponse(
-            stored(course.fields, status: status), source: course.source, sharing: course.sharing, originStatus: course.status == 0 ? nil : Status(course.status), length: 1,
+            stored(course.fields, status: status), source: course.source, sharing: course.sharing,
+            originStatus: course.status == 0 ? nil : Status(course.status), length: 1,
             willBeStored: course.isStored, notStored: course.notStored, hasAge: course.hasAge, circumstances)
     }
 }

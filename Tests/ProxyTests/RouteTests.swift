@@ -18,14 +18,37 @@ import Upstream
     }
 
     @Test(arguments: [
-        Row(path: "/static", taken: ["GET /static", "GET /static/", "GET /static/a", "GET /static?a=b", "GET /static/../x", "GET http://b/static/a"],
-            others: ["GET /", "GET /statics", "GET /stati", "GET /Static", "GET /x/../static", "GET /%73tatic", "GET //static", "GET /?/static", "GET http://static"]),
-        Row(path: "/static/", taken: ["GET /static/", "GET /static/a", "GET /static//"], others: ["GET /static", "GET /static?a", "GET /static.html"]),
-        Row(path: "/a/b", taken: ["GET /a/b", "GET /a/b/c"], others: ["GET /a", "GET /a/", "GET /a/bc", "GET /a/c/b"]),
-        Row(host: "a.example", taken: ["GET /", "GET /\nHost: A.Example", "GET /\nHost: a.example:8080", "GET http://a.example\nHost: b.example"],
-            others: ["GET /\nHost: b.example", "GET /\nHost: b.a.example", "GET /\nHost: a.example.b", "GET http://b.example/\nHost: a.example"]),
-        Row(host: "[::1]", taken: ["GET /\nHost: [::1]", "GET /\nHost: [::1]:80"], others: ["GET /\nHost: [::2]", "GET /\nHost: 127.0.0.1"]),
-        Row(host: "b.example", path: "/b", taken: ["GET /b/c\nHost: b.example"], others: ["GET /b/c", "GET /c\nHost: b.example"]),
+        Row(
+            path: "/static",
+            taken: [
+                "GET /static", "GET /static/", "GET /static/a", "GET /static?a=b", "GET /static/../x",
+                "GET http://b/static/a",
+            ],
+            others: [
+                "GET /", "GET /statics", "GET /stati", "GET /Static", "GET /x/../static", "GET /%73tatic",
+                "GET //static", "GET /?/static", "GET http://static",
+            ]),
+        Row(
+            path: "/static/", taken: ["GET /static/", "GET /static/a", "GET /static//"],
+            others: ["GET /static", "GET /static?a", "GET /static.html"]),
+        Row(
+            path: "/a/b", taken: ["GET /a/b", "GET /a/b/c"], others: ["GET /a", "GET /a/", "GET /a/bc", "GET /a/c/b"]),
+        Row(
+            host: "a.example",
+            taken: [
+                "GET /", "GET /\nHost: A.Example", "GET /\nHost: a.example:8080",
+                "GET http://a.example\nHost: b.example",
+            ],
+            others: [
+                "GET /\nHost: b.example", "GET /\nHost: b.a.example", "GET /\nHost: a.example.b",
+                "GET http://b.example/\nHost: a.example",
+            ]),
+        Row(
+            host: "[::1]", taken: ["GET /\nHost: [::1]", "GET /\nHost: [::1]:80"],
+            others: ["GET /\nHost: [::2]", "GET /\nHost: 127.0.0.1"]),
+        Row(
+            host: "b.example", path: "/b", taken: ["GET /b/c\nHost: b.example"],
+            others: ["GET /b/c", "GET /c\nHost: b.example"]),
     ])
     func `a route takes the requests that match, and leaves the others to the first upstream`(_ row: Row) throws {
         var settings = ProxySettings()
@@ -56,20 +79,26 @@ import Upstream
         }
         for (one, its) in zip(all, taken) {
             for (other, others) in zip(all, taken) {
-                #expect(one.covers(other) == zip(its, others).allSatisfy { $0 || !$1 }, "\(one.host ?? "any") \(one.path), \(other.host ?? "any") \(other.path)")
+                #expect(
+                    one.covers(other) == zip(its, others).allSatisfy { $0 || !$1 },
+                    "\(one.host ?? "any") \(one.path), \(other.host ?? "any") \(other.path)")
             }
         }
     }
 
-    @Test func `the first route that matches decides, and a route without host and path takes all that is left`() throws {
+    @Test func `the first route that matches decides, and a route without host and path takes all that is left`() throws
+    {
         var settings = ProxySettings()
-        settings.routes = [("/a/b", "one"), ("/a", "two"), ("/a/b/c", "three"), ("/", "four"), ("/d", "one")].map { path, upstream in
+        settings.routes = [("/a/b", "one"), ("/a", "two"), ("/a/b/c", "three"), ("/", "four"), ("/d", "one")].map {
+            path, upstream in
             var route = RouteSettings(upstream: upstream)
             route.path = path
             return route
         }
         let loopSettings = LoopSettings(settings, upstreams: "zero", "one", "two", "three", "four")
-        let upstreams = try ["/a/b", "/a/b/c", "/a/c", "/d", "/"].map { try Self.upstream(of: "GET \($0)", loopSettings) }
+        let upstreams = try ["/a/b", "/a/b/c", "/a/c", "/d", "/"].map {
+            try Self.upstream(of: "GET \($0)", loopSettings)
+        }
         #expect(upstreams == ["one", "one", "two", "four", "four"])
         #expect(loopSettings.onlyRoute == nil)
     }
@@ -83,13 +112,17 @@ import Upstream
         #expect(LoopSettings(settings, upstreams: "one", "two").onlyRoute == nil)
     }
 
-    @Test(arguments: [("a.example", true), ("A.EXAMPLE:81", true), ("b.example", false), ("a.example.b", false), ("[::1]:80", true), ("", false)])
+    @Test(arguments: [
+        ("a.example", true), ("A.EXAMPLE:81", true), ("b.example", false), ("a.example.b", false), ("[::1]:80", true),
+        ("", false),
+    ])
     func `only hosts of the list are served`(host: String, isServed: Bool) {
         var settings = ProxySettings()
         settings.hosts = ["a.example", "[::1]"]
         let loopSettings = LoopSettings(settings, upstreams: "one")
         let authority = ByteSlice(host)
-        let serves = loopSettings.serves(authority.span), servesAll = LoopSettings(upstreams: "one").serves(authority.span)
+        let serves = loopSettings.serves(authority.span),
+            servesAll = LoopSettings(upstreams: "one").serves(authority.span)
         #expect(serves == isServed && servesAll)
     }
 
@@ -102,7 +135,9 @@ import Upstream
         let origin = Origin(.named("one"))
         let silent = Route(RouteSettings(upstream: "one"), origin: origin, settings)
         #expect(!silent.isCached && silent.asksForParts && silent.policy.ignoredRequestDirectives == .protectsOrigin)
-        #expect(!silent.policy.writesVia && silent.policy.writesForwarded && !silent.policy.storesPostAnswers && silent.hasPlainKey)
+        #expect(
+            !silent.policy.writesVia && silent.policy.writesForwarded && !silent.policy.storesPostAnswers
+                && silent.hasPlainKey)
 
         var loud = RouteSettings(upstream: "one")
         loud.isCached = true

@@ -10,7 +10,9 @@ import Upstream
 let arrival = Moment(monotonic: 1_000_000_000_000, wall: 784_111_777)
 
 extension Moment {
-    func after(_ seconds: Int64) -> Moment { Moment(monotonic: monotonic + seconds * 1_000_000_000, wall: wall + seconds) }
+    func after(_ seconds: Int64) -> Moment {
+        Moment(monotonic: monotonic + seconds * 1_000_000_000, wall: wall + seconds)
+    }
 }
 
 /// A request's head as the parser gives it. Lines end with a line break; `Host` is `a.example` unless it says.
@@ -23,7 +25,8 @@ struct ParsedHead {
         lines[0] += " HTTP/1.1"
         if !lines.contains(where: { $0.lowercased().hasPrefix("host:") }) { lines.append("Host: a.example") }
         let bytes = ByteSlice((lines + ["", ""]).joined(separator: "\r\n"))
-        var parser = RequestHeadParser(limits: HeadLimits(maxHeadBytes: 16_384, maxFieldLines: 100, maxTargetLength: 8_000))
+        var parser = RequestHeadParser(
+            limits: HeadLimits(maxHeadBytes: 16_384, maxFieldLines: 100, maxTargetLength: 8_000))
         guard case .complete = try parser.parse(bytes.span) else { throw Incomplete(text: text) }
         head = parser.head
         fields = HeadBlock(copying: parser.view(in: bytes.span))
@@ -33,7 +36,9 @@ struct ParsedHead {
 }
 
 extension UpstreamSettings {
-    static func named(_ name: String) -> UpstreamSettings { UpstreamSettings(name: name, servers: [UpstreamServer(host: "127.0.0.1")]) }
+    static func named(_ name: String) -> UpstreamSettings {
+        UpstreamSettings(name: name, servers: [UpstreamServer(host: "127.0.0.1")])
+    }
 }
 
 extension LoopSettings {

@@ -7,7 +7,9 @@ import Testing
 
 @Suite struct `Trusted proxies` {
     private static let proxies = TrustedProxies(
-        ["127.0.0.1", "10.0.0.0/8", "fd00::/8"].map { text in (try? AddressBlock(parsing: text)).map(TrustedProxy.addresses) ?? .unix })
+        ["127.0.0.1", "10.0.0.0/8", "fd00::/8"].map { text in
+            (try? AddressBlock(parsing: text)).map(TrustedProxy.addresses) ?? .unix
+        })
 
     @Test(arguments: [
         ("203.0.113.9", "203.0.113.9"),
@@ -20,7 +22,8 @@ import Testing
         ("2001:db8::7, fd00::1", "2001:db8::7"),
         ("[2001:db8::7]:4711", "2001:db8::7"), ("203.0.113.9:4711", "203.0.113.9"),
         // As far as it can be followed.
-        ("unknown", ""), ("203.0.113.9, unknown", ""), ("203.0.113.9, unknown, 10.1.2.3", "10.1.2.3"), ("_hidden, 10.0.0.1", "10.0.0.1"),
+        ("unknown", ""), ("203.0.113.9, unknown", ""), ("203.0.113.9, unknown, 10.1.2.3", "10.1.2.3"),
+        ("_hidden, 10.0.0.1", "10.0.0.1"),
         ("", ""), (", ,", ""), ("203.0.113.9, ,", "203.0.113.9"), ("[", ""), ("[]", ""), (":", ""), ("\u{e9}\"", ""),
     ])
     func `the client is the last address that is none of theirs`(_ field: String, _ client: String) throws {
@@ -31,7 +34,9 @@ import Testing
     }
 
     @Test func `several lines are one list`() throws {
-        let head = try ParsedHead("GET /\nX-Forwarded-For: 198.51.100.1\nAccept: */*\nX-Forwarded-For: 203.0.113.9, 10.0.0.1\nX-Forwarded-For: 10.0.0.2")
+        let head = try ParsedHead(
+            "GET /\nX-Forwarded-For: 198.51.100.1\nAccept: */*\nX-Forwarded-For: 203.0.113.9, 10.0.0.1\nX-Forwarded-For: 10.0.0.2"
+        )
         let fields = head.fields
         let found = String(Self.proxies.client(in: fields.view))
         #expect(found == "203.0.113.9")

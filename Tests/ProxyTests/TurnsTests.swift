@@ -12,7 +12,9 @@ import Testing
     }
 
     /// What happens on a loop that `body` begins and `stop` ends, as a list of words.
-    private func course(_ body: @escaping (_ loop: EventLoop, _ turns: Turns, _ note: @escaping (String) -> Void) -> Void) throws -> [String] {
+    private func course(
+        _ body: @escaping (_ loop: EventLoop, _ turns: Turns, _ note: @escaping (String) -> Void) -> Void
+    ) throws -> [String] {
         var course: [String] = []
         let loop = try EventLoop()
         loop.schedule(after: 10_000_000_000) { [unowned loop] in
@@ -26,16 +28,21 @@ import Testing
         return course
     }
 
-    @Test func `the first of an iteration are served on the spot, the others in turns, in order, between the loop's other work`() throws {
+    @Test
+    func
+        `the first of an iteration are served on the spot, the others in turns, in order, between the loop's other work`()
+        throws
+    {
         let most = Turns.turn
         let course = try course { loop, turns, note in
             for number in 0..<(3 * most + 10) {
-                turns.serve(Taker {
-                    note("\(number)")
-                    // The last one of each turn asks for something else to be done.
-                    if number % most == most - 1 { Self.post(on: loop) { note("other work") } }
-                    if number == 3 * most + 9 { loop.stop() }
-                })
+                turns.serve(
+                    Taker {
+                        note("\(number)")
+                        // The last one of each turn asks for something else to be done.
+                        if number % most == most - 1 { Self.post(on: loop) { note("other work") } }
+                        if number == 3 * most + 9 { loop.stop() }
+                    })
             }
             note("served so far")
         }
@@ -74,10 +81,11 @@ import Testing
             turns.put(Taker { note("first") })
             turns.serve(Taker { note("second") })
             turns.put { note("third") }
-            turns.put(Taker {
-                note("last")
-                loop.stop()
-            })
+            turns.put(
+                Taker {
+                    note("last")
+                    loop.stop()
+                })
             note("nobody yet")
         }
         #expect(course == ["nobody yet", "first", "second", "third", "last"])
@@ -95,13 +103,15 @@ import Testing
 
     @Test func `who comes while the end of the iteration is served has the end of the next`() throws {
         let course = try course { loop, turns, note in
-            turns.putSoon(Taker {
-                note("first")
-                turns.putSoon(Taker {
-                    note("second")
-                    loop.stop()
+            turns.putSoon(
+                Taker {
+                    note("first")
+                    turns.putSoon(
+                        Taker {
+                            note("second")
+                            loop.stop()
+                        })
                 })
-            })
         }
         #expect(course == ["first", "second"])
     }

@@ -1,5 +1,5 @@
-/// SplitMix64: the same seed gives the same numbers everywhere, so that what failed once can be run again, and two programs see one trace.
-/// For the tests and the benchmark; no product depends on this target.
+/// SplitMix64: the same seed gives the same numbers everywhere, so that what failed once can be run again, and two
+/// programs see one trace. For the tests and the benchmark; no product depends on this target.
 public struct SeededGenerator: RandomNumberGenerator, Sendable {
     @usableFromInline var state: UInt64
 

@@ -6,7 +6,8 @@ import Testing
 @Suite struct FresheningTests {
     let cache = Cache()
 
-    private func freshen(_ former: StoredResponse, _ new: StoredResponse, generation: Generation? = nil) -> StoreOutcome {
+    private func freshen(_ former: StoredResponse, _ new: StoredResponse, generation: Generation? = nil) -> StoreOutcome
+    {
         cache.store.freshen(former, by: new, under: cache.key("a"), generation: generation ?? cache.generation("a"))
     }
 
@@ -44,12 +45,15 @@ import Testing
     }
 
     @Test func `one that is dropped takes neither others nor what is on its way with it`() throws {
-        for value in ["x", "y"] { cache.store(try #require(cache.response(vary: "Accept", request: [("Accept", value)], tag: value)), "a") }
+        for value in ["x", "y"] {
+            cache.store(try #require(cache.response(vary: "Accept", request: [("Accept", value)], tag: value)), "a")
+        }
         let generation = cache.generation("a")
         let former = try #require(cache.resource("a")?.responses.first { $0.tag == "x" })
         for _ in 1...2 { cache.store.drop(former, of: cache.key("a")) }
         #expect(cache.resource("a")?.responses.map(\.tag) == ["y"])
-        let outcome = try cache.store(#require(cache.response(vary: "Accept", request: [("Accept", "x")], tag: "x")), "a", generation: generation)
+        let outcome = try cache.store(
+            #require(cache.response(vary: "Accept", request: [("Accept", "x")], tag: "x")), "a", generation: generation)
         #expect(outcome == .stored)
     }
 }

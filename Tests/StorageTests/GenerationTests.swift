@@ -66,15 +66,22 @@ import Testing
         #expect(refused.map(\.0) == ["k7"])
     }
 
-    @Test func `where more were invalidated than are remembered one by one, only keys that share a count are taken to be concerned`() throws {
+    @Test
+    func
+        `where more were invalidated than are remembered one by one, only keys that share a count are taken to be concerned`()
+        throws
+    {
         let key = "a"
         let before = cache.generation(key)
-        // All in its shard, which the upper bits choose, and only the last one under its count, which bits in the middle do.
+        // All in its shard, which the upper bits choose, and only the last one under its count, which bits in the
+        // middle do.
         let others: [UInt64] = (1...200).map { cache.key(key).hash ^ ($0 << 32) } + [cache.key(key).hash ^ 1]
         func invalidate(_ hashes: ArraySlice<UInt64>) {
             for hash in hashes { cache.store.invalidate(CacheKey(hash: hash, bytes: ByteSlice("x"))) }
         }
-        func isConcerned(since generation: Generation) -> Bool { cache.store.wasInvalidated(cache.key(key), since: generation) }
+        func isConcerned(since generation: Generation) -> Bool {
+            cache.store.wasInvalidated(cache.key(key), since: generation)
+        }
         invalidate(others.dropLast())
         #expect(!isConcerned(since: before))
         let between = cache.generation(key)

@@ -94,7 +94,8 @@ import Testing
                 cache.store(response, key, popularity: Int.random(in: 0...4, using: &random))
             case 5:
                 guard let response = cache.resource(key)?.responses.randomElement(using: &random) else { continue }
-                let new = Sample.response(body: response.body, vary: "Accept", request: [("Accept", "0")], tag: "longer tag")
+                let new = Sample.response(
+                    body: response.body, vary: "Accept", request: [("Accept", "0")], tag: "longer tag")
                 _ = cache.store.freshen(response, by: new, under: cache.key(key), generation: cache.generation(key))
             case 6: cache.mark(key, until: Int64.random(in: 0...3, using: &random))
             case 7: cache.store.clearMarker(cache.key(key))

@@ -65,17 +65,21 @@ struct Cache {
         return CacheKey(hash: collides ? 42 : Sample.hasher.hash(bytes.span), bytes: bytes)
     }
 
-    func resource(_ key: String, collides: Bool = false) -> CachedResource? { store.resource(self.key(key, collides: collides)) }
+    func resource(_ key: String, collides: Bool = false) -> CachedResource? {
+        store.resource(self.key(key, collides: collides))
+    }
 
     func generation(_ key: String) -> Generation { store.generation(self.key(key)) }
 
     @discardableResult
     func store(
-        _ response: StoredResponse, _ key: String, generation: Generation? = nil, popularity: Int = 0, collides: Bool = false
+        _ response: StoredResponse, _ key: String, generation: Generation? = nil, popularity: Int = 0,
+        collides: Bool = false
     ) -> StoreOutcome {
         let key = self.key(key, collides: collides)
         return store.store(
-            response, under: key, generation: generation ?? store.generation(key), requested: Sample.never, popularity: popularity)
+            response, under: key, generation: generation ?? store.generation(key), requested: Sample.never,
+            popularity: popularity)
     }
 
     /// A new response with a body of `size` bytes, or `nil` when there is no memory for the body.

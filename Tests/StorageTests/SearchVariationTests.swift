@@ -29,7 +29,9 @@ import Testing
         for key in ["http a /p", "http a /p?", "http a /p?y", "http a /p?x=1\0\u{1}en", "http a /p\0\u{2}"] {
             #expect(latest(key) === taught, "\(key)")
         }
-        for key in ["http a /", "http a /pp", "http a /p/", "http b /p?x=1", "http a /P?x=1"] { #expect(latest(key) == nil, "\(key)") }
+        for key in ["http a /", "http a /pp", "http a /p/", "http b /p?x=1", "http a /P?x=1"] {
+            #expect(latest(key) == nil, "\(key)")
+        }
     }
 
     @Test func `an invalidation concerns the URLs of its own path, and one of everything all`() {
@@ -87,8 +89,12 @@ import Testing
     @Test func `keys are equal for equivalent URLs of one path, and for no others`() throws {
         let variation = try #require(learn("key-order, params=(\"utm\")", "http a /p"))
         let own = key("http a /p?b=2&a=1&utm=7", variation)
-        for same in ["http a /p?a=1&b=2", "http a /p?%61=%31&utm&b=2", "http a /p?&b=2&&a=1&"] { #expect(key(same, variation) == own) }
-        for other in ["http a /p?a=1", "http a /p?a=2&b=2", "http a /q?a=1&b=2", "http a /p?a=1&b=2\0\u{1}x", "http a /p"] {
+        for same in ["http a /p?a=1&b=2", "http a /p?%61=%31&utm&b=2", "http a /p?&b=2&&a=1&"] {
+            #expect(key(same, variation) == own)
+        }
+        for other in [
+            "http a /p?a=1", "http a /p?a=2&b=2", "http a /q?a=1&b=2", "http a /p?a=1&b=2\0\u{1}x", "http a /p",
+        ] {
             #expect(key(other, variation) != own, "\(other)")
         }
         #expect(key("http a /p", variation) == key("http a /p?utm=1", variation))

@@ -21,10 +21,12 @@ import Testing
                 let key = cache.key(Self.key(number))
                 switch Int.random(in: 0..<20, using: &random) {
                 case 0...3:
-                    guard let response = cache.response(
-                        Int.random(in: 1...8000, using: &random), of: UInt8(number), vary: "Accept",
-                        request: [("Accept", "\(Int.random(in: 0..<4, using: &random))")], tag: "\(number)"
-                    ) else { continue }
+                    guard
+                        let response = cache.response(
+                            Int.random(in: 1...8000, using: &random), of: UInt8(number), vary: "Accept",
+                            request: [("Accept", "\(Int.random(in: 0..<4, using: &random))")], tag: "\(number)"
+                        )
+                    else { continue }
                     _ = store.store(response, under: key, generation: store.generation(key), requested: Sample.never)
                 case 4: store.markUnshareable(key, until: 1, reason: .prohibited(.status))
                 case 5: store.invalidate(key)

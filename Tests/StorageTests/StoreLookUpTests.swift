@@ -44,7 +44,9 @@ import Testing
     @Test func `the index holds what a dictionary would`() throws {
         var random = SeededGenerator(seed: 7)
         // Few distinct hashes: long probes and many collisions.
-        func hash(_ key: String) -> UInt64 { UInt64(key.utf8.reduce(0) { $0 &* 31 &+ UInt64($1) } % 13) &* 0x2000_0000_0000_0001 }
+        func hash(_ key: String) -> UInt64 {
+            UInt64(key.utf8.reduce(0) { $0 &* 31 &+ UInt64($1) } % 13) &* 0x2000_0000_0000_0001
+        }
         var model: [String: String] = [:]
         for step in 0..<4000 {
             let key = "k\(Int.random(in: 0..<200, using: &random))"
@@ -53,7 +55,8 @@ import Testing
             case 0, 1:
                 let response = try #require(cache.response(8, tag: "\(step)"))
                 let generation = cache.store.generation(cacheKey)
-                let outcome = cache.store.store(response, under: cacheKey, generation: generation, requested: Sample.never)
+                let outcome = cache.store.store(
+                    response, under: cacheKey, generation: generation, requested: Sample.never)
                 #expect(outcome == .stored)
                 model[key] = "\(step)"
             case 2:

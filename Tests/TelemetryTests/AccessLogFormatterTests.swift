@@ -15,12 +15,13 @@ import Testing
             $0.userAgent = Array("curl/8.0".utf8)
             $0.upstream = Array("10.0.0.1:80".utf8)
         }
-        #expect(example.line(.combined) == """
-            192.0.2.1 - - [21/Nov/2026:05:16:44 +0000] "GET /a?b=c HTTP/1.1" 200 1024 "http://example.org/" "curl/8.0" \
-            host="example.org" verdict=miss role=joined-late operation=42 time=0.001234 ttfb=0.000250 \
-            upstream=10.0.0.1:80 upstream_status=200 upstream_time=0.120000 detail=no-store
+        #expect(
+            example.line(.combined) == """
+                192.0.2.1 - - [21/Nov/2026:05:16:44 +0000] "GET /a?b=c HTTP/1.1" 200 1024 "http://example.org/" "curl/8.0" \
+                host="example.org" verdict=miss role=joined-late operation=42 time=0.001234 ttfb=0.000250 \
+                upstream=10.0.0.1:80 upstream_status=200 upstream_time=0.120000 detail=no-store
 
-            """)
+                """)
     }
 
     @Test func `what is absent is a dash in a combined line`() {
@@ -28,11 +29,12 @@ import Testing
             $0.record = TransactionRecord(started: 0, duration: 0)
             ($0.client, $0.method, $0.host, $0.target) = ([], [], [], [])
         }
-        #expect(example.line(.combined) == """
-            - - - [01/Jan/1970:00:00:00 +0000] "- - -" 000 0 "-" "-" \
-            host="-" verdict=refused role=none operation=0 time=0.000000 ttfb=- upstream=- upstream_status=- upstream_time=-
+        #expect(
+            example.line(.combined) == """
+                - - - [01/Jan/1970:00:00:00 +0000] "- - -" 000 0 "-" "-" \
+                host="-" verdict=refused role=none operation=0 time=0.000000 ttfb=- upstream=- upstream_status=- upstream_time=-
 
-            """)
+                """)
     }
 
     @Test func `a JSON line names every part`() {
@@ -48,21 +50,23 @@ import Testing
             $0.userAgent = Array("curl/8.0".utf8)
             $0.upstream = Array("[::1]:80".utf8)
         }
-        #expect(example.line(.json) == #"""
-            {"time":"2026-11-21T05:16:44.123Z","client":"192.0.2.1","method":"GET","host":"example.org","target":"/a?b=c",\#
-            "protocol":"HTTP/1.1","status":200,"bytes":1024,"duration":0.001234,"ttfb":0.000250,\#
-            "verdict":"miss","role":"led","operation":42,"detail":"too-large","upstream":"[::1]:80","upstream_status":206,\#
-            "upstream_duration":2.120000,"referer":"http://example.org/","user_agent":"curl/8.0","aborted":true}
+        #expect(
+            example.line(.json) == #"""
+                {"time":"2026-11-21T05:16:44.123Z","client":"192.0.2.1","method":"GET","host":"example.org","target":"/a?b=c",\#
+                "protocol":"HTTP/1.1","status":200,"bytes":1024,"duration":0.001234,"ttfb":0.000250,\#
+                "verdict":"miss","role":"led","operation":42,"detail":"too-large","upstream":"[::1]:80","upstream_status":206,\#
+                "upstream_duration":2.120000,"referer":"http://example.org/","user_agent":"curl/8.0","aborted":true}
 
-            """#)
+                """#)
     }
 
     @Test func `a JSON line leaves out what is absent`() {
-        #expect(Example().line(.json) == #"""
-            {"time":"2026-11-21T05:16:44.123Z","client":"192.0.2.1","method":"GET","host":"example.org","target":"/a?b=c",\#
-            "protocol":"HTTP/1.1","status":200,"bytes":1024,"duration":0.001234,"ttfb":0.000250,"verdict":"hit","role":"none"}
+        #expect(
+            Example().line(.json) == #"""
+                {"time":"2026-11-21T05:16:44.123Z","client":"192.0.2.1","method":"GET","host":"example.org","target":"/a?b=c",\#
+                "protocol":"HTTP/1.1","status":200,"bytes":1024,"duration":0.001234,"ttfb":0.000250,"verdict":"hit","role":"none"}
 
-            """#)
+                """#)
     }
 
     @Test func `in a combined line the detail stands before what says that the line is not whole`() {

@@ -31,7 +31,9 @@ private final class Tally: Sendable {
         let report = writer.drain()
         #expect(report.written == 1000)
         #expect(report.dropped == 0 && report.lost == 0 && report.failure == nil)
-        #expect(Self.numbers(sink.lines) == Array(stride(from: 0, to: 1000, by: 2)) + Array(stride(from: 1, to: 1000, by: 2)))
+        #expect(
+            Self.numbers(sink.lines) == Array(stride(from: 0, to: 1000, by: 2))
+                + Array(stride(from: 1, to: 1000, by: 2)))
         let again = writer.drain()
         #expect(again.written == 0)
         #expect(sink.lines.count == 1000)

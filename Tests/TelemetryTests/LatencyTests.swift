@@ -3,10 +3,11 @@ import Testing
 @testable import Telemetry
 
 @Suite struct LatencyTests {
-    @Test(arguments: [
-        (.hit, .hit), (.stale, .hit), (.miss, .miss), (.revalidated, .miss), (.pass, .pass),
-        (.synthetic, nil), (.refused, nil),
-    ] as [(Verdict, LatencyClass?)])
+    @Test(
+        arguments: [
+            (.hit, .hit), (.stale, .hit), (.miss, .miss), (.revalidated, .miss), (.pass, .pass),
+            (.synthetic, nil), (.refused, nil),
+        ] as [(Verdict, LatencyClass?)])
     func `a verdict is recorded under its class`(verdict: Verdict, expected: LatencyClass?) {
         let recorder = LatencyRecorder()
         recorder.record(verdict, firstByte: 1000, total: 2000)

@@ -4,23 +4,24 @@ import Testing
 @testable import Telemetry
 
 @Suite struct LogEscapingTests {
-    @Test(arguments: [
-        ([], #""""#),
-        (Array("plain".utf8), #""plain""#),
-        (Array(#"a"b\c"#.utf8), #""a\"b\\c""#),
-        ([0x00, 0x0A, 0x1F, 0x7F], #""\u0000\u000a\u001f\u007f""#),
-        (Array("é€𝄞".utf8), "\"é€𝄞\""),
-        ([0xE9], #""\u00e9""#),  // Latin-1
-        ([0xC0, 0xAF], #""\u00c0\u00af""#),  // overlong
-        ([0xE0, 0x80, 0xAF], #""\u00e0\u0080\u00af""#),  // overlong
-        ([0xED, 0xA0, 0x80], #""\u00ed\u00a0\u0080""#),  // a surrogate
-        ([0xF0, 0x8F, 0xBF, 0xBF], #""\u00f0\u008f\u00bf\u00bf""#),  // overlong
-        ([0xF4, 0x90, 0x80, 0x80], #""\u00f4\u0090\u0080\u0080""#),  // above U+10FFFF
-        ([0xE2, 0x82], #""\u00e2\u0082""#),  // cut off
-        ([0xE2, 0x82, 0x22], #""\u00e2\u0082\"""#),  // cut off by a quote
-        ([0xE2, 0xE2, 0x82, 0xAC], "\"\\u00e2€\""),
-        ([0xFF, 0x61], #""\u00ffa""#),
-    ] as [([UInt8], String)])
+    @Test(
+        arguments: [
+            ([], #""""#),
+            (Array("plain".utf8), #""plain""#),
+            (Array(#"a"b\c"#.utf8), #""a\"b\\c""#),
+            ([0x00, 0x0A, 0x1F, 0x7F], #""\u0000\u000a\u001f\u007f""#),
+            (Array("é€𝄞".utf8), "\"é€𝄞\""),
+            ([0xE9], #""\u00e9""#), // Latin-1
+            ([0xC0, 0xAF], #""\u00c0\u00af""#), // overlong
+            ([0xE0, 0x80, 0xAF], #""\u00e0\u0080\u00af""#), // overlong
+            ([0xED, 0xA0, 0x80], #""\u00ed\u00a0\u0080""#), // a surrogate
+            ([0xF0, 0x8F, 0xBF, 0xBF], #""\u00f0\u008f\u00bf\u00bf""#), // overlong
+            ([0xF4, 0x90, 0x80, 0x80], #""\u00f4\u0090\u0080\u0080""#), // above U+10FFFF
+            ([0xE2, 0x82], #""\u00e2\u0082""#), // cut off
+            ([0xE2, 0x82, 0x22], #""\u00e2\u0082\"""#), // cut off by a quote
+            ([0xE2, 0xE2, 0x82, 0xAC], "\"\\u00e2€\""),
+            ([0xFF, 0x61], #""\u00ffa""#),
+        ] as [([UInt8], String)])
     func `any bytes make a valid JSON string`(bytes: [UInt8], expected: String) {
         let output = ByteBuffer(capacity: 64)
         output.append(jsonString: bytes.span)

@@ -14,9 +14,11 @@ import Testing
             let names = Name.allCases.map { "\($0.name)" }
             #expect(Set(names).count == names.count)
             for name in names {
-                #expect(name.split(separator: "-", omittingEmptySubsequences: false).allSatisfy { word in
-                    !word.isEmpty && word.utf8.allSatisfy { ($0 >= 0x61 && $0 <= 0x7A) || ($0 >= 0x30 && $0 <= 0x39) }
-                }, "\(name)")
+                #expect(
+                    name.split(separator: "-", omittingEmptySubsequences: false).allSatisfy { word in
+                        !word.isEmpty
+                            && word.utf8.allSatisfy { ($0 >= 0x61 && $0 <= 0x7A) || ($0 >= 0x30 && $0 <= 0x39) }
+                    }, "\(name)")
             }
         }
         check(MethodClass.self)
@@ -29,11 +31,12 @@ import Testing
         check(LatencyClass.self)
     }
 
-    @Test(arguments: [
-        (100, .informational), (199, .informational), (200, .successful), (304, .redirection),
-        (404, .clientError), (499, .clientError), (500, .serverError), (599, .serverError),
-        (0, .serverError), (99, .serverError), (600, .serverError),
-    ] as [(UInt16, StatusClass)])
+    @Test(
+        arguments: [
+            (100, .informational), (199, .informational), (200, .successful), (304, .redirection),
+            (404, .clientError), (499, .clientError), (500, .serverError), (599, .serverError),
+            (0, .serverError), (99, .serverError), (600, .serverError),
+        ] as [(UInt16, StatusClass)])
     func `a status code has the class of its first digit`(status: UInt16, expected: StatusClass) {
         #expect(StatusClass(status: status) == expected)
     }

@@ -4,32 +4,42 @@ import Testing
 
 @Suite struct PrometheusTextTests {
     @Test func `a counter has help, type, the prefix and _total`() {
-        let page = PrometheusText.page([.counter("things", "Things seen.", [
-            MetricSample([("kind", "small")], .whole(3)),
-            MetricSample([("kind", "large"), ("where", "here")], .whole(.max)),
-        ])])
-        #expect(text(page) == """
-            # HELP coalesced_things_total Things seen.
-            # TYPE coalesced_things_total counter
-            coalesced_things_total{kind="small"} 3
-            coalesced_things_total{kind="large",where="here"} 18446744073709551615
+        let page = PrometheusText.page([
+            .counter(
+                "things", "Things seen.",
+                [
+                    MetricSample([("kind", "small")], .whole(3)),
+                    MetricSample([("kind", "large"), ("where", "here")], .whole(.max)),
+                ])
+        ])
+        #expect(
+            text(page) == """
+                # HELP coalesced_things_total Things seen.
+                # TYPE coalesced_things_total counter
+                coalesced_things_total{kind="small"} 3
+                coalesced_things_total{kind="large",where="here"} 18446744073709551615
 
-            """)
+                """)
     }
 
     @Test func `labels and help are escaped`() {
-        let page = PrometheusText.page([.gauge("odd", "a\\b\n\"c\"", [MetricSample([("v", "a\\b\n\"c\"é")], .whole(0))])])
-        #expect(text(page) == #"""
-            # HELP coalesced_odd a\\b\n"c"
-            # TYPE coalesced_odd gauge
-            coalesced_odd{v="a\\b\n\"c\"é"} 0
+        let page = PrometheusText.page([
+            .gauge("odd", "a\\b\n\"c\"", [MetricSample([("v", "a\\b\n\"c\"é")], .whole(0))])
+        ])
+        #expect(
+            text(page) == #"""
+                # HELP coalesced_odd a\\b\n"c"
+                # TYPE coalesced_odd gauge
+                coalesced_odd{v="a\\b\n\"c\"é"} 0
 
-            """#)
+                """#)
     }
 
-    @Test(arguments: [
-        (0, "0"), (1, "0.000000001"), (250_000, "0.00025"), (1_000_000_000, "1"), (2_500_000_000, "2.5"), (60_000_000_000, "60"),
-    ] as [(UInt64, String)])
+    @Test(
+        arguments: [
+            (0, "0"), (1, "0.000000001"), (250_000, "0.00025"), (1_000_000_000, "1"), (2_500_000_000, "2.5"),
+            (60_000_000_000, "60"),
+        ] as [(UInt64, String)])
     func `nanoseconds are written as seconds, exactly`(nanoseconds: UInt64, expected: String) {
         let recorder = LatencyRecorder()
         recorder.record(.pass, firstByte: 0, total: nanoseconds)
@@ -44,18 +54,21 @@ import Testing
             recorder.record(.hit, firstByte: 0, total: nanoseconds)
         }
         let page = text(PrometheusText.page(recorder.snapshot().families()))
-        let lines = page.split(separator: "\n").filter { $0.hasPrefix("coalesced_request_duration_seconds") && $0.contains("\"hit\"") }
+        let lines = page.split(separator: "\n").filter {
+            $0.hasPrefix("coalesced_request_duration_seconds") && $0.contains("\"hit\"")
+        }
         let expected: [(String, Int)] = [
             ("0.0001", 1), ("0.00025", 3), ("0.0005", 3), ("0.001", 3), ("0.0025", 4), ("0.005", 4), ("0.01", 4),
             ("0.025", 4), ("0.05", 4), ("0.1", 4), ("0.25", 4), ("0.5", 4), ("1", 4), ("2.5", 4), ("5", 4), ("10", 4),
             ("30", 4), ("60", 4), ("+Inf", 5),
         ]
-        #expect(lines.map(String.init) == expected.map {
-            "coalesced_request_duration_seconds_bucket{class=\"hit\",le=\"\($0.0)\"} \($0.1)"
-        } + [
-            "coalesced_request_duration_seconds_sum{class=\"hit\"} 70.00245",
-            "coalesced_request_duration_seconds_count{class=\"hit\"} 5",
-        ])
+        #expect(
+            lines.map(String.init) == expected.map {
+                "coalesced_request_duration_seconds_bucket{class=\"hit\",le=\"\($0.0)\"} \($0.1)"
+            } + [
+                "coalesced_request_duration_seconds_sum{class=\"hit\"} 70.00245",
+                "coalesced_request_duration_seconds_count{class=\"hit\"} 5",
+            ])
     }
 
     @Test func `every counter stands on the page exactly once`() {

@@ -8,11 +8,12 @@ import Testing
     @Test func `so many are written an interval, and the next tells how many were not`() {
         var notices = RateLimitedNotice<Kind>(limit: 2, interval: 100)
         let decisions = [0, 1, 2, 99, 100, 101, 102, 250].map { notices.admit(.malformed, at: 1000 + $0) }
-        #expect(decisions == [
-            .write(suppressed: 0), .write(suppressed: 0), .suppress, .suppress,
-            .write(suppressed: 2), .write(suppressed: 0), .suppress,
-            .write(suppressed: 1),
-        ])
+        #expect(
+            decisions == [
+                .write(suppressed: 0), .write(suppressed: 0), .suppress, .suppress,
+                .write(suppressed: 2), .write(suppressed: 0), .suppress,
+                .write(suppressed: 1),
+            ])
     }
 
     @Test func `one kind does not use up another's share`() {

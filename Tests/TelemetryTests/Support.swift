@@ -28,7 +28,8 @@ struct Example {
     @discardableResult
     func append(to buffer: AccessLogBuffer) -> AccessLogBuffer.Outcome {
         buffer.append(
-            record, client: client.span, method: method.span, host: host.span, target: target.span, upstream: upstream.span,
+            record, client: client.span, method: method.span, host: host.span, target: target.span,
+            upstream: upstream.span,
             detail: detail.span, referer: referer.span, userAgent: userAgent.span)
     }
 
@@ -73,5 +74,8 @@ final class MemorySink: AccessLogSink {
     var isRotated = false
     var isEmpty: Bool { bytes.isEmpty }
 
-    var lines: [String] { String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(String.init) }
+    var lines: [String] {
+        String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(
+            String.init)
+    }
 }

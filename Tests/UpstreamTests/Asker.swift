@@ -26,18 +26,23 @@ final class Asker: ExchangeHandler {
         let loop = try EventLoop()
         self.loop = loop
         servers = try scripts.map { try ScriptedServer(on: loop, $0) }
-        var settings = UpstreamSettings(name: "origin", servers: servers.map { UpstreamServer(host: "127.0.0.1", port: $0.port) })
+        var settings = UpstreamSettings(
+            name: "origin", servers: servers.map { UpstreamServer(host: "127.0.0.1", port: $0.port) })
         change(&settings)
         pool = UpstreamPool(
-            settings, on: loop, resolver: try Resolver(on: loop), names: NameResolution(), buffers: BufferStock(bufferCapacity: 1 << 16, most: 4),
+            settings, on: loop, resolver: try Resolver(on: loop), names: NameResolution(),
+            buffers: BufferStock(bufferCapacity: 1 << 16, most: 4),
             metrics: metrics, onNews: { _, _, _ in })
     }
 
     deinit { loop.finish() }
 
-    func exchange(_ method: HTTPSemantics.Method = .get, content: UpstreamRequest.Content = .none, asksForUpgrade: Bool = false) -> Exchange {
+    func exchange(
+        _ method: HTTPSemantics.Method = .get, content: UpstreamRequest.Content = .none, asksForUpgrade: Bool = false
+    ) -> Exchange {
         let request = UpstreamRequest(
-            method: method, head: ByteSlice("\("\(method)".uppercased()) / HTTP/1.1\r\n\r\n"), content: content, asksForUpgrade: asksForUpgrade)
+            method: method, head: ByteSlice("\("\(method)".uppercased()) / HTTP/1.1\r\n\r\n"), content: content,
+            asksForUpgrade: asksForUpgrade)
         return Exchange(request, pool: pool, handler: self)
     }
 
@@ -82,7 +87,9 @@ final class Asker: ExchangeHandler {
 
     // MARK: ExchangeHandler
 
-    func exchange(_ exchange: Exchange, interim head: borrowing ReceivedHead) { note("interim \(head.head.status.code)") }
+    func exchange(_ exchange: Exchange, interim head: borrowing ReceivedHead) {
+        note("interim \(head.head.status.code)")
+    }
     func exchange(_ exchange: Exchange, received head: borrowing ReceivedHead) { note("head \(head.head.status.code)") }
 
     func exchange(_ exchange: Exchange, received body: Span<UInt8>) -> BodyIntake {
@@ -91,7 +98,9 @@ final class Asker: ExchangeHandler {
         return intake(text)
     }
 
-    func exchange(_ exchange: Exchange, endedWith trailers: ByteSlice?) { note(trailers.map { "end with \(String($0))" } ?? "end") }
+    func exchange(_ exchange: Exchange, endedWith trailers: ByteSlice?) {
+        note(trailers.map { "end with \(String($0))" } ?? "end")
+    }
 
     func exchange(_ exchange: Exchange, upgradedTo connection: UpstreamConnection, head: borrowing ReceivedHead) {
         tunnel = connection

@@ -25,8 +25,12 @@ struct AttemptsTests {
 
     static let rows = [
         // No connection: nothing was sent, so each server is asked, whatever the method and the setting.
-        Row(method: .get, servers: 3, story: [(.notConnected, .nextServer), (.notConnected, .nextServer), (.notConnected, .giveUp)]),
-        Row(method: .post, content: .length, retries: false, story: [(.notConnected, .nextServer), (.notConnected, .giveUp)]),
+        Row(
+            method: .get, servers: 3,
+            story: [(.notConnected, .nextServer), (.notConnected, .nextServer), (.notConnected, .giveUp)]),
+        Row(
+            method: .post, content: .length, retries: false,
+            story: [(.notConnected, .nextServer), (.notConnected, .giveUp)]),
         Row(method: .get, servers: 1, story: [(.notConnected, .giveUp)]),
         // An idle connection was dead and took nothing.
         Row(method: .get, servers: 1, story: [(unsent, .again), (.failed, .giveUp)]),
@@ -76,8 +80,11 @@ struct AttemptsTests {
     }
 
     private static func attempts(_ row: Row) -> Attempts {
-        var settings = UpstreamSettings(name: "origin", servers: (0..<row.servers).map { UpstreamServer(host: "192.0.2.\($0)") })
+        var settings = UpstreamSettings(
+            name: "origin", servers: (0..<row.servers).map { UpstreamServer(host: "192.0.2.\($0)") })
         settings.retriesDeadConnection = row.retries
-        return Attempts(UpstreamRequest(method: row.method, head: .empty, content: row.content, asksForUpgrade: row.isUpgrade), settings)
+        return Attempts(
+            UpstreamRequest(method: row.method, head: .empty, content: row.content, asksForUpgrade: row.isUpgrade),
+            settings)
     }
 }

@@ -13,10 +13,15 @@ import Testing
     private let answered = ["head 200", "body ok", "end"]
 
     @Test func `what the server sends is reported in its order`() throws {
-        let asker = try Asker([[
-            .request(), .send("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"),
-            .send("3\r\nabc\r\n0\r\nDigest: x\r\n\r\n"),
-        ]])
+        let asker = try Asker([
+            [
+                .request(),
+                .send(
+                    "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                ),
+                .send("3\r\nabc\r\n0\r\nDigest: x\r\n\r\n"),
+            ]
+        ])
         let events = asker.ask(asker.exchange())
         #expect(events == ["interim 103", "head 200", "body abc", "end with Digest: x\r\n"])
         #expect(asker.servers[0].requests == ["GET / HTTP/1.1\r\n\r\n"])
@@ -38,10 +43,15 @@ import Testing
     }
 
     @Test(arguments: [
-        Dead(method: .get, isRepeated: true), Dead(method: .delete, isRepeated: true), Dead(method: .post, isRepeated: false),
+        Dead(method: .get, isRepeated: true), Dead(method: .delete, isRepeated: true),
+        Dead(method: .post, isRepeated: false),
         Dead(method: .put, content: .length, isRepeated: false),
     ])
-    func `an idle connection that is closed under a request costs no more than a new one, where the request may be sent twice`(row: Dead) throws {
+    func
+        `an idle connection that is closed under a request costs no more than a new one, where the request may be sent twice`(
+            row: Dead
+        ) throws
+    {
         let asker = try Asker([Self.answer + [.request(), .close], Self.answer])
         #expect(asker.ask(asker.exchange()) == answered)
         let exchange = asker.exchange(row.method, content: row.content)
@@ -53,7 +63,9 @@ import Testing
     }
 
     @Test(arguments: [(HTTPSemantics.Method.get, true), (.delete, false), (.post, false)])
-    func `when a new connection is closed the next server is asked, if the request is safe`(method: HTTPSemantics.Method, isRepeated: Bool) throws {
+    func `when a new connection is closed the next server is asked, if the request is safe`(
+        method: HTTPSemantics.Method, isRepeated: Bool
+    ) throws {
         let asker = try Asker([[.request(), .close]], [Self.answer])
         #expect(asker.ask(asker.exchange(method)) == (isRepeated ? answered : ["failed closed"]))
         #expect(asker.servers.map(\.requests.count) == [1, isRepeated ? 1 : 0])
@@ -82,7 +94,10 @@ import Testing
 
     @Test(arguments: [
         ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel", ["head 200", "body hel", "failed body"]),
-        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", ["head 200", "body hello", "failed body"]),
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
+            ["head 200", "body hello", "failed body"]
+        ),
         ("HTTP/1.1 200 OK\r\n\r\nhello", ["head 200", "body hello", "end"]),
         ("HTTP/1.1 200", ["failed closed"]),
         ("nonsense\r\n\r\n", ["failed head"]),
@@ -156,7 +171,9 @@ import Testing
     }
 
     @Test func `a switch of protocols hands the connection over, if it was asked for`() throws {
-        let switching: [ScriptedServer.Step] = [.request(), .send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\n\r\n")]
+        let switching: [ScriptedServer.Step] = [
+            .request(), .send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\n\r\n"),
+        ]
         let asker = try Asker([switching, switching])
         #expect(asker.ask(asker.exchange()) == ["failed head"])
         #expect(asker.ask(asker.exchange(asksForUpgrade: true)) == ["upgraded"])

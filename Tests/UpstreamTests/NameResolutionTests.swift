@@ -13,7 +13,9 @@ import Testing
     private func address(_ last: UInt8) -> SocketAddress { .ipv4(IPv4Address(192, 0, 2, last), port: 80) }
 
     /// What is known of one name, by a hosts file that changes, and no name server behind it.
-    private func onLoop(_ body: (_ loop: EventLoop, _ resolver: Resolver, _ write: @escaping (String) -> Void) throws -> Void) throws {
+    private func onLoop(
+        _ body: (_ loop: EventLoop, _ resolver: Resolver, _ write: @escaping (String) -> Void) throws -> Void
+    ) throws {
         let path = "/tmp/upstream-tests-\(getpid())-\(UInt64.random(in: 0 ... .max))"
         defer { _ = unsafe unlink(path) }
         func write(_ text: String) {
@@ -82,7 +84,8 @@ import Testing
                 names.addresses(of: server, timeToLive: timeToLive, on: resolver) { _ in isAtOnce = true }
                 loop.stop()
             }
-            // The loop's clock cannot be set: the answer's lifetime must pass between the question and the iteration in which it is read.
+            // The loop's clock cannot be set: the answer's lifetime must pass between the question and the iteration in
+            // which it is read.
             usleep(UInt32(timeToLive / 1000) + 100_000)
         }
         #expect(isAtOnce)

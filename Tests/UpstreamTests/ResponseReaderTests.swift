@@ -77,7 +77,8 @@ import Testing
             }
         }
         let rest = here.count + input.count - arrived
-        return (events + (reader.keepsAlive ? ["kept"] : []) + (rest > 0 && reader.hasEnded ? ["\(rest) left"] : [])).joined(separator: ", ")
+        return (events + (reader.keepsAlive ? ["kept"] : []) + (rest > 0 && reader.hasEnded ? ["\(rest) left"] : []))
+            .joined(separator: ", ")
     }
 
     @Test(arguments: [
@@ -85,18 +86,29 @@ import Testing
         Row("no content", "HTTP/1.1 204 No Content\r\n\r\n", "head 204, end, kept"),
         Row("a length of nothing", "\(ok)Content-Length: 0\r\n\r\n", "head 200, end, kept"),
         Row("an answer to HEAD has no body", to: .head, "\(ok)Content-Length: 3\r\n\r\n", "head 200, end, kept"),
-        Row("chunks", "\(ok)Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n2;x=y\r\nbc\r\n0\r\n\r\n", "head 200, body abc, end, kept"),
-        Row("trailers", "\(ok)Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX-Sum: 7\r\n\r\n", "head 200, body a, end with X-Sum: 7\r\n, kept"),
-        Row("trailers of which none goes on", "\(ok)Transfer-Encoding: chunked\r\n\r\n0\r\nHost: a\r\n\r\n", "head 200, end, kept"),
+        Row(
+            "chunks", "\(ok)Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n2;x=y\r\nbc\r\n0\r\n\r\n",
+            "head 200, body abc, end, kept"),
+        Row(
+            "trailers", "\(ok)Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX-Sum: 7\r\n\r\n",
+            "head 200, body a, end with X-Sum: 7\r\n, kept"),
+        Row(
+            "trailers of which none goes on", "\(ok)Transfer-Encoding: chunked\r\n\r\n0\r\nHost: a\r\n\r\n",
+            "head 200, end, kept"),
         Row("up to the connection's end", "\(ok)\r\nabc", "head 200, body abc, complete"),
         Row("close", "\(ok)Connection: close\r\nContent-Length: 1\r\n\r\na", "head 200, body a, end"),
         Row("an old version", "HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\na", "head 200, body a, end"),
-        Row("interim responses come before the final one", "\(hints)HTTP/1.1 100 Continue\r\n\r\n\(ok)Content-Length: 1\r\n\r\na",
+        Row(
+            "interim responses come before the final one",
+            "\(hints)HTTP/1.1 100 Continue\r\n\r\n\(ok)Content-Length: 1\r\n\r\na",
             "interim 103, interim 100, head 200, body a, end, kept"),
-        Row("more than 64 interim responses are too many", String(repeating: hints, count: 65),
+        Row(
+            "more than 64 interim responses are too many", String(repeating: hints, count: 65),
             String(repeating: "interim 103, ", count: 65) + "too many"),
         Row("another protocol", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: a\r\n\r\nabc", "switched"),
-        Row("what follows a response is not read", "\(ok)Content-Length: 1\r\n\r\naHTTP/1.1", "head 200, body a, end, kept, 8 left"),
+        Row(
+            "what follows a response is not read", "\(ok)Content-Length: 1\r\n\r\naHTTP/1.1",
+            "head 200, body a, end, kept, 8 left"),
     ])
     func `a response, read to its end`(_ row: Row) { hold(row) }
 
@@ -107,7 +119,9 @@ import Testing
         Row("in a body of known length", "\(ok)Content-Length: 3\r\n\r\nab", "head 200, body ab, truncated"),
         Row("before a body of known length", "\(ok)Content-Length: 3\r\n\r\n", "head 200, truncated"),
         Row("in a chunk", "\(ok)Transfer-Encoding: chunked\r\n\r\n3\r\nab", "head 200, body ab, truncated"),
-        Row("before the last chunk", "\(ok)Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n", "head 200, body ab, truncated"),
+        Row(
+            "before the last chunk", "\(ok)Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n",
+            "head 200, body ab, truncated"),
         Row("in the trailers", "\(ok)Transfer-Encoding: chunked\r\n\r\n0\r\nX-Sum: 7\r\n", "head 200, truncated"),
     ])
     func `a connection that ends early`(_ row: Row) { hold(row) }
@@ -116,11 +130,17 @@ import Testing
         Row("no HTTP", "SSH-2.0\r\n", "error malformed-status-line"),
         Row("a field without a name", "\(ok): a\r\n\r\n", "error field-name-invalid"),
         Row("two lengths", "\(ok)Content-Length: 3\r\nContent-Length: 4\r\n\r\n", "error content-length-repeated"),
-        Row("a length and chunks", "\(ok)Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", "error content-length-with-transfer-encoding"),
-        Row("a head larger than is allowed", "\(ok)X: \(String(repeating: "x", count: 200))\r\n\r\n", "error head-too-large"),
+        Row(
+            "a length and chunks", "\(ok)Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "error content-length-with-transfer-encoding"),
+        Row(
+            "a head larger than is allowed", "\(ok)X: \(String(repeating: "x", count: 200))\r\n\r\n",
+            "error head-too-large"),
         Row("the second of two heads", "\(hints)HTTP/2 200\r\n", "interim 103, error malformed-status-line"),
         Row("no chunk", "\(ok)Transfer-Encoding: chunked\r\n\r\nxyz\r\n", "head 200, error chunk-size-invalid"),
-        Row("a chunk longer than it says", "\(ok)Transfer-Encoding: chunked\r\n\r\n1\r\nab\r\n", "head 200, body a, error chunk-end-missing"),
+        Row(
+            "a chunk longer than it says", "\(ok)Transfer-Encoding: chunked\r\n\r\n1\r\nab\r\n",
+            "head 200, body a, error chunk-end-missing"),
     ])
     func `bytes that are no response`(_ row: Row) { hold(row) }
 
@@ -131,20 +151,25 @@ import Testing
         }
     }
 
-    @Test(arguments: [
-        ("\(ok)Content-Length: 3\r\n\r\nabcd", "abc"), ("\(ok)Content-Length: 3\r\n\r\nab", nil),
-        ("\(ok)Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n", nil), ("\(ok)\r\nabc", nil), ("HTTP/1.1 304 Not Modified\r\n\r\n", ""),
-        ("HTTP/1.1 101 Switching Protocols\r\nUpgrade: a\r\n\r\nabc", "abc"),
-    ] as [(String, String?)])
-    func `a head comes with the content that is there whole, and a 101 with all that follows`(_ input: String, _ expected: String?) throws {
+    @Test(
+        arguments: [
+            ("\(ok)Content-Length: 3\r\n\r\nabcd", "abc"), ("\(ok)Content-Length: 3\r\n\r\nab", nil),
+            ("\(ok)Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n", nil), ("\(ok)\r\nabc", nil),
+            ("HTTP/1.1 304 Not Modified\r\n\r\n", ""),
+            ("HTTP/1.1 101 Switching Protocols\r\nUpgrade: a\r\n\r\nabc", "abc"),
+        ] as [(String, String?)])
+    func `a head comes with the content that is there whole, and a 101 with all that follows`(
+        _ input: String, _ expected: String?
+    ) throws {
         var reader = ResponseReader(maxHeadSize: 200)
         reader.begin(answering: .get)
         let bytes = Array(input.utf8)
         let event = try reader.next(in: bytes.span)
-        let isHead = switch event {
-        case .head, .switched: true
-        case .needMore, .interim, .body, .end: false
-        }
+        let isHead =
+            switch event {
+            case .head, .switched: true
+            case .needMore, .interim, .body, .end: false
+            }
         let content: String? = if let content = reader.head(in: bytes.span).content { String(content) } else { nil }
         #expect(isHead)
         #expect(content == expected)

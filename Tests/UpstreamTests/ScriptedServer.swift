@@ -25,7 +25,8 @@ final class ScriptedServer {
         self.scripts = scripts
         listener = try Listener(.ipv4(.loopback, port: 0), on: loop) { [unowned self] descriptor, _ in
             let script = self.scripts.isEmpty ? [.close] : self.scripts.removeFirst()
-            connections.append(ScriptedConnection(adopting: descriptor, on: loop, script) { [unowned self] in onEvent($0) })
+            connections.append(
+                ScriptedConnection(adopting: descriptor, on: loop, script) { [unowned self] in onEvent($0) })
         }
     }
 
@@ -44,7 +45,8 @@ final class ScriptedConnection: Socket {
     private let onEvent: (ScriptedConnection) -> Void
 
     init(
-        adopting descriptor: consuming Descriptor, on loop: EventLoop, _ script: [ScriptedServer.Step], onEvent: @escaping (ScriptedConnection) -> Void
+        adopting descriptor: consuming Descriptor, on loop: EventLoop, _ script: [ScriptedServer.Step],
+        onEvent: @escaping (ScriptedConnection) -> Void
     ) {
         self.script = script[...]
         self.onEvent = onEvent
@@ -75,7 +77,9 @@ final class ScriptedConnection: Socket {
 
     private func takeRequest(_ content: Int) -> String? {
         let text = String(input.copied())
-        guard let head = text.firstRange(of: "\r\n\r\n"), text[head.upperBound...].utf8.count >= content else { return nil }
+        guard let head = text.firstRange(of: "\r\n\r\n"), text[head.upperBound...].utf8.count >= content else {
+            return nil
+        }
         input.removeAll()
         return text
     }

@@ -30,34 +30,46 @@ import Testing
     @Test(arguments: [
         Transcript("one server is always asked", servers: 1, .pick(at: 0, 0), .pick(at: 0, 0)),
         Transcript("servers are asked in turn", .pick(at: 0, 0), .pick(at: 0, 1), .pick(at: 0, 2), .pick(at: 0, 0)),
-        Transcript("fewer failures than leave one alone change nothing",
+        Transcript(
+            "fewer failures than leave one alone change nothing",
             .failed(1, at: 0), .pick(at: 0, 0), .pick(at: 0, 1), .pick(at: 0, 2)),
-        Transcript("so many failures in a row leave one alone, and the others go on in turn",
+        Transcript(
+            "so many failures in a row leave one alone, and the others go on in turn",
             .failed(1, at: 0), .failed(1, at: 5),
             .pick(at: 5, 0), .pick(at: 6, 2), .pick(at: 7, 0), .pick(at: 8, 2)),
-        Transcript("a success between them begins the count anew",
+        Transcript(
+            "a success between them begins the count anew",
             .failed(1, at: 0), .succeeded(1), .failed(1, at: 5), .pick(at: 5, 0), .pick(at: 5, 1), .pick(at: 5, 2)),
-        Transcript("failures of two servers are not those of one",
+        Transcript(
+            "failures of two servers are not those of one",
             .failed(0, at: 0), .failed(1, at: 0), .pick(at: 0, 0), .pick(at: 0, 1), .pick(at: 0, 2)),
-        Transcript("it is left alone from its latest failure, to the cool-down's very end", servers: 2,
+        Transcript(
+            "it is left alone from its latest failure, to the cool-down's very end", servers: 2,
             .failed(0, at: 0), .failed(0, at: 10),
             .pick(at: 100, 1), .pick(at: 109, 1), .pick(at: 110, 0), .pick(at: 110, 1)),
-        Transcript("after the cool-down one more failure leaves it alone again", servers: 2,
+        Transcript(
+            "after the cool-down one more failure leaves it alone again", servers: 2,
             .failed(0, at: 0), .failed(0, at: 0), .pick(at: 100, 0), .failed(0, at: 101),
             .pick(at: 102, 1), .pick(at: 200, 1), .pick(at: 201, 0)),
-        Transcript("after the cool-down one request tries it, and another only if that one ends without a word", servers: 2,
-            .failed(0, at: 0), .failed(0, at: 0), .pick(at: 100, 0), .pick(at: 101, 1), .pick(at: 102, 1), .pick(at: 199, 1), .pick(at: 200, 0)),
-        Transcript("after the cool-down a success makes it as good as new", servers: 2,
+        Transcript(
+            "after the cool-down one request tries it, and another only if that one ends without a word", servers: 2,
+            .failed(0, at: 0), .failed(0, at: 0), .pick(at: 100, 0), .pick(at: 101, 1), .pick(at: 102, 1),
+            .pick(at: 199, 1), .pick(at: 200, 0)),
+        Transcript(
+            "after the cool-down a success makes it as good as new", servers: 2,
             .failed(0, at: 0), .failed(0, at: 0), .pick(at: 100, 0), .succeeded(0), .failed(0, at: 101),
             .pick(at: 102, 1), .pick(at: 102, 0)),
-        Transcript("an answer that was on its way ends the cool-down", servers: 2,
+        Transcript(
+            "an answer that was on its way ends the cool-down", servers: 2,
             .failed(0, at: 0), .failed(0, at: 0), .succeeded(0), .pick(at: 1, 0), .pick(at: 1, 1)),
-        Transcript("all left alone: the one whose time is over soonest", servers: 3, maxFailures: 1,
+        Transcript(
+            "all left alone: the one whose time is over soonest", servers: 3, maxFailures: 1,
             .failed(0, at: 3), .failed(1, at: 1), .failed(2, at: 2), .pick(at: 4, 1), .pick(at: 4, 1),
             .failed(1, at: 4), .pick(at: 4, 2), .pick(at: 101, 2)),
     ])
     func `the server asked next`(_ transcript: Transcript) {
-        var balance = ServerBalance(servers: transcript.servers, maxFailures: transcript.maxFailures, cooldown: Self.cooldown)
+        var balance = ServerBalance(
+            servers: transcript.servers, maxFailures: transcript.maxFailures, cooldown: Self.cooldown)
         for (step, event) in transcript.events.enumerated() {
             switch event {
             case .failed(let server, let now): _ = balance.failed(server, at: now)
@@ -72,7 +84,8 @@ import Testing
     @Test func `that one is left alone is news once, until it is back`() {
         var balance = ServerBalance(servers: 2, maxFailures: 2, cooldown: Self.cooldown)
         let news = [
-            balance.failed(0, at: 0), balance.failed(0, at: 1), balance.failed(0, at: 2), balance.succeeded(0, at: 2), balance.succeeded(0, at: 2), balance.failed(0, at: 3),
+            balance.failed(0, at: 0), balance.failed(0, at: 1), balance.failed(0, at: 2), balance.succeeded(0, at: 2),
+            balance.succeeded(0, at: 2), balance.failed(0, at: 3),
             balance.succeeded(0, at: 3), balance.failed(0, at: 4), balance.failed(0, at: 5),
         ]
         #expect(news == [false, true, false, true, false, false, false, false, true])

@@ -12,7 +12,10 @@ import Testing
     @Test(arguments: [
         ([untouched, untouched], ServerState(inUse: 2, idle: 4)),
         // A loop that never saw it fail has nothing to say.
-        ([untouched, failing], ServerState(isUp: false, changedAt: 10, failingLoops: 1, nextTry: 110, inUse: 1, idle: 2)),
+        (
+            [untouched, failing],
+            ServerState(isUp: false, changedAt: 10, failingLoops: 1, nextTry: 110, inUse: 1, idle: 2)
+        ),
         // It is back, which a loop without requests has not seen.
         ([failing, back], ServerState(isUp: true, changedAt: 20, failingLoops: 1, nextTry: 110)),
         ([failing, back, failingAgain], ServerState(isUp: false, changedAt: 30, failingLoops: 2, nextTry: 90)),

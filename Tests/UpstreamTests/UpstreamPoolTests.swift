@@ -7,7 +7,9 @@ import Testing
 
 /// Which connections are kept, and for how long.
 @Suite(.timeLimit(.minutes(1))) struct UpstreamPoolTests {
-    private static let answer: [ScriptedServer.Step] = [.request(), .send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")]
+    private static let answer: [ScriptedServer.Step] = [
+        .request(), .send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
+    ]
 
     private func idle(_ asker: Asker) -> [Int] { asker.pool.serverStates.map(\.idle) }
 
@@ -49,7 +51,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok", "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok",
+        "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok and more",
     ])
     func `a connection that is over, or not to be trusted, is not kept`(response: String) throws {

@@ -40,23 +40,29 @@ struct Comparison {
         return body()
     }
 
-    func run(_ load: Load, against program: Program, seconds: Double, during: (Int64) -> Void = { _ in }) -> Load.Result? {
+    func run(_ load: Load, against program: Program, seconds: Double, during: (Int64) -> Void = { _ in }) -> Load
+        .Result?
+    {
         measured(program) { load.run(against: program, origin, seconds: seconds, during: during) }
     }
 
-    /// Of rows that a goal hangs on: the runs of one turn lie side by side, so their ratio moves less than the figures do.
+    /// Of rows that a goal hangs on: the runs of one turn lie side by side, so their ratio moves less than the figures
+    /// do.
     static let byPairs = ", pair by pair", pairedCPU = "CPU" + byPairs, pairedRate = "requests/s" + byPairs
 
     /// Runs `load` against `contenders`, in an order that turns around with every repeat, and adds the usual lines.
     ///
-    /// - Parameter rivals: they and ours run `plan.pairs` times instead of `plan.repeats`, and every contender is compared with ours turn by turn.
+    /// - Parameter rivals: they and ours run `plan.pairs` times instead of `plan.repeats`, and every contender is
+    ///   compared with ours turn by turn.
     func measure(
-        _ row: String, _ load: Load, _ contenders: [Kind: Program], unable: [Kind: String] = [:], latencies: Bool = true, rivals: Set<Kind> = []
+        _ row: String, _ load: Load, _ contenders: [Kind: Program], unable: [Kind: String] = [:],
+        latencies: Bool = true, rivals: Set<Kind> = []
     ) {
         var turns: [[Kind: Load.Result]] = []
         for turn in 0..<(rivals.isEmpty ? plan.repeats : plan.pairs) {
             let order = Kind.allCases.filter {
-                contenders[$0] != nil && unable[$0] == nil && (turn < plan.repeats || $0 == .coalesced || rivals.contains($0))
+                contenders[$0] != nil && unable[$0] == nil
+                    && (turn < plan.repeats || $0 == .coalesced || rivals.contains($0))
             }
             var results: [Kind: Load.Result] = [:]
             for kind in turn % 2 == 0 ? order : order.reversed() {
@@ -70,7 +76,9 @@ struct Comparison {
             for kind in contenders.keys { if let cell = cell(kind) { line.cells[kind] = cell } }
             report.add(line)
         }
-        func addMedian(_ figure: String, note: ([Load.Result]) -> String = { _ in "" }, _ value: (Load.Result) -> Double) {
+        func addMedian(
+            _ figure: String, note: ([Load.Result]) -> String = { _ in "" }, _ value: (Load.Result) -> Double
+        ) {
             add(figure) { kind in
                 let all = turns.compactMap { $0[kind] }
                 return all.isEmpty ? nil : .number(all.map(value).median, note: note(all))
@@ -80,16 +88,21 @@ struct Comparison {
         func addPaired(_ figure: String, _ value: (Load.Result) -> Double) {
             guard !rivals.isEmpty else { return }
             add(figure) { kind in
-                let ratios = turns.compactMap { turn in turn[kind].flatMap { theirs in turn[.coalesced].map { value(theirs) / value($0) } } }
+                let ratios = turns.compactMap { turn in
+                    turn[kind].flatMap { theirs in turn[.coalesced].map { value(theirs) / value($0) } }
+                }
                 if kind == .coalesced || ratios.isEmpty { return ratios.isEmpty ? nil : .number(1) }
                 return .number(ratios.median, note: ", \(ratios.spread) (\(ratios.count) pairs)")
             }
         }
-        addMedian("CPU µs/request", note: { all in
-            let wrong = all.reduce(0) { $0 + $1.errors + $1.wrong }
-            let parts = " (\(all.map(\.cpu.user).median.short)+\(all.map(\.cpu.system).median.short)), \(all.map(\.cpu.total).spread)"
-            return wrong > 0 ? "\(parts), \(Int(wrong)) failed" : parts
-        }, \.cpu.total)
+        addMedian(
+            "CPU µs/request",
+            note: { all in
+                let wrong = all.reduce(0) { $0 + $1.errors + $1.wrong }
+                let parts =
+                    " (\(all.map(\.cpu.user).median.short)+\(all.map(\.cpu.system).median.short)), \(all.map(\.cpu.total).spread)"
+                return wrong > 0 ? "\(parts), \(Int(wrong)) failed" : parts
+            }, \.cpu.total)
         addPaired(Self.pairedCPU, \.cpu.total)
         addMedian("requests/s", \.perSecond)
         addPaired(Self.pairedRate, \.perSecond)

@@ -1,5 +1,5 @@
-/// The goals of the hot path, each with what it was measured to be, and with what the bare responder has in our place: nobody does better than that,
-/// who must do some work as well.
+/// The goals of the hot path, each with what it was measured to be, and with what the bare responder has in our place:
+/// nobody does better than that, who must do some work as well.
 struct Goals {
     private static let perSecond = "requests/s", perCore = "requests/s of a core, by CPU", cpu = "CPU µs/request"
 
@@ -38,7 +38,9 @@ struct Goals {
         ratio("CPU of a stored miss ÷ Varnish", "stored miss, 1 KiB", Self.cpu, [.varnish], .atMost(1))
         ratio("CPU of a pass ÷ HAProxy", "pass, 1 KiB", Comparison.pairedCPU, [.haproxy], .atMost(1.1))
         ratio("CPU of a pass ÷ nginx", "pass, 1 KiB", Comparison.pairedCPU, [.nginx], .atMost(1))
-        own("10,000 waiters: last done after the origin, ms", "10,000 waiters", "last byte, ms after origin", .atMost(150))
+        own(
+            "10,000 waiters: last done after the origin, ms", "10,000 waiters", "last byte, ms after origin",
+            .atMost(150))
         own("10,000 waiters: CPU µs a waiter", "10,000 waiters", "CPU µs/waiter", .atMost(20))
         own("the same, of a response that comes whole", "10,000 waiters, whole", "CPU µs/waiter", .atMost(20))
         own("other clients' p99 in a storm ÷ unloaded", "another URL in a storm", "p99 ÷ unloaded", .atMost(2))
@@ -50,7 +52,9 @@ struct Goals {
     }
 
     private mutating func goal(_ name: String, _ bound: Bound, _ value: Double?, bare: Double?) {
-        let verdict = value.map { value in bound.miss(of: value).map { "**missed**, \($0)" } ?? "met" } ?? "not measured in this run"
+        let verdict =
+            value.map { value in bound.miss(of: value).map { "**missed**, \($0)" } ?? "met" }
+            ?? "not measured in this run"
         table += "| \(name) | \(bound.text) | \(value?.short ?? "") | \(bare?.short ?? "") | \(verdict) |\n"
     }
 
@@ -67,11 +71,16 @@ struct Goals {
             let ratios = kinds.compactMap(own)
             return if case .atMost = bound { ratios.max() } else { ratios.min() }
         }
-        let bare = kinds == [.bare] ? nil : best { kind in line?.value(.bare).flatMap { bare in line?.value(kind).map { bare / $0 } } }
-        goal(name + (figure.hasSuffix(Comparison.byPairs) ? Comparison.byPairs : ""), bound, best { line?.ratio(to: $0) }, bare: bare)
+        let bare =
+            kinds == [.bare]
+            ? nil : best { kind in line?.value(.bare).flatMap { bare in line?.value(kind).map { bare / $0 } } }
+        goal(
+            name + (figure.hasSuffix(Comparison.byPairs) ? Comparison.byPairs : ""), bound,
+            best { line?.ratio(to: $0) }, bare: bare)
     }
 
-    /// As it was measured, and as the CPU of a request has it: where the load's core was the full one, the second says more.
+    /// As it was measured, and as the CPU of a request has it: where the load's core was the full one, the second says
+    /// more.
     private mutating func rate(_ name: String, _ row: String, _ kinds: [Kind], _ bound: Bound) {
         ratio(name, row, Self.perSecond, kinds, bound)
         ratio("\(name), by CPU", row, Self.perCore, kinds, bound)

@@ -1,7 +1,7 @@
 import Foundation
 
-/// How each program is configured and started: every one the way its manual calls fast, storing in memory, without an access log
-/// except ours.
+/// How each program is configured and started: every one the way its manual calls fast, storing in memory, without an
+/// access log except ours.
 enum Peer {
     /// The words that start it in the foreground, after writing its configuration into `folder`.
     static func command(
@@ -13,7 +13,8 @@ enum Peer {
         }
         switch kind {
         case .bare:
-            return [plan.bare, "\(port)", "\(options.bodyBytes)"] + options.words + (options.words == ["relaying"] ? ["\(origin)"] : [])
+            return [plan.bare, "\(port)", "\(options.bodyBytes)"] + options.words
+                + (options.words == ["relaying"] ? ["\(origin)"] : [])
         case .coalesced:
             let file = try write("settings.yaml", coalesced(options, port: port, origin: origin, folder: folder))
             return [plan.coalesced, "serve", "--config", file]
@@ -25,14 +26,17 @@ enum Peer {
             let file = try write("nginx.conf", nginx(options, port: port, origin: origin, folder: folder))
             return ["/usr/sbin/nginx", "-p", folder, "-c", file]
         case .varnish:
-            let file = try write("default.vcl", """
+            let file = try write(
+                "default.vcl",
+                """
                 vcl 4.1;
                 backend default { .host = "127.0.0.1"; .port = "\(origin)"; }
 
                 """)
             return [
                 "/usr/sbin/varnishd", "-F", "-j", "none", "-n", "\(folder)/work", "-a", "127.0.0.1:\(port)", "-f", file,
-                "-s", "malloc,\(options.memoryMiB)m", "-T", "none", "-p", "listen_depth=16384", "-p", "thread_pools=\(options.workers)",
+                "-s", "malloc,\(options.memoryMiB)m", "-T", "none", "-p", "listen_depth=16384", "-p",
+                "thread_pools=\(options.workers)",
             ]
         }
     }
@@ -84,45 +88,45 @@ enum Peer {
         let cache = "/dev/shm/proxy-bench-\(port)"
         try? FileManager.default.removeItem(atPath: cache)
         return """
-        daemon off;
-        worker_processes \(options.workers);
-        worker_rlimit_nofile 20000;
-        pid \(folder)/nginx.pid;
-        error_log \(folder)/error.log crit;
-        events { worker_connections 19000; }
-        http {
-          access_log off;
-          # Whatever costs it least, which is not what its manual suggests (sendfile and tcp_nopush on): a small response goes in one write without
-          # sendfile, a large one is dearer without. With tcp_nopush, the end of 100 KiB and of pipelined batches waits for a delayed acknowledgement.
-          sendfile off;
-          tcp_nopush off;
-          keepalive_requests 1000000000;
-          client_max_body_size 0;
-          open_file_cache max=5000 inactive=60s;
-          open_file_cache_valid 60s;
-          client_body_temp_path \(folder)/body;
-          proxy_temp_path \(folder)/temp;
-          proxy_cache_path \(cache) levels=1:2 keys_zone=memory:64m max_size=\(options.memoryMiB)m use_temp_path=off;
-          upstream origin { server 127.0.0.1:\(origin); keepalive 256; keepalive_requests 1000000000; }
-          server {
-            listen 127.0.0.1:\(port) backlog=16384;
-            proxy_http_version 1.1;
-            proxy_set_header Connection "";
-            proxy_request_buffering off;
-            proxy_cache memory;
-            # The origin does not say Accept-Ranges, and without it nginx would send the whole.
-            proxy_force_ranges on;
-            location / { proxy_pass http://origin; }
-            location /c/102400/hit { sendfile on; proxy_pass http://origin; }
-            location /c/1048576/hit { sendfile on; proxy_pass http://origin; }
-            proxy_cache_lock_timeout 60s;
-            proxy_cache_lock_age 60s;
-            location /s/ { proxy_pass http://origin; proxy_cache_lock on; }
-            location /w/ { proxy_pass http://origin; proxy_cache_lock on; }
-          }
-        }
+            daemon off;
+            worker_processes \(options.workers);
+            worker_rlimit_nofile 20000;
+            pid \(folder)/nginx.pid;
+            error_log \(folder)/error.log crit;
+            events { worker_connections 19000; }
+            http {
+              access_log off;
+              # Whatever costs it least, which is not what its manual suggests (sendfile and tcp_nopush on): a small response goes in one write without
+              # sendfile, a large one is dearer without. With tcp_nopush, the end of 100 KiB and of pipelined batches waits for a delayed acknowledgement.
+              sendfile off;
+              tcp_nopush off;
+              keepalive_requests 1000000000;
+              client_max_body_size 0;
+              open_file_cache max=5000 inactive=60s;
+              open_file_cache_valid 60s;
+              client_body_temp_path \(folder)/body;
+              proxy_temp_path \(folder)/temp;
+              proxy_cache_path \(cache) levels=1:2 keys_zone=memory:64m max_size=\(options.memoryMiB)m use_temp_path=off;
+              upstream origin { server 127.0.0.1:\(origin); keepalive 256; keepalive_requests 1000000000; }
+              server {
+                listen 127.0.0.1:\(port) backlog=16384;
+                proxy_http_version 1.1;
+                proxy_set_header Connection "";
+                proxy_request_buffering off;
+                proxy_cache memory;
+                # The origin does not say Accept-Ranges, and without it nginx would send the whole.
+                proxy_force_ranges on;
+                location / { proxy_pass http://origin; }
+                location /c/102400/hit { sendfile on; proxy_pass http://origin; }
+                location /c/1048576/hit { sendfile on; proxy_pass http://origin; }
+                proxy_cache_lock_timeout 60s;
+                proxy_cache_lock_age 60s;
+                location /s/ { proxy_pass http://origin; proxy_cache_lock on; }
+                location /w/ { proxy_pass http://origin; proxy_cache_lock on; }
+              }
+            }
 
-        """
+            """
     }
 
     /// What `make bench` leaves behind in memory, apart from the folder.
@@ -135,19 +139,22 @@ enum Peer {
 
     /// Of which commit the working copy is that this runs in, and whether it differs from it in what is measured.
     private static var commit: String {
-        guard let name = Shell.output(["git", "rev-parse", "--short", "HEAD"])?.split(separator: "\n").first, !name.contains(" ") else { return "" }
+        guard let name = Shell.output(["git", "rev-parse", "--short", "HEAD"])?.split(separator: "\n").first,
+            !name.contains(" ")
+        else { return "" }
         let changes = Shell.output(["git", "status", "--porcelain", "--", "Sources", "Package.swift"]) ?? ""
         return ", commit \(name)\(changes.isEmpty ? "" : " with changes")"
     }
 
     static func version(_ kind: Kind, _ plan: Plan) -> String {
-        let words: [String] = switch kind {
-        case .coalesced: [plan.coalesced, "--version"]
-        case .bare: ["uname", "-r"]
-        case .haproxy: ["/usr/sbin/haproxy", "-v"]
-        case .nginx: ["/usr/sbin/nginx", "-v"]
-        case .varnish: ["/usr/sbin/varnishd", "-V"]
-        }
+        let words: [String] =
+            switch kind {
+            case .coalesced: [plan.coalesced, "--version"]
+            case .bare: ["uname", "-r"]
+            case .haproxy: ["/usr/sbin/haproxy", "-v"]
+            case .nginx: ["/usr/sbin/nginx", "-v"]
+            case .varnish: ["/usr/sbin/varnishd", "-V"]
+            }
         let told = Shell.output(words)?.split(separator: "\n").first.map(String.init) ?? "not installed"
         switch kind {
         case .bare: return "Linux \(told)"

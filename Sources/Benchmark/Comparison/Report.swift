@@ -55,7 +55,8 @@ final class Report {
         var text = "| CPU µs | " + Kind.allCases.map(\.name).joined(separator: " | ") + " |\n"
         text += "| --- |" + String(repeating: " ---: |", count: Kind.allCases.count) + "\n"
         for line in lines where line.figure.hasPrefix("CPU µs/") {
-            text += "| \(line.row) | " + Kind.allCases.map { line.value($0)?.short ?? "" }.joined(separator: " | ") + " |\n"
+            text +=
+                "| \(line.row) | " + Kind.allCases.map { line.value($0)?.short ?? "" }.joined(separator: " | ") + " |\n"
         }
         return text
     }
@@ -63,14 +64,18 @@ final class Report {
     /// What the README says of a crowd.
     var crowdSentence: String? {
         let line = line("1,000 waiters", "first byte, ms after origin")
-        guard let line, let ours = line.value(.coalesced), let varnish = line.value(.varnish), let nginx = line.value(.nginx) else { return nil }
-        return "With 1,000 clients waiting, the last received its first byte \(ours.short) ms after the origin sent it (Varnish \(varnish.short) ms, nginx "
+        guard let line, let ours = line.value(.coalesced), let varnish = line.value(.varnish),
+            let nginx = line.value(.nginx)
+        else { return nil }
+        return
+            "With 1,000 clients waiting, the last received its first byte \(ours.short) ms after the origin sent it (Varnish \(varnish.short) ms, nginx "
             + "\(nginx.short) ms; one run on two cores, see the [benchmarks](docs/benchmarks.md))."
     }
 
     var table: String {
         let others: [Kind] = [.bare] + Kind.peers
-        var text = "| row | figure | " + Kind.allCases.map(\.name).joined(separator: " | ")
+        var text =
+            "| row | figure | " + Kind.allCases.map(\.name).joined(separator: " | ")
             + " | " + others.map { "÷ \($0 == .bare ? "bare" : $0.name)" }.joined(separator: " | ") + " |\n"
         text += "| --- | --- |" + String(repeating: " ---: |", count: Kind.allCases.count + others.count) + "\n"
         var last = ""

@@ -20,8 +20,8 @@ struct AnswerHead {
 
 /// Finds and reads heads of answers.
 ///
-/// Most answers of a run begin with the same bytes as the one before. Heads are a function of their bytes, and a known head ends with
-/// the first empty line, so that for those one comparison is all the work.
+/// Most answers of a run begin with the same bytes as the one before. Heads are a function of their bytes, and a known
+/// head ends with the first empty line, so that for those one comparison is all the work.
 struct AnswerHeadParser {
     enum Outcome {
         /// A head, and where what follows it begins.
@@ -52,7 +52,8 @@ struct AnswerHeadParser {
 
     private static func read(_ bytes: Span<UInt8>, from start: Int, to end: Int) -> AnswerHead? {
         var head = AnswerHead()
-        guard matches(version, bytes, start, end), start + 12 < end, let status = decimal(bytes, start + 9, start + 12) else { return nil }
+        guard matches(version, bytes, start, end), start + 12 < end, let status = decimal(bytes, start + 9, start + 12)
+        else { return nil }
         head.status = status
         var length: Int?
         var isChunked = false
@@ -62,7 +63,8 @@ struct AnswerHeadParser {
             var next = line
             while next < end, bytes[next] != 0x0a { next += 1 }
             if first == 0x63, matches(contentLength, bytes, line, end) {
-                guard let value = decimal(bytes, line + contentLength.count, next), length == nil || length == value else { return nil }
+                guard let value = decimal(bytes, line + contentLength.count, next), length == nil || length == value
+                else { return nil }
                 length = value
             } else if first == 0x63, matches(connection, bytes, line, end) {
                 if has(Array("close".utf8), bytes, line, next) { head.closes = true }

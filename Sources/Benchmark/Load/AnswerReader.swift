@@ -36,11 +36,13 @@ struct AnswerReader {
     var bodyLeft: Int { if case .body(let left) = phase { left } else { 0 } }
 
     /// Reads on at `position` of the first `count` bytes, and moves it behind what was read.
-    mutating func read(_ bytes: [UInt8], count: Int, _ position: inout Int, _ parser: inout AnswerHeadParser) -> Outcome {
+    mutating func read(_ bytes: [UInt8], count: Int, _ position: inout Int, _ parser: inout AnswerHeadParser) -> Outcome
+    {
         read(bytes.span.extracting(..<count), &position, &parser)
     }
 
-    private mutating func read(_ bytes: Span<UInt8>, _ position: inout Int, _ parser: inout AnswerHeadParser) -> Outcome {
+    private mutating func read(_ bytes: Span<UInt8>, _ position: inout Int, _ parser: inout AnswerHeadParser) -> Outcome
+    {
         while true {
             switch phase {
             case .head:
@@ -139,7 +141,9 @@ struct ChunkedBody {
                     guard digits < 15 else { return .malformed }
                     phase = .size(size << 4 | digit, digits: digits + 1)
                 } else {
-                    guard digits > 0, byte == 0x0d || byte == 0x3b || byte == 0x20 || byte == 0x09 else { return .malformed }
+                    guard digits > 0, byte == 0x0d || byte == 0x3b || byte == 0x20 || byte == 0x09 else {
+                        return .malformed
+                    }
                     phase = .sizeLine(size)
                 }
             case .sizeLine(let size):

@@ -44,7 +44,8 @@ struct Load {
     ///   - origin: of `program`; it does not sleep meanwhile.
     ///   - during: called once a millisecond with the milliseconds that are over.
     /// - Returns: nil when nothing was answered.
-    func run(against program: Program, _ origin: Origin, seconds: Double, during: (Int64) -> Void = { _ in }) -> Result? {
+    func run(against program: Program, _ origin: Origin, seconds: Double, during: (Int64) -> Void = { _ in }) -> Result?
+    {
         var loop = loop(port: program.port, isBare: program.kind == .bare)
         origin.spins = true
         defer { origin.spins = false }
@@ -58,7 +59,8 @@ struct Load {
         let elapsed = Double(loop.elapsed) / 1000
         return Result(
             requests: requests, perSecond: requests / elapsed * 1e6,
-            p50: loop.latencies.percentile(50), p99: loop.latencies.percentile(99), p999: loop.latencies.percentile(99.9),
+            p50: loop.latencies.percentile(50), p99: loop.latencies.percentile(99),
+            p999: loop.latencies.percentile(99.9),
             cpu: spent / requests,
             errors: Double(loop.failures), wrong: Double(loop.wrong),
             serverBusy: min(100, 100 * spent.total / elapsed), loadBusy: min(100, 100 * Double(used) / 1000 / elapsed))
@@ -68,7 +70,8 @@ struct Load {
     func loop(port: Int, isBare: Bool) -> LoadLoop {
         let run = Self.runs.add(1, ordering: .relaxed).newValue
         let request = RequestText(
-            method: method, path: path.replacingOccurrences(of: "RUN", with: "\(run)"), fields: fields, body: body, count: pipelined,
+            method: method, path: path.replacingOccurrences(of: "RUN", with: "\(run)"), fields: fields, body: body,
+            count: pipelined,
             numbers: numbers, port: port)
         return LoadLoop(
             port: port, connections: connections, request: request, status: isBare ? 200 : status, length: length,

@@ -1,27 +1,32 @@
-/// A load generator as light as its requests allow, so that one core can keep a server on another one busy: connections, one `epoll`,
-/// requests that are ready to send, one `send` and one `recv` per request, and no byte of a body examined or copied unnecessarily.
+/// A load generator as light as its requests allow, so that one core can keep a server on another one busy:
+/// connections, one `epoll`, requests that are ready to send, one `send` and one `recv` per request, and no byte of a
+/// body examined or copied unnecessarily.
 ///
-/// What the load costs is nearly all the kernel's: four fifths are `send`, half of it the server's side of the loopback's TCP. So there is
-/// little in here that could be saved, and `io_uring`, which saves the system calls' own cost, came out dearer than `epoll`.
+/// What the load costs is nearly all the kernel's: four fifths are `send`, half of it the server's side of the
+/// loopback's TCP. So there is little in here that could be saved, and `io_uring`, which saves the system calls' own
+/// cost, came out dearer than `epoll`.
 ///
-/// **Waiting.** It spins: it polls without sleeping, and lets the origin, which spins as well, have the core in between. A client or an origin
-/// that sleeps must be woken by the server's `send`, on the server's account (on the machine this was written on, 1 MiB then cost the server twice as
-/// much, and a pass a microsecond more). What the spinning found to do, and for how long nothing, is kept, so that one can tell whether the load or
-/// the server was the bottleneck.
+/// **Waiting.** It spins: it polls without sleeping, and lets the origin, which spins as well, have the core in
+/// between. A client or an origin that sleeps must be woken by the server's `send`, on the server's account (on the
+/// machine this was written on, 1 MiB then cost the server twice as much, and a pass a microsecond more). What the
+/// spinning found to do, and for how long nothing, is kept, so that one can tell whether the load or the server was the
+/// bottleneck.
 ///
-/// Where a second worker needs the same core, the load goes before it and looks every 100 µs for what has come, as a network card's interrupts
-/// would. Then both workers always have something to do. With a load that slept until it was woken they mostly waited for it, and their going to
-/// sleep, a fifth of their time, looked like what a second worker costs.
+/// Where a second worker needs the same core, the load goes before it and looks every 100 µs for what has come, as a
+/// network card's interrupts would. Then both workers always have something to do. With a load that slept until it was
+/// woken they mostly waited for it, and their going to sleep, a fifth of their time, looked like what a second worker
+/// costs.
 ///
 /// **A connection**, of which each has at most one request out, or one batch of pipelined ones:
 ///
 ///     absent ─connect→ sending ─all written→ awaiting ─last byte of the last answer→ sending …
 ///
 /// - `sending` begins while the connection is still being made; the kernel then takes nothing until it stands.
-/// - The answer says that it is the last one, or each request shall have a new connection: closed, and `absent` for no time.
+/// - The answer says that it is the last one, or each request shall have a new connection: closed, and `absent` for no
+///   time.
 /// - The server closes or resets, sends what is no answer, or more than was asked for: one failure; `absent`.
-/// - The server takes or sends nothing: after `patience` without the whole answer one failure; `absent`. Requests that are out for that long at
-///   the end of a run count as well; others that are out then do not.
+/// - The server takes or sends nothing: after `patience` without the whole answer one failure; `absent`. Requests that
+///   are out for that long at the end of a run count as well; others that are out then do not.
 /// - Nobody listens, or no port is free: one failure; `absent`. What is absent is tried again within a millisecond.
 /// - An answer that comes before its request is written whole is read after that, or found when the connection breaks.
 struct LoadLoop {
@@ -72,7 +77,9 @@ struct LoadLoop {
     /// - Parameters:
     ///   - isRenewing: each request gets a connection of its own.
     ///   - takesTurns: does not spin, but looks every 100 µs, before all others on its core.
-    init(port: Int, connections: Int, request: RequestText, status: Int, length: Int, isRenewing: Bool, takesTurns: Bool) {
+    init(
+        port: Int, connections: Int, request: RequestText, status: Int, length: Int, isRenewing: Bool, takesTurns: Bool
+    ) {
         self.port = port
         self.request = request
         self.isRenewing = isRenewing
@@ -178,7 +185,9 @@ struct LoadLoop {
         if written == 0 { request.advance() }
         let count = System.write(connections[place].descriptor, request.bytes, from: written)
         // Another one's number may stand in the text when the rest could go: short requests go whole.
-        guard count >= 0, written + count == request.bytes.count || count == 0 || request.isConstant else { return fail(place) }
+        guard count >= 0, written + count == request.bytes.count || count == 0 || request.isConstant else {
+            return fail(place)
+        }
         let isWhole = written + count == request.bytes.count
         connections[place].phase = isWhole ? .awaiting(answers: request.count) : .sending(written: written + count)
         if connections[place].isWatchedForWriting == isWhole {
@@ -194,9 +203,13 @@ struct LoadLoop {
             if kept > 0 { buffer.replaceSubrange(..<kept, with: connections[place].pieces) }
             guard let count = System.read(connections[place].descriptor, into: &buffer, from: kept) else { return }
             guard count > 0 else { return ended(place, isBroken: count < 0) }
-            guard take(place, kept + count), kept + count == buffer.count, connections[place].reader.bodyLeft > 0 else { return }
+            guard take(place, kept + count), kept + count == buffer.count, connections[place].reader.bodyLeft > 0 else {
+                return
+            }
         }
-        guard let count = System.discard(connections[place].descriptor, most: connections[place].reader.bodyLeft) else { return }
+        guard let count = System.discard(connections[place].descriptor, most: connections[place].reader.bodyLeft) else {
+            return
+        }
         guard count > 0 else { return ended(place, isBroken: count < 0) }
         _ = finish(place, connections[place].reader.skip(count))
     }
@@ -242,6 +255,10 @@ struct LoadLoop {
     }
 
     private mutating func ended(_ place: Int, isBroken: Bool) {
-        if !isBroken, let answer = connections[place].reader.ended() { _ = finish(place, .answer(answer)) } else { fail(place) }
+        if !isBroken, let answer = connections[place].reader.ended() {
+            _ = finish(place, .answer(answer))
+        } else {
+            fail(place)
+        }
     }
 }

@@ -1,4 +1,5 @@
-/// The bytes of a load's requests, ready to send: all the same, or different in one number of fixed width that is written over.
+/// The bytes of a load's requests, ready to send: all the same, or different in one number of fixed width that is
+/// written over.
 struct RequestText {
     enum Numbers {
         /// None: every request is the same.
@@ -26,7 +27,8 @@ struct RequestText {
     ///   - path: has `RequestText.number` in it when `numbers` are wanted.
     ///   - fields: lines, each with its end.
     init(
-        method: String = "GET", path: String, fields: String = "", body: Int = 0, count: Int = 1, numbers: Numbers = .none, port: Int
+        method: String = "GET", path: String, fields: String = "", body: Int = 0, count: Int = 1,
+        numbers: Numbers = .none, port: Int
     ) {
         var head = "\(method) \(path) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\(fields)"
         if body > 0 { head += "Content-Length: \(body)\r\n" }

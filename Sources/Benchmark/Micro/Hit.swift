@@ -57,7 +57,8 @@ struct Hit {
             buffer.appendKeyHost(bytes.extracting(head.authority.range), defaultPort: 80)
             buffer.append(UInt8(ascii: " "))
             policy.append(
-                pathAndQuery: bytes.extracting(Int(head.target.path.lower)..<Int(head.target.query.upper)), of: fields, to: buffer)
+                pathAndQuery: bytes.extracting(Int(head.target.path.lower)..<Int(head.target.query.upper)), of: fields,
+                to: buffer)
             hashes ^= hasher.hash(buffer.span)
         }
         precondition(count == 0 || count % 2 == 0 || hashes != 0)
@@ -130,7 +131,8 @@ struct Hit {
         var lines: [FieldLine] = []
         var present: FieldSet = []
         let fields = [
-            ("Date", "Sat, 21 Nov 2026 06:47:35 GMT"), ("Content-Type", "text/plain"), ("Cache-Control", "max-age=3600"),
+            ("Date", "Sat, 21 Nov 2026 06:47:35 GMT"), ("Content-Type", "text/plain"),
+            ("Cache-Control", "max-age=3600"),
             ("ETag", "\"v1\""), ("Last-Modified", "Sat, 01 Nov 2025 00:00:00 GMT"),
         ]
         for (name, value) in fields {
@@ -145,7 +147,8 @@ struct Hit {
             present.insert(field)
         }
         let head = HeadBlock(bytes: buffer.span, lines: lines.span, present: present)
-        let facts = ResponseFacts(status: .ok, fields: head.view, requested: now, received: now, policy: CachingPolicy())
+        let facts = ResponseFacts(
+            status: .ok, fields: head.view, requested: now, received: now, policy: CachingPolicy())
         return StoredResponse(head: head, facts: facts, body: body)
     }
 }

@@ -1,26 +1,43 @@
 import Foundation
 
-/// Single pieces of the hot path, counted in instructions: `valgrind --tool=callgrind` counts the same on any machine with the
-/// same binary, so that a regression is seen where times would drown in noise.
+/// Single pieces of the hot path, counted in instructions: `valgrind --tool=callgrind` counts the same on any machine
+/// with the same binary, so that a regression is seen where times would drown in noise.
 enum Micro {
     struct Piece: Sendable {
         let name: String
         let what: String
-        /// What it may take at most, some 4 % above what it took with Swift 6.3.1 when this was written. nil: not ours, or not the same twice.
+        /// What it may take at most, some 4 % above what it took with Swift 6.3.1 when this was written. nil: not ours,
+        /// or not the same twice.
         let limit: Double?
         let run: @Sendable (Int) -> Void
     }
 
     static let pieces = [
-        Piece(name: "parse", what: "parser: a browser's request head, 12 fields, 530 bytes", limit: 5800, run: { Hit().parse($0) }),
-        Piece(name: "parse-small", what: "parser: request line and `Host`, 49 bytes", limit: 1350, run: { Hit().parseSmall($0) }),
-        Piece(name: "key", what: "key: host and target, with its keyed hash; a hit keeps the host's part of the request before", limit: 900, run: { Hit().key($0) }),
-        // 320 or 358, as the compiler makes the table's search a function of its own or not: builds of one source had both.
-        Piece(name: "look-up", what: "look-up: shard, table, variant; 10,000 stored", limit: 370, run: { Hit().lookUp($0) }),
+        Piece(
+            name: "parse", what: "parser: a browser's request head, 12 fields, 530 bytes", limit: 5800,
+            run: { Hit().parse($0) }),
+        Piece(
+            name: "parse-small", what: "parser: request line and `Host`, 49 bytes", limit: 1350,
+            run: { Hit().parseSmall($0) }),
+        Piece(
+            name: "key",
+            what: "key: host and target, with its keyed hash; a hit keeps the host's part of the request before",
+            limit: 900, run: { Hit().key($0) }),
+        // 320 or 358, as the compiler makes the table's search a function of its own or not: builds of one source had
+        // both.
+        Piece(
+            name: "look-up", what: "look-up: shard, table, variant; 10,000 stored", limit: 370,
+            run: { Hit().lookUp($0) }),
         Piece(name: "freshness", what: "freshness decision", limit: 25, run: { Hit().freshness($0) }),
-        Piece(name: "write-head", what: "head writer: stored fields, Content-Length, Age, Via, Cache-Status", limit: 460, run: { Hit().writeHead($0) }),
-        Piece(name: "join-finish", what: "`CoalescibleOperation`: lead, 9 join, finish, 10 called back", limit: 33_900, run: { Sharing.coalescing($0) }),
-        Piece(name: "join-finish-foundation", what: "the same with Foundation's `OperationQueue`", limit: nil, run: { Sharing.foundation($0) }),
+        Piece(
+            name: "write-head", what: "head writer: stored fields, Content-Length, Age, Via, Cache-Status", limit: 460,
+            run: { Hit().writeHead($0) }),
+        Piece(
+            name: "join-finish", what: "`CoalescibleOperation`: lead, 9 join, finish, 10 called back", limit: 33_900,
+            run: { Sharing.coalescing($0) }),
+        Piece(
+            name: "join-finish-foundation", what: "the same with Foundation's `OperationQueue`", limit: nil,
+            run: { Sharing.foundation($0) }),
     ]
 
     /// What one of `pieces` takes; nil when valgrind failed.
@@ -32,7 +49,9 @@ enum Micro {
     }
 
     static func table(_ counts: [Count]) -> String {
-        counts.reduce("| piece | instructions |\n| --- | ---: |\n") { $0 + "| \($1.piece.what) | \($1.instructions?.short ?? "valgrind failed") |\n" }
+        counts.reduce("| piece | instructions |\n| --- | ---: |\n") {
+            $0 + "| \($1.piece.what) | \($1.instructions?.short ?? "valgrind failed") |\n"
+        }
     }
 
     /// Instructions of one run of each, from two series of different length, which takes the start away.
@@ -42,18 +61,22 @@ enum Micro {
         try? FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: folder) }
         // Valgrind 3.19 stumbles over the compiler's debugging information.
-        let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
+        let own =
+            (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
         _ = Shell.output(["objcopy", "--strip-debug", own, "\(folder)/Benchmark"])
         func count(_ piece: Piece, _ times: Int) -> Double? {
             let told = Shell.output([
-                "valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "\(folder)/Benchmark", "micro", piece.name, "\(times)",
+                "valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "\(folder)/Benchmark", "micro",
+                piece.name, "\(times)",
             ])
             let line = told?.split(separator: "\n").first { $0.contains("Collected :") }
             return line?.split(separator: " ").last.flatMap { Double($0) }
         }
         let (few, many) = (500, 2500)
         return pieces.map { piece in
-            guard let low = count(piece, few), let high = count(piece, many) else { return Count(piece: piece, instructions: nil) }
+            guard let low = count(piece, few), let high = count(piece, many) else {
+                return Count(piece: piece, instructions: nil)
+            }
             return Count(piece: piece, instructions: (high - low) / Double(many - few))
         }
     }

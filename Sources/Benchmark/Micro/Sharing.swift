@@ -2,7 +2,8 @@ import Coalescing
 import Foundation
 import Synchronization
 
-/// Ten callers want the same: the work is done once and all are called back. With this project's operations, and with Foundation's.
+/// Ten callers want the same: the work is done once and all are called back. With this project's operations, and with
+/// Foundation's.
 enum Sharing {
     private static let joiners = 9
 
@@ -22,7 +23,8 @@ enum Sharing {
         precondition(counter.value == count * (joiners + 1))
     }
 
-    /// Each caller looks for the operation of that name in the queue and makes its own callback depend on it, or adds the operation.
+    /// Each caller looks for the operation of that name in the queue and makes its own callback depend on it, or adds
+    /// the operation.
     static func foundation(_ count: Int) {
         let queue = OperationQueue()
         queue.maxConcurrentOperationCount = 1
@@ -31,12 +33,14 @@ enum Sharing {
             queue.isSuspended = true
             for _ in 0...joiners {
                 let name = "\(number)"
-                let work = queue.operations.first { $0.name == name } ?? {
-                    let work = BlockOperation {}
-                    work.name = name
-                    queue.addOperation(work)
-                    return work
-                }()
+                let work =
+                    queue.operations.first { $0.name == name }
+                    ?? {
+                        let work = BlockOperation {}
+                        work.name = name
+                        queue.addOperation(work)
+                        return work
+                    }()
                 let callback = BlockOperation { counter.add() }
                 callback.addDependency(work)
                 queue.addOperation(callback)

@@ -31,7 +31,8 @@ extension Comparison {
                 let program = try start(kind, Program.Options(reloads: true))
                 Caller.fetch(["/c/1024/hit"], size: 1024, port: program.port)
                 var reloads: Int64 = 0
-                let result = run(Load(path: "/c/1024/hit", length: 1024), against: program, seconds: 2) { milliseconds in
+                let result = run(Load(path: "/c/1024/hit", length: 1024), against: program, seconds: 2) {
+                    milliseconds in
                     guard reloads < 3, milliseconds >= (reloads + 1) * 450 else { return }
                     reloads += 1
                     program.signal(kind == .haproxy ? SIGUSR2 : SIGHUP)
@@ -49,9 +50,10 @@ extension Comparison {
         report.add(slowest)
     }
 
-    /// Two cores carry servers and load, so requests a second say nothing: CPU a request does. With ordinary requests the load takes nearly one of
-    /// the cores, and the worker that shares it finds what that has sent in its caches, so that a factor above 2 is possible. With pipelined
-    /// ones the load takes little and both workers are at work most of the time: what they keep each other from shows there.
+    /// Two cores carry servers and load, so requests a second say nothing: CPU a request does. With ordinary requests
+    /// the load takes nearly one of the cores, and the worker that shares it finds what that has sent in its caches, so
+    /// that a factor above 2 is possible. With pipelined ones the load takes little and both workers are at work most
+    /// of the time: what they keep each other from shows there.
     func twoWorkers() throws {
         // So many that neither worker runs out of them while the load has its turn.
         let load = Load(path: "/c/1024/hit", connections: 256, length: 1024, sharesCore: true)
@@ -71,7 +73,9 @@ extension Comparison {
         var costs = programs.map { _ in [Double]() }
         for _ in 0..<plan.repeats {
             for (place, program) in programs.enumerated() {
-                if let result = run(load, against: program, seconds: plan.seconds) { costs[place].append(result.cpu.total) }
+                if let result = run(load, against: program, seconds: plan.seconds) {
+                    costs[place].append(result.cpu.total)
+                }
             }
         }
         for program in programs { program.stop() }

@@ -1,12 +1,16 @@
 /// The rows that a load drives.
 extension Comparison {
-    private static let sizes = [(0, "0"), (1024, "1 KiB"), (10_240, "10 KiB"), (102_400, "100 KiB"), (1 << 20, "1 MiB")]
+    private static let sizes = [
+        (0, "0"), (1024, "1 KiB"), (10_240, "10 KiB"), (102_400, "100 KiB"), (1 << 20, "1 MiB"),
+    ]
 
     func hits() throws {
         for (size, name) in Self.sizes where !plan.isQuick || size == 1024 || size == 102_400 {
             fetch("/c/\(size)/hit", size: size)
             let rivals: Set<Kind> = size == 1024 ? [.bare, .haproxy] : []
-            try withBare(size) { measure("hit, \(name)", Load(path: "/c/\(size)/hit", length: size), $0, rivals: rivals) }
+            try withBare(size) {
+                measure("hit, \(name)", Load(path: "/c/\(size)/hit", length: size), $0, rivals: rivals)
+            }
         }
     }
 
@@ -61,7 +65,9 @@ extension Comparison {
 
     func passes() throws {
         fetch("/p/1024/pass", size: 1024)
-        try withBare(0, ["relaying"]) { measure("pass, 1 KiB", Load(path: "/p/1024/pass", length: 1024), $0, rivals: [.haproxy, .nginx]) }
+        try withBare(0, ["relaying"]) {
+            measure("pass, 1 KiB", Load(path: "/p/1024/pass", length: 1024), $0, rivals: [.haproxy, .nginx])
+        }
     }
 
     func posts() throws {
@@ -77,7 +83,8 @@ extension Comparison {
             Caller.fetch((0..<6000).map { "/c/10240/fill\($0)" }, size: 10_240, port: program.port)
             small[kind] = program
         }
-        measure("eviction churn, 10 KiB in 32 MiB", missing(10_240), small, unable: Self.storesNothing, latencies: false)
+        measure(
+            "eviction churn, 10 KiB in 32 MiB", missing(10_240), small, unable: Self.storesNothing, latencies: false)
         for program in small.values { program.stop() }
     }
 }

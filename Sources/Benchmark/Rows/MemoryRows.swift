@@ -27,11 +27,13 @@ extension Comparison {
         report.add(line)
     }
 
-    /// Of each object, the payload and those fields that any cache must keep are not counted: so not its key, and of the head neither the status
-    /// line nor `Content-Length`, which can be made anew.
+    /// Of each object, the payload and those fields that any cache must keep are not counted: so not its key, and of
+    /// the head neither the status line nor `Content-Length`, which can be made anew.
     func storedObjects() throws {
         let count = plan.isQuick ? 20_000 : 100_000
-        var line = Line(row: "stored objects", figure: "bytes over head and payload", cells: [.bare: .unable("cannot: stores nothing")])
+        var line = Line(
+            row: "stored objects", figure: "bytes over head and payload",
+            cells: [.bare: .unable("cannot: stores nothing")])
         let stored = Double(Origin.cacheable(1024).count - "HTTP/1.1 200 OK\r\nContent-Length: 1024\r\n\r\n".utf8.count)
         for kind in missing { line.cells[kind] = .unable("not installed") }
         for kind in kinds where kind != .bare {

@@ -39,8 +39,8 @@ extension Comparison {
         try storms(of: 10_000, row: "10,000 waiters, whole", kind: "w")
     }
 
-    /// The first storm of a fresh program says what memory waiters take: later ones use what the first made the heap grow by, and grow it no more.
-    /// Times and CPU are those of programs that have seen storms.
+    /// The first storm of a fresh program says what memory waiters take: later ones use what the first made the heap
+    /// grow by, and grow it no more. Times and CPU are those of programs that have seen storms.
     private func storms(of waiters: Int, row: String, kind form: String = "s") throws {
         var first: [Kind: Outcome] = [:]
         var all: [Kind: [Outcome]] = [:]
@@ -58,7 +58,11 @@ extension Comparison {
                 for kind in order where unable[kind] == nil {
                     guard let program = programs[kind] else { continue }
                     let outcome = storm(program, waiters: waiters, kind: form, name: "\(waiters)-\(turn)")
-                    if let outcome { all[kind, default: []].append(outcome) } else { unable[kind] = "takes fewer connections" }
+                    if let outcome {
+                        all[kind, default: []].append(outcome)
+                    } else {
+                        unable[kind] = "takes fewer connections"
+                    }
                 }
             }
         }
@@ -67,7 +71,9 @@ extension Comparison {
             for (kind, outcomes) in all where unable[kind] == nil {
                 // It fetches nothing: only what its writes cost says something.
                 let isTelling = kind != .bare || figure == Self.costPerWaiter
-                line.cells[kind] = isTelling ? .number(outcomes.map(value).median, note: note(kind, outcomes)) : .unable("cannot: no fetch")
+                line.cells[kind] =
+                    isTelling
+                    ? .number(outcomes.map(value).median, note: note(kind, outcomes)) : .unable("cannot: no fetch")
             }
             report.add(line)
         }
@@ -86,8 +92,8 @@ extension Comparison {
         add("fetches", \.fetches)
     }
 
-    /// One client asks for a stored response every millisecond while the storm goes on. It has the load's core for itself whenever it
-    /// wants: else it would measure the storm's own clients.
+    /// One client asks for a stored response every millisecond while the storm goes on. It has the load's core for
+    /// itself whenever it wants: else it would measure the storm's own clients.
     func otherURLInStorm() throws {
         let waiters = plan.isQuick ? 1000 : 10_000
         var calm = Line(

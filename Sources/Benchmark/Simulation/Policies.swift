@@ -72,9 +72,9 @@ struct Recency: Policy {
     }
 }
 
-/// Knows the future (Belady 1966): gives up what is needed last, and does not take what is needed later than all it has. With objects of
-/// different sizes this is near the best, not the best, which is not feasible to compute; `bySize` weighs distance by size, which
-/// serves requests better, and without it bytes.
+/// Knows the future (Belady 1966): gives up what is needed last, and does not take what is needed later than all it
+/// has. With objects of different sizes this is near the best, not the best, which is not feasible to compute; `bySize`
+/// weighs distance by size, which serves requests better, and without it bytes.
 struct Offline: Policy {
     private struct Entry: Comparable {
         let worth: Double
@@ -113,7 +113,8 @@ struct Offline: Policy {
         guard size <= capacity else { return false }
         if !wasHeld { bytes += size }
         held[object] = (following, size)
-        // Distances shrink alike for all, so without sizes the order of entry stays right; with them it is an approximation.
+        // Distances shrink alike for all, so without sizes the order of entry stays right; with them it is an
+        // approximation.
         let worth = bySize ? -Double(following - number) * Double(size) - Double(number) : -Double(following)
         heap.insert(Entry(worth: worth, object: object, next: following))
         while bytes > capacity, let least = heap.popMin() {
@@ -145,7 +146,8 @@ struct Heap<Element: Comparable> {
         var index = 0
         while true {
             var smallest = index
-            for child in [2 * index + 1, 2 * index + 2] where child < elements.count && elements[child] < elements[smallest] {
+            for child in [2 * index + 1, 2 * index + 2]
+            where child < elements.count && elements[child] < elements[smallest] {
                 smallest = child
             }
             if smallest == index { return least }

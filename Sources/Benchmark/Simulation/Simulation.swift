@@ -18,7 +18,8 @@ enum Simulation {
                 hitBytes += size
             }
         }
-        return Ratio(requests: Double(hits) / Double(trace.requests.count), bytes: Double(hitBytes) / Double(max(1, bytes)))
+        return Ratio(
+            requests: Double(hits) / Double(trace.requests.count), bytes: Double(hitBytes) / Double(max(1, bytes)))
     }
 
     static let smallPercents = [1, 5, 10, 20, 40]
@@ -36,9 +37,11 @@ enum Simulation {
             Trace.mixed(count, objects: objects, seed: 5),
             Trace.news(count, seed: 6),
         ]
-        var text = "\(count) requests each. The cache holds 1, 10 and 50 % of the bytes of all objects of a trace. Hit ratio in % by requests "
+        var text =
+            "\(count) requests each. The cache holds 1, 10 and 50 % of the bytes of all objects of a trace. Hit ratio in % by requests "
             + "/ by bytes. `S3-FIFO n` is the product's code with n % for the small queue.\n\n"
-        text += "| trace | cache | FIFO | LRU | " + smallPercents.map { "S3-FIFO \($0)" }.joined(separator: " | ")
+        text +=
+            "| trace | cache | FIFO | LRU | " + smallPercents.map { "S3-FIFO \($0)" }.joined(separator: " | ")
             + " | 10, waiters not counted | offline, by requests | offline, by bytes |\n"
         text += "| --- |" + String(repeating: " ---: |", count: smallPercents.count + 6) + "\n"
         for trace in traces {
@@ -55,9 +58,11 @@ enum Simulation {
                 for small in smallPercents {
                     ratios.append(run(trace, RealS3FIFO(capacity: capacity, smallPercent: small), sizes: sizes))
                 }
-                ratios.append(run(trace, RealS3FIFO(capacity: capacity, smallPercent: 10, countsWaiters: false), sizes: sizes))
+                ratios.append(
+                    run(trace, RealS3FIFO(capacity: capacity, smallPercent: 10, countsWaiters: false), sizes: sizes))
                 for bySize in [true, false] {
-                    ratios.append(run(trace, Offline(capacity: capacity, trace: trace.requests, bySize: bySize), sizes: sizes))
+                    ratios.append(
+                        run(trace, Offline(capacity: capacity, trace: trace.requests, bySize: bySize), sizes: sizes))
                 }
                 let cells = ratios.map { String(format: "%.1f / %.1f", $0.requests * 100, $0.bytes * 100) }
                 text += "| \(trace.name) | \(percent) % | \(cells.joined(separator: " | ")) |\n"

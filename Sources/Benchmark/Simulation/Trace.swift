@@ -35,8 +35,8 @@ struct Trace {
         return Trace(name: "zipf 0.9 with scans", requests: Array(requests.prefix(count)))
     }
 
-    /// Zipf requests, and a tenth of what is asked for is new, is asked for once more soon after, and never again: a page and its reload, two clients of one
-    /// message.
+    /// Zipf requests, and a tenth of what is asked for is new, is asked for once more soon after, and never again: a
+    /// page and its reload, two clients of one message.
     static func pairs(_ count: Int, objects: Int, seed: UInt64) -> Trace {
         var generator = SeededGenerator(seed: seed)
         var draw = ZipfDraw(objects: objects, exponent: 0.9)
@@ -75,8 +75,8 @@ struct Trace {
         return Trace(name: "mixed, drifting", requests: requests)
     }
 
-    /// News: each item is asked for by a crowd the moment it appears, so that many wait for its one fetch, and by a few later. All
-    /// else is read once. Only the waiters tell the two apart before the first hit.
+    /// News: each item is asked for by a crowd the moment it appears, so that many wait for its one fetch, and by a few
+    /// later. All else is read once. Only the waiters tell the two apart before the first hit.
     static func news(_ count: Int, seed: UInt64) -> Trace {
         var generator = SeededGenerator(seed: seed)
         var requests: [Int] = []

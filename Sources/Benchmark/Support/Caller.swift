@@ -34,7 +34,8 @@ final class Caller {
         return nil
     }
 
-    /// Asks for all of `paths` over several connections, so that they are stored. False when an answer was not 200 with `size` bytes.
+    /// Asks for all of `paths` over several connections, so that they are stored. False when an answer was not 200 with
+    /// `size` bytes.
     @discardableResult
     static func fetch(_ paths: [String], size: Int, port: Int) -> Bool {
         let callers = (0..<min(16, paths.count)).compactMap { _ in Caller(port: port) }

@@ -1,10 +1,12 @@
 /// Many keep-alive connections to one program, driven by the calling thread, which ask all at once.
 ///
-/// While it waits for the answers it looks every 100 µs, like a `LoadLoop` that takes turns. A crowd that sleeps in `epoll` is woken by the server's writes, on
-/// the server's account; one that spins takes each answer by itself, while the server is at the next, and costs it as much.
+/// While it waits for the answers it looks every 100 µs, like a `LoadLoop` that takes turns. A crowd that sleeps in
+/// `epoll` is woken by the server's writes, on the server's account; one that spins takes each answer by itself, while
+/// the server is at the next, and costs it as much.
 final class Crowd {
     struct Times {
-        /// Nanoseconds of the monotonic clock at which the first and the last byte of the answer came; 0 when they did not.
+        /// Nanoseconds of the monotonic clock at which the first and the last byte of the answer came; 0 when they did
+        /// not.
         var first: Int64 = 0
         var last: Int64 = 0
     }
@@ -75,7 +77,8 @@ final class Crowd {
         if kept > 0 { buffer.replaceSubrange(..<kept, with: members[place].pieces) }
         guard let count = System.read(members[place].descriptor, into: &buffer, from: kept) else { return false }
         var position = 0
-        let outcome = count > 0 ? members[place].reader.read(buffer, count: kept + count, &position, &parser) : .malformed
+        let outcome =
+            count > 0 ? members[place].reader.read(buffer, count: kept + count, &position, &parser) : .malformed
         guard outcome != .malformed else {
             System.close(members[place].descriptor)
             members[place].descriptor = -1

@@ -11,7 +11,8 @@ enum Machine {
 
         /// As it is now.
         init() {
-            // user, nice, system, idle, iowait, irq, softirq, steal (proc(5)); some of the guests' time stands in user already.
+            // user, nice, system, idle, iowait, irq, softirq, steal (proc(5)); some of the guests' time stands in user
+            // already.
             let line = (try? String(contentsOfFile: "/proc/stat", encoding: .utf8))?.prefix { $0 != "\n" } ?? ""
             let times = line.split(separator: " ").dropFirst().prefix(8).map { Double($0) ?? 0 }
             guard times.count == 8 else { return }
@@ -25,13 +26,15 @@ enum Machine {
         func text(until now: Use) -> String {
             let whole = max(1, now.all - all)
             let others = max(0, (now.busy - busy) - (now.own - own))
-            return "Other programs used \((100 * others / whole).short) % of the processors meanwhile, and the machine's host withheld "
+            return
+                "Other programs used \((100 * others / whole).short) % of the processors meanwhile, and the machine's host withheld "
                 + "\((100 * (now.stolen - stolen) / whole).short) %."
         }
     }
 
     static func description(_ plan: Plan, use: String) -> String {
-        let processor = (try? String(contentsOfFile: "/proc/cpuinfo", encoding: .utf8))?
+        let processor =
+            (try? String(contentsOfFile: "/proc/cpuinfo", encoding: .utf8))?
             .split(separator: "\n").first { $0.hasPrefix("model name") }?.split(separator: ":").last ?? " unknown"
         let versions = Kind.allCases.map { "\($0 == .bare ? "kernel" : $0.name): \(Peer.version($0, plan))" }
         return """

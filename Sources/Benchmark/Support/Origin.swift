@@ -54,7 +54,8 @@ final class Origin: Sendable {
     static func passing(_ size: Int) -> [UInt8] { response("no-store", "", size) }
 
     private static func response(_ control: String, _ validators: String, _ size: Int) -> [UInt8] {
-        let head = "HTTP/1.1 200 OK\r\nDate: \(DateText.now)\r\nContent-Type: text/plain\r\nCache-Control: \(control)\r\n"
+        let head =
+            "HTTP/1.1 200 OK\r\nDate: \(DateText.now)\r\nContent-Type: text/plain\r\nCache-Control: \(control)\r\n"
             + "\(validators)Content-Length: \(size)\r\n\r\n"
         return Array(head.utf8) + [UInt8](repeating: 0x78, count: size)
     }
@@ -133,11 +134,13 @@ private struct OriginLoop {
         }
     }
 
-    private static let posted = Array("HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 5\r\n\r\ntaken".utf8)
+    private static let posted = Array(
+        "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 5\r\n\r\ntaken".utf8)
 
     private static func endOfHead(_ input: [UInt8]) -> Int? {
         guard input.count >= 4 else { return nil }
-        for index in 3..<input.count where input[index] == 0x0a && input[index - 2] == 0x0a && input[index - 1] == 0x0d {
+        for index in 3..<input.count where input[index] == 0x0a && input[index - 2] == 0x0a && input[index - 1] == 0x0d
+        {
             return index + 1
         }
         return nil
@@ -202,7 +205,9 @@ private struct OriginLoop {
         let written = connections[descriptor]?.output.isEmpty == true ? System.write(descriptor, bytes) : 0
         guard written >= 0 else { return close(descriptor) }
         guard written < bytes.count else { return }
-        if connections[descriptor]?.output.isEmpty == true { polled.modify(descriptor, tag: Int(descriptor), writing: true) }
+        if connections[descriptor]?.output.isEmpty == true {
+            polled.modify(descriptor, tag: Int(descriptor), writing: true)
+        }
         connections[descriptor]?.output += bytes[written...]
     }
 

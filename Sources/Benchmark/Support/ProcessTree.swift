@@ -4,7 +4,8 @@ import Foundation
 struct ProcessTree {
     let root: Int32
 
-    /// Microseconds. The total is exact to the nanosecond; how it is shared out is known to a hundredth of a second, the tick of `/proc/PID/stat`.
+    /// Microseconds. The total is exact to the nanosecond; how it is shared out is known to a hundredth of a second,
+    /// the tick of `/proc/PID/stat`.
     struct CPU {
         var total = 0.0
         fileprivate var userTicks = 0.0
@@ -27,7 +28,9 @@ struct ProcessTree {
     private var processes: [Int32] {
         var children: [Int32: [Int32]] = [:]
         for name in (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? [] {
-            guard let process = Int32(name), let fields = Self.stat(process), let parent = Int32(fields[1]) else { continue }
+            guard let process = Int32(name), let fields = Self.stat(process), let parent = Int32(fields[1]) else {
+                continue
+            }
             children[parent, default: []].append(process)
         }
         var found = [root]
@@ -42,7 +45,8 @@ struct ProcessTree {
     /// Fields of `/proc/PID/stat` from the state on, which is the third (proc(5)).
     private static func stat(_ process: Int32) -> [Substring]? {
         guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8),
-              let end = text.lastIndex(of: ")") else { return nil }
+            let end = text.lastIndex(of: ")")
+        else { return nil }
         return text[text.index(after: end)...].split(separator: " ")
     }
 
@@ -50,7 +54,9 @@ struct ProcessTree {
     var cpu: CPU {
         var sum = CPU()
         for process in processes {
-            guard let time = System.processTime(of: process), let fields = Self.stat(process), fields.count > 12 else { continue }
+            guard let time = System.processTime(of: process), let fields = Self.stat(process), fields.count > 12 else {
+                continue
+            }
             sum.total += Double(time) / 1000
             sum.userTicks += Double(fields[11]) ?? 0
             sum.systemTicks += Double(fields[12]) ?? 0
@@ -71,6 +77,8 @@ struct ProcessTree {
     var peak: Int { memory("VmHWM:") }
 
     func forgetPeak() {
-        for process in processes { try? "5".write(toFile: "/proc/\(process)/clear_refs", atomically: false, encoding: .utf8) }
+        for process in processes {
+            try? "5".write(toFile: "/proc/\(process)/clear_refs", atomically: false, encoding: .utf8)
+        }
     }
 }

@@ -33,13 +33,17 @@ enum System {
     static var childrenTime: Int64 {
         var usage = rusage()
         guard unsafe getrusage(__rusage_who_t(RUSAGE_CHILDREN.rawValue), &usage) == 0 else { return 0 }
-        return [usage.ru_utime, usage.ru_stime].reduce(0) { $0 + Int64($1.tv_sec) * 1_000_000_000 + Int64($1.tv_usec) * 1000 }
+        return [usage.ru_utime, usage.ru_stime].reduce(0) {
+            $0 + Int64($1.tv_sec) * 1_000_000_000 + Int64($1.tv_usec) * 1000
+        }
     }
 
     /// The same of another process, and of its threads that have ended; nil when there is none of that number.
     static func processTime(of process: Int32) -> Int64? {
         var (clock, time) = (clockid_t(), timespec())
-        guard unsafe clock_getcpuclockid(process, &clock) == 0, unsafe clock_gettime(clock, &time) == 0 else { return nil }
+        guard unsafe clock_getcpuclockid(process, &clock) == 0, unsafe clock_gettime(clock, &time) == 0 else {
+            return nil
+        }
         return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
 
@@ -66,10 +70,12 @@ enum System {
     static func startThread(_ body: @escaping @Sendable () -> Void) {
         let box = unsafe Unmanaged.passRetained(ThreadBody(run: body)).toOpaque()
         var thread = pthread_t()
-        let code = unsafe pthread_create(&thread, nil, { raw in
-            if let raw = unsafe raw { unsafe Unmanaged<ThreadBody>.fromOpaque(raw).takeRetainedValue().run() }
-            return nil
-        }, box)
+        let code = unsafe pthread_create(
+            &thread, nil,
+            { raw in
+                if let raw = unsafe raw { unsafe Unmanaged<ThreadBody>.fromOpaque(raw).takeRetainedValue().run() }
+                return nil
+            }, box)
         precondition(code == 0, "no thread")
         pthread_detach(thread)
     }
@@ -88,9 +94,9 @@ enum System {
 
     /// Memory that this process has touched, to be lent to the kernel while something is measured.
     ///
-    /// On a virtual machine the host takes back what has been free for some seconds, and the first touch of a page that the host must give again costs
-    /// 10 to 20 µs, on the account of whoever touches it: a log that grows, a socket that sends. Half of what a waiter in a storm costs, and a sixteenth of a hit,
-    /// was that.
+    /// On a virtual machine the host takes back what has been free for some seconds, and the first touch of a page that
+    /// the host must give again costs 10 to 20 µs, on the account of whoever touches it: a log that grows, a socket
+    /// that sends. Half of what a waiter in a storm costs, and a sixteenth of a hit, was that.
     @safe struct SpareMemory {
         private let start: UnsafeMutableRawPointer?
         private let bytes: Int
@@ -110,7 +116,9 @@ enum System {
         func takeBack() {
             guard let start = unsafe start else { return }
             // Within what was mapped.
-            for place in stride(from: 0, to: bytes, by: 4096) { unsafe start.storeBytes(of: 1, toByteOffset: place, as: UInt8.self) }
+            for place in stride(from: 0, to: bytes, by: 4096) {
+                unsafe start.storeBytes(of: 1, toByteOffset: place, as: UInt8.self)
+            }
         }
     }
 
@@ -166,7 +174,8 @@ enum System {
         return descriptor
     }
 
-    /// A connection to this machine that may still be on its way: writing fails with "later" until it stands. nil when there can be none.
+    /// A connection to this machine that may still be on its way: writing fails with "later" until it stands. nil when
+    /// there can be none.
     static func beginConnect(port: Int) -> Int32? {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | O_NONBLOCK | O_CLOEXEC, 0)
         guard descriptor >= 0 else { return nil }
@@ -217,7 +226,9 @@ enum System {
         unsafe bytes.withUnsafeBytes { all in
             // The slice checks `start`; what is called reads nothing but the two ranges it is told.
             let rest = unsafe UnsafeRawBufferPointer(rebasing: all[start...])
-            let place = unsafe word.withUnsafeBytes { unsafe find_bytes(rest.baseAddress, rest.count, $0.baseAddress, $0.count) }
+            let place = unsafe word.withUnsafeBytes {
+                unsafe find_bytes(rest.baseAddress, rest.count, $0.baseAddress, $0.count)
+            }
             return place < 0 ? nil : start + place
         }
     }
@@ -241,8 +252,12 @@ enum System {
         private let descriptor = poll_set_make()
         private var ready = [Int32](repeating: 0, count: 256)
 
-        func add(_ watched: Int32, tag: Int, writing: Bool = false) { _ = poll_set_watch(descriptor, watched, Int32(tag), writing ? 1 : 0, 1) }
-        func modify(_ watched: Int32, tag: Int, writing: Bool) { _ = poll_set_watch(descriptor, watched, Int32(tag), writing ? 1 : 0, 0) }
+        func add(_ watched: Int32, tag: Int, writing: Bool = false) {
+            _ = poll_set_watch(descriptor, watched, Int32(tag), writing ? 1 : 0, 1)
+        }
+        func modify(_ watched: Int32, tag: Int, writing: Bool) {
+            _ = poll_set_watch(descriptor, watched, Int32(tag), writing ? 1 : 0, 0)
+        }
 
         mutating func wait(milliseconds: Int32) -> ArraySlice<Int32> {
             let count = unsafe poll_set_wait(descriptor, &ready, milliseconds)

@@ -21,7 +21,8 @@ extension ByteRangeSpec {
         }
     }
 
-    /// Whether all that `other` names is among this, and begins at most `distance` bytes later, whatever the length of the representation.
+    /// Whether all that `other` names is among this, and begins at most `distance` bytes later, whatever the length of
+    /// the representation.
     public func covers(_ other: ByteRangeSpec, within distance: Int) -> Bool {
         guard let (first, last) = bounds, let (otherFirst, otherLast) = other.bounds else { return false }
         return first <= otherFirst && otherFirst - first <= distance && otherLast <= last
@@ -53,8 +54,8 @@ extension ByteRangeSpec {
         }
     }
 
-    /// Whether a part with `range` of `length` bytes is what was asked for with this, or has that in it (RFC 9110 §15.3.7: a server may
-    /// send less, or more).
+    /// Whether a part with `range` of `length` bytes is what was asked for with this, or has that in it (RFC 9110
+    /// §15.3.7: a server may send less, or more).
     func isAnswered(by range: Range<Int>, of length: Int?) -> Bool {
         switch self {
         case .from(let first):

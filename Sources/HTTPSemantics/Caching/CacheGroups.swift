@@ -11,8 +11,8 @@ public final class CacheGroups: Sendable {
 
     /// At least one.
     public let names: [String]
-    /// When the response, or its last validation, was asked for, in nanoseconds of the monotonic clock. What was invalidated since then may have
-    /// been made before that.
+    /// When the response, or its last validation, was asked for, in nanoseconds of the monotonic clock. What was
+    /// invalidated since then may have been made before that.
     public let requested: Int64
 
     /// The groups of a response that is stored; `nil` where the field is missing, empty or wrong.
@@ -31,7 +31,9 @@ public final class CacheGroups: Sendable {
     /// The groups that a response invalidates. Those on answers to safe methods are ignored (§3), and so are those on
     /// errors: nothing says that anything changed.
     public static func invalidated(by fields: FieldView, method: Method, status: Status) -> [String] {
-        guard fields.contains(.cacheGroupInvalidation), Invalidation.applies(method: method, status: status) else { return [] }
+        guard fields.contains(.cacheGroupInvalidation), Invalidation.applies(method: method, status: status) else {
+            return []
+        }
         return strings(fields, "cache-group-invalidation")
     }
 

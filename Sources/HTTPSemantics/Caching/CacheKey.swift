@@ -15,12 +15,15 @@ public struct CacheKey: Hashable, Sendable {
     }
 
     @inlinable
-    public static func == (left: CacheKey, right: CacheKey) -> Bool { left.hash == right.hash && left.bytes == right.bytes }
+    public static func == (left: CacheKey, right: CacheKey) -> Bool {
+        left.hash == right.hash && left.bytes == right.bytes
+    }
 
     @inlinable
     public func hash(into hasher: inout Hasher) { hasher.combine(hash) }
 
-    /// The host of the request, in the one form that all its spellings share, with a port that is not the default one. Empty where it named none.
+    /// The host of the request, in the one form that all its spellings share, with a port that is not the default one.
+    /// Empty where it named none.
     public var authority: Span<UInt8> {
         @_lifetime(borrow self)
         get {

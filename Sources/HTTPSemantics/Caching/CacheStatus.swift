@@ -1,6 +1,7 @@
 public import Bytes
 
-/// Why a request went forward (RFC 9211 §2.2). Of its reasons `miss` is not here: whether the URI or the variant was missing is known.
+/// Why a request went forward (RFC 9211 §2.2). Of its reasons `miss` is not here: whether the URI or the variant was
+/// missing is known.
 public enum ForwardReason: UInt8, Sendable, CaseIterable {
     case bypass, method, uriMiss, varyMiss, request, stale, partial
 
@@ -19,10 +20,11 @@ public enum ForwardReason: UInt8, Sendable, CaseIterable {
 
     /// Why a stored response that had to be validated first made the request go forward.
     public init(_ reason: ValidationReason) {
-        self = switch reason {
-        case .requestNoCache, .requestAge: .request
-        case .stale, .noCache, .invalidated: .stale
-        }
+        self =
+            switch reason {
+            case .requestNoCache, .requestAge: .request
+            case .stale, .noCache, .invalidated: .stale
+            }
     }
 }
 
@@ -62,7 +64,8 @@ public final class CacheStatusWriter: Sendable {
         prefix = buffer.copied()
     }
 
-    /// The line of a fresh response from the store, up to the seconds of `ttl`: it is kept with what else every hit has.
+    /// The line of a fresh response from the store, up to the seconds of `ttl`: it is kept with what else every hit
+    /// has.
     public func writeHitStart(to buffer: ByteBuffer) {
         buffer.append(prefix)
         buffer.append("; hit; ttl=")

@@ -25,18 +25,20 @@ public struct CachingPolicy: Sendable, Equatable {
     /// Percent of the time since `Last-Modified` for which a response without explicit lifetime is fresh; 0 turns
     /// heuristics off, more than 100 counts as 100. RFC 9111 §4.2.2 names 10 as typical.
     public var heuristicPercent: UInt32 = 10
-    /// The longest heuristic lifetime. A day: the origin promised nothing, and past it RFC 9111's predecessor wanted a warning.
+    /// The longest heuristic lifetime. A day: the origin promised nothing, and past it RFC 9111's predecessor wanted a
+    /// warning.
     public var heuristicLimit: UInt32 = 86_400
-    /// The lifetime where the response gives nothing to guess it by, not even `Last-Modified` (RFC 9111 §4.2.2; Varnish's `default_ttl`); 0
-    /// means none. Only the operator knows whether such an origin's responses are the same for everybody.
+    /// The lifetime where the response gives nothing to guess it by, not even `Last-Modified` (RFC 9111 §4.2.2;
+    /// Varnish's `default_ttl`); 0 means none. Only the operator knows whether such an origin's responses are the same
+    /// for everybody.
     public var defaultLifetime: UInt32 = 0
 
     /// `stale-while-revalidate` (RFC 5861 §3) for responses that do not say; 0 means none.
     public var staleWhileRevalidate: UInt32 = 0
     /// `stale-if-error` (RFC 5861 §4) for responses that do not say; 0 means none.
     public var staleIfError: UInt32 = 0
-    /// How stale a response may be when no origin answers at all and nothing forbids it (RFC 9111 §4.2.4, 'disconnected'); 0 means not at
-    /// all. An hour gives somebody the time to mend the origin.
+    /// How stale a response may be when no origin answers at all and nothing forbids it (RFC 9111 §4.2.4,
+    /// 'disconnected'); 0 means not at all. An hour gives somebody the time to mend the origin.
     public var staleIfUnreachable: UInt32 = 3_600
     /// `s-maxage` means `proxy-revalidate` (RFC 9111 §5.2.2.10), so such a response is never served stale. Many
     /// origins pair it with `stale-while-revalidate` all the same; turned off, their wish is honoured.
@@ -44,11 +46,12 @@ public struct CachingPolicy: Sendable, Equatable {
 
     /// What becomes of responses with `Set-Cookie`.
     public var setCookie: SetCookieRule = .whenPublic
-    /// A 5xx or a failed connection answers all who already wait, instead of one attempt each: an origin in trouble is spared the
-    /// crowd.
+    /// A 5xx or a failed connection answers all who already wait, instead of one attempt each: an origin in trouble is
+    /// spared the crowd.
     public var sharesErrors = true
-    /// Where a response varies by `Accept-Encoding`, requests that accept the same of the common codings get the same variant, whatever
-    /// order and weights they name (RFC 9111 §4.1 on normalising). Off: an origin may go by the weights.
+    /// Where a response varies by `Accept-Encoding`, requests that accept the same of the common codings get the same
+    /// variant, whatever order and weights they name (RFC 9111 §4.1 on normalising). Off: an origin may go by the
+    /// weights.
     public var normalisesAcceptEncoding = false
     /// 206 parts are stored and combined (RFC 9111 §3.3, §3.4).
     public var storesPartialContent = true
@@ -58,16 +61,16 @@ public struct CachingPolicy: Sendable, Equatable {
     /// origins whose clock is wrong.
     public var trustsDate = true
 
-    /// Requests go on with what we know of the client in place of what it says (`RequestForwarding.ClientFields.append`), and with our hop
-    /// in `Via`: see `FieldSight`.
+    /// Requests go on with what we know of the client in place of what it says
+    /// (`RequestForwarding.ClientFields.append`), and with our hop in `Via`: see `FieldSight`.
     public var writesForwarded = true
     public var writesVia = true
     /// Some proxies are trusted: what their requests say of who sent them goes on, and what others say does not.
     public var forwardsSenders = false
     /// Fields that stand in the route's key, names in any case.
     public var keyedFields: [ByteSlice] = []
-    /// Request fields go on whose names hold other bytes than letters, digits and hyphens; then a variant is also chosen by those that some origins take
-    /// for a field it varies by (`FieldAlias`).
+    /// Request fields go on whose names hold other bytes than letters, digits and hyphens; then a variant is also
+    /// chosen by those that some origins take for a field it varies by (`FieldAlias`).
     public var forwardsOddNames = false
 
     /// Which directives of clients count for nothing.

@@ -36,13 +36,14 @@ public enum ClientConditions {
         }
         // RFC 9110 §13.1.3: more than one, or one that is no date, is ignored.
         guard let value = request.onlyValue(of: .ifModifiedSince),
-              let since = HTTPDate.parse(value, now: facts.received.wall) else { return .send }
+            let since = HTTPDate.parse(value, now: facts.received.wall)
+        else { return .send }
         let modified = facts.contains(.hasLastModified) ? facts.lastModified : facts.date
         return modified <= since ? .notModified : .send
     }
 
-    /// Whether a 304 confirms what the client has: its tag is weakly equal to one that the client named. A `*` names none
-    /// (RFC 9111 §4.3.2, RFC 9110 §13.1.2).
+    /// Whether a 304 confirms what the client has: its tag is weakly equal to one that the client named. A `*` names
+    /// none (RFC 9111 §4.3.2, RFC 9110 §13.1.2).
     public static func isConfirmed(_ request: FieldView, by notModified: FieldView) -> Bool {
         guard let confirmed = notModified.entityTag else { return false }
         var members = ListIterator(request, .ifNoneMatch, quoting: .quotedStrings)
@@ -68,7 +69,8 @@ extension FieldSet {
     /// Fields that a 304 made by a cache leaves out: they describe content, which it has none of (RFC 9110 §15.4.5).
     /// `Last-Modified` belongs to them where there is an `ETag`.
     public static let omittedFromNotModified = FieldSet(
-        .contentLength, .contentType, .contentEncoding, .contentLanguage, .contentRange, .acceptRanges, .transferEncoding, .trailer
+        .contentLength, .contentType, .contentEncoding, .contentLanguage, .contentRange, .acceptRanges,
+        .transferEncoding, .trailer
     )
 
     /// What a 304 for the stored response with `fields` leaves out.

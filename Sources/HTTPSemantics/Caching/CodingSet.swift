@@ -1,6 +1,7 @@
 import Bytes
 
-/// The content codings that an `Accept-Encoding` accepts, if it accepts no others than the common ones (RFC 9110 §12.5.3).
+/// The content codings that an `Accept-Encoding` accepts, if it accepts no others than the common ones (RFC 9110
+/// §12.5.3).
 struct CodingSet: OptionSet, Equatable {
     let rawValue: UInt8
 
@@ -9,15 +10,16 @@ struct CodingSet: OptionSet, Equatable {
 
     init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    /// `nil` where more is said than a set of the common ones can hold: a client that does not say the same might get what it cannot read. `*` is
-    /// more: beside it, it matters what is refused.
+    /// `nil` where more is said than a set of the common ones can hold: a client that does not say the same might get
+    /// what it cannot read. `*` is more: beside it, it matters what is refused.
     init?(acceptedBy fields: FieldView) {
         self = []
         var members = ListIterator(fields, .acceptEncoding)
         while let member = members.next() {
             let end = member.firstIndex(of: UInt8(ascii: ";")) ?? member.count
             let name = member.extracting(0..<end).trimmingOptionalWhitespace()
-            guard !name.isEqual(to: "*"), let isRefused = end < member.count ? Self.isZero(member.extracting((end + 1)...)) : false
+            guard !name.isEqual(to: "*"),
+                let isRefused = end < member.count ? Self.isZero(member.extracting((end + 1)...)) : false
             else { return nil }
             let coding = Self(naming: name)
             // `identity` is acceptable unless refused.
@@ -29,18 +31,27 @@ struct CodingSet: OptionSet, Equatable {
     }
 
     private init(naming name: Span<UInt8>) {
-        if name.isEqualIgnoringCase(to: "gzip") || name.isEqualIgnoringCase(to: "x-gzip") { self = .gzip
-        } else if name.isEqualIgnoringCase(to: "br") { self = .br
-        } else if name.isEqualIgnoringCase(to: "zstd") { self = .zstd
-        } else if name.isEqualIgnoringCase(to: "deflate") { self = .deflate
-        } else if name.isEqualIgnoringCase(to: "identity") { self = .noIdentity
-        } else { self = [] }
+        if name.isEqualIgnoringCase(to: "gzip") || name.isEqualIgnoringCase(to: "x-gzip") {
+            self = .gzip
+        } else if name.isEqualIgnoringCase(to: "br") {
+            self = .br
+        } else if name.isEqualIgnoringCase(to: "zstd") {
+            self = .zstd
+        } else if name.isEqualIgnoringCase(to: "deflate") {
+            self = .deflate
+        } else if name.isEqualIgnoringCase(to: "identity") {
+            self = .noIdentity
+        } else {
+            self = []
+        }
     }
 
     /// Whether a weight is `q=0`, `q=0.000`: not acceptable (RFC 9110 §12.4.2). `nil` if `text` is no weight.
     private static func isZero(_ text: Span<UInt8>) -> Bool? {
         let weight = text.trimmingOptionalWhitespace()
-        guard weight.count >= 3, weight[0].lowercasedASCII == UInt8(ascii: "q"), weight[1] == UInt8(ascii: "=") else { return nil }
+        guard weight.count >= 3, weight[0].lowercasedASCII == UInt8(ascii: "q"), weight[1] == UInt8(ascii: "=") else {
+            return nil
+        }
         var isZero = true
         for index in 2..<weight.count where weight[index] != UInt8(ascii: ".") {
             guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(weight[index]) else { return nil }

@@ -9,7 +9,9 @@ public enum ContentRange: Sendable, Equatable {
     /// `nil` for another unit, wrong syntax, or a range that does not lie within its length: to be taken as no
     /// `Content-Range` that we understand, so the part is not to be combined.
     public init?(_ value: Span<UInt8>) {
-        guard value.hasPrefixIgnoringCase("bytes "), let slash = value.firstIndex(of: UInt8(ascii: "/")) else { return nil }
+        guard value.hasPrefixIgnoringCase("bytes "), let slash = value.firstIndex(of: UInt8(ascii: "/")) else {
+            return nil
+        }
         let (range, whole) = (value.extracting(6..<slash), value.extracting((slash + 1)...))
         let isUnknown = whole.isEqual(to: "*")
         let length = RangeRequest.position(whole)
@@ -20,9 +22,10 @@ public enum ContentRange: Sendable, Equatable {
             return
         }
         guard let dash = range.firstIndex(of: UInt8(ascii: "-")),
-              let first = RangeRequest.position(range.extracting(0..<dash)),
-              let last = RangeRequest.position(range.extracting((dash + 1)...)),
-              first <= last, last < length ?? .max else { return nil }
+            let first = RangeRequest.position(range.extracting(0..<dash)),
+            let last = RangeRequest.position(range.extracting((dash + 1)...)),
+            first <= last, last < length ?? .max
+        else { return nil }
         self = .part(first..<last + 1, of: length)
     }
 

@@ -9,8 +9,9 @@ public enum Freshening {
 
     /// The stored head with each field of `update` in place of all its lines of that name; the rest as it was.
     ///
-    /// `Set-Cookie` is only taken over where the stored response could have had it, and what the new head's own `private` and `no-cache` name is
-    /// left out: where the update says nothing of caching, that is what the stored response's name (§5.2.2.4, §5.2.2.7).
+    /// `Set-Cookie` is only taken over where the stored response could have had it, and what the new head's own
+    /// `private` and `no-cache` name is left out: where the update says nothing of caching, that is what the stored
+    /// response's name (§5.2.2.4, §5.2.2.7).
     /// - Parameters:
     ///   - facts: those of `update` itself.
     public static func head(
@@ -22,7 +23,9 @@ public enum Freshening {
             fields, isTargeted: TargetedCacheControl.directives(of: fields, policy: policy) != nil, policy: policy)
         guard !excluded.isEmpty else { return merged }
         var builder = HeadBlockBuilder(capacity: merged.bytes.count, lines: fields.lines.count)
-        for index in 0..<fields.lines.count where !excluded.contains(fields.name(at: index)) { builder.append(fields, index) }
+        for index in 0..<fields.lines.count where !excluded.contains(fields.name(at: index)) {
+            builder.append(fields, index)
+        }
         return builder.finish()
     }
 

@@ -4,7 +4,8 @@ import Bytes
 /// then read `selected`. Where that is empty the 304 is about something the client has: pass it on, or ask again
 /// without conditions if the client asked none.
 ///
-/// An `ETag` that is no tag, or a `Last-Modified` that is no date, is no validator, but a 304 with another one is not about what is stored.
+/// An `ETag` that is no tag, or a `Last-Modified` that is no date, is no validator, but a 304 with another one is not
+/// about what is stored.
 public struct FresheningSelection {
     private enum Validator: Equatable { case strong, weak, none }
 
@@ -18,7 +19,9 @@ public struct FresheningSelection {
     /// - Parameter facts: those of the 304 itself.
     public init(notModified facts: ResponseFacts) {
         notModifiedFacts = facts
-        validator = facts.contains(.hasStrongETag) ? .strong
+        validator =
+            facts.contains(.hasStrongETag)
+            ? .strong
             : facts.contains(.hasWeakETag) || facts.contains(.hasLastModified) ? .weak : .none
     }
 
@@ -29,14 +32,18 @@ public struct FresheningSelection {
         defer { count += 1 }
         switch validator {
         case .strong:
-            guard let tag = notModified.entityTag, let own = stored.entityTag, tag.isStronglyEqual(to: own) else { return }
+            guard let tag = notModified.entityTag, let own = stored.entityTag, tag.isStronglyEqual(to: own) else {
+                return
+            }
             strong.append(count)
         case .weak:
             guard matchesWeakly(stored, facts, notModified) else { return }
             if let newest = newestWeak, !facts.isMoreRecent(than: newest.facts) { return }
             newestWeak = (count, facts)
         case .none:
-            if !Self.agrees(.etag, notModified, stored) || !Self.agrees(.lastModified, notModified, stored) { contradicts = true }
+            if !Self.agrees(.etag, notModified, stored) || !Self.agrees(.lastModified, notModified, stored) {
+                contradicts = true
+            }
         }
     }
 

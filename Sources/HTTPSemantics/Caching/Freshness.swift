@@ -15,7 +15,8 @@ public enum LifetimeSource: UInt8, Sendable {
 
 /// The arithmetic of RFC 9111 §4.2.1 to §4.2.3, apart from where its numbers come from.
 enum Freshness {
-    /// §4.2.1: the first of `s-maxage`, `max-age`, `Expires` − `Date` that is there, else a heuristic, else the operator's default.
+    /// §4.2.1: the first of `s-maxage`, `max-age`, `Expires` − `Date` that is there, else a heuristic, else the
+    /// operator's default.
     static func lifetime(
         _ directives: ResponseDirectives, isTargeted: Bool, fields: FieldView, date: Int64, now: Int64,
         allowsHeuristic: Bool, policy: CachingPolicy
@@ -32,7 +33,9 @@ enum Freshness {
         let seconds: UInt32
         if fields.contains(.lastModified) {
             // One that is not in the past is stamped on whatever is made anew each time.
-            guard let modified = fields.firstDate(of: .lastModified, now: now), modified < date else { return (0, .none) }
+            guard let modified = fields.firstDate(of: .lastModified, now: now), modified < date else {
+                return (0, .none)
+            }
             let fraction = (date - modified) * Int64(min(policy.heuristicPercent, 100)) / 100
             seconds = min(DeltaSeconds.saturating(fraction), policy.heuristicLimit)
         } else {

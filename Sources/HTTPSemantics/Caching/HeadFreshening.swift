@@ -20,8 +20,8 @@ public enum HeadFreshening: Sendable, Equatable {
 
     /// The validators agree, of which at least one was received, and the length where it was.
     ///
-    /// §4.3.5 leaves open what holds where no validator was received: equal lengths, or none, prove nothing. And a tag that only the stored one
-    /// has was asked about: with it, it would have been 304.
+    /// §4.3.5 leaves open what holds where no validator was received: equal lengths, or none, prove nothing. And a tag
+    /// that only the stored one has was asked about: with it, it would have been 304.
     private static func isSame(
         _ head: FieldView, _ headFacts: ResponseFacts, _ stored: FieldView, _ length: Int
     ) -> Bool {
@@ -33,8 +33,8 @@ public enum HeadFreshening: Sendable, Equatable {
 }
 
 extension FieldView {
-    /// Whether the first line of `validator` has the same value in both, byte for byte, or neither has one. Two that are no tags or no dates are
-    /// compared just so: where they differ, so does what they stand for.
+    /// Whether the first line of `validator` has the same value in both, byte for byte, or neither has one. Two that
+    /// are no tags or no dates are compared just so: where they differ, so does what they stand for.
     func hasSame(_ validator: KnownField, as other: borrowing FieldView) -> Bool {
         guard let line = firstIndex(of: validator), let otherLine = other.firstIndex(of: validator) else {
             return contains(validator) == other.contains(validator)

@@ -70,7 +70,8 @@ public struct KeyPolicy: Sendable, Equatable {
         var kept: [Range<Int>] = []
         var start = mark + 1
         while start <= target.count {
-            let end = start < target.count ? target.firstIndex(of: UInt8(ascii: "&"), from: start) ?? target.count : start
+            let end =
+                start < target.count ? target.firstIndex(of: UInt8(ascii: "&"), from: start) ?? target.count : start
             if isKept(target.extracting(start..<end)) { kept.append(start..<end) }
             start = end + 1
         }
@@ -99,12 +100,14 @@ public struct KeyPolicy: Sendable, Equatable {
         ByteSlice(copying: parameter.extracting(0..<(parameter.firstIndex(of: UInt8(ascii: "=")) ?? parameter.count)))
     }
 
-    private static func precedes(_ left: Span<UInt8>, _ leftPlace: Int, _ right: Span<UInt8>, _ rightPlace: Int) -> Bool {
+    private static func precedes(_ left: Span<UInt8>, _ leftPlace: Int, _ right: Span<UInt8>, _ rightPlace: Int) -> Bool
+    {
         let (first, second) = (name(left), name(right))
         return first == second ? leftPlace < rightPlace : first.precedes(second)
     }
 
-    /// Appends the values of all cookies of that name, in their order: of several some servers take the first, some the last (RFC 6265 §5.4).
+    /// Appends the values of all cookies of that name, in their order: of several some servers take the first, some the
+    /// last (RFC 6265 §5.4).
     /// - Returns: false if there is none.
     private func appendCookie(_ name: Span<UInt8>, of request: FieldView, to buffer: ByteBuffer) -> Bool {
         if let first = request.firstIndex(of: .cookie), request.isNominated(lineAt: first) { return false }
@@ -116,7 +119,8 @@ public struct KeyPolicy: Sendable, Equatable {
                 let end = value.firstIndex(of: UInt8(ascii: ";"), from: start) ?? value.count
                 let pair = value.extracting(start..<end).trimmingOptionalWhitespace()
                 if let equals = pair.firstIndex(of: UInt8(ascii: "=")),
-                   pair.extracting(0..<equals).trimmingOptionalWhitespace().isEqual(to: name) {
+                    pair.extracting(0..<equals).trimmingOptionalWhitespace().isEqual(to: name)
+                {
                     // Which stands in no value.
                     if isThere { buffer.append(";") }
                     buffer.append(pair.extracting((equals + 1)...))
@@ -127,8 +131,8 @@ public struct KeyPolicy: Sendable, Equatable {
         }
         return isThere
     }
-    /// Whether a pair of a `Cookie` ends within quotes, escapes counted or not. To some servers the next one is then part of its value, though RFC 6265 §4.1.1
-    /// has no semicolon in there: which cookies they see cannot be told.
+    /// Whether a pair of a `Cookie` ends within quotes, escapes counted or not. To some servers the next one is then
+    /// part of its value, though RFC 6265 §4.1.1 has no semicolon in there: which cookies they see cannot be told.
     private static func hasUnpairedQuote(_ request: FieldView) -> Bool {
         var lines = LineIterator(request, .cookie)
         while let value = lines.next() {

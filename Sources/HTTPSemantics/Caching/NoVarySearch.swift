@@ -33,7 +33,8 @@ public struct NoVarySearch: Sendable, Hashable {
     public init(_ fields: FieldView) {
         self = .default
         guard fields.contains(.noVarySearch),
-              let dictionary = StructuredFields.dictionary(fields, named: Array("no-vary-search".utf8).span) else { return }
+            let dictionary = StructuredFields.dictionary(fields, named: Array("no-vary-search".utf8).span)
+        else { return }
         var orderMatters = true
         if let value = dictionary["key-order"] {
             guard case .item(let item) = value, case .bool(let ignoresOrder) = item.rfc9651BareItem else { return }
@@ -66,14 +67,15 @@ public struct NoVarySearch: Sendable, Hashable {
 
     /// Bytes that it takes in memory, about.
     public var size: Int {
-        let names = switch parameters {
-        case .allBut(let names), .only(let names): names
-        }
+        let names =
+            switch parameters {
+            case .allBut(let names), .only(let names): names
+            }
         return names.reduce(64) { $0 + $1.bytes.count + 48 }
     }
 
-    /// Appends a text that is the same for two queries exactly if they are equivalent under this config: what stands in a key. Not
-    /// for the default, under which a query is its own. Allocates only for characters beyond ASCII.
+    /// Appends a text that is the same for two queries exactly if they are equivalent under this config: what stands in
+    /// a key. Not for the default, under which a query is its own. Allocates only for characters beyond ASCII.
     /// - Parameters:
     ///   - query: what stands after the `?`; empty where there is none.
     ///   - memory: what it is read into.

@@ -14,9 +14,12 @@ public enum PartUse: Sendable, Equatable {
     ///   - content: the parts that are stored.
     ///   - stored: their fields, with `facts`.
     ///   - maxRanges: a request with more gets the whole.
-    public init(_ request: FieldView, of content: PartialContent, stored: FieldView, facts: ResponseFacts, maxRanges: Int) {
+    public init(
+        _ request: FieldView, of content: PartialContent, stored: FieldView, facts: ResponseFacts, maxRanges: Int
+    ) {
         guard let range = RangeRequest(request, method: .get), range.specs.count <= maxRanges,
-              RangeCondition.holds(request, stored: stored, facts: facts) else {
+            RangeCondition.holds(request, stored: stored, facts: facts)
+        else {
             self.init(wanting: 0..<(content.length ?? .max), of: content)
             return
         }
@@ -39,7 +42,8 @@ public enum PartUse: Sendable, Equatable {
     private init(wanting wanted: Range<Int>, of content: PartialContent) {
         let missing = content.missing(in: wanted)
         guard let first = missing.first, let last = missing.last else { self = .answers; return }
-        self = last.upperBound >= content.length ?? .max
+        self =
+            last.upperBound >= content.length ?? .max
             ? .needs(.from(first.lowerBound)) : .needs(.between(first.lowerBound, last.upperBound - 1))
     }
 

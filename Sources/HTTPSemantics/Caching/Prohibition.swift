@@ -1,4 +1,5 @@
-/// The first rule that forbids both to store a response and to share it. The names are those in `Cache-Status`, the log and the metrics.
+/// The first rule that forbids both to store a response and to share it. The names are those in `Cache-Status`, the log
+/// and the metrics.
 public enum Prohibition: Sendable, CaseIterable {
     case status
     case requestNoStore

@@ -1,7 +1,7 @@
 import Bytes
 
-/// The name of a query's parameter, decoded. Names are compared byte by byte: to compare them as text would take letters for the same
-/// that are only written alike.
+/// The name of a query's parameter, decoded. Names are compared byte by byte: to compare them as text would take
+/// letters for the same that are only written alike.
 public struct QueryParameterName: Sendable, Hashable, Comparable, ExpressibleByStringLiteral {
     let bytes: [UInt8]
 
@@ -20,8 +20,8 @@ public struct QueryParameterName: Sendable, Hashable, Comparable, ExpressibleByS
     }
 }
 
-/// A query as the application/x-www-form-urlencoded parser reads it (WHATWG URL §5.1), in memory that is used again: once it has grown,
-/// reading allocates nothing. Lives on one loop.
+/// A query as the application/x-www-form-urlencoded parser reads it (WHATWG URL §5.1), in memory that is used again:
+/// once it has grown, reading allocates nothing. Lives on one loop.
 public final class QueryParameters {
     /// Places in `text`.
     private struct Pair {
@@ -71,8 +71,8 @@ public final class QueryParameters {
         pairs.removeLast(pairs.count - kept)
     }
 
-    /// By names; equal ones stay in their order. The draft sorts by UTF-16, we by bytes: whether two lists are the same afterwards does not
-    /// depend on which order it is.
+    /// By names; equal ones stay in their order. The draft sorts by UTF-16, we by bytes: whether two lists are the same
+    /// afterwards does not depend on which order it is.
     func sort() {
         guard pairs.count > 1 else { return }
         let text = text
@@ -118,7 +118,8 @@ public final class QueryParameters {
         while index < bytes.count {
             var byte = bytes[index]
             if byte == UInt8(ascii: "%"), index + 2 < bytes.count,
-               let high = bytes[index + 1].hexadecimalValue, let low = bytes[index + 2].hexadecimalValue {
+                let high = bytes[index + 1].hexadecimalValue, let low = bytes[index + 2].hexadecimalValue
+            {
                 byte = high << 4 | low
                 index += 2
             } else if byte == UInt8(ascii: "+") {

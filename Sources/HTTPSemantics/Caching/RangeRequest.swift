@@ -41,17 +41,18 @@ public struct RangeRequest: Sendable, Equatable {
         self.specs = specs
     }
 
-    /// The range that a GET asks for, where it asks for one and the representation of `length` bytes has it: what nearly every request
-    /// with `Range` does. `nil` for anything else. Allocates nothing.
+    /// The range that a GET asks for, where it asks for one and the representation of `length` bytes has it: what
+    /// nearly every request with `Range` does. `nil` for anything else. Allocates nothing.
     public static func single(_ fields: FieldView, length: Int) -> Range<Int>? {
         guard let value = fields.onlyValue(of: .range), let set = set(value), let spec = spec(set) else { return nil }
         return spec.range(in: length)
     }
 
-    /// The one range of a GET that may be asked for without anything being stored: it is the only one, and stands under no condition, since
-    /// what an `If-Range` comes to is not known before the response is there.
+    /// The one range of a GET that may be asked for without anything being stored: it is the only one, and stands under
+    /// no condition, since what an `If-Range` comes to is not known before the response is there.
     public static func only(_ fields: FieldView, method: Method) -> ByteRangeSpec? {
-        guard !fields.contains(.ifRange), let range = RangeRequest(fields, method: method), range.specs.count == 1 else { return nil }
+        guard !fields.contains(.ifRange), let range = RangeRequest(fields, method: method), range.specs.count == 1
+        else { return nil }
         return range.specs[0]
     }
 
@@ -120,7 +121,9 @@ public enum RangeCondition {
             return tag.isStronglyEqual(to: own)
         }
         // An exact match, and only of a date that is strong in the sense of §8.8.2.2: a second before `Date`.
-        guard let date = HTTPDate.parse(value, now: facts.received.wall), facts.contains(.hasLastModified) else { return false }
+        guard let date = HTTPDate.parse(value, now: facts.received.wall), facts.contains(.hasLastModified) else {
+            return false
+        }
         return date == facts.lastModified && stored.contains(.date) && facts.date > facts.lastModified
     }
 }

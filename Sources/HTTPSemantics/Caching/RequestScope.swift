@@ -6,17 +6,18 @@ public enum RequestScope: Sendable, Equatable {
     case pass(ForwardReason)
 
     /// - Parameters:
-    ///   - hasContent: whether its framing announces content, even none: on GET or HEAD it has no meaning (RFC 9110 §9.3.1), but an origin may
-    ///     give it one.
+    ///   - hasContent: whether its framing announces content, even none: on GET or HEAD it has no meaning (RFC 9110
+    ///     §9.3.1), but an origin may give it one.
     @inlinable
     public init(_ fields: FieldView, method: Method, hasContent: Bool) {
-        // Only the origin evaluates the first two (RFC 9111 §4.3.2). With the last, which is not present where it is ignored, the response may turn into
-        // a tunnel.
+        // Only the origin evaluates the first two (RFC 9111 §4.3.2). With the last, which is not present where it is
+        // ignored, the response may turn into a tunnel.
         let alone = FieldSet(.ifMatch).union(FieldSet(.ifUnmodifiedSince)).union(FieldSet(.upgrade))
-        self = if method != .get, method != .head {
-            .pass(.method)
-        } else {
-            hasContent || !fields.present.isDisjoint(with: alone) ? .pass(.bypass) : .shareable
-        }
+        self =
+            if method != .get, method != .head {
+                .pass(.method)
+            } else {
+                hasContent || !fields.present.isDisjoint(with: alone) ? .pass(.bypass) : .shareable
+            }
     }
 }

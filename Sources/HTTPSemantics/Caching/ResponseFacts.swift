@@ -69,7 +69,8 @@ public struct ResponseFacts: Sendable, Equatable {
     ///   - received: when the response's head was there.
     ///   - age: the `Age` to start from where it does not stand in `fields`, as after a 304 (RFC 9111 §4.3.4).
     public init(
-        status: Status, fields: FieldView, requested: Moment, received: Moment, policy: borrowing CachingPolicy, age: UInt32? = nil
+        status: Status, fields: FieldView, requested: Moment, received: Moment, policy: borrowing CachingPolicy,
+        age: UInt32? = nil
     ) {
         let targeted = TargetedCacheControl.directives(of: fields, policy: policy)
         let directives = targeted ?? ResponseDirectives(cacheControlOf: fields)

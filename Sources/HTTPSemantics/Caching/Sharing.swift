@@ -27,7 +27,8 @@ public enum NotSharedReason: Sendable, Hashable {
     }
 }
 
-/// Who else may have a response that is only now arriving (RFC 9111 §4, on collapsed requests), as far as they match its `VaryRule`.
+/// Who else may have a response that is only now arriving (RFC 9111 §4, on collapsed requests), as far as they match
+/// its `VaryRule`.
 public enum Sharing: Sendable, Equatable {
     /// All who wait, who come while it arrives, and (as long as it is fresh) who come later.
     case everyone
@@ -64,8 +65,8 @@ extension ResponseFacts {
         return contains(.mustRevalidate) ? .waitersOnly : .whileArriving
     }
 
-    /// Whether a client that asks with `request` at `now` may have it, while it still arrives and has no lifetime of its own: it is not known to be
-    /// stale, but it is not new (RFC 9111 §5.2.1).
+    /// Whether a client that asks with `request` at `now` may have it, while it still arrives and has no lifetime of
+    /// its own: it is not known to be stale, but it is not new (RFC 9111 §5.2.1).
     public func suitsLateJoiner(with request: RequestDirectives, at now: Moment) -> Bool {
         !request.noCache && request.minFresh == 0 && age(at: now) <= request.maxAge
     }

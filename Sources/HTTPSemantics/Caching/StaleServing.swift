@@ -19,18 +19,21 @@ extension ResponseFacts {
     public func mayServeStale(
         on failure: OriginFailure, for request: RequestDirectives, at now: Moment, policy: CachingPolicy
     ) -> Bool {
-        guard flags.isDisjoint(with: [.noCache, .mustRevalidate, .isInvalidated]), !request.noCache else { return false }
-        let permitted = max(staleIfError, request.staleIfError)
-        let limit = switch failure {
-        case .status(let status): Self.countsAsError(status) ? permitted : 0
-        // §4.2.4: a disconnected cache needs no permission.
-        case .unreachable, .timeout, .overloaded: max(permitted, policy.staleIfUnreachable)
+        guard flags.isDisjoint(with: [.noCache, .mustRevalidate, .isInvalidated]), !request.noCache else {
+            return false
         }
+        let permitted = max(staleIfError, request.staleIfError)
+        let limit =
+            switch failure {
+            case .status(let status): Self.countsAsError(status) ? permitted : 0
+            // §4.2.4: a disconnected cache needs no permission.
+            case .unreachable, .timeout, .overloaded: max(permitted, policy.staleIfUnreachable)
+            }
         return limit > 0 && overdue(at: now) <= limit
     }
 
-    /// Whether it says, as the answer to a validation, that what is stored is out of date (RFC 9111 §4.3.3). A failure does not; nor do errors of the
-    /// client, as 400, 403 or 429: they concern the request, not the resource.
+    /// Whether it says, as the answer to a validation, that what is stored is out of date (RFC 9111 §4.3.3). A failure
+    /// does not; nor do errors of the client, as 400, 403 or 429: they concern the request, not the resource.
     public var supersedesStored: Bool {
         switch status.code {
         case 200..<400, 404, 410, 451: true

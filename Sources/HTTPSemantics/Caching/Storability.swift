@@ -75,7 +75,8 @@ extension ResponseFacts {
     /// Something that is neither fresh nor could be validated nor served stale only takes room (§3, last note).
     private var isWorthKeeping: Bool {
         let isFreshOnce = freshUntil > received.monotonic && !contains(.noCache)
-        let isGoodStale = !contains(.noCache) && !contains(.mustRevalidate)
+        let isGoodStale =
+            !contains(.noCache) && !contains(.mustRevalidate)
             && (staleWhileRevalidate > 0 || staleIfError > 0)
         return isFreshOnce || hasValidator || isGoodStale
     }

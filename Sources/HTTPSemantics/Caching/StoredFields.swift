@@ -17,7 +17,8 @@ public enum StoredFields {
     ///   - dropping: fields left out besides. `Age` always is: each reuse states its own (§4).
     ///   - isForLeader: for the client that led, which gets what qualified directives keep from all others.
     public static func head(
-        keeping fields: FieldView, facts: ResponseFacts, policy: CachingPolicy, dropping: FieldSet = [], isForLeader: Bool = false
+        keeping fields: FieldView, facts: ResponseFacts, policy: CachingPolicy, dropping: FieldSet = [],
+        isForLeader: Bool = false
     ) -> HeadBlock {
         let kept = KeptLines(fields, facts: facts, policy: policy, dropping: dropping, isForLeader: isForLeader)
         // An upper bound; the difference is what is left out, mostly nothing.
@@ -33,9 +34,11 @@ public enum StoredFields {
         return builder.finish()
     }
 
-    /// The same lines to the end of `buffer`, for what keeps no list of them (`HeadBlock.init(lines:)` finds them anew).
+    /// The same lines to the end of `buffer`, for what keeps no list of them (`HeadBlock.init(lines:)` finds them
+    /// anew).
     public static func append(
-        _ fields: FieldView, facts: ResponseFacts, policy: CachingPolicy, dropping: FieldSet = [], isForLeader: Bool = false,
+        _ fields: FieldView, facts: ResponseFacts, policy: CachingPolicy, dropping: FieldSet = [],
+        isForLeader: Bool = false,
         to buffer: ByteBuffer
     ) {
         let kept = KeptLines(fields, facts: facts, policy: policy, dropping: dropping, isForLeader: isForLeader)
@@ -75,12 +78,16 @@ private struct KeptLines: ~Copyable, ~Escapable {
     private let namesOthers: Bool
 
     @_lifetime(copy fields)
-    init(_ fields: FieldView, facts: ResponseFacts, policy: borrowing CachingPolicy, dropping: FieldSet, isForLeader: Bool) {
+    init(
+        _ fields: FieldView, facts: ResponseFacts, policy: borrowing CachingPolicy, dropping: FieldSet,
+        isForLeader: Bool
+    ) {
         dropped = StoredFields.connectionFields.union(dropping).union(FieldSet(.age))
         needsDate = !fields.contains(.date)
         self.fields = fields
         excluded = ExcludedFields(
-            fields, isTargeted: facts.contains(.isTargeted), policy: policy, isNeeded: !isForLeader && facts.contains(.excludesFields))
+            fields, isTargeted: facts.contains(.isTargeted), policy: policy,
+            isNeeded: !isForLeader && facts.contains(.excludesFields))
         namesOthers = fields.contains(.connection) || !excluded.isEmpty
     }
 
@@ -98,7 +105,8 @@ struct ExcludedFields {
     var isEmpty: Bool { lists.isEmpty }
 
     init(_ fields: FieldView, facts: ResponseFacts, policy: borrowing CachingPolicy) {
-        self.init(fields, isTargeted: facts.contains(.isTargeted), policy: policy, isNeeded: facts.contains(.excludesFields))
+        self.init(
+            fields, isTargeted: facts.contains(.isTargeted), policy: policy, isNeeded: facts.contains(.excludesFields))
     }
 
     init(_ fields: FieldView, isTargeted: Bool, policy: borrowing CachingPolicy, isNeeded: Bool = true) {

@@ -24,7 +24,9 @@ public struct TargetURI: Sendable {
 
         if let colon = Self.schemeEnd(rest) {
             let scheme = rest.extracting(0..<colon)
-            guard isSecure ? scheme.isEqualIgnoringCase(to: "https") : scheme.isEqualIgnoringCase(to: "http") else { return nil }
+            guard isSecure ? scheme.isEqualIgnoringCase(to: "https") : scheme.isEqualIgnoringCase(to: "http") else {
+                return nil
+            }
             rest = rest.extracting((colon + 1)...)
             guard rest.hasPrefix("//") else { return nil }
         }

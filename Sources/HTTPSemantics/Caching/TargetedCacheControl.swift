@@ -21,7 +21,9 @@ enum TargetedCacheControl {
         for target in targets {
             guard let dictionary = dictionary(named: target, in: fields) else { continue }
             return ["private", "no-cache"].compactMap { name in
-                guard case .item(let item)? = dictionary[name], case .string(let text) = item.rfc9651BareItem else { return nil }
+                guard case .item(let item)? = dictionary[name], case .string(let text) = item.rfc9651BareItem else {
+                    return nil
+                }
                 return ByteSlice(text)
             }
         }
@@ -29,8 +31,11 @@ enum TargetedCacheControl {
     }
 
     /// §2.1: a field that is empty or does not parse is as if it were not there.
-    private static func dictionary(named name: ByteSlice, in fields: FieldView) -> OrderedMap<String, ItemOrInnerList>? {
-        guard let dictionary = StructuredFields.dictionary(fields, named: name.span), dictionary.count > 0 else { return nil }
+    private static func dictionary(named name: ByteSlice, in fields: FieldView) -> OrderedMap<String, ItemOrInnerList>?
+    {
+        guard let dictionary = StructuredFields.dictionary(fields, named: name.span), dictionary.count > 0 else {
+            return nil
+        }
         return dictionary
     }
 

@@ -9,10 +9,12 @@ public struct ValidationRequest {
     private var lastModified: ByteBuffer?
     private var candidates = 0
 
-    /// More tags than this of one client are left out: it gets the whole where the origin would have confirmed a later one.
+    /// More tags than this of one client are left out: it gets the whole where the origin would have confirmed a later
+    /// one.
     public static let maxClientTags = 64
 
-    /// Whether tags are asked about that only the client has: a 304 may then be for it alone (`ClientConditions.isConfirmed`).
+    /// Whether tags are asked about that only the client has: a 304 may then be for it alone
+    /// (`ClientConditions.isConfirmed`).
     public private(set) var hasClientTags = false
 
     /// Whether there is nothing to write.
@@ -33,8 +35,9 @@ public struct ValidationRequest {
     }
 
     /// Adds the client's own entity tags, so that a 304 may be for what the client has (§4.3.2). Its `*` is left out:
-    /// with it the origin would confirm what nobody has. Nothing is added where we have no tag ourselves: our date would
-    /// then no longer count (RFC 9110 §13.1.3). The client's own date is never asked about, since one date cannot stand for two.
+    /// with it the origin would confirm what nobody has. Nothing is added where we have no tag ourselves: our date
+    /// would then no longer count (RFC 9110 §13.1.3). The client's own date is never asked about, since one date cannot
+    /// stand for two.
     public mutating func merge(client request: FieldView) {
         guard tags != nil else { return }
         var members = ListIterator(request, .ifNoneMatch, quoting: .quotedStrings)

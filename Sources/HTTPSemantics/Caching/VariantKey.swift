@@ -4,8 +4,8 @@ import Bytes
 ///
 /// Holds the names too, so that keys under different rules never compare equal. Free to go to any thread.
 public struct VariantKey: Sendable {
-    /// For each nominee: its name, `present` and its normalised value, or `absent`; lines with aliases of it, where they count; then `end`. None
-    /// of the three bytes may stand in a name or a value.
+    /// For each nominee: its name, `present` and its normalised value, or `absent`; lines with aliases of it, where
+    /// they count; then `end`. None of the three bytes may stand in a name or a value.
     private let bytes: ByteSlice
 
     private static let absent: UInt8 = 2, present: UInt8 = 1, end: UInt8 = 0
@@ -34,12 +34,15 @@ public struct VariantKey: Sendable {
         bytes = buffer.copied()
     }
 
-    /// Whether the request with `fields` has this very key under `rule`, which made the key. Allocates nothing, except where there are aliases.
+    /// Whether the request with `fields` has this very key under `rule`, which made the key. Allocates nothing, except
+    /// where there are aliases.
     public func matches(_ fields: FieldView, under rule: VaryRule) -> Bool {
         let stored = bytes.span
         var position = 0
         for nominee in rule.nominees {
-            if nominee.countsAliases, fields.firstIndex(ofAliasOf: nominee.name.span) != nil { return self == VariantKey(fields, under: rule) }
+            if nominee.countsAliases, fields.firstIndex(ofAliasOf: nominee.name.span) != nil {
+                return self == VariantKey(fields, under: rule)
+            }
             position += nominee.name.count
             guard position < stored.count else { return false }
             let mark = stored[position]
@@ -71,7 +74,9 @@ extension VaryRule.Nominee {
 
     /// What `Connection` names is for us alone: the origin does not see it, so it chooses no variant.
     func nextLine(in fields: FieldView, from start: Int) -> Int? {
-        let line = field == .other ? fields.firstIndex(named: name.span, from: start) : fields.firstIndex(of: field, from: start)
+        let line =
+            field == .other
+            ? fields.firstIndex(named: name.span, from: start) : fields.firstIndex(of: field, from: start)
         guard let line, !fields.isNominated(lineAt: line) else { return nil }
         return line
     }
@@ -81,7 +86,8 @@ extension VaryRule.Nominee {
 private struct NominatedValue: ~Escapable {
     /// How its bytes are made comparable.
     private enum Form {
-        /// No list: commas and the white space around them are part of the value. Between lines stands a line feed, which no value holds.
+        /// No list: commas and the white space around them are part of the value. Between lines stands a line feed,
+        /// which no value holds.
         case verbatim
         /// A list: one comma between members, no white space around it, no empty members.
         case list
@@ -93,7 +99,8 @@ private struct NominatedValue: ~Escapable {
 
     /// Fields that are no lists (RFC 9110 §10.1, RFC 6265): a comma in them is a letter like any other.
     private static let singletons: FieldSet = [
-        FieldSet(.userAgent), FieldSet(.referer), FieldSet(.origin), FieldSet(.cookie), FieldSet(.authorization), FieldSet(.host),
+        FieldSet(.userAgent), FieldSet(.referer), FieldSet(.origin), FieldSet(.cookie), FieldSet(.authorization),
+        FieldSet(.host),
     ]
 
     private let fields: FieldView
@@ -115,11 +122,12 @@ private struct NominatedValue: ~Escapable {
             form = .codings(accepted)
             return
         }
-        form = switch nominee.field {
-        case .acceptEncoding, .acceptLanguage: .caselessList
-        case let field where Self.singletons.contains(field): .verbatim
-        default: .list
-        }
+        form =
+            switch nominee.field {
+            case .acceptEncoding, .acceptLanguage: .caselessList
+            case let field where Self.singletons.contains(field): .verbatim
+            default: .list
+            }
     }
 
     mutating func next() -> UInt8? {

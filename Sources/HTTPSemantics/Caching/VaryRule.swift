@@ -20,9 +20,11 @@ public struct VaryRule: Sendable, Hashable {
 
     private init(nominees: [Nominee]) { self.nominees = nominees }
 
-    /// Reads every `Vary` line; `nil` where nothing ever matches (§4.1): if a member is `*`, no field name, or a field of which we do not know
-    /// what the origin sees. Fields that are the same for all requests with one key are left out.
-    /// - Parameter policy: what it says of codings and odd names is part of the rule, so that keys stay comparable when the operator changes it.
+    /// Reads every `Vary` line; `nil` where nothing ever matches (§4.1): if a member is `*`, no field name, or a field
+    /// of which we do not know what the origin sees. Fields that are the same for all requests with one key are left
+    /// out.
+    /// - Parameter policy: what it says of codings and odd names is part of the rule, so that keys stay comparable when
+    ///   the operator changes it.
     public init?(_ fields: FieldView, policy: borrowing CachingPolicy = CachingPolicy()) {
         switch Self.scope(fields, policy) {
         case .nothing: self = .none; return
@@ -38,7 +40,8 @@ public struct VaryRule: Sendable, Hashable {
             for index in 0..<member.count { name.append(member[index].lowercasedASCII) }
             let field = KnownField.recognise(name.span)
             let isCodingSet = policy.normalisesAcceptEncoding && field == .acceptEncoding
-            let candidate = Nominee(name: name.copied(), field: field, isCodingSet: isCodingSet, countsAliases: policy.forwardsOddNames)
+            let candidate = Nominee(
+                name: name.copied(), field: field, isCodingSet: isCodingSet, countsAliases: policy.forwardsOddNames)
             if !nominees.contains(where: { $0.name == candidate.name }) { nominees.append(candidate) }
         }
         nominees.sort { $0.name.precedes($1.name) }

@@ -14,7 +14,9 @@ public struct Authority: Sendable, BitwiseCopyable {
         guard let hostEnd = Self.hostEnd(text) else { return nil }
         host = ByteRange(0..<hostEnd)
         guard hostEnd < text.count else { port = nil; return }
-        guard text[hostEnd] == UInt8(ascii: ":"), let port = Self.port(text.extracting((hostEnd + 1)...)) else { return nil }
+        guard text[hostEnd] == UInt8(ascii: ":"), let port = Self.port(text.extracting((hostEnd + 1)...)) else {
+            return nil
+        }
         self.port = port
     }
 
@@ -32,7 +34,8 @@ public struct Authority: Sendable, BitwiseCopyable {
             while index < text.count, text[index].isRegisteredNameByte { index &+= 1 }
             if index == text.count || text[index] == UInt8(ascii: ":") { return index }
             guard text[index] == UInt8(ascii: "%"), index + 2 < text.count, text[index + 1].hexadecimalValue != nil,
-                  text[index + 2].hexadecimalValue != nil else { return nil }
+                text[index + 2].hexadecimalValue != nil
+            else { return nil }
             index += 3
         }
     }
@@ -101,7 +104,9 @@ enum IPv6 {
                 value = value * 10 + Int(text[index] &- 0x30)
                 index += 1
             }
-            guard index > start, value <= 255, index - start == 1 || text[start] != UInt8(ascii: "0") else { return false }
+            guard index > start, value <= 255, index - start == 1 || text[start] != UInt8(ascii: "0") else {
+                return false
+            }
             octets += 1
             if index == text.count { break }
             guard text[index] == UInt8(ascii: "."), index + 1 < text.count else { return false }

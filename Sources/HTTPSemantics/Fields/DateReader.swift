@@ -17,32 +17,39 @@ struct DateReader: ~Escapable {
     /// Behind the day's name: `, 06 Nov 1994 08:49:37 GMT`.
     mutating func fixdate() -> Int64? {
         guard skip(", "), let day = number(2), skip(" "), let month = month(), skip(" "), let year = number(4),
-              skip(" "), let time = timeOfDay(), skip(" gmt") else { return nil }
+            skip(" "), let time = timeOfDay(), skip(" gmt")
+        else { return nil }
         return Self.seconds(year, month, day, time)
     }
 
     /// Behind the day's name: `, 06-Nov-94 08:49:37 GMT`.
     mutating func rfc850(now: Int64) -> Int64? {
         guard skip(", "), let day = number(2), skip("-"), let month = month(), skip("-"), let short = number(2),
-              skip(" "), let time = timeOfDay(), skip(" gmt") else { return nil }
+            skip(" "), let time = timeOfDay(), skip(" gmt")
+        else { return nil }
         // The latest such year that is at most 50 years ahead. `now` is held to years that the format can name.
         let today = CivilDate(days: Int(min(max(now, 0), 253_402_300_799) / 86_400))
         var year = today.year - today.year % 100 + 100 + short
         while year > today.year + 50 { year -= 100 }
         guard let result = Self.seconds(year, month, day, time) else { return nil }
-        guard year == today.year + 50, let limit = Self.fiftyYears(after: now, today), result > limit else { return result }
+        guard year == today.year + 50, let limit = Self.fiftyYears(after: now, today), result > limit else {
+            return result
+        }
         return Self.seconds(year - 100, month, day, time)
     }
 
     /// Behind the day's name: ` Nov  6 08:49:37 1994`.
     mutating func asctime() -> Int64? {
         guard skip(" "), let month = month(), skip(" "), let day = skip(" ") ? number(1) : number(2),
-              skip(" "), let time = timeOfDay(), skip(" "), let year = number(4) else { return nil }
+            skip(" "), let time = timeOfDay(), skip(" "), let year = number(4)
+        else { return nil }
         return Self.seconds(year, month, day, time)
     }
 
     private mutating func timeOfDay() -> Int? {
-        guard let hour = number(2), skip(":"), let minute = number(2), skip(":"), let second = number(2) else { return nil }
+        guard let hour = number(2), skip(":"), let minute = number(2), skip(":"), let second = number(2) else {
+            return nil
+        }
         // 60 is a leap second, which only ends a day.
         guard hour < 24, minute < 60, second < 60 || (second == 60 && minute == 59 && hour == 23) else { return nil }
         return hour * 3600 + minute * 60 + second
@@ -55,7 +62,9 @@ struct DateReader: ~Escapable {
 
     private mutating func number(_ digits: Int) -> Int? {
         guard text.count - position >= digits else { return nil }
-        guard let value = text.extracting(position..<position + digits).decimal(saturatingAt: UInt64(Int64.max)) else { return nil }
+        guard let value = text.extracting(position..<position + digits).decimal(saturatingAt: UInt64(Int64.max)) else {
+            return nil
+        }
         position += digits
         return Int(value)
     }
@@ -63,7 +72,8 @@ struct DateReader: ~Escapable {
     private mutating func skip(_ lowercase: StaticString) -> Bool {
         let length = lowercase.utf8CodeUnitCount
         guard text.count - position >= length,
-              text.extracting(position..<position + length).isEqualIgnoringCase(to: lowercase) else { return false }
+            text.extracting(position..<position + length).isEqualIgnoringCase(to: lowercase)
+        else { return false }
         position += length
         return true
     }
@@ -79,7 +89,8 @@ struct DateReader: ~Escapable {
     }
 
     private static let days: [(StaticString, StaticString)] = [
-        ("sun", "day"), ("mon", "day"), ("tue", "sday"), ("wed", "nesday"), ("thu", "rsday"), ("fri", "day"), ("sat", "urday"),
+        ("sun", "day"), ("mon", "day"), ("tue", "sday"), ("wed", "nesday"), ("thu", "rsday"), ("fri", "day"),
+        ("sat", "urday"),
     ]
     private static let months: [StaticString] = [
         "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",

@@ -1,7 +1,8 @@
 import Bytes
 
-/// Names that are one to CGI and what was made like it (WSGI, Rack, PHP): there `X-Tenant` is `HTTP_X_TENANT` (RFC 3875 §4.1.18), and so are `X_Tenant` and,
-/// on some servers, `X.Tenant`. Where they differ here, a request could tell such an origin what neither its key nor `Vary` sees.
+/// Names that are one to CGI and what was made like it (WSGI, Rack, PHP): there `X-Tenant` is `HTTP_X_TENANT` (RFC 3875
+/// §4.1.18), and so are `X_Tenant` and, on some servers, `X.Tenant`. Where they differ here, a request could tell such
+/// an origin what neither its key nor `Vary` sees.
 extension Span where Element == UInt8 {
     /// Whether the names are the same but for their letters' case and what separates their words.
     func isAlias(of name: Span<UInt8>) -> Bool {
@@ -36,8 +37,8 @@ extension FieldView {
 }
 
 extension ByteBuffer {
-    /// Appends the lines with aliases of `name` to a key, where they go to origins that may take them for it: with 3 before each name and 1 before each
-    /// value, which stand in none of them.
+    /// Appends the lines with aliases of `name` to a key, where they go to origins that may take them for it: with 3
+    /// before each name and 1 before each value, which stand in none of them.
     func append(aliasesOf name: Span<UInt8>, in fields: FieldView) {
         var line = fields.firstIndex(ofAliasOf: name)
         while let index = line {

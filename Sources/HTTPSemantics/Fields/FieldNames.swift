@@ -107,7 +107,8 @@ extension KnownField {
             case UInt8(ascii: "d"): (.xForwardedHost, "x-forwarded-host")
             case UInt8(ascii: "e"): (.contentEncoding, "content-encoding")
             case UInt8(ascii: "l"):
-                name[9].lowercasedASCII == UInt8(ascii: "o") ? (.contentLocation, "content-location") : (.contentLanguage, "content-language")
+                name[9].lowercasedASCII == UInt8(ascii: "o")
+                    ? (.contentLocation, "content-location") : (.contentLanguage, "content-language")
             case UInt8(ascii: "n"): (.proxyConnection, "proxy-connection")
             default: (.other, "")
             }

@@ -18,12 +18,13 @@ public enum HTTPDate {
         return text.count == length ? reader.fixdate() : text.count == 24 ? reader.asctime() : nil
     }
 
-    /// An IMF-fixdate written as the grammar has it, which nearly every date is, recognised by looking at each byte once. `nil` means nothing:
-    /// the reader that knows all forms is asked then.
+    /// An IMF-fixdate written as the grammar has it, which nearly every date is, recognised by looking at each byte
+    /// once. `nil` means nothing: the reader that knows all forms is asked then.
     private static func usual(_ text: Span<UInt8>) -> Int64? {
         guard text.count == length else { return nil }
         func word(_ at: Int) -> UInt32 { UInt32(text[at]) << 16 | UInt32(text[at + 1]) << 8 | UInt32(text[at + 2]) }
-        let stands = text[3] == 0x2c && text[19] == 0x3a && text[22] == 0x3a
+        let stands =
+            text[3] == 0x2c && text[19] == 0x3a && text[22] == 0x3a
             && text[4] == 0x20 && text[7] == 0x20 && text[11] == 0x20 && text[16] == 0x20 && text[25] == 0x20
         var isOutside = false
         func digits(_ at: Int) -> Int {
@@ -34,8 +35,9 @@ public enum HTTPDate {
         let (day, century, years) = (digits(5), digits(12), digits(14))
         let (hour, minute, second) = (digits(17), digits(20), digits(23))
         guard stands, !isOutside, hour < 24, minute < 60, second < 60, word(26) == 0x474d54,
-              isDayName(word(0)), let month = month(word(8)),
-              let date = CivilDate(year: century &* 100 &+ years, month: month, day: day) else { return nil }
+            isDayName(word(0)), let month = month(word(8)),
+            let date = CivilDate(year: century &* 100 &+ years, month: month, day: day)
+        else { return nil }
         return Int64(date.days &* 86_400 &+ hour &* 3600 &+ minute &* 60 &+ second)
     }
 

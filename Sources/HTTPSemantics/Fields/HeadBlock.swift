@@ -2,7 +2,8 @@ public import Bytes
 
 /// The fields of one message with the bytes they stand in: immutable, and free to go to any thread.
 ///
-/// All in one block of memory, so that keeping one, or copying a reference to it, costs as much as with the bytes alone:
+/// All in one block of memory, so that keeping one, or copying a reference to it, costs as much as with the bytes
+/// alone:
 ///
 /// ```
 /// ├─ lines ─┼─ bytes ─┤

@@ -52,12 +52,15 @@ struct HeadBlockBuilder {
     mutating func append(lines text: Span<UInt8>) {
         var lower = 0
         while let nameEnd = text.firstIndex(of: UInt8(ascii: ":"), from: lower),
-              let valueEnd = text.firstIndex(of: UInt8(ascii: "\r"), from: nameEnd) {
+            let valueEnd = text.firstIndex(of: UInt8(ascii: "\r"), from: nameEnd)
+        {
             let line = text.extracting(lower..<valueEnd + 2)
             makeRoom(for: line.count)
             block.write(line, at: start + count)
             let (name, value) = (nameEnd - lower, min(nameEnd + 2, valueEnd) - lower)
-            keep(count..<count + name, count + value..<count + valueEnd - lower, KnownField.recognise(text.extracting(lower..<nameEnd)))
+            keep(
+                count..<count + name, count + value..<count + valueEnd - lower,
+                KnownField.recognise(text.extracting(lower..<nameEnd)))
             lower = valueEnd + 2
         }
     }
@@ -107,13 +110,15 @@ struct HeadBlockBuilder {
 }
 
 extension FieldView {
-    /// Where the line at `index` stands as a stored one does, `Name: value CRLF`, and can be copied in one go; `nil` where it stands otherwise.
+    /// Where the line at `index` stands as a stored one does, `Name: value CRLF`, and can be copied in one go; `nil`
+    /// where it stands otherwise.
     @inline(__always)
     func completeLine(at index: Int) -> Range<Int>? {
         let line = lines[index]
         let end = Int(line.value.upper)
         guard line.value.lower == line.name.upper + 2, end + 2 <= bytes.count, bytes[Int(line.value.lower) - 1] == 0x20,
-              bytes[end] == 0x0d, bytes[end + 1] == 0x0a else { return nil }
+            bytes[end] == 0x0d, bytes[end + 1] == 0x0a
+        else { return nil }
         return Int(line.name.lower)..<end + 2
     }
 }

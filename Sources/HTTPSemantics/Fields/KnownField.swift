@@ -4,7 +4,8 @@
 public enum KnownField: UInt8, Sendable, CaseIterable, BitwiseCopyable {
     case other = 0
     // Framing and connection (RFC 9112, RFC 9110 §7.6)
-    case connection, contentLength, transferEncoding, te, trailer, upgrade, expect, keepAlive, proxyConnection, http2Settings, host
+    case connection, contentLength, transferEncoding, te, trailer, upgrade, expect, keepAlive, proxyConnection,
+        http2Settings, host
     // Caching (RFC 9111 and friends)
     case age, cacheControl, cdnCacheControl, expires, date, pragma, warning, vary, noVarySearch, cacheStatus
     case cacheGroups, cacheGroupInvalidation

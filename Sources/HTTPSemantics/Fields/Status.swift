@@ -11,7 +11,8 @@ public struct Status: Sendable, Hashable, BitwiseCopyable {
     /// 5xx, and what is no valid code at all: "as if it had a 5xx" (RFC 9110 §15).
     @inlinable public var isServerError: Bool { code >= 500 }
 
-    /// Whether it is about one request as it came, or about its client, and says nothing of the resource that others ask for.
+    /// Whether it is about one request as it came, or about its client, and says nothing of the resource that others
+    /// ask for.
     public var concernsRequest: Bool {
         switch code {
         case 400, 406, 408, 411, 412, 413, 414, 415, 416, 417, 421, 422, 425, 426, 428, 429, 431: true

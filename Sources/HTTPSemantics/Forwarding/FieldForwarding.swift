@@ -2,7 +2,8 @@ public import Bytes
 
 extension FieldSet {
     /// For one connection only, nominated or not (RFC 9110 §7.6.1; RFC 7540 §3.2.1).
-    static let hopByHop = FieldSet(.connection, .keepAlive, .proxyConnection, .te, .transferEncoding, .upgrade, .http2Settings)
+    static let hopByHop = FieldSet(
+        .connection, .keepAlive, .proxyConnection, .te, .transferEncoding, .upgrade, .http2Settings)
     /// Written anew by whoever frames the message.
     public static let framing = FieldSet(.contentLength, .transferEncoding)
 }
@@ -11,10 +12,13 @@ extension ByteBuffer {
     /// Appends the lines of `fields` as they were received and in their order, without those that belong to one
     /// connection and those in `dropping`: a stored or forwarded response's fields, or a request's.
     ///
-    /// `connection` is what these fields' `Connection` says. `keyed`: drops what a client says of how its request came, unless it is in there, of its
-    /// method, unless `keepsMethod`, and of who sent it, unless `keepsSender`. `plainNamesOnly`: drops names with other bytes than letters, digits and hyphens. One pass; neighbouring lines are copied together.
+    /// `connection` is what these fields' `Connection` says. `keyed`: drops what a client says of how its request came,
+    /// unless it is in there, of its method, unless `keepsMethod`, and of who sent it, unless `keepsSender`.
+    /// `plainNamesOnly`: drops names with other bytes than letters, digits and hyphens. One pass; neighbouring lines
+    /// are copied together.
     public func appendFields(
-        _ fields: FieldView, connection: ConnectionOptions, dropping: FieldSet = [], unlessIn keyed: KeyedForwarding? = nil,
+        _ fields: FieldView, connection: ConnectionOptions, dropping: FieldSet = [],
+        unlessIn keyed: KeyedForwarding? = nil,
         keepsMethod: Bool = true, keepsSender: Bool = true, plainNamesOnly: Bool = false
     ) {
         let dropped = dropping.union(.hopByHop).union(connection.nominated)
@@ -26,7 +30,8 @@ extension ByteBuffer {
             if line.field != .other {
                 if dropped.contains(line.field) { continue }
             } else if connection.nominates(index, of: fields) || plainNamesOnly && !fields.name(at: index).isPlainName
-                || keyed?.drops(fields.name(at: index), keepsMethod: keepsMethod, keepsSender: keepsSender) ?? false {
+                || keyed?.drops(fields.name(at: index), keepsMethod: keepsMethod, keepsSender: keepsSender) ?? false
+            {
                 continue
             }
             let lower = Int(line.name.lower)

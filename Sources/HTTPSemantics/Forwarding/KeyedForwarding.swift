@@ -1,9 +1,10 @@
 public import Bytes
 
-/// Some fields say how a request came before it came here (`X-Forwarded-Host`, …), who sent it (`X-Real-IP`, …), or what is meant by it
-/// (`X-HTTP-Method-Override`, …). Origins make links, redirects and paths of them, and others get the response: so only those go on that are part of the
-/// route's cache key; who sent it may also be told by a proxy that is trusted.
-/// Which these are stands here, immutable, in an object, so that nothing of it is copied for a request.
+/// Some fields say how a request came before it came here (`X-Forwarded-Host`, …), who sent it (`X-Real-IP`, …), or
+/// what is meant by it (`X-HTTP-Method-Override`, …). Origins make links, redirects and paths of them, and others get
+/// the response: so only those go on that are part of the route's cache key; who sent it may also be told by a proxy
+/// that is trusted. Which these are stands here, immutable, in an object, so that nothing of it is copied for a
+/// request.
 public final class KeyedForwarding: Sendable {
     /// Of all those fields the ones that are known.
     static let known = FieldSet(.forwarded, .xForwardedProto, .xForwardedHost)
@@ -63,7 +64,9 @@ public final class KeyedForwarding: Sendable {
     private static func subject(_ name: Span<UInt8>) -> Subject? {
         guard name.count >= 5 else { return nil }
         switch name[0] | 0x20 {
-        case UInt8(ascii: "x"), UInt8(ascii: "f"), UInt8(ascii: "c"), UInt8(ascii: "w"), UInt8(ascii: "p"), UInt8(ascii: "t"): break
+        case UInt8(ascii: "x"), UInt8(ascii: "f"), UInt8(ascii: "c"), UInt8(ascii: "w"), UInt8(ascii: "p"),
+            UInt8(ascii: "t"):
+            break
         default: return nil // As nearly all do.
         }
         if name.count > 12, name.beginsLike("x-forwarded-") { return .origin }
@@ -74,16 +77,19 @@ public final class KeyedForwarding: Sendable {
         return other(name) ?? (namesAddress(name) ? .sender : nil)
     }
 
-    /// What some servers take for the client's address in place of the peer's. `X-Forwarded-For` is no such field: each proxy adds to it.
+    /// What some servers take for the client's address in place of the peer's. `X-Forwarded-For` is no such field: each
+    /// proxy adds to it.
     private static func namesAddress(_ name: Span<UInt8>) -> Bool {
         switch name.count {
         case 9: name.beginsLike("x-real-ip") || name.beginsLike("client-ip")
         case 11: name.beginsLike("x-client-ip") || name.beginsLike("x-remote-ip")
-        case 13: name.beginsLike("x-remote-addr") || name.beginsLike("fly-client-ip") || name.beginsLike("forwarded-for")
+        case 13:
+            name.beginsLike("x-remote-addr") || name.beginsLike("fly-client-ip") || name.beginsLike("forwarded-for")
         case 14: name.beginsLike("true-client-ip") || name.beginsLike("x-proxyuser-ip")
         case 15: name.beginsLike("proxy-client-ip")
         case 16:
-            name.beginsLike("cf-connecting-ip") || name.beginsLike("fastly-client-ip") || name.beginsLike("x-originating-ip")
+            name.beginsLike("cf-connecting-ip") || name.beginsLike("fastly-client-ip")
+                || name.beginsLike("x-originating-ip")
                 || name.beginsLike("x-azure-clientip")
         case 18: name.beginsLike("cf-connecting-ipv6") || name.beginsLike("wl-proxy-client-ip")
         case 19: name.beginsLike("x-cluster-client-ip") || name.beginsLike("x-appengine-user-ip")
@@ -92,25 +98,41 @@ public final class KeyedForwarding: Sendable {
         }
     }
 
-    /// What some servers take for the scheme, the host, the path or the method in place of the request's. The length leaves few to compare with.
+    /// What some servers take for the scheme, the host, the path or the method in place of the request's. The length
+    /// leaves few to compare with.
     private static func other(_ name: Span<UInt8>) -> Subject? {
         switch name.count {
-        // Programs run by CGI find it as HTTP_PROXY in their environment, and make their own requests through what it names.
+        // Programs run by CGI find it as HTTP_PROXY in their environment, and make their own requests through what it
+        // names.
         case 5: if name.beginsLike("proxy") { return .origin }
         case 6: if name.beginsLike("x-host") { return .origin }
         case 8: if name.beginsLike("x-scheme") { return .origin }
         case 9: if name.beginsLike("x-arr-ssl") { return .origin }
         case 10: if name.beginsLike("cf-visitor") { return .origin }
-        case 11: if name.beginsLike("x-forwarded") || name.beginsLike("x-real-host") || name.beginsLike("x-proxyhost") || name.beginsLike("x-proxyport") { return .origin }
+        case 11:
+            if name.beginsLike("x-forwarded") || name.beginsLike("x-real-host") || name.beginsLike("x-proxyhost")
+                || name.beginsLike("x-proxyport")
+            {
+                return .origin
+            }
         case 12: if name.beginsLike("x-url-scheme") || name.beginsLike("wl-proxy-ssl") { return .origin }
         case 13:
-            if name.beginsLike("x-script-name") || name.beginsLike("x-rewrite-url") || name.beginsLike("x-proxyscheme") { return .origin }
+            if name.beginsLike("x-script-name") || name.beginsLike("x-rewrite-url") || name.beginsLike("x-proxyscheme")
+            {
+                return .origin
+            }
             if name.beginsLike("x-http-method") { return .method }
         case 15: if name.beginsLike("x-forward-proto") || name.beginsLike("front-end-https") { return .origin }
         case 17: if name.beginsLike("x-method-override") { return .method }
         case 18: if name.beginsLike("x-proxycontextpath") { return .origin }
-        case 20: if name.beginsLike("x-http-host-override") || name.beginsLike("x-http-path-override") || name.beginsLike("x-waws-unencoded-url") { return .origin }
-        case 21: if name.beginsLike("x-http-destinationurl") || name.beginsLike("x-envoy-original-path") { return .origin }
+        case 20:
+            if name.beginsLike("x-http-host-override") || name.beginsLike("x-http-path-override")
+                || name.beginsLike("x-waws-unencoded-url")
+            {
+                return .origin
+            }
+        case 21:
+            if name.beginsLike("x-http-destinationurl") || name.beginsLike("x-envoy-original-path") { return .origin }
         case 22: if name.beginsLike("x-http-method-override") { return .method }
         case 26: if name.beginsLike("cloudfront-forwarded-proto") { return .origin }
         default: break

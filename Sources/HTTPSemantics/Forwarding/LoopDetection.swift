@@ -7,8 +7,8 @@ public struct LoopDetection: Sendable {
     /// - Parameter name: the pseudonym under which this deployment forwards: a token, and nobody else's.
     public init(name: ByteSlice) { self.name = name }
 
-    /// How often this proxy is named in the fields of the request: the larger of the two counts. The caller decides how many are
-    /// a loop, since other proxies may bear the same name.
+    /// How often this proxy is named in the fields of the request: the larger of the two counts. The caller decides how
+    /// many are a loop, since other proxies may bear the same name.
     @inlinable
     public func visits(_ fields: FieldView) -> Int {
         fields.contains(.cdnLoop) || fields.contains(.via) ? count(fields) : 0

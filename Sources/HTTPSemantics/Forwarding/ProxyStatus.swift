@@ -57,14 +57,16 @@ public enum ProxyError: UInt8, Sendable, CaseIterable {
         case .httpRequestDenied: Status(403)
         case .destinationNotFound, .proxyInternalResponse, .proxyInternalError, .proxyConfigurationError: Status(500)
         case .dnsError, .destinationIPProhibited, .destinationIPUnroutable, .connectionRefused,
-             .connectionTerminated, .tlsProtocolError, .tlsCertificateError, .tlsAlertReceived,
-             .httpResponseIncomplete, .httpResponseHeaderSectionSize, .httpResponseHeaderSize,
-             .httpResponseBodySize, .httpResponseTrailerSectionSize, .httpResponseTrailerSize,
-             .httpResponseTransferCoding, .httpResponseContentCoding, .httpUpgradeFailed,
-             .httpProtocolError, .proxyLoopDetected: Status(502)
+            .connectionTerminated, .tlsProtocolError, .tlsCertificateError, .tlsAlertReceived,
+            .httpResponseIncomplete, .httpResponseHeaderSectionSize, .httpResponseHeaderSize,
+            .httpResponseBodySize, .httpResponseTrailerSectionSize, .httpResponseTrailerSize,
+            .httpResponseTransferCoding, .httpResponseContentCoding, .httpUpgradeFailed,
+            .httpProtocolError, .proxyLoopDetected:
+            Status(502)
         case .destinationUnavailable, .connectionLimitReached: Status(503)
         case .dnsTimeout, .connectionTimeout, .connectionReadTimeout, .connectionWriteTimeout,
-             .httpResponseTimeout: Status(504)
+            .httpResponseTimeout:
+            Status(504)
         }
     }
 }

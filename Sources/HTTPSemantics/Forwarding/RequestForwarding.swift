@@ -1,12 +1,12 @@
 public import Bytes
 
-/// Writes the head of a request to an origin from the one a client sent (RFC 9110 §7.6). Immutable settings, and an object, so that nothing of
-/// them is copied for a request.
+/// Writes the head of a request to an origin from the one a client sent (RFC 9110 §7.6). Immutable settings, and an
+/// object, so that nothing of them is copied for a request.
 public final class RequestForwarding: Sendable {
     /// What becomes of the `X-Forwarded-*` fields that a client sends.
     public enum ClientFields: Sendable {
-        /// Our client's address is appended to `X-Forwarded-For`, if it has one. `X-Forwarded-Proto` and `-Host` say what we know ourselves; `Forwarded`
-        /// (RFC 7239) and the like go no further (`KeyedForwarding`).
+        /// Our client's address is appended to `X-Forwarded-For`, if it has one. `X-Forwarded-Proto` and `-Host` say
+        /// what we know ourselves; `Forwarded` (RFC 7239) and the like go no further (`KeyedForwarding`).
         case append
         /// Forwarded as they are, and none written.
         case off
@@ -31,11 +31,13 @@ public final class RequestForwarding: Sendable {
         /// Whether `TE: trailers` is said if the client said it; only for who forwards trailers.
         public var acceptsTrailers: Bool
 
-        /// - Parameters: `method` is what is sent in place of the request's own; `dropping` fields that are not to go on; `keyed` those
-        ///   that are part of the key; `isFromTrustedProxy` whether it may say who sent it; `host` stands in `Host` in place of the host that was asked for.
+        /// - Parameters: `method` is what is sent in place of the request's own; `dropping` fields that are not to go
+        ///   on; `keyed` those that are part of the key; `isFromTrustedProxy` whether it may say who sent it; `host`
+        ///   stands in `Host` in place of the host that was asked for.
         public init(
             method: Method? = nil, framing: MessageFraming, dropping: FieldSet = [], keyed: KeyedForwarding,
-            isFromTrustedProxy: Bool = false, host: ByteSlice? = nil, isUpgrading: Bool = false, acceptsTrailers: Bool = false
+            isFromTrustedProxy: Bool = false, host: ByteSlice? = nil, isUpgrading: Bool = false,
+            acceptsTrailers: Bool = false
         ) {
             self.method = method
             self.framing = framing
@@ -65,9 +67,9 @@ public final class RequestForwarding: Sendable {
 
     /// Appends the head up to its empty line, which the caller appends, after any further field lines of its own.
     ///
-    /// `head` and `fields` are the received ones, `host` is theirs as the cache key has it (RFC 9110 §4.2.3): how one client spells it, others would get
-    /// in links. `clientAddress` is the peer's IP address and goes out as it is: empty for a peer on a Unix socket, whose path is any bytes it likes.
-    /// `scheme` is how it came.
+    /// `head` and `fields` are the received ones, `host` is theirs as the cache key has it (RFC 9110 §4.2.3): how one
+    /// client spells it, others would get in links. `clientAddress` is the peer's IP address and goes out as it is:
+    /// empty for a peer on a Unix socket, whose path is any bytes it likes. `scheme` is how it came.
     public func write(
         _ head: RequestHead, _ fields: FieldView, _ changes: Changes, host: Span<UInt8>,
         clientAddress: Span<UInt8>, scheme: StaticString, to buffer: ByteBuffer
@@ -76,11 +78,14 @@ public final class RequestForwarding: Sendable {
         let defaultHost = defaultHost
         let host = host.isEmpty ? defaultHost.span : host
         if let other = changes.host { buffer.appendField("Host", other.span) } else { buffer.appendField("Host", host) }
-        let written = fieldsWrittenHere(changes.keyed.fields, addsAddress: !clientAddress.isEmpty).union(changes.dropping)
+        let written = fieldsWrittenHere(changes.keyed.fields, addsAddress: !clientAddress.isEmpty).union(
+            changes.dropping)
         let method = changes.method ?? head.method
         buffer.appendFields(
-            fields, connection: head.connection, dropping: written, unlessIn: clientFields == .append ? changes.keyed : nil,
-            keepsMethod: method != .get && method != .head, keepsSender: changes.isFromTrustedProxy, plainNamesOnly: !forwardsOddNames)
+            fields, connection: head.connection, dropping: written,
+            unlessIn: clientFields == .append ? changes.keyed : nil,
+            keepsMethod: method != .get && method != .head, keepsSender: changes.isFromTrustedProxy,
+            plainNamesOnly: !forwardsOddNames)
         appendClientFields(fields, head.connection, changes.keyed.fields, host, clientAddress, scheme, to: buffer)
         if let via { buffer.appendVia(head.version, via, after: fields, connection: head.connection) }
         appendConnection(head, fields, changes, to: buffer)
@@ -88,7 +93,8 @@ public final class RequestForwarding: Sendable {
     }
 
     /// `method SP origin-form SP HTTP/1.1`: path and query stay as they are (RFC 9110 §7.7).
-    private func appendRequestLine(_ head: RequestHead, _ fields: FieldView, _ changes: Changes, to buffer: ByteBuffer) {
+    private func appendRequestLine(_ head: RequestHead, _ fields: FieldView, _ changes: Changes, to buffer: ByteBuffer)
+    {
         let bytes = fields.bytes
         if let method = changes.method, method != .other {
             buffer.append(method.wireName)
@@ -172,7 +178,8 @@ extension FieldView {
         return false
     }
 
-    /// `Max-Forwards` as a number, or the largest that is supported here (RFC 9110 §7.6.2); `nil` if there is none or it is no number.
+    /// `Max-Forwards` as a number, or the largest that is supported here (RFC 9110 §7.6.2); `nil` if there is none or
+    /// it is no number.
     public var maxForwards: Int? {
         onlyValue(of: .maxForwards)?.decimal(saturatingAt: UInt64(Int32.max)).map { Int($0) }
     }

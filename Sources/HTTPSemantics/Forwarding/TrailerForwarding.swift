@@ -1,18 +1,20 @@
 public import Bytes
 
 extension ByteBuffer {
-    /// Appends those lines of a trailer section that may go on, in their order: neither what is for one connection (RFC 9110 §7.6.1) nor what frames,
-    /// routes, authenticates or controls, which means nothing there (§6.5.1), or too much to a recipient that merges trailers into the head. They
-    /// went past all that looks at a head.
+    /// Appends those lines of a trailer section that may go on, in their order: neither what is for one connection (RFC
+    /// 9110 §7.6.1) nor what frames, routes, authenticates or controls, which means nothing there (§6.5.1), or too much
+    /// to a recipient that merges trailers into the head. They went past all that looks at a head.
     /// - Parameters:
-    ///   - connection: what `Connection` said in the head of the same message. Where it names fields that are not known, which can be told no more,
-    ///     nothing is appended.
+    ///   - connection: what `Connection` said in the head of the same message. Where it names fields that are not
+    ///     known, which can be told no more, nothing is appended.
     ///   - plainNamesOnly: leaves out those whose names hold other bytes than letters, digits and hyphens.
     public func appendTrailers(_ trailers: FieldView, connection: ConnectionOptions, plainNamesOnly: Bool = false) {
         guard !connection.nominatesOthers else { return }
         for index in 0..<trailers.lines.count {
             let (name, field) = (trailers.name(at: index), trailers.lines[index].field)
-            guard Self.mayBeTrailer(name, field), !plainNamesOnly || name.isPlainName, field == .other || !connection.nominated.contains(field) else { continue }
+            guard Self.mayBeTrailer(name, field), !plainNamesOnly || name.isPlainName,
+                field == .other || !connection.nominated.contains(field)
+            else { continue }
             append(trailers: trailers, at: index)
         }
     }
@@ -40,7 +42,9 @@ extension StoredFields {
     ///   - trailers: complete lines.
     ///   - head: of the same response; `facts` are its.
     /// - Returns: `nil` if none are left.
-    public static func trailers(_ trailers: ByteSlice, of head: FieldView, facts: ResponseFacts, policy: CachingPolicy) -> ByteSlice? {
+    public static func trailers(_ trailers: ByteSlice, of head: FieldView, facts: ResponseFacts, policy: CachingPolicy)
+        -> ByteSlice?
+    {
         guard facts.contains(.excludesFields) else { return trailers }
         let excluded = ExcludedFields(head, facts: facts, policy: policy)
         let (block, kept) = (HeadBlock(lines: trailers), ByteBuffer(capacity: trailers.count))

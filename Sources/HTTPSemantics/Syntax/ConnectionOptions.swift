@@ -18,7 +18,8 @@ public struct ConnectionOptions: Sendable, Hashable {
     public init() {}
 
     /// Reads all lines of `Connection`.
-    /// - Throws: where a member is no token, or there are too many: which fields are meant for us alone could not be known.
+    /// - Throws: where a member is no token, or there are too many: which fields are meant for us alone could not be
+    ///   known.
     public init(_ fields: FieldView) throws(MessageSyntaxError) {
         guard fields.contains(.connection) else { return }
         let position = fields.position(of: .connection)

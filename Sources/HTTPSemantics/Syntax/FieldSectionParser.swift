@@ -1,11 +1,13 @@
 import Bytes
 
-/// Reads lines that end in CR LF, and field lines among them (RFC 9112 §5): what requests, responses and trailers share.
+/// Reads lines that end in CR LF, and field lines among them (RFC 9112 §5): what requests, responses and trailers
+/// share.
 ///
 /// It remembers where it stood, so that no byte is searched twice, and judges a line as soon as it is finished.
 /// Whatever the bytes' split, the same line is refused for the same reason.
 struct FieldSectionParser {
-    /// The first `count` are of the head being read; what is after them was of heads before, and is memory to use again.
+    /// The first `count` are of the head being read; what is after them was of heads before, and is memory to use
+    /// again.
     private var memory: [FieldLine] = []
     private var count = 0
     private(set) var present: FieldSet = []
@@ -56,7 +58,8 @@ struct FieldSectionParser {
         return line
     }
 
-    /// Whether nothing was searched of the line being read: a head may come byte by byte, and no byte is searched twice.
+    /// Whether nothing was searched of the line being read: a head may come byte by byte, and no byte is searched
+    /// twice.
     var isAtLineStart: Bool { searched == lineStart }
 
     /// The line being read is done with; the next one starts at `end`.
@@ -65,17 +68,19 @@ struct FieldSectionParser {
         searched = end
     }
 
-    /// Takes a line that has arrived as a whole, in one go. False, with nothing done, when there is none or anything about it is odd:
-    /// `nextLine` and `addLine` then find out what.
+    /// Takes a line that has arrived as a whole, in one go. False, with nothing done, when there is none or anything
+    /// about it is odd: `nextLine` and `addLine` then find out what.
     @inline(__always)
     mutating func addWholeLine(in bytes: Span<UInt8>, limit: Int) -> Bool {
         let start = lineStart
         // An empty line is no field, and content may follow.
         guard isAtLineStart, start < bytes.count, bytes[start] != 0x0d, count < maxLines,
-              let colon = bytes.firstIndexOutsideToken(from: start), colon > start, bytes[colon] == UInt8(ascii: ":") else { return false }
+            let colon = bytes.firstIndexOutsideToken(from: start), colon > start, bytes[colon] == UInt8(ascii: ":")
+        else { return false }
         var lower = colon &+ 1
         while lower < bytes.count, bytes[lower].isOptionalWhitespace { lower &+= 1 }
-        guard let end = bytes.firstIndexOutsideFieldValue(from: lower), end &+ 2 <= limit, bytes.holds("\r\n", at: end) else { return false }
+        guard let end = bytes.firstIndexOutsideFieldValue(from: lower), end &+ 2 <= limit, bytes.holds("\r\n", at: end)
+        else { return false }
         var upper = end
         while upper > lower, bytes[upper &- 1].isOptionalWhitespace { upper &-= 1 }
         let field = KnownField.recognise(bytes.extracting(start..<colon))

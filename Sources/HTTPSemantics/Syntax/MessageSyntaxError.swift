@@ -49,13 +49,22 @@ extension MessageSyntaxError {
             case .tooManyEmptyLines:
                 ("too-many-empty-lines", .badRequest, "More empty lines before the request than are tolerated.")
             case .malformedRequestLine:
-                ("malformed-request-line", .badRequest, "The request line is not a method, a target and a version with single spaces between.")
+                (
+                    "malformed-request-line", .badRequest,
+                    "The request line is not a method, a target and a version with single spaces between."
+                )
             case .malformedStatusLine:
-                ("malformed-status-line", .badGateway, "The status line is not a version, a three-digit code and a phrase.")
+                (
+                    "malformed-status-line", .badGateway,
+                    "The status line is not a version, a three-digit code and a phrase."
+                )
             case .methodTooLong:
                 ("method-too-long", .notImplemented, "The method is longer than any that is served.")
             case .targetInvalid:
-                ("target-invalid", .badRequest, "The request target is not valid for this method, or holds a byte it may not.")
+                (
+                    "target-invalid", .badRequest,
+                    "The request target is not valid for this method, or holds a byte it may not."
+                )
             case .targetTooLong:
                 ("target-too-long", .uriTooLong, "The request target is too long.")
             case .versionInvalid:
@@ -91,7 +100,10 @@ extension MessageSyntaxError {
             case .contentLengthRepeated:
                 ("content-length-repeated", .badRequest, "There is more than one Content-Length.")
             case .contentLengthWithTransferEncoding:
-                ("content-length-with-transfer-encoding", .badRequest, "Content-Length and Transfer-Encoding exclude each other.")
+                (
+                    "content-length-with-transfer-encoding", .badRequest,
+                    "Content-Length and Transfer-Encoding exclude each other."
+                )
             case .transferEncodingInvalid:
                 ("transfer-encoding-invalid", .badRequest, "The Transfer-Encoding field is malformed.")
             case .transferEncodingInHTTP10:

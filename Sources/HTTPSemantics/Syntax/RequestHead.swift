@@ -48,7 +48,8 @@ public struct RequestHead: Sendable {
     public internal(set) var framing = MessageFraming.none
     public internal(set) var connection = ConnectionOptions()
     public internal(set) var expectation = Expectation.none
-    /// Whether the client asks to switch protocols: HTTP/1.1, `Upgrade`, and `Connection` names it (RFC 9110 §7.8). Never to one that carries requests.
+    /// Whether the client asks to switch protocols: HTTP/1.1, `Upgrade`, and `Connection` names it (RFC 9110 §7.8).
+    /// Never to one that carries requests.
     public internal(set) var asksForUpgrade = false
     /// Bytes of the head.
     public internal(set) var length = 0

@@ -69,15 +69,17 @@ public struct RequestHeadParser: ~Copyable, Sendable {
         }
     }
 
-    /// Takes a request line that has arrived as a whole and is as nearly all are, `GET /path HTTP/1.1`, in one go: its target is looked through once. False,
-    /// with nothing done, where anything about it is otherwise: `startLine` and `parseRequestLine` then find out what.
+    /// Takes a request line that has arrived as a whole and is as nearly all are, `GET /path HTTP/1.1`, in one go: its
+    /// target is looked through once. False, with nothing done, where anything about it is otherwise: `startLine` and
+    /// `parseRequestLine` then find out what.
     @inline(__always)
     private mutating func takeUsualLine(_ bytes: Span<UInt8>) -> Bool {
         let start = section.lineStart
         guard section.isAtLineStart, bytes.holds("GET /", at: start) else { return false }
         let targetStart = start &+ 4
         guard let end = bytes.firstIndexOutsideTarget(from: targetStart), end &- targetStart <= limits.maxTargetLength,
-              end &+ 11 <= limits.maxHeadBytes, bytes.holds(" HTTP/1.1\r\n", at: end) else { return false }
+            end &+ 11 <= limits.maxHeadBytes, bytes.holds(" HTTP/1.1\r\n", at: end)
+        else { return false }
         head.version = .http11
         head.method = .get
         head.methodRange = ByteRange(start..<start &+ 3)
@@ -106,7 +108,7 @@ public struct RequestHeadParser: ~Copyable, Sendable {
         while methodEnd < line.upperBound, bytes[methodEnd].isToken { methodEnd &+= 1 }
         let versionStart = line.upperBound - 8
         guard methodEnd > start, methodEnd < line.upperBound, bytes[methodEnd] == 0x20,
-              versionStart - 2 > methodEnd, bytes[versionStart - 1] == 0x20
+            versionStart - 2 > methodEnd, bytes[versionStart - 1] == 0x20
         else { throw MessageSyntaxError(.malformedRequestLine, at: methodEnd) }
         head.version = try HTTPVersion(bytes, at: versionStart)
         guard methodEnd - start <= HeadLimits.maxMethodLength
@@ -114,7 +116,9 @@ public struct RequestHeadParser: ~Copyable, Sendable {
         head.methodRange = ByteRange(start..<methodEnd)
         head.method = Method.recognise(bytes.extracting(start..<methodEnd))
         let target = (methodEnd + 1)..<(versionStart - 1)
-        guard target.count <= limits.maxTargetLength else { throw MessageSyntaxError(.targetTooLong, at: target.lowerBound) }
+        guard target.count <= limits.maxTargetLength else {
+            throw MessageSyntaxError(.targetTooLong, at: target.lowerBound)
+        }
         guard let parsed = RequestTarget(target, in: bytes, for: head.method)
         else { throw MessageSyntaxError(.targetInvalid, at: target.lowerBound) }
         head.target = parsed
@@ -135,9 +139,11 @@ public struct RequestHeadParser: ~Copyable, Sendable {
         head.length = section.lineStart
     }
 
-    /// Whether `Upgrade` is an offer to us. RFC 9110 §7.8: not in HTTP/1.0, nor unless `Connection` names it. One that is ignored counts as absent, so
-    /// that the request is like any other without it.
-    private mutating func takesUpgrade(_ version: HTTPVersion, _ connection: ConnectionOptions, _ bytes: Span<UInt8>) -> Bool {
+    /// Whether `Upgrade` is an offer to us. RFC 9110 §7.8: not in HTTP/1.0, nor unless `Connection` names it. One that
+    /// is ignored counts as absent, so that the request is like any other without it.
+    private mutating func takesUpgrade(_ version: HTTPVersion, _ connection: ConnectionOptions, _ bytes: Span<UInt8>)
+        -> Bool
+    {
         let isTaken = version == .http11 && connection.upgrade && view(in: bytes).offersTunnel
         if !isTaken { section.ignore(.upgrade) }
         return isTaken
@@ -163,7 +169,9 @@ public struct RequestHeadParser: ~Copyable, Sendable {
             return (ofTarget, Authority(fields.bytes.extracting(ofTarget.range)))
         case .origin, .asterisk:
             // An empty host names no resource of ours, and RFC 9112 §3.3 lets us say so.
-            if head.version == .http11, fields.lines[line].value.count == 0 || fields.value(at: line)[0] == UInt8(ascii: ":") {
+            if head.version == .http11,
+                fields.lines[line].value.count == 0 || fields.value(at: line)[0] == UInt8(ascii: ":")
+            {
                 throw MessageSyntaxError(.hostInvalid, at: position)
             }
             return (fields.lines[line].value, host)
@@ -193,14 +201,16 @@ extension HTTPVersion {
 }
 
 extension FieldView {
-    /// Whether `Upgrade` offers protocols (RFC 9110 §7.8) of which none carries requests. What goes through a tunnel is neither routed nor checked.
+    /// Whether `Upgrade` offers protocols (RFC 9110 §7.8) of which none carries requests. What goes through a tunnel is
+    /// neither routed nor checked.
     fileprivate var offersTunnel: Bool {
         var protocols = ListIterator(self, .upgrade)
         var isOffer = false
         while let member = protocols.next() {
             let end = member.firstIndex(of: UInt8(ascii: "/")) ?? member.count
             let name = member.extracting(0..<end)
-            guard name.isTokenOnly, end == member.count || member.extracting(end + 1..<member.count).isTokenOnly, !name.carriesRequests
+            guard name.isTokenOnly, end == member.count || member.extracting(end + 1..<member.count).isTokenOnly,
+                !name.carriesRequests
             else { return false }
             isOffer = true
         }
@@ -209,9 +219,10 @@ extension FieldView {
 }
 
 extension Span where Element == UInt8 {
-    /// Whether requests are what the protocol of this name is for: HTTP/2 (RFC 7540 §3.2, given up by RFC 9113 §3.1), any HTTP, and HTTP within TLS
-    /// (RFC 2817).
+    /// Whether requests are what the protocol of this name is for: HTTP/2 (RFC 7540 §3.2, given up by RFC 9113 §3.1),
+    /// any HTTP, and HTTP within TLS (RFC 2817).
     fileprivate var carriesRequests: Bool {
-        isEqualIgnoringCase(to: "h2c") || isEqualIgnoringCase(to: "h2") || isEqualIgnoringCase(to: "http") || isEqualIgnoringCase(to: "tls")
+        isEqualIgnoringCase(to: "h2c") || isEqualIgnoringCase(to: "h2") || isEqualIgnoringCase(to: "http")
+            || isEqualIgnoringCase(to: "tls")
     }
 }

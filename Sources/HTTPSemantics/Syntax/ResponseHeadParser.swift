@@ -58,7 +58,9 @@ public struct ResponseHeadParser: ~Copyable, Sendable {
         while true {
             switch phase {
             case .startLine:
-                if !bytes.isEmpty, bytes[0] != UInt8(ascii: "H") { throw MessageSyntaxError(.malformedStatusLine, at: 0) }
+                if !bytes.isEmpty, bytes[0] != UInt8(ascii: "H") {
+                    throw MessageSyntaxError(.malformedStatusLine, at: 0)
+                }
                 guard let line = try section.nextLine(in: bytes, limit: limits.maxHeadBytes, excess: .headTooLarge)
                 else { return .incomplete }
                 try parseStatusLine(line, bytes)
@@ -85,7 +87,8 @@ public struct ResponseHeadParser: ~Copyable, Sendable {
         let start = line.lowerBound
         guard line.count >= 12 else { throw MessageSyntaxError(.malformedStatusLine, at: start) }
         head.version = try HTTPVersion(bytes, at: start)
-        guard bytes[start + 8] == 0x20, let code = bytes.extracting((start + 9)..<(start + 12)).decimalValue, code >= 100
+        guard bytes[start + 8] == 0x20, let code = bytes.extracting((start + 9)..<(start + 12)).decimalValue,
+            code >= 100
         else { throw MessageSyntaxError(.malformedStatusLine, at: start + 8) }
         head.status = Status(UInt16(code))
         let reason = min(start + 13, line.upperBound)..<line.upperBound

@@ -7,7 +7,8 @@ extension RequestTarget {
     /// (RFC 3986 §2). Beyond that, characters that browsers leave unencoded pass as they are.
     init?(_ range: Range<Int>, in bytes: Span<UInt8>, for method: Method) {
         let text = bytes.extracting(range)
-        guard !text.isEmpty, bytes.firstIndexOutsideTarget(from: range.lowerBound) ?? bytes.count >= range.upperBound else { return nil }
+        guard !text.isEmpty, bytes.firstIndexOutsideTarget(from: range.lowerBound) ?? bytes.count >= range.upperBound
+        else { return nil }
         whole = ByteRange(range)
         if method == .connect {
             // RFC 9112 §3.2.3: host and port, both there.
@@ -33,10 +34,12 @@ extension RequestTarget {
         split(range, in: bytes)
     }
 
-    /// `scheme "://" authority path [ "?" query ]` (RFC 9112 §3.2.2). Which schemes are served is for others to say, so any token is taken for one.
+    /// `scheme "://" authority path [ "?" query ]` (RFC 9112 §3.2.2). Which schemes are served is for others to say, so
+    /// any token is taken for one.
     private mutating func parseAbsolute(_ range: Range<Int>, in bytes: Span<UInt8>) -> Bool {
         let text = bytes.extracting(range)
-        guard let colon = text.firstIndex(of: UInt8(ascii: ":")), text.extracting(0..<colon).isTokenOnly, text.holds("://", at: colon)
+        guard let colon = text.firstIndex(of: UInt8(ascii: ":")), text.extracting(0..<colon).isTokenOnly,
+            text.holds("://", at: colon)
         else { return false }
         let start = range.lowerBound + colon + 3
         var end = start

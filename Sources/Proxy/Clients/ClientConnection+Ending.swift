@@ -12,7 +12,8 @@ extension ClientConnection {
         answerInstead(OwnAnswer(error))
     }
 
-    /// An answer of our own in the place of the transaction under way, or to what never became one; the last on this connection.
+    /// An answer of our own in the place of the transaction under way, or to what never became one; the last on this
+    /// connection.
     func answerInstead(_ answer: OwnAnswer) {
         keepsAlive = false
         // That of the response before.
@@ -29,7 +30,8 @@ extension ClientConnection {
     func respondWithoutTransaction(_ answer: OwnAnswer, to head: RequestHead?, _ fields: HeadBlock?) {
         let buffer = ByteBuffer(capacity: 512)
         let content = worker.loopSettings.errors.write(
-            answer, to: head, nil, upstream: nil, persists: keepsAlive, date: worker.loop.wallClockSeconds, into: buffer)
+            answer, to: head, nil, upstream: nil, persists: keepsAlive, date: worker.loop.wallClockSeconds, into: buffer
+        )
         answered = AnsweredRequest(answer.status, .refused, head, fields)
         send(buffer, content, .sized, passesTrailers: false)
     }
@@ -91,7 +93,8 @@ extension ClientConnection {
     /// When its idle time ends; `nil` while a request has begun.
     var idleUntil: Int64? { phase == .reading && deadline.waitsFor == .request ? deadline.time : nil }
 
-    /// Makes room for another client, if this one is idle: ends, unless a request has come in the meantime, which is answered.
+    /// Makes room for another client, if this one is idle: ends, unless a request has come in the meantime, which is
+    /// answered.
     /// - Returns: whether it has ended.
     func giveWay() -> Bool {
         guard idleUntil != nil else { return phase == .closed }

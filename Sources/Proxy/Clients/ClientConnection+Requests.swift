@@ -11,14 +11,16 @@ extension ClientConnection {
         case incomplete
         case malformed(MessageSyntaxError)
         case answered(headLength: Int)
-        /// For a transaction, in the same words as the last to join the worker's crowd: nothing is parsed or looked up again.
+        /// For a transaction, in the same words as the last to join the worker's crowd: nothing is parsed or looked up
+        /// again.
         case alike(AdmittedHead)
         /// For a transaction; with its route, where that is known and the worker has its key.
         case unanswered(RequestHead, HeadBlock, on: Route?)
     }
 
     /// Takes requests out of the buffer until it needs more bytes or one must be waited for.
-    /// - Parameter context: the connection's own. It stays here meanwhile, also when the connection ends, and goes back when nothing is left in it.
+    /// - Parameter context: the connection's own. It stays here meanwhile, also when the connection ends, and goes back
+    ///   when nothing is left in it.
     func serve(_ context: ReadContext) {
         guard !isServing else { return }
         isServing = true
@@ -55,7 +57,9 @@ extension ClientConnection {
                 requestCount += 1
                 buffer.consume(admitted.head.length)
                 beginServing()
-                beginTransaction(ClientRequest(admitted, arrived: worker.moment, clientAddress: ipAddress, isFromTrustedProxy: isTrustedProxy))
+                beginTransaction(
+                    ClientRequest(
+                        admitted, arrived: worker.moment, clientAddress: ipAddress, isFromTrustedProxy: isTrustedProxy))
             case .unanswered(let head, let fields, let route):
                 requestCount += 1
                 buffer.consume(head.length)
@@ -69,7 +73,9 @@ extension ClientConnection {
     private func takeStep(_ context: ReadContext) -> Step {
         let buffer = context.buffer
         // Not if something learnt about queries since might give the same words another key.
-        if let crowd = worker.crowd, let admitted = crowd.latestHead, admitted.isBeginning(of: buffer.span), worker.variations.isEmpty {
+        if let crowd = worker.crowd, let admitted = crowd.latestHead, admitted.isBeginning(of: buffer.span),
+            worker.variations.isEmpty
+        {
             context.parser.use { $0.reset() }
             keepsAlive = mayPersist(behind: admitted.head)
             return .alike(admitted)
@@ -92,7 +98,8 @@ extension ClientConnection {
             case .nothingFresh(let route): known = route
             case .undecided: known = nil
             }
-            return .unanswered(parser.head, HeadBlock(copying: parser.view(in: buffer.span.extracting(0..<length))), on: known)
+            return .unanswered(
+                parser.head, HeadBlock(copying: parser.view(in: buffer.span.extracting(0..<length))), on: known)
         }
     }
 

@@ -8,12 +8,15 @@ extension ClientConnection: TransactionClient {
     var persists: Bool { keepsAlive && !worker.isDraining }
 
     func settlePersistence() -> Bool {
-        // Content that is still to come may never come (RFC 9110 §10.1.1): then the connection closes, and the response says so.
+        // Content that is still to come may never come (RFC 9110 §10.1.1): then the connection closes, and the response
+        // says so.
         keepsAlive = persists && content == nil
         return keepsAlive
     }
 
-    func send(_ head: ByteBuffer, _ sources: consuming Delivery.Sources, _ framing: Delivery.Framing, passesTrailers: Bool) {
+    func send(
+        _ head: ByteBuffer, _ sources: consuming Delivery.Sources, _ framing: Delivery.Framing, passesTrailers: Bool
+    ) {
         if framing == .untilClose { keepsAlive = false }
         let ofHead = head.count
         if interims == nil, framing != .chunked, sources.appendWhole(to: head) {
@@ -31,7 +34,9 @@ extension ClientConnection: TransactionClient {
 
     /// A response that is all there. Usually the kernel takes it whole, and no `Delivery` is needed.
     /// - Parameter ofHead: bytes of the head in front of the body.
-    private func sendAtOnce(_ out: ByteBuffer, _ ofHead: Int, _ sources: consuming Delivery.Sources, _ framing: Delivery.Framing) {
+    private func sendAtOnce(
+        _ out: ByteBuffer, _ ofHead: Int, _ sources: consuming Delivery.Sources, _ framing: Delivery.Framing
+    ) {
         let whole = out.count
         let sent: Int
         switch write(out.span) {
@@ -183,7 +188,8 @@ extension ClientConnection: TransactionClient {
         let pending = interims
         pending?.append(head.span)
         interims = nil
-        let relay = Tunnel(client: self, upstream: upstream, toClient: pending ?? head, toUpstream: early, worker: worker)
+        let relay = Tunnel(
+            client: self, upstream: upstream, toClient: pending ?? head, toUpstream: early, worker: worker)
         tunnelRelay = relay
         transaction.take()?.leave()
         relay.start()
@@ -193,19 +199,22 @@ extension ClientConnection: TransactionClient {
     /// - Parameter bodyBytes: that were sent of the content.
     func record(bodyBytes: UInt64, isAborted: Bool) {
         if let transaction {
-            // A client that has all that was announced may close before we know that there is no more. Of no content it has nothing to show.
+            // A client that has all that was announced may close before we know that there is no more. Of no content it
+            // has nothing to show.
             let hasAll = bodyBytes > 0 && transaction.fetched?.length == Int(bodyBytes)
             let isAborted = isAborted && !hasAll
             worker.record(sent(transaction.status, bodyBytes, isAborted: isAborted), of: transaction, client: peerText)
         } else if let answered {
             let bodyBytes = bodyBytes + UInt64(isAborted ? 0 : answered.contentInHead)
-            worker.recorder.record(sent(answered.status, bodyBytes, isAborted: isAborted), of: answered, client: peerText)
+            worker.recorder.record(
+                sent(answered.status, bodyBytes, isAborted: isAborted), of: answered, client: peerText)
         }
     }
 
     private func sent(_ status: Status?, _ bodyBytes: UInt64, isAborted: Bool) -> SentResponse {
         SentResponse(
-            status: firstByteSent == 0 && isAborted ? nil : status, isAborted: isAborted, began: requestBegan, firstByte: firstByteSent,
+            status: firstByteSent == 0 && isAborted ? nil : status, isAborted: isAborted, began: requestBegan,
+            firstByte: firstByteSent,
             bodyBytes: bodyBytes, isProxied: isTrustedProxy)
     }
 }

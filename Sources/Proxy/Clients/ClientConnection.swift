@@ -3,10 +3,12 @@ import HTTPSemantics
 import Libevent
 import Telemetry
 
-/// One client's connection: reads requests, one after another, and writes their responses in the same order (RFC 9112 §9.3).
+/// One client's connection: reads requests, one after another, and writes their responses in the same order (RFC 9112
+/// §9.3).
 ///
-/// Owned by its worker, confined to its loop. A plain hit is answered inside `readable()` (see `HitPath`); anything else
-/// becomes a `Transaction`. Here are its states and events; requests, hits, content, sending and the end are in extensions.
+/// Owned by its worker, confined to its loop. A plain hit is answered inside `readable()` (see `HitPath`); anything
+/// else becomes a `Transaction`. Here are its states and events; requests, hits, content, sending and the end are in
+/// extensions.
 ///
 /// ```
 /// reading ─head, hit→ reading                 (or lingering, closed, where the connection is not kept)
@@ -127,7 +129,9 @@ final class ClientConnection: Socket {
         if context == nil { context = content == nil ? worker.lendContext() : worker.lendContentContext() }
         guard let buffer = context?.buffer else { return }
         // A client that sends ahead of its responses is read no further than one buffer.
-        guard phase == .reading || content != nil || buffer.count < ReadContexts.bufferSize else { return stopReading() }
+        guard phase == .reading || content != nil || buffer.count < ReadContexts.bufferSize else {
+            return stopReading()
+        }
         switch read(into: buffer, minimum: ReadContexts.bufferSize / 2) {
         case .bytes(let count):
             worker.metrics.add(.clientBytesIn, UInt64(count))
@@ -142,8 +146,8 @@ final class ClientConnection: Socket {
         }
     }
 
-    /// The client will send nothing more. A client that only closed its half looks like one that has gone. Like most servers, we treat it
-    /// as gone while its response is still to come, and finish sending what is complete here.
+    /// The client will send nothing more. A client that only closed its half looks like one that has gone. Like most
+    /// servers, we treat it as gone while its response is still to come, and finish sending what is complete here.
     func endOfStream() {
         inputEnded = true
         stopReading()

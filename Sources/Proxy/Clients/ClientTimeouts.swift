@@ -23,6 +23,7 @@ struct ClientTimeouts: Sendable {
 extension HeadLimits {
     init(_ settings: ClientSettings) {
         self.init(
-            maxHeadBytes: settings.maxHeadSize, maxFieldLines: settings.maxFieldLines, maxTargetLength: settings.maxTargetLength)
+            maxHeadBytes: settings.maxHeadSize, maxFieldLines: settings.maxFieldLines,
+            maxTargetLength: settings.maxTargetLength)
     }
 }

@@ -3,7 +3,8 @@ import HTTPSemantics
 
 /// Reads the content of one request out of its connection's bytes (RFC 9112 §6).
 ///
-/// Owned by the connection from the request's head until all of it is in, or it has become too much or broken. On its loop.
+/// Owned by the connection from the request's head until all of it is in, or it has become too much or broken. On its
+/// loop.
 final class ContentReader {
     enum Event {
         case needMore(consumed: Int)

@@ -2,7 +2,8 @@ import Bytes
 import HTTPSemantics
 import Storage
 
-/// What a plain hit sends of a complete stored response: the same as an `Answer`, which can do everything and costs more.
+/// What a plain hit sends of a complete stored response: the same as an `Answer`, which can do everything and costs
+/// more.
 enum HitContent {
     case whole
     /// 206 with one range.
@@ -18,7 +19,9 @@ enum HitContent {
         guard !requestFields.present.isDisjoint(with: Self.conditional) else { return .whole }
         if ClientConditions.apply(to: requestFields) {
             let storedHead = stored.head
-            if ClientConditions.evaluate(requestFields, stored: storedHead.view, facts: stored.facts) == .notModified { return .notModified(storedHead) }
+            if ClientConditions.evaluate(requestFields, stored: storedHead.view, facts: stored.facts) == .notModified {
+                return .notModified(storedHead)
+            }
         }
         guard requestFields.contains(.range), stored.facts.status == .ok else { return .whole }
         guard maxRanges > 0, let range = RangeRequest.single(requestFields, length: length) else { return nil }

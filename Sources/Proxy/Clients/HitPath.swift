@@ -4,11 +4,13 @@ import Libevent
 import Storage
 import Telemetry
 
-/// The hot path: a plain `GET` for something stored and fresh is answered from inside `ClientConnection.readable()`, mostly with one look-up and one
-/// write. Nothing here makes a `String` or reads another clock than the loop's, and nothing allocates, except the stored fields when a request is conditional.
+/// The hot path: a plain `GET` for something stored and fresh is answered from inside `ClientConnection.readable()`,
+/// mostly with one look-up and one write. Nothing here makes a `String` or reads another clock than the loop's, and
+/// nothing allocates, except the stored fields when a request is conditional.
 ///
-/// One per worker and settings, on the worker's loop. The worker has all of this too; it stands here again because a reference that is reached
-/// through another object is retained while it is in use, in two atomic instructions, and one that the object at work holds itself is not.
+/// One per worker and settings, on the worker's loop. The worker has all of this too; it stands here again because a
+/// reference that is reached through another object is retained while it is in use, in two atomic instructions, and one
+/// that the object at work holds itself is not.
 final class HitPath {
     /// Whether it answered a request.
     enum Outcome {
@@ -32,7 +34,10 @@ final class HitPath {
     private let recorder: Recorder
 
     /// - Parameter output: where responses are put together.
-    init(loopSettings: LoopSettings, shared: SharedState, loop: EventLoop, keys: KeyWriter, output: ByteBuffer, recorder: Recorder) {
+    init(
+        loopSettings: LoopSettings, shared: SharedState, loop: EventLoop, keys: KeyWriter, output: ByteBuffer,
+        recorder: Recorder
+    ) {
         self.loopSettings = loopSettings
         onlyRoute = loopSettings.onlyRoute
         forwarding = loopSettings.responseForwarding
@@ -47,19 +52,23 @@ final class HitPath {
 
     /// Fields with which a request is not plain: what they ask for is decided in a `Transaction`.
     static let unplain = FieldSet(
-        .ifRange, .ifMatch, .ifUnmodifiedSince, .cacheControl, .pragma, .authorization, .upgrade, .expect, .te, .cdnLoop)
+        .ifRange, .ifMatch, .ifUnmodifiedSince, .cacheControl, .pragma, .authorization, .upgrade, .expect, .te, .cdnLoop
+    )
 
     /// Answers the request at the front of `client`'s buffer if it is a plain hit.
     func answer(_ head: RequestHead, _ fields: FieldView, to client: ClientConnection) -> Outcome {
         guard head.method == .get, head.framing == .none, head.version == .http11, head.target.form == .origin,
-              fields.present.isDisjoint(with: Self.unplain) else { return .undecided }
+            fields.present.isDisjoint(with: Self.unplain)
+        else { return .undecided }
         if let onlyRoute { return answer(head, fields, on: onlyRoute, to: client) }
         guard loopSettings.serves(fields.bytes.extracting(head.authority.range)) else { return .undecided }
         return answer(head, fields, on: loopSettings.route(head, fields), to: client)
     }
 
     @inline(__always)
-    private func answer(_ head: RequestHead, _ fields: FieldView, on route: Route, to client: ClientConnection) -> Outcome {
+    private func answer(_ head: RequestHead, _ fields: FieldView, on route: Route, to client: ClientConnection)
+        -> Outcome
+    {
         guard route.isCached else { return .undecided }
         keys.write(head, fields, route)
         if answerWritten(head, fields, to: client) { return .answered }
@@ -76,17 +85,21 @@ final class HitPath {
         keys.rewrite(under: variation)
         // What is stored for the exact URL may be what is to be sent even if it is no plain hit.
         if let own, let common = keys.response(in: store, matching: fields),
-           own.facts.goesBefore(common.facts, for: .none, at: Moment(monotonic: loop.now, wall: loop.wallClockSeconds)) { return false }
+            own.facts.goesBefore(common.facts, for: .none, at: Moment(monotonic: loop.now, wall: loop.wallClockSeconds))
+        {
+            return false
+        }
         return answerWritten(head, fields, to: client)
     }
 
     /// - Returns: false when the key that was written last has no plain hit.
     private func answerWritten(_ head: RequestHead, _ fields: FieldView, to client: ClientConnection) -> Bool {
         guard let stored = keys.response(in: store, matching: fields), stored.groups == nil,
-              case .fresh(let age, let ttl) = stored.facts.reuse(
+            case .fresh(let age, let ttl) = stored.facts.reuse(
                 for: .none, at: Moment(monotonic: loop.now, wall: loop.wallClockSeconds)),
-              let length = stored.bodyLength,
-              let content = HitContent.of(stored, length: length, for: fields, maxRanges: maxRanges) else { return false }
+            let length = stored.bodyLength,
+            let content = HitContent.of(stored, length: length, for: fields, maxRanges: maxRanges)
+        else { return false }
         stored.noteUse()
         if !client.holdsHits { output.removeAll() }
         content.writeHead(of: stored, length: length, to: output)
@@ -96,19 +109,23 @@ final class HitPath {
         output.appendLineEnd()
         let part = content.part(ofLength: length)
         let began = client.requestBegan
-        let outcome = client.sendHit(output, stored, part, closes: head.connection.close, hasMore: fields.bytes.count > head.length)
+        let outcome = client.sendHit(
+            output, stored, part, closes: head.connection.close, hasMore: fields.bytes.count > head.length)
         let status = content.status(of: stored)
         let (peer, isProxied) = (client.peerText, client.isTrustedProxy)
         let sent: SentResponse
         switch outcome {
         case .sent:
             sent = SentResponse(
-                status: status, isAborted: false, began: began, firstByte: loop.now, bodyBytes: UInt64(part.count), isProxied: isProxied)
+                status: status, isAborted: false, began: began, firstByte: loop.now, bodyBytes: UInt64(part.count),
+                isProxied: isProxied)
         case .begun(let contentInHead):
-            client.answered = AnsweredRequest(status, .hit, head, HeadBlock(copying: fields), contentInHead: contentInHead)
+            client.answered = AnsweredRequest(
+                status, .hit, head, HeadBlock(copying: fields), contentInHead: contentInHead)
             return true
         case .failed:
-            sent = SentResponse(status: nil, isAborted: true, began: began, firstByte: 0, bodyBytes: 0, isProxied: isProxied)
+            sent = SentResponse(
+                status: nil, isAborted: true, began: began, firstByte: 0, bodyBytes: 0, isProxied: isProxied)
         }
         recorder.recordHit(sent, of: head, fields, client: peer.span)
         return true

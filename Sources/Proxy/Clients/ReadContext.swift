@@ -38,8 +38,8 @@ final class ReadContext {
 final class ReadContexts {
     /// What the buffers of clients begin with, in bytes: a whole request.
     static let bufferSize = 16 << 10
-    /// What one read of a request's content takes at most, in bytes, and so what of it may wait for a slow origin. Few system calls and full
-    /// segments make it cheap; much more would not stay in a core's cache.
+    /// What one read of a request's content takes at most, in bytes, and so what of it may wait for a slow origin. Few
+    /// system calls and full segments make it cheap; much more would not stay in a core's cache.
     static let contentBufferSize = 256 << 10
     /// Unused ones kept.
     private static let most = 32

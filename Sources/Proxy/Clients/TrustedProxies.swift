@@ -28,8 +28,9 @@ struct TrustedProxies: Sendable {
 
     private func include(_ address: IPAddress) -> Bool { blocks.contains { $0.contains(address) } }
 
-    /// For whom such a proxy asks, as text without a port: the last address in `X-Forwarded-For` that is not a trusted proxy's. Each proxy appends the
-    /// address it was asked from, so what stands before that is the client's own word. Empty if the field does not tell.
+    /// For whom such a proxy asks, as text without a port: the last address in `X-Forwarded-For` that is not a trusted
+    /// proxy's. Each proxy appends the address it was asked from, so what stands before that is the client's own word.
+    /// Empty if the field does not tell.
     @_lifetime(copy fields)
     func client(in fields: FieldView) -> Span<UInt8> {
         var found = Span<UInt8>()
@@ -51,12 +52,17 @@ struct TrustedProxies: Sendable {
 }
 
 extension Span where Element == UInt8 {
-    /// An address without the port and the brackets that some proxies write with it: `192.0.2.1:4711`, `[2001:db8::1]:4711`.
+    /// An address without the port and the brackets that some proxies write with it: `192.0.2.1:4711`,
+    /// `[2001:db8::1]:4711`.
     fileprivate var withoutPort: Span<UInt8> {
         @_lifetime(copy self)
         get {
-            if !isEmpty, self[0] == UInt8(ascii: "["), let end = firstIndex(of: UInt8(ascii: "]")) { return extracting(1..<end) }
-            guard let colon = firstIndex(of: UInt8(ascii: ":")), firstIndex(of: UInt8(ascii: ":"), from: colon + 1) == nil else { return self }
+            if !isEmpty, self[0] == UInt8(ascii: "["), let end = firstIndex(of: UInt8(ascii: "]")) {
+                return extracting(1..<end)
+            }
+            guard let colon = firstIndex(of: UInt8(ascii: ":")),
+                firstIndex(of: UInt8(ascii: ":"), from: colon + 1) == nil
+            else { return self }
             return extracting(0..<colon)
         }
     }

@@ -5,8 +5,8 @@ import Upstream
 
 /// Relays bytes both ways after an upgrade (RFC 9110 §7.8) without looking at them.
 ///
-/// Owned by the client connection, confined to its loop. Each side is read only while less than `highWater` waits for the other. Over when both
-/// directions are shut, at an error, or after a long silence.
+/// Owned by the client connection, confined to its loop. Each side is read only while less than `highWater` waits for
+/// the other. Over when both directions are shut, at an error, or after a long silence.
 final class Tunnel: TunnelEnd {
     /// Bytes that may wait for the slower side.
     static let highWater = 256 << 10
@@ -26,7 +26,10 @@ final class Tunnel: TunnelEnd {
     private var fromUpstream = Direction.open
     private let worker: Worker
 
-    init(client: ClientConnection, upstream: UpstreamConnection, toClient head: ByteBuffer, toUpstream early: ByteSlice?, worker: Worker) {
+    init(
+        client: ClientConnection, upstream: UpstreamConnection, toClient head: ByteBuffer, toUpstream early: ByteSlice?,
+        worker: Worker
+    ) {
         self.client = client
         self.upstream = upstream
         self.worker = worker

@@ -1,7 +1,8 @@
 import Bytes
 import Libevent
 
-/// Which clients of this loop wait for which body to grow. One notice per loop and batch of chunks, however many clients wait.
+/// Which clients of this loop wait for which body to grow. One notice per loop and batch of chunks, however many
+/// clients wait.
 ///
 /// Confined to its loop. A body is followed from the first client that waits for it until it ends.
 final class BodyFollowers {

@@ -13,8 +13,8 @@ extension Delivery {
         case complete, failed
     }
 
-    /// Puts what comes next into `control` and `list`, and tells how the body stands after that. Called again before anything is out, it
-    /// offers the same, or more.
+    /// Puts what comes next into `control` and `list`, and tells how the body stands after that. Called again before
+    /// anything is out, it offers the same, or more.
     func prepare(_ list: GatherList) -> End {
         switch source {
         case .none:
@@ -47,7 +47,8 @@ extension Delivery {
 
     /// Steps over what stands before the part, then offers the part as far as it is there.
     private func preparePart(
-        _ part: Range<Int>, of body: GrowingBody, _ cursor: inout GrowingBody.Cursor, _ slices: inout [ByteSlice], _ list: GatherList
+        _ part: Range<Int>, of body: GrowingBody, _ cursor: inout GrowingBody.Cursor, _ slices: inout [ByteSlice],
+        _ list: GatherList
     ) -> End {
         while true {
             slices.removeAll(keepingCapacity: true)

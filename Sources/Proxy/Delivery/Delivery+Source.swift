@@ -41,7 +41,9 @@ extension Delivery {
                 guard let length = response.bodyLength, head.count + length <= head.capacity else { return false }
                 return response.appendPacked(0..<length, to: head)
             case .complete(let reader):
-                guard reader.remaining <= Delivery.copiedBody, head.count + reader.remaining <= head.capacity else { return false }
+                guard reader.remaining <= Delivery.copiedBody, head.count + reader.remaining <= head.capacity else {
+                    return false
+                }
                 reader.copy(to: head)
                 return true
             case .arriving, .lost:

@@ -3,10 +3,11 @@ import HTTPSemantics
 import Libevent
 import Storage
 
-/// One response on its way to one client: its head, then its body as fast as the client takes it and the origin brings it.
+/// One response on its way to one client: its head, then its body as fast as the client takes it and the origin brings
+/// it.
 ///
-/// Owned by the client's connection, confined to its loop. It writes when it is pumped and never waits. The kernel may stop at any byte:
-/// what is offered and what of it went are two steps.
+/// Owned by the client's connection, confined to its loop. It writes when it is pumped and never waits. The kernel may
+/// stop at any byte: what is offered and what of it went are two steps.
 ///
 /// ```
 /// prepare ─something to send→ write ─all of it went→ account ─→ prepare
@@ -26,7 +27,8 @@ final class Delivery {
         case peerGone
     }
 
-    /// From so many bytes on, the kernel's queue is bounded (`Socket.boundSendQueue`): it takes less in one or two writes either way.
+    /// From so many bytes on, the kernel's queue is bounded (`Socket.boundSendQueue`): it takes less in one or two
+    /// writes either way.
     static let largeBody = 256 << 10
 
     let framing: Framing
@@ -37,7 +39,8 @@ final class Delivery {
     var source: Source
     /// What follows `source`, the next one last.
     private var later: [Source]
-    /// Head, chunk sizes and chunk ends that go before the next body byte. `nil` once the head is out, unless there are chunks.
+    /// Head, chunk sizes and chunk ends that go before the next body byte. `nil` once the head is out, unless there are
+    /// chunks.
     var control: ByteBuffer?
     var chunks = Chunks.none
 
@@ -120,7 +123,8 @@ final class Delivery {
             switch result {
             case .wrote(let count):
                 sent += count
-                // Where the outcome is certain, without looking again. What comes meanwhile is noticed by those who follow the body.
+                // Where the outcome is certain, without looking again. What comes meanwhile is noticed by those who
+                // follow the body.
                 if count == ofControl + ofBody, end == .complete, isLast {
                     bodyBytesSent += UInt64(ofBody)
                     return .done
@@ -136,10 +140,13 @@ final class Delivery {
         }
     }
 
-    /// A small body goes into the same piece of memory as its head: the copy costs less than another vector for the kernel.
+    /// A small body goes into the same piece of memory as its head: the copy costs less than another vector for the
+    /// kernel.
     private static func write(_ control: ByteBuffer, _ list: GatherList, to socket: Socket) -> WriteResult {
         let count = control.count
-        guard list.byteCount <= copiedBody, count + list.byteCount <= control.capacity else { return socket.write(control.span, list) }
+        guard list.byteCount <= copiedBody, count + list.byteCount <= control.capacity else {
+            return socket.write(control.span, list)
+        }
         list.copy(to: control)
         defer { control.truncate(to: count) }
         return socket.write(control.span)

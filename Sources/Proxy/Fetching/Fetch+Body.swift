@@ -56,14 +56,17 @@ extension Fetch {
         goOn(unattended: false)
     }
 
-    /// Those who were served begin one after another, on loops of their own: the beginning of a body that is not kept whole stays for the last of
-    /// them, however far the first has read. The operation is already closed.
+    /// Those who were served begin one after another, on loops of their own: the beginning of a body that is not kept
+    /// whole stays for the last of them, however far the first has read. The operation is already closed.
     func holdStart(of response: StoredResponse) {
-        guard let body = response.looseBody, let operation, operation.waiterCount > 1, let cursor = body.attach() else { return }
+        guard let body = response.looseBody, let operation, operation.waiterCount > 1, let cursor = body.attach() else {
+            return
+        }
         worker.shared.callbacks.whenAllAreCalledBack { body.detach(cursor) }
     }
 
-    /// Other bodies give memory back as their readers go on. This one waits for it no longer than for an origin that stands still.
+    /// Other bodies give memory back as their readers go on. This one waits for it no longer than for an origin that
+    /// stands still.
     func waitForMemory() {
         let patience = request.route.origin.settings.noProgressTimeout.nanoseconds
         switch arriving.waitForMemory(at: worker.now, patience: patience) {
@@ -108,16 +111,18 @@ extension Fetch {
                 return finish()
             }
             let head = response.head
-            body.complete(trailers: trailers.flatMap {
-                StoredFields.trailers($0, of: head.view, facts: response.facts, policy: request.route.policy)
-            })
+            body.complete(
+                trailers: trailers.flatMap {
+                    StoredFields.trailers($0, of: head.view, facts: response.facts, policy: request.route.policy)
+                })
         }
         // Into the store before it leaves the in-flight table: every look-up must find it in one of them.
         if keeping == .stored, let part = arriving.part {
             store(part: part.range, of: part.length, from: response)
         } else if keeping == .stored {
             let outcome = worker.shared.store.store(
-                response, under: storeKey, generation: placement.storeGeneration, requested: sentAt, popularity: max(0, (operation?.waiterCount ?? 0) - 1))
+                response, under: storeKey, generation: placement.storeGeneration, requested: sentAt,
+                popularity: max(0, (operation?.waiterCount ?? 0) - 1))
             worker.recorder.count(outcome)
             dropFormer()
             if outcome == .stored { dropVariants(before: response) }

@@ -18,21 +18,24 @@ struct HeadDecision {
 extension Fetch {
     var keeping: ArrivingBody.Keeping { arriving.keeping }
 
-    /// Decides on the response, and begins it so: the only place where a head settles the key that the response belongs under and what its body is to be.
+    /// Decides on the response, and begins it so: the only place where a head settles the key that the response belongs
+    /// under and what its body is to be.
     /// - Parameters:
     ///   - facts: of the response as it would be stored.
     ///   - part: what it is of the representation, where a part was asked for and came.
     func settle(
         _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, part: ReceivedPart? = nil
     ) -> HeadDecision {
-        let announced = method == .head ? head.head.contentLength.map { Int(clamping: $0) } : head.head.framing.announcedLength
+        let announced =
+            method == .head ? head.head.contentLength.map { Int(clamping: $0) } : head.head.framing.announcedLength
         let length = part?.range.count ?? announced
         let sharing = sharing(of: facts, policy)
         let reason = reasonNotToStore(head, facts, policy, length: length ?? 0, part: part)
         let notStored = chooseStoreKey(by: head.fields, willBeStored: reason == nil) ?? reason
         let keeping = keeping(notStored, sharing, length: length ?? 0)
         arriving = ArrivingBody(keeping, length: length, part: part)
-        return HeadDecision(sharing: sharing, notStored: notStored, length: part == nil ? length : nil, keeping: keeping)
+        return HeadDecision(
+            sharing: sharing, notStored: notStored, length: part == nil ? length : nil, keeping: keeping)
     }
 
     private func keeping(_ notStored: NotStoredReason?, _ sharing: Sharing, length: Int) -> ArrivingBody.Keeping {
@@ -42,12 +45,14 @@ extension Fetch {
     }
 
     func sharing(of facts: ResponseFacts, _ policy: CachingPolicy) -> Sharing {
-        facts.sharing(method: method, request: request.directives, hasAuthorization: request.hasAuthorization, policy: policy)
+        facts.sharing(
+            method: method, request: request.directives, hasAuthorization: request.hasAuthorization, policy: policy)
     }
 
     /// - Parameter length: what would be stored, in bytes, as far as it is announced.
     private func reasonNotToStore(
-        _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, length: Int, part: ReceivedPart?
+        _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, length: Int,
+        part: ReceivedPart?
     ) -> NotStoredReason? {
         if isOutdated(CacheGroups.of(head.fields, requested: sentAt)) { return .outdated }
         if part != nil, !policy.storesPartialContent { return .partial }
@@ -60,8 +65,10 @@ extension Fetch {
         if facts.status == .preconditionFailed || facts.status == .rangeNotSatisfiable { return .requestCondition }
         switch facts.storability(
             method: method, request: request.directives, hasAuthorization: request.hasAuthorization,
-            answersTarget: method == .post && PostAnswer.isForTarget(head.fields, target: request.targetURI) && !request.namesMethod,
-            policy: policy) {
+            answersTarget: method == .post && PostAnswer.isForTarget(head.fields, target: request.targetURI)
+                && !request.namesMethod,
+            policy: policy)
+        {
         case .store: break
         // Nobody asked for a part: nothing is known of what else there is.
         case .storePart: return .partial
@@ -80,8 +87,8 @@ extension Fetch {
         worker.shared.store.markUnshareable(request.key, until: worker.now + memory, reason: reason)
     }
 
-    /// Where errors are not shared (`sharesErrors`): for this long each request tries on its own, in nanoseconds. The origin may recover at any
-    /// moment.
+    /// Where errors are not shared (`sharesErrors`): for this long each request tries on its own, in nanoseconds. The
+    /// origin may recover at any moment.
     private static let errorMemory: Int64 = 1_000_000_000
 }
 
@@ -107,8 +114,10 @@ extension NotSharedReason {
     /// Whether the next response for the key will likely be no more shareable: worth remembering.
     var isRemembered: Bool {
         switch self {
-        case .prohibited(.noStore), .prohibited(.private), .prohibited(.authorization), .prohibited(.setCookie), .prohibited(.varyStar),
-             .prohibited(.varyForwarded), .noCache, .notCacheable, .serverError, .part: true
+        case .prohibited(.noStore), .prohibited(.private), .prohibited(.authorization), .prohibited(.setCookie),
+            .prohibited(.varyStar),
+            .prohibited(.varyForwarded), .noCache, .notCacheable, .serverError, .part:
+            true
         case .prohibited(.status), .prohibited(.requestNoStore), .method, .range, .search: false
         }
     }

@@ -12,7 +12,9 @@ extension Fetch {
         if response.isPacked { fetched.noteEnd(at: worker.moment) }
         if !plan.isShared {
             // Others could have had it: what is known of the key no longer holds.
-            if keeping == .stored, plan.range == nil, fetched.sharing.isForLateJoiners { worker.shared.store.clearMarker(storeKey) }
+            if keeping == .stored, plan.range == nil, fetched.sharing.isForLateJoiners {
+                worker.shared.store.clearMarker(storeKey)
+            }
             deliver(fetched)
         } else if let operation {
             operation.interims.end()
@@ -25,11 +27,13 @@ extension Fetch {
             if !keeping.isWhole { holdStart(of: response) }
         }
         // A fetch that carries a request's content needs its client until that is complete.
-        goOn(unattended: keeping == .stored && !request.hasContent
-            && (plan.isRefresh || worker.settings.coalescing.whenLastLeaves == .finish))
+        goOn(
+            unattended: keeping == .stored && !request.hasContent
+                && (plan.isRefresh || worker.settings.coalescing.whenLastLeaves == .finish))
     }
 
-    /// Before anybody gets the response: who may come later must find it where they look, or find that they may not have it.
+    /// Before anybody gets the response: who may come later must find it where they look, or find that they may not
+    /// have it.
     private func announce(_ response: StoredResponse, _ sharing: Sharing, by operation: FetchOperation) {
         addAlias(for: response, of: operation)
         noteContradiction()
@@ -40,7 +44,9 @@ extension Fetch {
             let isForOthersToo = !response.facts.status.concernsRequest || leaderWasReleased
             // Nobody asked for a part, and whoever asks again gets as little.
             let reason = reason == .range && plan.range == nil ? .part : reason
-            if method != .head, worker.settings.coalescing.isEnabled, reason.isRemembered, isForOthersToo { remember(reason) }
+            if method != .head, worker.settings.coalescing.isEnabled, reason.isRemembered, isForOthersToo {
+                remember(reason)
+            }
         case .waitersOnly:
             operation.close()
         case .everyone, .whileArriving:
@@ -49,7 +55,7 @@ extension Fetch {
         }
     }
 
-    /// Whether a request before the leader's got what nobody else could have, either: then a status that speaks of the request speaks of them all, and
-    /// the next crowd must not wait for one another.
+    /// Whether a request before the leader's got what nobody else could have, either: then a status that speaks of the
+    /// request speaks of them all, and the next crowd must not wait for one another.
     var leaderWasReleased: Bool { leader?.wasReleased == true }
 }

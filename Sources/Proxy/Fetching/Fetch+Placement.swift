@@ -21,13 +21,14 @@ extension Fetch {
         return reason
     }
 
-    /// Whether a response of these groups is out of date with one of them (RFC 9875 §3): they are unknown until the head arrives.
+    /// Whether a response of these groups is out of date with one of them (RFC 9875 §3): they are unknown until the
+    /// head arrives.
     func isOutdated(_ groups: CacheGroups?) -> Bool {
         groups.map { worker.shared.groups.whenInvalidated($0, of: request.authority) != nil } ?? false
     }
 
-    /// Some invalidations could not find the operation: those from before its key was chosen, those of the response's own key until the delivery, and
-    /// those of its groups before its head named them.
+    /// Some invalidations could not find the operation: those from before its key was chosen, those of the response's
+    /// own key until the delivery, and those of its groups before its head named them.
     func closeIfInvalidated() {
         if isOutdated(response?.groups) { operation?.close() }
         if placement.wasInvalidatedElsewhere(in: worker.shared.store) { operation?.close() }
@@ -42,8 +43,8 @@ extension Fetch {
         if varies { worker.shared.store.learn(response.varyRule, for: storeKey) }
     }
 
-    /// The response is not for all who asked under its key: they look under their own URLs, all at the same time, for a while or until something is
-    /// stored under the key again.
+    /// The response is not for all who asked under its key: they look under their own URLs, all at the same time, for a
+    /// while or until something is stored under the key again.
     func noteContradiction() {
         guard method != .head, isElsewhere, request.isUnderVariation else { return }
         let sent = request.sentKey.bytes
@@ -54,7 +55,8 @@ extension Fetch {
     /// What was stored for the URL alone is older than what is now stored for it and others, but would be found first.
     func dropFormer() {
         guard isElsewhere || request.isUnderVariation, storeKey != request.sentKey,
-              let former = worker.shared.store.resource(request.sentKey), former.count > 0 else { return }
+            let former = worker.shared.store.resource(request.sentKey), former.count > 0
+        else { return }
         worker.shared.store.invalidate(request.sentKey)
     }
 

@@ -7,7 +7,8 @@ import Upstream
 extension Fetch {
     /// Under which conditions the origin is asked.
     enum Conditions {
-        /// The validators of what is stored, together with the tags that only the client that led has (RFC 9111 §4.3.2).
+        /// The validators of what is stored, together with the tags that only the client that led has (RFC 9111
+        /// §4.3.2).
         case storedAndClients
         case stored
         case none
@@ -23,11 +24,15 @@ extension Fetch {
         let isUpgrading = plan.isPass && request.head.asksForUpgrade
         let (framing, head, loopSettings) = (request.head.framing, worker.scratch, worker.loopSettings)
         head.removeAll()
-        loopSettings.write(request, RequestForwarding.Changes(
-            method: method, framing: framing, dropping: dropping, keyed: request.route.keyedForwarding,
-            // A connection stays a trusted proxy's when a reload trusts nobody any more; what the policy says of `Vary` must hold all the same.
-            isFromTrustedProxy: request.isFromTrustedProxy && request.route.policy.forwardsSenders, host: request.route.hostForOrigin, isUpgrading: isUpgrading,
-            acceptsTrailers: true), to: head)
+        loopSettings.write(
+            request,
+            RequestForwarding.Changes(
+                method: method, framing: framing, dropping: dropping, keyed: request.route.keyedForwarding,
+                // A connection stays a trusted proxy's when a reload trusts nobody any more; what the policy says of
+                // `Vary` must hold all the same.
+                isFromTrustedProxy: request.isFromTrustedProxy && request.route.policy.forwardsSenders,
+                host: request.route.hostForOrigin, isUpgrading: isUpgrading,
+                acceptsTrailers: true), to: head)
         if !plan.isPass {
             let validation = validationRequest(conditions)
             if conditions == .storedAndClients, !validation.hasClientTags { conditions = .stored }
@@ -51,11 +56,14 @@ extension Fetch {
             validation.add(head.view, facts: stored.facts)
         }
         // The client's own tags only if it is there to get the answer to them.
-        if conditions == .storedAndClients, leader != nil, plan.range == nil { validation.merge(client: requestFields.view) }
+        if conditions == .storedAndClients, leader != nil, plan.range == nil {
+            validation.merge(client: requestFields.view)
+        }
         return validation
     }
 
-    /// The range that is asked for; the missing one only of the representation whose parts are stored (RFC 9110 §13.1.5).
+    /// The range that is asked for; the missing one only of the representation whose parts are stored (RFC 9110
+    /// §13.1.5).
     private func appendRange(to buffer: ByteBuffer, _ conditions: Conditions) {
         guard case .part(let range, let parts, let validates) = plan.purpose else { return }
         buffer.appendName("Range")
@@ -74,16 +82,18 @@ extension LoopSettings {
     fileprivate func write(_ request: ClientRequest, _ changes: RequestForwarding.Changes, to head: ByteBuffer) {
         let (fields, address, key) = (request.fields, request.clientAddress, request.sentKey)
         requestForwarding.write(
-            request.head, fields.view, changes, host: key.authority, clientAddress: address.span, scheme: request.scheme.name, to: head)
+            request.head, fields.view, changes, host: key.authority, clientAddress: address.span,
+            scheme: request.scheme.name, to: head)
     }
 }
 
 extension UpstreamRequest.Content {
     init(_ framing: MessageFraming) {
-        self = switch framing {
-        case .none, .length(0), .untilClose: .none
-        case .length: .length
-        case .chunked: .chunked
-        }
+        self =
+            switch framing {
+            case .none, .length(0), .untilClose: .none
+            case .length: .length
+            case .chunked: .chunked
+            }
     }
 }

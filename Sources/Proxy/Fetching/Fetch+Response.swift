@@ -18,7 +18,8 @@ extension Fetch: ExchangeHandler {
         buffer.appendLineEnd()
         let interim = buffer.copied()
         leader?.fetch(self, received: interim)
-        // If it sets a cookie, or answers a request with credentials, it goes to the leader only: nobody knows yet who may share the final response.
+        // If it sets a cookie, or answers a request with credentials, it goes to the leader only: nobody knows yet who
+        // may share the final response.
         if plan.isShared, !head.fields.contains(.setCookie), request.fields.present.isDisjoint(with: Self.credentials) {
             operation?.interims.append(interim)
         }
@@ -38,7 +39,8 @@ extension Fetch: ExchangeHandler {
         }
         if let range = plan.range, receivedPart(head, of: range, at: now) { return }
         if Invalidation.applies(method: method, status: status),
-           let next = worker.invalidate(request, answeredBy: head.fields, status: status, after: placement.generation) {
+            let next = worker.invalidate(request, answeredBy: head.fields, status: status, after: placement.generation)
+        {
             placement.moveOn(to: next)
         }
         // Read once and passed on: the value is large.
@@ -47,35 +49,42 @@ extension Fetch: ExchangeHandler {
         if method == .head { freshenFromHead(head, facts) }
         let decision = settle(head, facts, policy)
         forbidStaleUse(after: facts, head.fields)
-        if plan.isShared, plan.range == nil, decision.keeping != .stored, status == .ok, request.fields.present.contains(.range),
-           decision.length ?? 0 > worker.storage.objectLimit || !decision.sharing.isForSeveral {
+        if plan.isShared, plan.range == nil, decision.keeping != .stored, status == .ok,
+            request.fields.present.contains(.range),
+            decision.length ?? 0 > worker.storage.objectLimit || !decision.sharing.isForSeveral
+        {
             return releaseAll(because: decision.sharing)
         }
         let response = makeResponse(head, facts, policy, decision)
-        let forLeader = facts.contains(.excludesFields) ? response.withHead(keptHead(head, facts, policy, isForLeader: true)) : nil
+        let forLeader =
+            facts.contains(.excludesFields) ? response.withHead(keptHead(head, facts, policy, isForLeader: true)) : nil
         handOut(makeFetchedResponse(response, forLeader: forLeader, from: head, decision))
     }
 
     /// What the origin sent, for those who wait.
     /// - Parameter leaderResponse: `nil` where the leader gets what all get.
     func makeFetchedResponse(
-        _ response: StoredResponse, forLeader leaderResponse: StoredResponse? = nil, from head: borrowing ReceivedHead, _ decision: HeadDecision
+        _ response: StoredResponse, forLeader leaderResponse: StoredResponse? = nil, from head: borrowing ReceivedHead,
+        _ decision: HeadDecision
     ) -> FetchedResponse {
         FetchedResponse(
-            response, leaderResponse: leaderResponse, source: .origin, sharing: decision.sharing, originStatus: head.head.status,
-            length: decision.length, willBeStored: decision.keeping == .stored, notStored: decision.notStored, hasAge: head.fields.contains(.age),
+            response, leaderResponse: leaderResponse, source: .origin, sharing: decision.sharing,
+            originStatus: head.head.status,
+            length: decision.length, willBeStored: decision.keeping == .stored, notStored: decision.notStored,
+            hasAge: head.fields.contains(.age),
             circumstances(of: response))
     }
 
     @inline(__always)
     func circumstances(of response: StoredResponse) -> FetchedResponse.Circumstances {
         FetchedResponse.Circumstances(
-            leader: request, otherKey: placement.otherKey, search: placement.search, server: exchange?.addressText ?? .empty, requested: sentAt,
+            leader: request, otherKey: placement.otherKey, search: placement.search,
+            server: exchange?.addressText ?? .empty, requested: sentAt,
             invalidations: response.groups == nil ? nil : worker.shared.groups)
     }
 
-    /// The whole was asked for so that all could have their parts of it. But it will not be kept, and their parts may be small: those who wait ask
-    /// for what they want themselves, and for a while so does everybody else.
+    /// The whole was asked for so that all could have their parts of it. But it will not be kept, and their parts may
+    /// be small: those who wait ask for what they want themselves, and for a while so does everybody else.
     private func releaseAll(because sharing: Sharing) {
         let reason: NotSharedReason = if case .nobody(let reason) = sharing { reason } else { .range }
         remember(reason)
@@ -93,18 +102,22 @@ extension Fetch: ExchangeHandler {
         let groups = CacheGroups.of(head.fields, requested: sentAt)
         let willBeStored = decision.keeping == .stored
         let isForLeader = plan.isPass && !willBeStored
-        // A small one that is all here is packed: there is no body to follow. With a head of its own for the leader it is not: the two share a body.
+        // A small one that is all here is packed: there is no body to follow. With a head of its own for the leader it
+        // is not: the two share a body.
         if let content = head.content, content.count <= StoredResponse.packedBody, !facts.contains(.excludesFields) {
             let (lines, key) = (worker.scratch, storeKey.bytes)
             lines.removeAll()
             StoredFields.append(
-                head.fields, facts: facts, policy: policy, dropping: Self.writtenAnew, isForLeader: isForLeader, to: lines)
+                head.fields, facts: facts, policy: policy, dropping: Self.writtenAnew, isForLeader: isForLeader,
+                to: lines)
             return StoredResponse(
-                packing: lines.span, body: content, under: key.span.extracting(first: willBeStored ? key.count : 0), facts: facts,
+                packing: lines.span, body: content, under: key.span.extracting(first: willBeStored ? key.count : 0),
+                facts: facts,
                 varyRule: rule, variantKey: variantKey, groups: groups)
         }
         return StoredResponse(
-            head: keptHead(head, facts, policy, isForLeader: isForLeader), facts: facts, body: makeBody(expecting: decision.length),
+            head: keptHead(head, facts, policy, isForLeader: isForLeader), facts: facts,
+            body: makeBody(expecting: decision.length),
             varyRule: rule, variantKey: variantKey, groups: groups)
     }
 

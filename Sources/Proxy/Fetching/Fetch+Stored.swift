@@ -16,7 +16,8 @@ extension Fetch {
 
     func usableStale(on failure: OriginFailure) -> StoredResponse? {
         guard let stored = plan.fallback,
-              stored.facts.mayServeStale(on: failure, for: request.directives, at: worker.moment, policy: request.route.policy)
+            stored.facts.mayServeStale(
+                on: failure, for: request.directives, at: worker.moment, policy: request.route.policy)
         else { return nil }
         return stored
     }
@@ -26,14 +27,16 @@ extension Fetch {
     func finish(with stored: StoredResponse, source: FetchedResponse.Source, status: Status?, isStored: Bool = false) {
         let storedHead = stored.head
         let sharing = sharing(of: stored.facts, request.route.policy)
-        // RFC 9111 §5.2.2.4: after `no-cache`, each request needs a validation of its own; and the 304 may have made it private.
+        // RFC 9111 §5.2.2.4: after `no-cache`, each request needs a validation of its own; and the 304 may have made it
+        // private.
         let forWaiters: Sharing = if case .nobody = sharing, source == .validated { sharing } else { .waitersOnly }
         operation?.close()
         var circumstances = circumstances(of: stored)
         circumstances.otherKey = staysUnderItsKey(stored) ? nil : request.sentKey
         circumstances.search = Placement.stated(storedHead.view)
         let fetched = FetchedResponse(
-            stored, source: source, sharing: forWaiters, originStatus: status, length: stored.bodyLength, willBeStored: isStored, circumstances)
+            stored, source: source, sharing: forWaiters, originStatus: status, length: stored.bodyLength,
+            willBeStored: isStored, circumstances)
         fetched.noteEnd(at: worker.moment)
         deliver(fetched)
         // A 304 has no content: its exchange ends by itself, and the connection is used again.

@@ -11,10 +11,14 @@ extension Fetch {
     func freshenFromHead(_ head: borrowing ReceivedHead, _ facts: ResponseFacts) {
         let policy = request.route.policy
         let fields = request.fields
-        for stored in (plan.resource?.responses ?? []) + (plan.resource?.partialResponses ?? []) where stored.answers(fields.view) {
+        for stored in (plan.resource?.responses ?? []) + (plan.resource?.partialResponses ?? [])
+        where stored.answers(fields.view) {
             let old = stored.head
             // A length that is not known cannot disagree.
-            let length = stored.parts == nil ? stored.bodyLength ?? 0 : stored.parts?.length ?? head.head.contentLength.map { Int(clamping: $0) } ?? 0
+            let length =
+                stored.parts == nil
+                ? stored.bodyLength ?? 0
+                : stored.parts?.length ?? head.head.contentLength.map { Int(clamping: $0) } ?? 0
             let verdict = HeadFreshening(
                 head: head.fields, headFacts: facts, stored: old.view, storedFacts: stored.facts, storedLength: length)
             let new: StoredResponse
@@ -28,16 +32,19 @@ extension Fetch {
             case .update:
                 let newHead = Freshening.head(old, updatedWith: head.fields, facts: facts, policy: policy)
                 let newFacts = ResponseFacts(
-                    freshened: stored.facts, head: newHead.view, by: head.fields, requested: sentAt, received: facts.received,
+                    freshened: stored.facts, head: newHead.view, by: head.fields, requested: sentAt,
+                    received: facts.received,
                     policy: policy)
                 let rule = varyRule(newHead, newFacts)
                 guard rule == stored.varyRule || !speaksForOthers(newFacts) else {
-                    // It was stored for other field values; nobody has confirmed that those requests still get it (§4.1).
+                    // It was stored for other field values; nobody has confirmed that those requests still get it
+                    // (§4.1).
                     worker.shared.store.drop(stored, of: request.key)
                     worker.shared.store.learn(rule, for: request.key)
                     continue
                 }
-                new = stored.with(head: newHead, facts: newFacts, groups: CacheGroups.of(newHead.view, requested: sentAt))
+                new = stored.with(
+                    head: newHead, facts: newFacts, groups: CacheGroups.of(newHead.view, requested: sentAt))
             }
             replace(stored, by: new)
         }
@@ -59,7 +66,8 @@ extension Fetch {
         }
     }
 
-    /// RFC 9111 §4.3.4: the stored response that the 304 is about, with its new fields, and whether it is stored with them.
+    /// RFC 9111 §4.3.4: the stored response that the 304 is about, with its new fields, and whether it is stored with
+    /// them.
     private func freshened(by head: borrowing ReceivedHead, at now: Moment) -> (StoredResponse, isStored: Bool)? {
         let policy = request.route.policy
         let notModified = ResponseFacts(
@@ -75,10 +83,12 @@ extension Fetch {
             let old = candidates[index]
             let newHead = Freshening.head(old.head, updatedWith: head.fields, facts: notModified, policy: policy)
             let facts = ResponseFacts(
-                freshened: old.facts, head: newHead.view, by: head.fields, requested: sentAt, received: now, policy: policy)
+                freshened: old.facts, head: newHead.view, by: head.fields, requested: sentAt, received: now,
+                policy: policy)
             let fields = request.fields
             let rule = varyRule(newHead, facts)
-            // If `Vary` changed, the 304 confirms the response for this request only (§4.3.4); whether it suits earlier ones is unknown.
+            // If `Vary` changed, the 304 confirms the response for this request only (§4.3.4); whether it suits earlier
+            // ones is unknown.
             let updated = old.with(head: newHead, facts: facts, groups: CacheGroups.of(newHead.view, requested: sentAt))
             let new = rule == old.varyRule ? updated : updated.varying(by: rule, for: fields.view)
             let isStored = replace(old, by: new)
@@ -95,14 +105,17 @@ extension Fetch {
         return (chosen.response, outcome == .stored)
     }
 
-    /// RFC 9111 §4.3.2: the client that led, and nobody else, has what the origin would send. It gets the 304; those who joined go on waiting for the
-    /// whole, which is asked for at once, without conditions, and once however many they are.
+    /// RFC 9111 §4.3.2: the client that led, and nobody else, has what the origin would send. It gets the 304; those
+    /// who joined go on waiting for the whole, which is asked for at once, without conditions, and once however many
+    /// they are.
     private func answerLeader(with head: borrowing ReceivedHead, at now: Moment) {
         guard let operation else { return }
         let policy = request.route.policy
-        let facts = ResponseFacts(status: head.head.status, fields: head.fields, requested: sentAt, received: now, policy: policy)
+        let facts = ResponseFacts(
+            status: head.head.status, fields: head.fields, requested: sentAt, received: now, policy: policy)
         let decision = HeadDecision(sharing: .nobody(.prohibited(.status)), notStored: nil, length: 0, keeping: .window)
-        let response = makeResponse(head, facts, policy, decision).withHead(keptHead(head, facts, policy, isForLeader: true))
+        let response = makeResponse(head, facts, policy, decision).withHead(
+            keptHead(head, facts, policy, isForLeader: true))
         response.looseBody?.complete(trailers: nil)
         let fetched = makeFetchedResponse(response, from: head, decision)
         fetched.noteEnd(at: now)
@@ -122,7 +135,8 @@ extension Fetch {
             return false
         }
         let mayStay = new.facts.storability(
-            method: .get, request: request.directives, hasAuthorization: request.hasAuthorization, policy: request.route.policy)
+            method: .get, request: request.directives, hasAuthorization: request.hasAuthorization,
+            policy: request.route.policy)
         guard mayStay == .store else {
             worker.shared.store.drop(old, of: request.key)
             return false
@@ -132,34 +146,38 @@ extension Fetch {
         return outcome == .stored
     }
 
-    /// RFC 9111 §4.3.3: a full answer says that this request does not, or no longer, get what is stored. Where the answer does not take its place,
-    /// because it is not stored or has another `Vary`, what is stored is from now on validated before it is used stale: it covers neither a refresh
-    /// nor a failure. While it is fresh the origin has promised it; and the next request, which may get something else than this one, can still use
-    /// its validators.
+    /// RFC 9111 §4.3.3: a full answer says that this request does not, or no longer, get what is stored. Where the
+    /// answer does not take its place, because it is not stored or has another `Vary`, what is stored is from now on
+    /// validated before it is used stale: it covers neither a refresh nor a failure. While it is fresh the origin has
+    /// promised it; and the next request, which may get something else than this one, can still use its validators.
     func forbidStaleUse(after answer: ResponseFacts, _ fields: FieldView) {
-        guard !plan.isPass, method == .get, let former = plan.stored, answer.supersedesStored, speaksForOthers(answer) else { return }
+        guard !plan.isPass, method == .get, let former = plan.stored, answer.supersedesStored, speaksForOthers(answer)
+        else { return }
         let rule = answer.contains(.varies) ? varyRule(fields) : .none
         // Without `Vary` it takes the place of others once it is there (`dropVariants`).
         if keeping == .stored, rule == former.varyRule || (rule.isEmpty && placement.otherKey == nil) { return }
         var facts = former.facts
         facts.forbidStale()
         _ = worker.shared.store.freshen(
-            former, by: former.with(head: former.head, facts: facts, groups: former.groups), under: request.key, generation: placement.generation)
+            former, by: former.with(head: former.head, facts: facts, groups: former.groups), under: request.key,
+            generation: placement.generation)
     }
 
-    /// `answer` is stored. Without `Vary` it may answer all that the variants for this request did, but those would go before it (§4.1). Not sooner: an
-    /// answer that breaks off is no reason to lose what was there.
+    /// `answer` is stored. Without `Vary` it may answer all that the variants for this request did, but those would go
+    /// before it (§4.1). Not sooner: an answer that breaks off is no reason to lose what was there.
     func dropVariants(before answer: StoredResponse) {
-        guard answer.varyRule.isEmpty, placement.otherKey == nil, !plan.isPass, method == .get, plan.stored != nil, answer.facts.supersedesStored,
-              speaksForOthers(answer.facts) else { return }
+        guard answer.varyRule.isEmpty, placement.otherKey == nil, !plan.isPass, method == .get, plan.stored != nil,
+            answer.facts.supersedesStored,
+            speaksForOthers(answer.facts)
+        else { return }
         let fields = request.fields
         for stored in plan.resource?.responses ?? [] where !stored.varyRule.isEmpty && stored.answers(fields.view) {
             worker.shared.store.drop(stored, of: request.key)
         }
     }
 
-    /// What the origin tells a client that sent `Authorization` concerns that client alone, unless it says otherwise (RFC 9111 §3.5): what is stored for
-    /// the others stays as it was. Otherwise anybody could have it evicted.
+    /// What the origin tells a client that sent `Authorization` concerns that client alone, unless it says otherwise
+    /// (RFC 9111 §3.5): what is stored for the others stays as it was. Otherwise anybody could have it evicted.
     private func speaksForOthers(_ facts: ResponseFacts) -> Bool {
         !request.hasAuthorization || facts.contains(.allowsAuthorized)
     }

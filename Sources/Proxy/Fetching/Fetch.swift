@@ -16,7 +16,8 @@ protocol FetchLeader: AnyObject {
     func fetch(_ fetch: Fetch, received interim: ByteSlice)
     /// The origin switched protocols; `head` is the 101 as it goes to the client, with what came behind it.
     func fetch(_ fetch: Fetch, upgradedTo connection: UpstreamConnection, head: ByteBuffer)
-    /// The outcome of a fetch that is for this request alone; at most once, and not after it has left. Send nothing from inside the call.
+    /// The outcome of a fetch that is for this request alone; at most once, and not after it has left. Send nothing
+    /// from inside the call.
     func fetch(_ fetch: Fetch, brings result: consuming Result<FetchedResponse, OperationError>)
     /// The origin confirmed what only this client has: it gets this answer and leaves; the others go on waiting.
     func fetch(_ fetch: Fetch, answers response: FetchedResponse)
@@ -74,8 +75,8 @@ final class Fetch: DeadlineTarget {
     private var recipients: Recipients
     private var progressDeadline = LazyDeadline<Void>()
 
-    /// What the origin is asked. It follows from the key, since all who share the key get the answer: a refresh in the background is a GET,
-    /// whoever caused it.
+    /// What the origin is asked. It follows from the key, since all who share the key get the answer: a refresh in the
+    /// background is a GET, whoever caused it.
     var method: Method {
         switch plan.key.kind {
         case .get, .part: .get
@@ -91,7 +92,10 @@ final class Fetch: DeadlineTarget {
     var hasBegun: Bool { state != .new }
 
     // Borrowed, and copied where it is kept: what an initializer takes over its caller retains as well.
-    init(_ request: borrowing ClientRequest, plan: borrowing FetchPlan, worker: borrowing Worker, leader: (any FetchLeader)?) {
+    init(
+        _ request: borrowing ClientRequest, plan: borrowing FetchPlan, worker: borrowing Worker,
+        leader: (any FetchLeader)?
+    ) {
         self.request = copy request
         self.leader = leader
         self.plan = copy plan
@@ -123,7 +127,8 @@ final class Fetch: DeadlineTarget {
         if request.hasContent { leader?.fetchTakesContent(self) }
     }
 
-    /// Asks the origin; after a 304 that did not help, once more. The 304 has no content, so its exchange ends by itself and the connection is used again.
+    /// Asks the origin; after a 304 that did not help, once more. The 304 has no content, so its exchange ends by
+    /// itself and the connection is used again.
     func ask(_ conditions: Conditions = .storedAndClients) {
         sentAt = worker.moment
         var conditions = conditions
@@ -248,7 +253,11 @@ final class Fetch: DeadlineTarget {
     }
 
     func endContent(trailers: ByteSlice?) {
-        if let exchange { exchange.endContent(trailers: trailers) } else if state == .new { earlyContent.end(trailers: trailers) }
+        if let exchange {
+            exchange.endContent(trailers: trailers)
+        } else if state == .new {
+            earlyContent.end(trailers: trailers)
+        }
     }
 
     private var earlyContent: OutgoingContent {
@@ -263,7 +272,9 @@ final class Fetch: DeadlineTarget {
     func progressed(at now: Int64) { lastProgress = now }
 
     /// How long the origin may stand still, in nanoseconds: half a tick less, since the wheel is up to a tick late.
-    private var patience: Int64 { worker.settings.coalescing.overtakeAfter.nanoseconds - DeadlineWheel.Settings.tick / 2 }
+    private var patience: Int64 {
+        worker.settings.coalescing.overtakeAfter.nanoseconds - DeadlineWheel.Settings.tick / 2
+    }
 
     /// After that time, checks whether the origin stands still.
     private func armProgressCheck(after nanoseconds: Int64) {

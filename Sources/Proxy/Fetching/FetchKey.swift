@@ -5,12 +5,13 @@ import Storage
 /// What makes two fetches the same: only requests with equal keys share one.
 struct FetchKey: Hashable, Sendable {
     enum Kind: Hashable, Sendable {
-        /// A GET for the whole. Requests that carry `Authorization` have their own: what they get may mostly not be shared (RFC 9111 §3.5), and
-        /// requests without it should not have to wait to learn that.
+        /// A GET for the whole. Requests that carry `Authorization` have their own: what they get may mostly not be
+        /// shared (RFC 9111 §3.5), and requests without it should not have to wait to learn that.
         case get(isAuthorized: Bool)
         /// A HEAD fetch serves HEAD requests only: it brings no body.
         case head
-        /// A GET for one range, for all whom this range helps. `nil`: by which one of those in flight is found, whatever its range.
+        /// A GET for one range, for all whom this range helps. `nil`: by which one of those in flight is found,
+        /// whatever its range.
         case part(ByteRangeSpec?, isAuthorized: Bool)
         /// Never shared, and never in the table.
         case alone
@@ -20,8 +21,9 @@ struct FetchKey: Hashable, Sendable {
     let primary: CacheKey
     /// The requested variant, once the resource's `Vary` is known (RFC 9111 §4.1); before that `nil`.
     let variant: VariantKey?
-    /// How often the request has been through here. Where an upstream leads back to this proxy, the request that a fetch sent must not wait for that
-    /// same fetch: it makes one of its own, until it has come often enough to be refused (`Worker.visitsThatAreALoop`).
+    /// How often the request has been through here. Where an upstream leads back to this proxy, the request that a
+    /// fetch sent must not wait for that same fetch: it makes one of its own, until it has come often enough to be
+    /// refused (`Worker.visitsThatAreALoop`).
     let visits: UInt8
 
     fileprivate init(_ kind: Kind, _ primary: CacheKey, _ variant: VariantKey?, visits: UInt8) {
@@ -35,7 +37,9 @@ struct FetchKey: Hashable, Sendable {
     func asking(_ kind: Kind) -> FetchKey { FetchKey(kind, primary, variant, visits: visits) }
 
     /// Of the same fetch, for those who look where its response belongs.
-    func moved(to primary: CacheKey, variant: VariantKey?) -> FetchKey { FetchKey(kind, primary, variant, visits: visits) }
+    func moved(to primary: CacheKey, variant: VariantKey?) -> FetchKey {
+        FetchKey(kind, primary, variant, visits: visits)
+    }
 
     func hash(into hasher: inout Hasher) {
         // The primary key's hash is keyed and good; few keys differ in the variant alone.

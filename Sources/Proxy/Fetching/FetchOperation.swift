@@ -3,8 +3,8 @@ import Libevent
 import Synchronization
 import Upstream
 
-/// A fetch as all loops see it: the `CoalescibleOperation` that waiters join. The work itself is a `Fetch`, which belongs to the loop
-/// of the client that led.
+/// A fetch as all loops see it: the `CoalescibleOperation` that waiters join. The work itself is a `Fetch`, which
+/// belongs to the loop of the client that led.
 final class FetchOperation: CoalescibleOperation<FetchedResponse> {
     /// In the access log and `/status`: one number in all the lines of one fetch.
     nonisolated let number: UInt64
@@ -13,7 +13,8 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
     nonisolated let interims = InterimResponses()
     /// The fetch, for its own loop only.
     nonisolated let work: LoopOwned<Fetch>
-    /// Where it is for its leader alone, who is not one of its waiters: whether that one is still there. For other loops to read.
+    /// Where it is for its leader alone, who is not one of its waiters: whether that one is still there. For other
+    /// loops to read.
     private nonisolated let hasLeader = Atomic(true)
 
     nonisolated init(number: UInt64, plan: FetchPlan, work: consuming LoopOwned<Fetch>) {
@@ -34,7 +35,10 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
 
     /// If it is cancelled while it waits for its slot, there is no work to stop yet that would tell its leader.
     nonisolated func tellLeaderIfCancelled() {
-        add(OperationObserver(of: .cancelled, on: work.handle) { ($0.operation as? FetchOperation)?.work.value.cancel() })
+        add(
+            OperationObserver(of: .cancelled, on: work.handle) {
+                ($0.operation as? FetchOperation)?.work.value.cancel()
+            })
     }
 
     /// How many wait for it or still read its response.

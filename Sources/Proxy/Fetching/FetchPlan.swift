@@ -6,26 +6,29 @@ final class FetchPlan: Sendable {
     enum Purpose: Sendable {
         /// The client's preconditions and range go to the origin as they came, and its answer comes back as it is.
         case pass
-        /// The whole response is asked for, with the validators of what is stored, and the client's wishes are met from that.
-        /// `validating`: what of it the client would get, as it is in the store.
+        /// The whole response is asked for, with the validators of what is stored, and the client's wishes are met from
+        /// that. `validating`: what of it the client would get, as it is in the store.
         case whole(validating: StoredResponse?)
         /// The same in the background: it belongs to no client, so it is not cut when nobody waits (RFC 5861 §3).
         case refresh(of: StoredResponse)
-        /// A range. `of`: the parts that are stored; what arrives goes with them if it has their strong entity tag (RFC 9111 §3.4).
-        /// `validates`: they are all that is wanted, and are only to be validated.
+        /// A range. `of`: the parts that are stored; what arrives goes with them if it has their strong entity tag (RFC
+        /// 9111 §3.4). `validates`: they are all that is wanted, and are only to be validated.
         case part(ByteRangeSpec, of: StoredResponse?, validates: Bool)
     }
 
     let key: FetchKey
     /// Why the origin is asked (RFC 9211 §2.2).
     let reason: ForwardReason
-    /// All that was stored under the key when the request was looked up: its variants' validators are offered (RFC 9111 §4.3.1).
+    /// All that was stored under the key when the request was looked up: its variants' validators are offered (RFC 9111
+    /// §4.3.1).
     let resource: CachedResource?
     let purpose: Purpose
-    /// What is stored and may stand in if the origin fails: what is validated, marked as invalidated where one of its groups was.
+    /// What is stored and may stand in if the origin fails: what is validated, marked as invalidated where one of its
+    /// groups was.
     let fallback: StoredResponse?
 
-    init(key: FetchKey, reason: ForwardReason, resource: CachedResource?, _ purpose: Purpose, fallback: StoredResponse?) {
+    init(key: FetchKey, reason: ForwardReason, resource: CachedResource?, _ purpose: Purpose, fallback: StoredResponse?)
+    {
         self.key = key
         self.reason = reason
         self.fallback = fallback

@@ -4,7 +4,8 @@ import Storage
 import Synchronization
 import Telemetry
 
-/// What a fetch gives its waiters when the response's head is there: the body may still be arriving. One object for all of them.
+/// What a fetch gives its waiters when the response's head is there: the body may still be arriving. One object for all
+/// of them.
 final class FetchedResponse: Sendable {
     enum Source: Sendable, Equatable {
         /// The origin's own response.
@@ -45,7 +46,8 @@ final class FetchedResponse: Sendable {
     let willBeStored: Bool
     /// Why not, as far as the head tells.
     let notStored: NotStoredReason?
-    /// Whether it came with an `Age`: then it was not made for this request, and clients are told its age (RFC 9111 §5.1).
+    /// Whether it came with an `Age`: then it was not made for this request, and clients are told its age (RFC 9111
+    /// §5.1).
     let hasAge: Bool
     /// When its response had ended, in nanoseconds of the monotonic clock; 0 before.
     private let ended = Atomic<Int64>(0)
@@ -55,8 +57,10 @@ final class FetchedResponse: Sendable {
     let sharedAnswer = Guarded<SharedAnswer?>(nil)
 
     init(
-        _ response: StoredResponse, leaderResponse: StoredResponse? = nil, source: Source, sharing: Sharing, originStatus: Status?,
-        length: Int?, willBeStored: Bool, notStored: NotStoredReason? = nil, hasAge: Bool = false, _ circumstances: Circumstances
+        _ response: StoredResponse, leaderResponse: StoredResponse? = nil, source: Source, sharing: Sharing,
+        originStatus: Status?,
+        length: Int?, willBeStored: Bool, notStored: NotStoredReason? = nil, hasAge: Bool = false,
+        _ circumstances: Circumstances
     ) {
         self.circumstances = circumstances
         self.response = response
@@ -74,7 +78,8 @@ final class FetchedResponse: Sendable {
     var search: NoVarySearch { circumstances.search }
     var server: ByteSlice { circumstances.server }
 
-    /// The origin's response has ended, well or not. The first call counts: before anybody on another loop can have it whole.
+    /// The origin's response has ended, well or not. The first call counts: before anybody on another loop can have it
+    /// whole.
     func noteEnd(at now: Moment) {
         if ended.load(ordering: .relaxed) == 0 { ended.store(now.monotonic, ordering: .relaxed) }
     }
@@ -120,28 +125,37 @@ final class FetchedResponse: Sendable {
         case .waitersOnly:
             break
         case .whileArriving:
-            if cameLate(request), !response.facts.suitsLateJoiner(with: request.directives, at: request.arrived) { return false }
+            if cameLate(request), !response.facts.suitsLateJoiner(with: request.directives, at: request.arrived) {
+                return false
+            }
         case .everyone:
             guard cameLate(request) else { break }
             guard case .fresh = response.facts.reuse(for: request.directives, at: request.arrived) else { return false }
         }
         // What stands in for a failure is for those whose own request allows it; the others ask the origin.
-        if case .staleOnError(let failure) = source, !response.facts.mayServeStale(
-            on: failure, for: request.directives, at: request.arrived, policy: request.route.policy) { return false }
+        if case .staleOnError(let failure) = source,
+            !response.facts.mayServeStale(
+                on: failure, for: request.directives, at: request.arrived, policy: request.route.policy)
+        {
+            return false
+        }
         let fields = request.fields
         return response.answers(fields.view) && response.hasAll(that: request)
     }
 
-    /// Whether one of its groups was invalidated before `request` came (RFC 9875 §3). Looked up each time: a request may join after an invalidation
-    /// that does not yet find these groups, and before the fetch finds the invalidation.
+    /// Whether one of its groups was invalidated before `request` came (RFC 9875 §3). Looked up each time: a request
+    /// may join after an invalidation that does not yet find these groups, and before the fetch finds the invalidation.
     private func isOutdated(for request: ClientRequest) -> Bool {
         guard let invalidations = circumstances.invalidations, let groups = response.groups,
-              let since = invalidations.whenInvalidated(groups, of: leader.authority) else { return false }
+            let since = invalidations.whenInvalidated(groups, of: leader.authority)
+        else { return false }
         return request.arrived.monotonic >= since
     }
 
     /// Whether it came when the head was there already.
-    private func cameLate(_ request: ClientRequest) -> Bool { request.arrived.monotonic > response.facts.received.monotonic }
+    private func cameLate(_ request: ClientRequest) -> Bool {
+        request.arrived.monotonic > response.facts.received.monotonic
+    }
 
     /// Whether the URL is the leader's, or one that by the response's own word gets the same (No-Vary-Search).
     private func isFor(_ request: ClientRequest) -> Bool {

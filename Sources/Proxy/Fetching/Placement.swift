@@ -2,8 +2,8 @@ import Bytes
 import HTTPSemantics
 import Storage
 
-/// Under which key a response with `No-Vary-Search` is stored, and whether that was invalidated meanwhile.
-/// A request is looked up under what is known of its path; if the response says otherwise, it goes where its own word puts it.
+/// Under which key a response with `No-Vary-Search` is stored, and whether that was invalidated meanwhile. A request is
+/// looked up under what is known of its path; if the response says otherwise, it goes where its own word puts it.
 ///
 /// Of one fetch, on its loop.
 struct Placement {
@@ -40,8 +40,8 @@ struct Placement {
         sentGeneration = next
     }
 
-    /// Called when the head is there. Only what will be stored teaches: the draft goes by the most recently *stored* response with the field,
-    /// whatever its status; one without the field takes nothing back.
+    /// Called when the head is there. Only what will be stored teaches: the draft goes by the most recently *stored*
+    /// response with the field, whatever its status; one without the field takes nothing back.
     /// - Returns: why it is not stored after all.
     mutating func chooseStoreKey(
         by fields: FieldView, for request: ClientRequest, willBeStored: Bool, worker: Worker
@@ -52,7 +52,9 @@ struct Placement {
         let sent = request.sentKey.bytes
         var storeKey = request.sentKey
         if !search.isDefault,
-           let variation = willBeStored ? variations.learn(search, for: sent.span) : variations.known(search, for: sent.span) {
+            let variation = willBeStored
+                ? variations.learn(search, for: sent.span) : variations.known(search, for: sent.span)
+        {
             let isUnchanged = variation === request.variation && request.isUnderVariation
             storeKey = isUnchanged ? request.key : worker.keys.key(request.sentKey, under: variation)
         }
@@ -62,8 +64,11 @@ struct Placement {
         }
         let store = worker.shared.store
         let storeGeneration = storeKey == request.sentKey ? sentGeneration : store.generation(storeKey)
-        // In this order: an invalidation begins with the key as sent and asks for variations then. So it shows here, or the variation showed there.
-        let wasInvalidated = variations.wasInvalidated(sent, since: pathInvalidations) || store.wasInvalidated(request.key, since: generation)
+        // In this order: an invalidation begins with the key as sent and asks for variations then. So it shows here, or
+        // the variation showed there.
+        let wasInvalidated =
+            variations.wasInvalidated(sent, since: pathInvalidations)
+            || store.wasInvalidated(request.key, since: generation)
             || store.wasInvalidated(request.sentKey, since: sentGeneration)
         elsewhere = Elsewhere(key: storeKey, generation: storeGeneration, wasInvalidated: wasInvalidated)
         return wasInvalidated ? .outdated : nil

@@ -1,7 +1,7 @@
 /// Who gets what a fetch brings, and whether it goes on without them.
 ///
-/// A fetch that nobody can join is for its leader alone, who is no waiter of the operation: both are on one loop, so what it waits for goes to it without a
-/// lock, the mailbox, or an object.
+/// A fetch that nobody can join is for its leader alone, who is no waiter of the operation: both are on one loop, so
+/// what it waits for goes to it without a lock, the mailbox, or an object.
 enum Recipients {
     /// Those who wait for its operation, which knows them.
     case waiters

@@ -6,7 +6,8 @@ extension StoredResponse {
     /// The same body under another head.
     func with(head: HeadBlock, facts: ResponseFacts, groups: CacheGroups?) -> StoredResponse {
         StoredResponse(
-            head: head, facts: facts, body: body, parts: parts, varyRule: varyRule, variantKey: variantKey, groups: groups)
+            head: head, facts: facts, body: body, parts: parts, varyRule: varyRule, variantKey: variantKey,
+            groups: groups)
     }
 
     /// The same, to be validated before it is used again.
@@ -24,7 +25,8 @@ extension StoredResponse {
     /// The same as the variant for a request with `fields` where `Vary` is `rule`.
     func varying(by rule: VaryRule, for fields: FieldView) -> StoredResponse {
         StoredResponse(
-            head: head, facts: facts, body: body, parts: parts, varyRule: rule, variantKey: VariantKey(fields, under: rule), groups: groups)
+            head: head, facts: facts, body: body, parts: parts, varyRule: rule,
+            variantKey: VariantKey(fields, under: rule), groups: groups)
     }
 
     func withHead(_ head: HeadBlock) -> StoredResponse { with(head: head, facts: facts, groups: groups) }

@@ -11,8 +11,11 @@ extension StoredResponse {
         guard let parts else { return .answers }
         let (requestFields, storedHead) = (request.fields, head)
         // For 304 no byte is needed (RFC 9111 §4.3.2).
-        guard ClientConditions.evaluate(requestFields.view, stored: storedHead.view, facts: facts) == .send else { return .answers }
+        guard ClientConditions.evaluate(requestFields.view, stored: storedHead.view, facts: facts) == .send else {
+            return .answers
+        }
         return PartUse(
-            requestFields.view, of: parts.content, stored: storedHead.view, facts: facts, maxRanges: request.route.maxRanges)
+            requestFields.view, of: parts.content, stored: storedHead.view, facts: facts,
+            maxRanges: request.route.maxRanges)
     }
 }

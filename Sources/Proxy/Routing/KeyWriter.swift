@@ -2,10 +2,11 @@ import Bytes
 import HTTPSemantics
 import Storage
 
-/// Writes the primary cache key of a request (RFC 9111 §2): scheme, host and target, and what a route adds. One per loop; the
-/// buffer is used again for every request.
+/// Writes the primary cache key of a request (RFC 9111 §2): scheme, host and target, and what a route adds. One per
+/// loop; the buffer is used again for every request.
 ///
-/// Two requests have the same key exactly when they have the same bytes here. No byte that separates the parts occurs in them.
+/// Two requests have the same key exactly when they have the same bytes here. No byte that separates the parts occurs
+/// in them.
 final class KeyWriter {
     /// The key written last, until the next call.
     let bytes = ByteBuffer(capacity: 512)
@@ -29,7 +30,9 @@ final class KeyWriter {
         bytes.append(writeStart(head, fields))
     }
 
-    func write(_ head: RequestHead, _ fields: FieldView, _ policy: KeyPolicy) { write(head, fields, policy, as: fields) }
+    func write(_ head: RequestHead, _ fields: FieldView, _ policy: KeyPolicy) {
+        write(head, fields, policy, as: fields)
+    }
 
     /// - Parameter request: whose fields and cookies stand in the key, where `head` with `fields` is only a URL.
     func write(_ head: RequestHead, _ fields: FieldView, _ policy: KeyPolicy, as request: FieldView) {

@@ -2,11 +2,11 @@ import Bytes
 import HTTPSemantics
 import Upstream
 
-/// The settings as a loop works with them: names resolved, texts made bytes. Immutable; a reload makes a new one, and each loop
-/// swaps its own when told.
+/// The settings as a loop works with them: names resolved, texts made bytes. Immutable; a reload makes a new one, and
+/// each loop swaps its own when told.
 ///
-/// Each loop has a copy: it retains routes and texts with every request, and a reference count that several cores change moves between their
-/// caches.
+/// Each loop has a copy: it retains routes and texts with every request, and a reference count that several cores
+/// change moves between their caches.
 final class LoopSettings: Sendable {
     let settings: ProxySettings
     /// How often they were loaded before: the same in all copies.
@@ -45,12 +45,14 @@ final class LoopSettings: Sendable {
         if settings.forwarding.viaName != nil { loopDetection.writeVia(received: .http11, to: via) }
         requestForwarding = RequestForwarding(
             via: settings.forwarding.viaName.map { ByteSlice($0) },
-            clientFields: settings.forwarding.sendsXForwarded ? .append : .off, forwardsOddNames: settings.forwarding.sendsOddNames,
+            clientFields: settings.forwarding.sendsXForwarded ? .append : .off,
+            forwardsOddNames: settings.forwarding.sendsOddNames,
             defaultHost: ByteSlice(upstreams[0].servers.first?.host ?? "localhost"))
         responseForwarding = ResponseForwarding(
             via: via.copied(), cacheStatus: settings.forwarding.sendsCacheStatus ? CacheStatusWriter(name: name) : nil)
         errors = ErrorResponses(
-            forwarding: responseForwarding, proxyStatus: settings.forwarding.sendsProxyStatus ? ProxyStatusWriter(name: name) : nil)
+            forwarding: responseForwarding,
+            proxyStatus: settings.forwarding.sendsProxyStatus ? ProxyStatusWriter(name: name) : nil)
         timeouts = ClientTimeouts(settings.clients)
         headLimits = HeadLimits(settings.clients)
         trustedProxies = TrustedProxies(settings.clients.trustedProxies)
@@ -62,7 +64,9 @@ final class LoopSettings: Sendable {
     }
 
     /// The same in objects of its own, except the origins, whose fetches all loops share.
-    func copy() -> LoopSettings { LoopSettings(settings, upstreams: origins.map(\.settings), number: number, previous: self) }
+    func copy() -> LoopSettings {
+        LoopSettings(settings, upstreams: origins.map(\.settings), number: number, previous: self)
+    }
 
     /// Whether requests for `authority` are served at all (RFC 9110 §15.5.20).
     func serves(_ authority: Span<UInt8>) -> Bool {

@@ -21,14 +21,16 @@ final class Origin: Sendable {
     /// Those whose response is there, and is of a group that was invalidated since it was asked for.
     func closeFetches(outdatedBy groups: GroupInvalidations, of authority: String) {
         for case let fetch as FetchOperation in fetches.operations {
-            guard let fetched = fetch.value, fetched.response.groups != nil, fetched.leader.authority == authority else { continue }
+            guard let fetched = fetch.value, fetched.response.groups != nil, fetched.leader.authority == authority
+            else { continue }
             if groups.haveInvalidated(fetched.response, of: authority) { fetch.close() }
         }
     }
 
     /// - Parameter key: only its fetches; `nil`: all.
     func closeFetches(of key: CacheKey? = nil) {
-        for case let fetch as FetchOperation in fetches.operations where key == nil || fetch.key.primary == key || fetch.value?.key == key {
+        for case let fetch as FetchOperation in fetches.operations
+        where key == nil || fetch.key.primary == key || fetch.value?.key == key {
             fetch.close()
         }
     }

@@ -8,9 +8,12 @@ public struct ParsedURL {
 
     /// `nil` when `url` is no absolute URL of the scheme that clients use.
     public init?(_ url: String) {
-        guard url.lowercased().hasPrefix("\(ClientScheme.ofClients.name)://"), !url.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7f }) else { return nil }
+        guard url.lowercased().hasPrefix("\(ClientScheme.ofClients.name)://"),
+            !url.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7f })
+        else { return nil }
         let text = ByteSlice("GET \(url) HTTP/1.1\r\nHost: purge\r\n\r\n")
-        var parser = RequestHeadParser(limits: HeadLimits(maxHeadBytes: 65_536, maxFieldLines: 4, maxTargetLength: 65_000))
+        var parser = RequestHeadParser(
+            limits: HeadLimits(maxHeadBytes: 65_536, maxFieldLines: 4, maxTargetLength: 65_000))
         do throws(MessageSyntaxError) {
             guard case .complete = try parser.parse(text.span) else { return nil }
         } catch {
@@ -23,5 +26,7 @@ public struct ParsedURL {
     /// Writes the key that a request without fields has for it.
     func write(to writer: KeyWriter, _ policy: KeyPolicy) { writer.write(head, fields.view, policy) }
     /// Writes the key that a request with the fields of another one has for it.
-    func write(to writer: KeyWriter, _ policy: KeyPolicy, as request: FieldView) { writer.write(head, fields.view, policy, as: request) }
+    func write(to writer: KeyWriter, _ policy: KeyPolicy, as request: FieldView) {
+        writer.write(head, fields.view, policy, as: request)
+    }
 }

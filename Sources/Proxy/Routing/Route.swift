@@ -13,7 +13,8 @@ final class Route: Sendable {
     let policy: CachingPolicy
     /// With more ranges than this a request gets the whole (RFC 9110 §14.2).
     let maxRanges: Int
-    /// Whether a range of what is not stored is asked for as it is; else the whole is fetched, and the range served from that.
+    /// Whether a range of what is not stored is asked for as it is; else the whole is fetched, and the range served
+    /// from that.
     let asksForParts: Bool
     let key: KeyPolicy
     /// What a client may say of how its request came.
@@ -45,7 +46,9 @@ final class Route: Sendable {
         if let only = self.host, !only.span.isEqualIgnoringCase(to: host) { return false }
         let path = path
         let prefix = path.span
-        guard requested.count >= prefix.count, requested.extracting(0..<prefix.count).isEqual(to: prefix) else { return false }
+        guard requested.count >= prefix.count, requested.extracting(0..<prefix.count).isEqual(to: prefix) else {
+            return false
+        }
         // Only at a segment's end: `/static` is not the beginning of `/statics`.
         return requested.count == prefix.count || prefix.count == 0 || prefix[prefix.count - 1] == UInt8(ascii: "/")
             || requested[prefix.count] == UInt8(ascii: "/")

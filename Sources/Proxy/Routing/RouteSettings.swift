@@ -16,8 +16,9 @@ public struct RouteSettings: Sendable, Equatable {
     public var rangeMisses: RangeMissRule?
     /// `nil`: as `CachingSettings.policy` says.
     public var ignoredRequestDirectives: RequestDirectivePolicy?
-    /// Whether the answer to a POST is stored for GET and HEAD where it says so itself: explicit lifetime, and `Content-Location` equal
-    /// to the target (RFC 9110 §9.3.3). Off, since then the content of one client's request decides what others see.
+    /// Whether the answer to a POST is stored for GET and HEAD where it says so itself: explicit lifetime, and
+    /// `Content-Location` equal to the target (RFC 9110 §9.3.3). Off, since then the content of one client's request
+    /// decides what others see.
     public var storesPostAnswers = false
     /// What makes two requests the same, beyond method, scheme, host and path.
     public var key = KeyPolicy()

@@ -23,10 +23,13 @@ final class AccessLog: Sendable {
         let status = AccessLogStatus()
         self.status = status
         let file = try LogFile(settings.target)
-        if !file.isOpen { log.warning("access log: nobody reads the pipe \(settings.path); lines are lost until somebody does") }
+        if !file.isOpen {
+            log.warning("access log: nobody reads the pipe \(settings.path); lines are lost until somebody does")
+        }
         let taker: StaticString = file.hasReader ? "its reader" : "the disk"
         let output = LogOutput(
-            AccessLogWriter(queues: queues, format: settings.format, sink: file, status: status), path: settings.path, taker: taker, log: log)
+            AccessLogWriter(queues: queues, format: settings.format, sink: file, status: status), path: settings.path,
+            taker: taker, log: log)
         self.output = output
         thread = try LoopThread(name: "access-log") { loop in
             output.run(on: loop)
@@ -82,19 +85,27 @@ private final class LogOutput: Sendable {
     func drain(isLast: Bool = false) {
         let report = writer.withLock { $0.drain(isLast: isLast) }
         if let code = report.reopenFailure {
-            log.error("access log: \(path) cannot be opened again: \(SystemError(.open, code: code).message); lines go on into the file that was open before")
+            log.error(
+                "access log: \(path) cannot be opened again: \(SystemError(.open, code: code).message); lines go on into the file that was open before"
+            )
         }
         losses.withLock { $0.add(report) }
         tellLosses(isLast: isLast)
     }
 
     private func tellLosses(isLast: Bool = false) {
-        let (due, isSomethingUntold) = losses.withLock { losses in (losses.take(at: .now, isLast: isLast), losses.isSomethingUntold) }
-        if isSomethingUntold { rest.schedule(after: AccessLogLosses.interval.nanoseconds) { [weak self] in self?.tellLosses() } }
+        let (due, isSomethingUntold) = losses.withLock { losses in
+            (losses.take(at: .now, isLast: isLast), losses.isSomethingUntold)
+        }
+        if isSomethingUntold {
+            rest.schedule(after: AccessLogLosses.interval.nanoseconds) { [weak self] in self?.tellLosses() }
+        }
         guard let due else { return }
         if let code = due.failure {
             let error = SystemError(.write, code: code)
-            let reason = error.isForNow ? "its reader does not keep up" : error.isWithoutReader ? "nobody reads the pipe" : "\(error)"
+            let reason =
+                error.isForNow
+                ? "its reader does not keep up" : error.isWithoutReader ? "nobody reads the pipe" : "\(error)"
             log.error("access log: \(reason); \(due.lost) lines lost")
         }
         if due.dropped > 0 { log.warning("access log: \(due.dropped) lines dropped, \(taker) did not keep up") }
@@ -109,10 +120,11 @@ private struct LogFile: AccessLogSink, ~Copyable {
     var isEmpty: Bool { file.isEmpty }
 
     init(_ target: AccessLogTarget) throws(SystemError) {
-        file = switch target {
-        case .off, .standardOutput: try .standardOutput()
-        case .file(let path): try AppendFile(path: path)
-        }
+        file =
+            switch target {
+            case .off, .standardOutput: try .standardOutput()
+            case .file(let path): try AppendFile(path: path)
+            }
     }
 
     mutating func write(_ bytes: Span<UInt8>) -> AccessLogWriteResult {

@@ -1,8 +1,8 @@
 import Coalescing
 import Upstream
 
-/// Origins of settings that were replaced: their fetches go on for those who wait, and count with those of the upstream that has their name.
-/// Belongs to the server, confined to the control loop.
+/// Origins of settings that were replaced: their fetches go on for those who wait, and count with those of the upstream
+/// that has their name. Belongs to the server, confined to the control loop.
 struct FormerOrigins {
     private(set) var origins: [Origin] = []
     /// By name: the counts of those that have nothing in flight any more.
@@ -26,7 +26,9 @@ struct FormerOrigins {
     func snapshot(with origin: Origin) -> OperationQueueSnapshot {
         var snapshot = origin.fetches.snapshot
         if let counted = counted[origin.settings.name] { snapshot.add(counted) }
-        for former in origins where former.settings.name == origin.settings.name { snapshot.add(former.fetches.snapshot) }
+        for former in origins where former.settings.name == origin.settings.name {
+            snapshot.add(former.fetches.snapshot)
+        }
         return snapshot
     }
 }

@@ -27,24 +27,28 @@ extension ProxyServer {
 
     /// Asks every loop for its latencies; `completion` is called on the control loop with all of them merged.
     public func latencies(_ completion: @escaping (LatencySnapshot) -> Void) {
-        workers.gather({ worker, answer in answer(worker.recorder.latency.snapshot()) }) { (snapshots: [LatencySnapshot]) in
+        workers.gather({ worker, answer in answer(worker.recorder.latency.snapshot()) }) {
+            (snapshots: [LatencySnapshot]) in
             var merged = LatencySnapshot()
             for snapshot in snapshots { merged.merge(snapshot) }
             completion(merged)
         }
     }
 
-    /// Asks every loop how it finds the servers of each upstream; `completion` is called on the control loop with what they see together, in the order of
-    /// the configuration.
+    /// Asks every loop how it finds the servers of each upstream; `completion` is called on the control loop with what
+    /// they see together, in the order of the configuration.
     public func servers(_ completion: @escaping ([UpstreamServers]) -> Void) {
-        workers.gather({ worker, answer in answer(worker.pools.serverStates) }) { [unowned self] (answers: [[(origin: Origin, servers: [ServerState])]]) in
-            completion(loopSettings.origins.map { origin in
-                var states = Array(repeating: ServerState(), count: origin.settings.servers.count)
-                for seen in answers.joined() where seen.origin === origin {
-                    for (index, state) in seen.servers.enumerated() { states[index].merge(state) }
-                }
-                return UpstreamServers(upstream: origin.settings.name, servers: Array(zip(origin.settings.servers, states)))
-            })
+        workers.gather({ worker, answer in answer(worker.pools.serverStates) }) {
+            [unowned self] (answers: [[(origin: Origin, servers: [ServerState])]]) in
+            completion(
+                loopSettings.origins.map { origin in
+                    var states = Array(repeating: ServerState(), count: origin.settings.servers.count)
+                    for seen in answers.joined() where seen.origin === origin {
+                        for (index, state) in seen.servers.enumerated() { states[index].merge(state) }
+                    }
+                    return UpstreamServers(
+                        upstream: origin.settings.name, servers: Array(zip(origin.settings.servers, states)))
+                })
         }
     }
 }

@@ -6,7 +6,8 @@ import Storage
 
 /// What is stored goes, at an operator's word. All on the control loop; the store may be changed from anywhere.
 extension ProxyServer {
-    /// Removes what is stored for a URL, with all its variants and whatever query it was fetched with (No-Vary-Search); what is on its way for it goes on for those who wait, and is not stored.
+    /// Removes what is stored for a URL, with all its variants and whatever query it was fetched with (No-Vary-Search);
+    /// what is on its way for it goes on for those who wait, and is not stored.
     /// - Returns: how many responses.
     public func purge(_ url: ParsedURL) -> Int {
         let fields = url.fields
@@ -50,15 +51,16 @@ extension ProxyServer {
         return removed
     }
 
-    /// Removes what is stored for a URL without a query and for everything below it, as a route's `path` matches; what is on its way for them goes on
-    /// for those who wait, and is not stored. The store is walked a shard at a time, so that the loop serves others in between: what is asked for
-    /// meanwhile may still be answered from it.
+    /// Removes what is stored for a URL without a query and for everything below it, as a route's `path` matches; what
+    /// is on its way for them goes on for those who wait, and is not stored. The store is walked a shard at a time, so
+    /// that the loop serves others in between: what is asked for meanwhile may still be answered from it.
     /// - Parameter completion: called on the loop with how many responses went; not if the loop ends before.
     public func purge(below url: ParsedURL, completion: @escaping (Int) -> Void) {
         let writer = KeyWriter(hash: shared.keyHash)
         url.write(to: writer, KeyPolicy())
         let start = writer.key().bytes
-        // Before the walk: see `keys(withURLOf:)`. What begins from now on is asked for after the purge, and may be stored.
+        // Before the walk: see `keys(withURLOf:)`. What begins from now on is asked for after the purge, and may be
+        // stored.
         let removed = fetchedKeys { $0.isBelow(start.span) }.reduce(0) { $0 + remove($1) }
         // More than is below, which costs a fetch at most.
         shared.variations.noteInvalidationOfAll()
@@ -68,7 +70,9 @@ extension ProxyServer {
     private func walk(fromShard index: Int, below url: ByteSlice, removed: Int, _ completion: @escaping (Int) -> Void) {
         guard index < shared.store.shardCount else { return completion(removed) }
         let removed = removed + shared.store.remove(below: url, inShard: index)
-        control.schedule(after: 0) { [weak self] in self?.walk(fromShard: index + 1, below: url, removed: removed, completion) }
+        control.schedule(after: 0) { [weak self] in
+            self?.walk(fromShard: index + 1, below: url, removed: removed, completion)
+        }
     }
 
     /// Removes everything that is stored; what is on its way goes on for those who wait, and is not stored.

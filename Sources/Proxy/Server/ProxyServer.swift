@@ -8,8 +8,8 @@ public import Upstream
 
 /// The proxy as a whole: starts the workers, tells them of reloads, and ends them.
 ///
-/// Belongs to the loop it is made on, the *control loop* of the main thread, which also has the signals and the admin listener: every call is
-/// made on it.
+/// Belongs to the loop it is made on, the *control loop* of the main thread, which also has the signals and the admin
+/// listener: every call is made on it.
 ///
 /// ```
 /// new ─start→ starting ─all accept→ running ─drain→ draining ─idle, or time→ stopped
@@ -56,7 +56,8 @@ public final class ProxyServer {
     ///   - control: the loop this is made on.
     ///   - log: the diagnostics log. Written to from any thread.
     public init(
-        _ settings: ProxySettings, upstreams: [UpstreamSettings], storage: StorageSettings, accessLog: AccessLogSettings,
+        _ settings: ProxySettings, upstreams: [UpstreamSettings], storage: StorageSettings,
+        accessLog: AccessLogSettings,
         inherited: [InheritedListener] = [], on control: EventLoop, log: Logger
     ) {
         self.inherited = inherited
@@ -75,8 +76,8 @@ public final class ProxyServer {
     /// Whether it accepts no more and waits for requests under way.
     public var isDraining: Bool { state == .draining }
 
-    /// Starts the workers; `ready` is called on the control loop with the addresses that accept, or with the reason they do not: then it
-    /// is stopped.
+    /// Starts the workers; `ready` is called on the control loop with the addresses that accept, or with the reason
+    /// they do not: then it is stopped.
     public func start(ready: @escaping (Result<[SocketAddress], StartError>) -> Void) {
         precondition(state == .new, "a server starts once")
         state = .starting
@@ -93,7 +94,8 @@ public final class ProxyServer {
             count, at: targets,
             make: { [shared, loopSettings, accessLog] index, loop, metrics throws(SystemError) in
                 try Worker(
-                    index: index, on: loop, shared: shared, loopSettings: loopSettings.copy(), metrics: metrics, accessLog: accessLog)
+                    index: index, on: loop, shared: shared, loopSettings: loopSettings.copy(), metrics: metrics,
+                    accessLog: accessLog)
             }
         ) { [unowned self] result in
             switch result {
@@ -107,14 +109,17 @@ public final class ProxyServer {
     /// All that may have fetches in flight.
     var origins: [Origin] { shared.origins }
 
-    /// Before any worker: with a shared port the kernel would let a second program in beside us, and a unix socket can be bound only once.
+    /// Before any worker: with a shared port the kernel would let a second program in beside us, and a unix socket can
+    /// be bound only once.
     private func openTargets() throws(StartError) -> [ListenTarget] {
         var listening = Listener.Settings()
         listening.backlog = Int32(clamping: settings.backlog)
         listening.pathMode = settings.socketMode
         defer { inherited = [] }
         do throws(ListenError) {
-            return try settings.listeners.map { address throws(ListenError) in try ListenTarget(address, listening, from: inherited) }
+            return try settings.listeners.map { address throws(ListenError) in
+                try ListenTarget(address, listening, from: inherited)
+            }
         } catch {
             throw .listen(error)
         }
@@ -129,12 +134,13 @@ public final class ProxyServer {
         }
     }
 
-    /// Every loop takes the new settings for its next requests; connections stay. Listeners, workers, storage and the access log keep
-    /// what they were started with.
+    /// Every loop takes the new settings for its next requests; connections stay. Listeners, workers, storage and the
+    /// access log keep what they were started with.
     public func reload(_ new: ProxySettings, upstreams: [UpstreamSettings]) {
         guard state == .running else { return }
         settings = new
-        let loopSettings = LoopSettings(new, upstreams: upstreams, number: loopSettings.number + 1, previous: loopSettings)
+        let loopSettings = LoopSettings(
+            new, upstreams: upstreams, number: loopSettings.number + 1, previous: loopSettings)
         formerOrigins.replaced(self.loopSettings.origins, by: loopSettings.origins)
         self.loopSettings = loopSettings
         shared.origins = loopSettings.origins + formerOrigins.origins
@@ -144,12 +150,14 @@ public final class ProxyServer {
     /// Opens the access log again, after it was rotated away.
     public func reopenLogs() { accessLog?.reopen() }
 
-    /// Accepts no more, lets requests under way finish, and calls `completion` on the control loop once they have, or after the
-    /// drain timeout.
+    /// Accepts no more, lets requests under way finish, and calls `completion` on the control loop once they have, or
+    /// after the drain timeout.
     public func drain(_ completion: @escaping () -> Void) {
         guard state == .running else { return completion() }
         state = .draining
-        workers.gather(within: settings.drainTimeout, { worker, idle in worker.drain { idle(()) } }) { (_: [Void]) in completion() }
+        workers.gather(within: settings.drainTimeout, { worker, idle in worker.drain { idle(()) } }) { (_: [Void]) in
+            completion()
+        }
     }
 
     /// What became of what was under way when it began to drain; complete after `stop`.

@@ -4,7 +4,8 @@ public import Storage
 public import Telemetry
 public import Upstream
 
-/// The proxy at one moment, for people and scrapers. Its parts are read one after another, so they are of slightly different moments.
+/// The proxy at one moment, for people and scrapers. Its parts are read one after another, so they are of slightly
+/// different moments.
 public struct ServerSnapshot: Sendable {
     /// Whether it accepts no more connections and is about to end.
     public let isDraining: Bool

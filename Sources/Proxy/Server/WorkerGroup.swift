@@ -42,8 +42,8 @@ final class WorkerGroup {
     /// Starts `count` workers that accept at `targets`.
     /// - Parameters:
     ///   - make: makes one, on its own loop.
-    ///   - completion: called on the control loop with the addresses that accept, or with the reason they do not: then `stop` ends
-    ///     those that had begun.
+    ///   - completion: called on the control loop with the addresses that accept, or with the reason they do not: then
+    ///     `stop` ends those that had begun.
     func start(
         _ count: Int, at targets: [ListenTarget], make: @escaping Make,
         completion: @escaping (Result<[SocketAddress], ProxyServer.StartError>) -> Void
@@ -57,13 +57,16 @@ final class WorkerGroup {
         guard let start else { return }
         guard members.count < start.count else { return startEnded(.success(addresses)) }
         let (index, make) = (members.count, start.make)
-        // Taken out by the thread, which keeps what its body names until it ends: a unix socket would stay open as long.
+        // Taken out by the thread, which keeps what its body names until it ends: a unix socket would stay open as
+        // long.
         let targets = Guarded(start.targets)
         let metrics = LoopMetrics()
         let report = LoopBound({ [weak self] (result: Accepting) in _ = self?.started(result) }, on: control)
         do throws(SystemError) {
             let thread = try LoopThread(name: "worker-\(index)") { loop in
-                let result = Self.makeWorker(on: loop, targets.withLock { $0.take() }) { loop throws(SystemError) in try make(index, loop, metrics) }
+                let result = Self.makeWorker(on: loop, targets.withLock { $0.take() }) { loop throws(SystemError) in
+                    try make(index, loop, metrics)
+                }
                 report.handle.post { report.value(result) }
                 guard case .success(let (worker, _)) = result else { return }
                 loop.run()
@@ -124,7 +127,8 @@ final class WorkerGroup {
     ///   - patience: how long to wait for their answers; `nil`: until they have come.
     ///   - completion: called once on the control loop, with the answers that came.
     func gather<Answer: Sendable>(
-        within patience: Duration? = nil, _ ask: @escaping @Sendable (Worker, _ answer: @escaping @Sendable (Answer) -> Void) -> Void,
+        within patience: Duration? = nil,
+        _ ask: @escaping @Sendable (Worker, _ answer: @escaping @Sendable (Answer) -> Void) -> Void,
         _ completion: @escaping ([Answer]) -> Void
     ) {
         let countdown = LoopBound(Countdown(workers.count, completion), on: control)

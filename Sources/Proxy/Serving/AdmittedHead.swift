@@ -2,8 +2,9 @@ import Bytes
 import HTTPSemantics
 import Storage
 
-/// The head of a request that was admitted: copied out of its connection's buffer, with what follows from it under the settings and what is known about
-/// its path's queries. Requests of a crowd in the same words share one. Immutable, free to go to any thread.
+/// The head of a request that was admitted: copied out of its connection's buffer, with what follows from it under the
+/// settings and what is known about its path's queries. Requests of a crowd in the same words share one. Immutable,
+/// free to go to any thread.
 final class AdmittedHead: Sendable {
     let head: RequestHead
     let fields: HeadBlock
@@ -11,7 +12,8 @@ final class AdmittedHead: Sendable {
     let route: Route
     /// How often the request has been through here already (`LoopDetection`).
     let visits: UInt8
-    /// By which it is looked up and its fetch is found: the key of its URL, or what that becomes under a variation (No-Vary-Search).
+    /// By which it is looked up and its fetch is found: the key of its URL, or what that becomes under a variation
+    /// (No-Vary-Search).
     let key: CacheKey
     /// The key of its URL as sent, if that is another.
     private let otherSentKey: CacheKey?

@@ -26,12 +26,16 @@ struct Answer: Sendable {
     ///   - length: the body's length as far as it is known.
     ///   - isPassedThrough: the response was made for this very request, preconditions and range and all.
     ///   - maxRanges: with more, all are ignored (RFC 9110 §14.2).
-    init(_ request: borrowing ClientRequest, _ response: StoredResponse, length: Int?, isPassedThrough: Bool, maxRanges: Int) {
+    init(
+        _ request: borrowing ClientRequest, _ response: StoredResponse, length: Int?, isPassedThrough: Bool,
+        maxRanges: Int
+    ) {
         let length = response.parts == nil ? length : response.parts?.length
         self.response = response
         wholeLength = length
         if !isPassedThrough, !request.fields.present.isDisjoint(with: .conditions),
-           let decided = Self.partOrNothing(of: response, for: request, length: length, maxRanges: maxRanges) {
+            let decided = Self.partOrNothing(of: response, for: request, length: length, maxRanges: maxRanges)
+        {
             (status, content, self.length) = decided
             return
         }
@@ -39,7 +43,8 @@ struct Answer: Sendable {
         status = stored
         content = request.method == .head || stored.forbidsContent ? .none : .whole
         // Trailers need chunks (RFC 9112 §7.1.2).
-        let sendsTrailers = response.parts == nil && request.acceptsTrailers && request.method == .get && response.trailers != nil
+        let sendsTrailers =
+            response.parts == nil && request.acceptsTrailers && request.method == .get && response.trailers != nil
         self.length = stored.forbidsContent || sendsTrailers ? nil : length
     }
 
@@ -48,11 +53,13 @@ struct Answer: Sendable {
         of response: StoredResponse, for request: ClientRequest, length: Int?, maxRanges: Int
     ) -> (Status, Content, Int?)? {
         let (requestFields, storedHead) = (request.fields, response.head)
-        if ClientConditions.evaluate(requestFields.view, stored: storedHead.view, facts: response.facts) == .notModified {
+        if ClientConditions.evaluate(requestFields.view, stored: storedHead.view, facts: response.facts) == .notModified
+        {
             return (.notModified, .none, nil)
         }
         guard let range = RangeRequest(requestFields.view, method: request.method),
-              RangeCondition.holds(requestFields.view, stored: storedHead.view, facts: response.facts) else { return nil }
+            RangeCondition.holds(requestFields.view, stored: storedHead.view, facts: response.facts)
+        else { return nil }
         if response.facts.status == .ok, let length, range.specs.count <= maxRanges {
             switch range.resolve(length: length) {
             case .whole:
@@ -63,7 +70,8 @@ struct Answer: Sendable {
             case .single(let part):
                 return (.partialContent, .part(part), part.count)
             case .multiple(let parts):
-                let multipart = MultipartRanges(parts, of: length, boundary: makeBoundary(), contentType: storedHead.view.contentType)
+                let multipart = MultipartRanges(
+                    parts, of: length, boundary: makeBoundary(), contentType: storedHead.view.contentType)
                 return (.partialContent, .parts(multipart), multipart.contentLength)
             case .unsatisfiable:
                 return (.rangeNotSatisfiable, .none, 0)
@@ -71,7 +79,8 @@ struct Answer: Sendable {
         }
         // A part of something of unknown length.
         if length == nil, response.parts != nil, maxRanges > 0, range.specs.count == 1,
-           case .between(let first, let last) = range.specs[0] {
+            case .between(let first, let last) = range.specs[0]
+        {
             return (.partialContent, .part(first..<last + 1), last + 1 - first)
         }
         return nil
@@ -102,7 +111,8 @@ struct Answer: Sendable {
             case .whole: part = nil
             case .part(let range): part = range
             }
-            // The beginning is gone only when the body was cut to a window before this reader came, which closes the fetch to it.
+            // The beginning is gone only when the body was cut to a window before this reader came, which closes the
+            // fetch to it.
             let body = response.body
             guard let cursor = body.attach() else { return .lost }
             return .arriving(body, cursor, part: part)
@@ -111,7 +121,8 @@ struct Answer: Sendable {
         case .none: return .none
         case .whole: return .complete(CompleteBodyReader(pieces, part: 0..<bodyLength))
         case .part(let part): return .complete(CompleteBodyReader(pieces, part: part))
-        case .parts(let multipart): return .complete(Self.reader(of: multipart) { CompleteBodyReader(pieces, part: $0).allPieces })
+        case .parts(let multipart):
+            return .complete(Self.reader(of: multipart) { CompleteBodyReader(pieces, part: $0).allPieces })
         }
     }
 
@@ -126,7 +137,9 @@ struct Answer: Sendable {
     }
 
     /// The parts with their heads between them, as one row of pieces.
-    private static func reader(of multipart: MultipartRanges, _ pieces: (Range<Int>) -> [ByteSlice]) -> CompleteBodyReader {
+    private static func reader(of multipart: MultipartRanges, _ pieces: (Range<Int>) -> [ByteSlice])
+        -> CompleteBodyReader
+    {
         var row: [ByteSlice] = []
         for (index, range) in multipart.ranges.enumerated() {
             let head = ByteBuffer(capacity: 256)
@@ -177,7 +190,9 @@ struct Answer: Sendable {
             buffer.appendFieldsOfNotModified(fields)
         case .none:
             // 416: fields about the representation's content do not describe this answer.
-            buffer.appendFields(fields, connection: ConnectionOptions(), dropping: FieldSet(.contentType, .contentEncoding, .contentRange, .etag, .lastModified))
+            buffer.appendFields(
+                fields, connection: ConnectionOptions(),
+                dropping: FieldSet(.contentType, .contentEncoding, .contentRange, .etag, .lastModified))
             buffer.append(.unsatisfied(length: wholeLength ?? 0))
         case .whole:
             buffer.append(head.bytes)
@@ -185,7 +200,8 @@ struct Answer: Sendable {
             buffer.appendFieldsOfPart(of: response)
             buffer.append(.part(part, of: wholeLength))
         case .parts(let multipart):
-            buffer.appendFields(fields, connection: ConnectionOptions(), dropping: FieldSet(.contentType, .contentRange))
+            buffer.appendFields(
+                fields, connection: ConnectionOptions(), dropping: FieldSet(.contentType, .contentRange))
             buffer.appendName("Content-Type")
             multipart.writeContentType(to: buffer)
             buffer.appendLineEnd()
@@ -206,8 +222,8 @@ extension ByteBuffer {
         appendLineEnd()
     }
 
-    /// What a 206 has of the stored fields. Some pages have a `Content-Range` of their own, in units that only their scripts know; with a 206 it would
-    /// stand beside ours (RFC 9110 §14.4).
+    /// What a 206 has of the stored fields. Some pages have a `Content-Range` of their own, in units that only their
+    /// scripts know; with a 206 it would stand beside ours (RFC 9110 §14.4).
     func appendFieldsOfPart(of response: StoredResponse) {
         guard response.facts.contains(.hasContentRange) else { return append(response.fieldLines) }
         let head = response.head

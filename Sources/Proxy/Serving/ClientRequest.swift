@@ -2,8 +2,8 @@ import Bytes
 import HTTPSemantics
 import Storage
 
-/// One request, as everything but the hot path sees it. Immutable, free to go to any thread. Its identity stands for the client that asked:
-/// a response may be for that one alone.
+/// One request, as everything but the hot path sees it. Immutable, free to go to any thread. Its identity stands for
+/// the client that asked: a response may be for that one alone.
 final class ClientRequest: Sendable {
     let admitted: AdmittedHead
     /// When its head was complete.
@@ -70,7 +70,8 @@ final class ClientRequest: Sendable {
         return String(buffer.span)
     }
 
-    /// How many more times the request may be forwarded, where it is OPTIONS and says so (RFC 9110 §7.6.2); at least 1 once admitted.
+    /// How many more times the request may be forwarded, where it is OPTIONS and says so (RFC 9110 §7.6.2); at least 1
+    /// once admitted.
     var maxForwards: Int? {
         guard method == .options else { return nil }
         let fields = fields

@@ -3,11 +3,12 @@ import Coalescing
 import HTTPSemantics
 import Libevent
 
-/// Consecutive requests on one loop that joined the same fetch and ask for nothing special. They share a seat at it, so that ten thousand of
-/// them are one waiter there; which of them is served, and which has waited too long, is decided here.
+/// Consecutive requests on one loop that joined the same fetch and ask for nothing special. They share a seat at it, so
+/// that ten thousand of them are one waiter there; which of them is served, and which has waited too long, is decided
+/// here.
 ///
-/// Owned by its members, and by its worker as long as others may join. Confined to its loop. If the fetch fails, each member is told when its turn
-/// comes, like any other waiter.
+/// Owned by its members, and by its worker as long as others may join. Confined to its loop. If the fetch fails, each
+/// member is told when its turn comes, like any other waiter.
 ///
 /// ```
 /// empty ─first joins→ gathering ─result→ served ─last leaves→ over
@@ -45,8 +46,8 @@ final class Crowd: FetchWaiter {
     private var deadline = Deadline.none
     /// When the last one joined, in nanoseconds of the loop's clock.
     private var lastJoined = Int64.min
-    /// What the last one asked for; `nil` unless it is gathering. The next one mostly asks for the same in the same words, which need not be parsed and
-    /// copied again.
+    /// What the last one asked for; `nil` unless it is gathering. The next one mostly asks for the same in the same
+    /// words, which need not be parsed and copied again.
     private(set) var latestHead: AdmittedHead?
     /// Those that came, for who joins later.
     private(set) var interims: [ByteSlice] = []
@@ -78,7 +79,8 @@ final class Crowd: FetchWaiter {
 
     // MARK: Joining and leaving
 
-    /// - Returns: `nil` when it is closed: the operation takes no more, the response is there, or most of the members have left.
+    /// - Returns: `nil` when it is closed: the operation takes no more, the response is there, or most of the members
+    ///   have left.
     func join(_ transaction: Transaction) -> FetchSeat? {
         guard members.use({ $0.count }) <= 2 * present + Self.mostEmpty else {
             // The next ones make another.
@@ -110,7 +112,9 @@ final class Crowd: FetchWaiter {
     private func takeSeat() -> Bool {
         guard operation.value == nil else { return false }
         let bound = LoopBound<FetchWaiter>(self, on: worker.loop)
-        let waiter = Waiter<FetchedResponse>(on: worker.loop.handle, accepts: { $0.mayServeOthers }) { bound.value.received($0) }
+        let waiter = Waiter<FetchedResponse>(on: worker.loop.handle, accepts: { $0.mayServeOthers }) {
+            bound.value.received($0)
+        }
         guard case .joined(let token, _) = operation.join(waiter) else { return false }
         state = .gathering(token)
         listener = operation.interims.hear(bound)
@@ -179,7 +183,11 @@ final class Crowd: FetchWaiter {
     func result(for request: ClientRequest) -> Result<FetchedResponse, OperationError>? {
         guard case .served(_, let result) = state else { return nil }
         guard case .success(let fetched) = result else { return result }
-        if let lastServed, request.admitted === lastServed.admitted, request.arrived.monotonic <= lastServed.arrived.monotonic { return result }
+        if let lastServed, request.admitted === lastServed.admitted,
+            request.arrived.monotonic <= lastServed.arrived.monotonic
+        {
+            return result
+        }
         guard fetched.mayServe(request) else {
             operation.countReleased()
             return .failure(.released)

@@ -21,7 +21,8 @@ struct ErrorResponses: Sendable {
     ///   - provenance: `nil` for what was refused before any look-up: it says nothing of the cache.
     ///   - upstream: what failed, if the answer stands for that.
     func write(
-        _ answer: OwnAnswer, to request: RequestHead?, _ provenance: Provenance?, upstream: UpstreamError?, persists: Bool, date: Int64,
+        _ answer: OwnAnswer, to request: RequestHead?, _ provenance: Provenance?, upstream: UpstreamError?,
+        persists: Bool, date: Int64,
         into buffer: ByteBuffer
     ) -> Delivery.Sources {
         let status = answer.status
@@ -49,6 +50,8 @@ struct ErrorResponses: Sendable {
             forwarding.appendConnection(to: buffer, persists: persists, version: version)
         }
         buffer.appendLineEnd()
-        return .one(request?.method == .head ? .none : .complete(CompleteBodyReader(ShortList(one: content.copied()), part: 0..<content.count)))
+        return .one(
+            request?.method == .head
+                ? .none : .complete(CompleteBodyReader(ShortList(one: content.copied()), part: 0..<content.count)))
     }
 }

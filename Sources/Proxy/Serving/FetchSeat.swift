@@ -1,7 +1,7 @@
 import Coalescing
 
-/// A request's place at a fetch that it waits for or reads from: its waiter, and its listener for interim responses. Leaving gives up both; leaving twice
-/// is harmless.
+/// A request's place at a fetch that it waits for or reads from: its waiter, and its listener for interim responses.
+/// Leaving gives up both; leaving twice is harmless.
 enum FetchSeat {
     /// Of the client of a fetch that is for it alone: the fetch delivers to it directly.
     case alone(FetchOperation)

@@ -48,11 +48,12 @@ struct Lookup {
         }
         let marker = resource?.unshareable(at: now, hasAuthorization: request.hasAuthorization)
         if stored == nil, company != .alone, let found = parts(marker) { return found }
-        return request.directives.onlyIfCached ? .notStored : .fetch(plan(validating: stored, fallback: usable, because: doubt, marker))
+        return request.directives.onlyIfCached
+            ? .notStored : .fetch(plan(validating: stored, fallback: usable, because: doubt, marker))
     }
 
-    /// `stored` as it may be used: marked as to be validated if one of its groups was invalidated. The store knows the original by its identity: that
-    /// stays as it is.
+    /// `stored` as it may be used: marked as to be validated if one of its groups was invalidated. The store knows the
+    /// original by its identity: that stays as it is.
     private func markedIfInvalidated(_ stored: StoredResponse) -> StoredResponse {
         stored.groups != nil && groups.haveInvalidated(stored, of: request.authority) ? stored.invalidated : stored
     }
@@ -78,11 +79,13 @@ struct Lookup {
     ///   - usable: the same as it may be used, should the origin fail.
     ///   - doubt: why it must be validated.
     private func plan(
-        validating stored: StoredResponse?, fallback usable: StoredResponse?, because doubt: ValidationReason, _ marker: NotSharedReason?
+        validating stored: StoredResponse?, fallback usable: StoredResponse?, because doubt: ValidationReason,
+        _ marker: NotSharedReason?
     ) -> FetchPlan {
         if request.directives.noStore { return pass(.request) }
         if stored == nil, company == .shared, marker == .range || (marker == nil && request.route.asksForParts),
-           request.route.isCached {
+            request.route.isCached
+        {
             let fields = request.fields
             if let range = RangeRequest.only(fields.view, method: request.method), request.route.maxRanges > 0 {
                 return part(range, missReason(resource), of: nil)
@@ -92,27 +95,34 @@ struct Lookup {
         let known = request.route.isCached ? resource : nil
         // RFC 9111 §5.2.2.4: `no-cache` asks for a validation by each request; they are made at the same time.
         let mustValidateItself = stored?.facts.contains(.noCache) ?? false
-        let kind: FetchKey.Kind = if company != .shared || marker != nil || mustValidateItself {
-            .alone
-        } else if request.method == .head {
-            .head
-        } else {
-            .get(isAuthorized: request.hasAuthorization)
-        }
+        let kind: FetchKey.Kind =
+            if company != .shared || marker != nil || mustValidateItself {
+                .alone
+            } else if request.method == .head {
+                .head
+            } else {
+                .get(isAuthorized: request.hasAuthorization)
+            }
         return FetchPlan(
-            key: key(kind), reason: stored == nil ? missReason(known) : ForwardReason(doubt), resource: known, .whole(validating: stored),
+            key: key(kind), reason: stored == nil ? missReason(known) : ForwardReason(doubt), resource: known,
+            .whole(validating: stored),
             fallback: usable)
     }
 
     /// Of a refresh in the background.
     /// - Parameter resource: what is known under the request's key.
-    static func refreshPlan(of stored: StoredResponse, in resource: CachedResource?, for request: ClientRequest) -> FetchPlan {
+    static func refreshPlan(of stored: StoredResponse, in resource: CachedResource?, for request: ClientRequest)
+        -> FetchPlan
+    {
         FetchPlan(
-            key: request.fetchKey(.get(isAuthorized: request.hasAuthorization), knowing: resource), reason: .stale, resource: resource,
+            key: request.fetchKey(.get(isAuthorized: request.hasAuthorization), knowing: resource), reason: .stale,
+            resource: resource,
             .refresh(of: stored), fallback: stored)
     }
 
-    private func missReason(_ resource: CachedResource?) -> ForwardReason { (resource?.count ?? 0) > 0 ? .varyMiss : .uriMiss }
+    private func missReason(_ resource: CachedResource?) -> ForwardReason {
+        (resource?.count ?? 0) > 0 ? .varyMiss : .uriMiss
+    }
 
     private func key(_ kind: FetchKey.Kind) -> FetchKey { request.fetchKey(kind, knowing: resource) }
 
@@ -120,7 +130,8 @@ struct Lookup {
 
     /// What to do if parts of the variant are stored; `nil`: the same as if they were not.
     private func parts(_ marker: NotSharedReason?) -> Outcome? {
-        guard let resource, marker == nil || marker == .range, request.method == .get, request.route.isCached, !request.directives.noStore
+        guard let resource, marker == nil || marker == .range, request.method == .get, request.route.isCached,
+            !request.directives.noStore
         else { return nil }
         let fields = request.fields
         guard let stored = resource.partial(matching: fields.view) else { return nil }
@@ -150,10 +161,12 @@ struct Lookup {
 
     /// - Parameter validates: whether `stored` has all that is asked for, and is only to be validated.
     private func part(
-        _ range: ByteRangeSpec, _ reason: ForwardReason, of stored: StoredResponse?, validates: Bool = false, fallback: StoredResponse? = nil
+        _ range: ByteRangeSpec, _ reason: ForwardReason, of stored: StoredResponse?, validates: Bool = false,
+        fallback: StoredResponse? = nil
     ) -> FetchPlan {
         let kind: FetchKey.Kind = company == .shared ? .part(range, isAuthorized: request.hasAuthorization) : .alone
         return FetchPlan(
-            key: key(kind), reason: reason, resource: resource, .part(range, of: stored, validates: validates), fallback: fallback)
+            key: key(kind), reason: reason, resource: resource, .part(range, of: stored, validates: validates),
+            fallback: fallback)
     }
 }

@@ -4,8 +4,8 @@ import Storage
 import Telemetry
 import Upstream
 
-/// Where a response came from, and what part its request had in a shared fetch, for `Cache-Status`, the metrics and the access log.
-/// Nothing is decided by it.
+/// Where a response came from, and what part its request had in a shared fetch, for `Cache-Status`, the metrics and the
+/// access log. Nothing is decided by it.
 struct Provenance: Sendable {
     /// The fetch's number.
     var operation: UInt64?
@@ -25,7 +25,8 @@ struct Provenance: Sendable {
 
     init(_ verdict: Verdict) { self.verdict = verdict }
 
-    /// The origin is asked, or will be. Until it answers, the request is a miss or was passed: what the log tells if the client leaves.
+    /// The origin is asked, or will be. Until it answers, the request is a miss or was passed: what the log tells if
+    /// the client leaves.
     mutating func noteAsking(for reason: ForwardReason) {
         forwarded = reason
         verdict = wasPassed ? .pass : .miss

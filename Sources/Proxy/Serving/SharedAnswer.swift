@@ -3,7 +3,8 @@ import HTTPSemantics
 import Storage
 import Telemetry
 
-/// The answer to all who joined one fetch and ask for nothing special: made for one of them, the same bytes for the others. Immutable.
+/// The answer to all who joined one fetch and ask for nothing special: made for one of them, the same bytes for the
+/// others. Immutable.
 final class SharedAnswer: Sendable {
     /// Fields of a request that may make its answer another one.
     static let changingAnswer = FieldSet.conditions.union(FieldSet(.te, .upgrade, .expect))

@@ -6,10 +6,12 @@ import Storage
 extension Transaction {
     /// Does what the operator wants then.
     /// - Parameters:
-    ///   - operation: whose waiter the request was, or would have been: a fetch of its own avoids that bound. Nothing avoids full memory or a full
-    ///     queue at the origin.
-    ///   - failure: of the origin, if it is one: to be asked again by somebody else, it would keep them waiting as long again.
-    func boundExceeded(_ what: StaticString, by operation: FetchOperation? = nil, meaning failure: OriginFailure? = nil) {
+    ///   - operation: whose waiter the request was, or would have been: a fetch of its own avoids that bound. Nothing
+    ///     avoids full memory or a full queue at the origin.
+    ///   - failure: of the origin, if it is one: to be asked again by somebody else, it would keep them waiting as long
+    ///     again.
+    func boundExceeded(_ what: StaticString, by operation: FetchOperation? = nil, meaning failure: OriginFailure? = nil)
+    {
         switch worker.settings.coalescing.whenExceeded {
         case .pass where operation != nil && !mustGoAlone:
             guard let failure, let stale = fallback(on: failure) else { return lookAgain(alone: true) }
@@ -27,8 +29,10 @@ extension Transaction {
 
     /// What is stored, if it may stand in (RFC 9111 §4.2.4).
     func fallback(on failure: OriginFailure) -> StoredResponse? {
-        guard let fallback, fallback.facts.mayServeStale(
-            on: failure, for: request.directives, at: worker.moment, policy: request.route.policy) else { return nil }
+        guard let fallback,
+            fallback.facts.mayServeStale(
+                on: failure, for: request.directives, at: worker.moment, policy: request.route.policy)
+        else { return nil }
         return fallback
     }
 }

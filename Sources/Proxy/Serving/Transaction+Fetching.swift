@@ -5,8 +5,9 @@ import Telemetry
 
 /// From a plan to the fetch that is waited for: led, joined, or its own.
 extension Transaction {
-    /// Looks up again when something was learnt between the look-up and the step under the table's lock: a resource is a snapshot, so
-    /// another identity means that somebody stored, marked or forgot since. This makes look-up, join and lead one step.
+    /// Looks up again when something was learnt between the look-up and the step under the table's lock: a resource is
+    /// a snapshot, so another identity means that somebody stored, marked or forgot since. This makes look-up, join and
+    /// lead one step.
     private enum Changed: Sendable { case lookAgain }
 
     /// - Parameter resource: what the plan was made by.
@@ -30,7 +31,9 @@ extension Transaction {
         let store = worker.shared.store
         let result = fetches.enqueue(
             plan.key, waiter: waiter, priority: .normal,
-            unless: { () -> Changed? in store.resource(request.key) != resource || worker.hasLearnt(about: request) ? .lookAgain : nil },
+            unless: { () -> Changed? in
+                store.resource(request.key) != resource || worker.hasLearnt(about: request) ? .lookAgain : nil
+            },
             make: { worker.makeFetch(request, plan, leader: self) })
         guard case .joined(let operation, let token, let late) = result else {
             announcePart(result, of: plan)

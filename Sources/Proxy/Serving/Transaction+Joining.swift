@@ -10,11 +10,13 @@ extension Transaction {
     /// Fields with which a request's plan may differ from another's for the same URL.
     private static let changingPlan = HitPath.unplain.union(FieldSet(.range))
 
-    /// One of a crowd joins what the one before it joined. Nothing is stored or known under its key, so its plan would be the same; and an
-    /// operation that takes a waiter is still in flight: before anything else is stored or fetched under the key, it is ended or closed.
+    /// One of a crowd joins what the one before it joined. Nothing is stored or known under its key, so its plan would
+    /// be the same; and an operation that takes a waiter is still in flight: before anything else is stored or fetched
+    /// under the key, it is ended or closed.
     /// - Returns: false, with nothing done, when the table must be asked.
     func joinCrowd() -> Bool {
-        guard releases == 0, let crowd = worker.crowd, crowd.latestHead === request.admitted || (crowd.isFor(request) && isOrdinary)
+        guard releases == 0, let crowd = worker.crowd,
+            crowd.latestHead === request.admitted || (crowd.isFor(request) && isOrdinary)
         else { return false }
         if let seat = crowd.join(self) {
             provenance.noteAsking(for: .uriMiss)
@@ -40,10 +42,12 @@ extension Transaction {
         }
     }
 
-    /// `operation` was joined, and nothing is stored of what it fetches: a crowd may be coming, which need not ask the table.
+    /// `operation` was joined, and nothing is stored of what it fetches: a crowd may be coming, which need not ask the
+    /// table.
     func mayBeCrowd(at operation: FetchOperation) {
         guard isOrdinary, operation.key.kind == .get(isAuthorized: false), operation.key.variant == nil else { return }
-        // Of two crowds at the same time only one is kept: replacing each by the other again and again would cost more than it saves.
+        // Of two crowds at the same time only one is kept: replacing each by the other again and again would cost more
+        // than it saves.
         if let crowd = worker.crowd, crowd.operation === operation || crowd.isGrowing { return }
         worker.offer(Crowd(at: operation, route: request.route, worker: worker))
     }
@@ -57,26 +61,34 @@ extension Transaction {
     func joinWhole(_ plan: FetchPlan, _ waiter: Waiter<FetchedResponse>, _ bound: LoopBound<FetchWaiter>) -> Bool {
         let key = plan.key.asking(.get(isAuthorized: request.hasAuthorization))
         guard plan.isShared, let operation = worker.fetches(of: request).operation(for: key, as: FetchOperation.self),
-              case .joined(let token, let late) = operation.join(waiter) else { return false }
+            case .joined(let token, let late) = operation.join(waiter)
+        else { return false }
         joined(operation, token, late: late, bound)
         return true
     }
 
-    /// If a larger part is arriving that has the one that `plan` asks for near its beginning, joins that: further behind, a fetch of its own is sooner there.
+    /// If a larger part is arriving that has the one that `plan` asks for near its beginning, joins that: further
+    /// behind, a fetch of its own is sooner there.
     func joinLargerPart(_ plan: FetchPlan, _ waiter: Waiter<FetchedResponse>, _ bound: LoopBound<FetchWaiter>) -> Bool {
-        guard let range = plan.range, let operation = worker.fetches(of: request).operation(for: anyPart(plan), as: FetchOperation.self),
-              operation.plan.range?.covers(range, within: worker.storage.streamingWindow) == true,
-              case .joined(let token, let late) = operation.join(waiter) else { return false }
+        guard let range = plan.range,
+            let operation = worker.fetches(of: request).operation(for: anyPart(plan), as: FetchOperation.self),
+            operation.plan.range?.covers(range, within: worker.storage.streamingWindow) == true,
+            case .joined(let token, let late) = operation.join(waiter)
+        else { return false }
         joined(operation, token, late: late, bound)
         return true
     }
 
     /// From now on the fetch of a part that this request leads is found by `joinLargerPart`, unless another one is.
     func announcePart(_ result: Enqueued<FetchOperation, some Any>, of plan: FetchPlan) {
-        if plan.range != nil, case .started(let operation, _) = result { worker.fetches(of: request).addAlias(operation, for: anyPart(plan)) }
+        if plan.range != nil, case .started(let operation, _) = result {
+            worker.fetches(of: request).addAlias(operation, for: anyPart(plan))
+        }
     }
 
-    private func anyPart(_ plan: FetchPlan) -> FetchKey { plan.key.asking(.part(nil, isAuthorized: request.hasAuthorization)) }
+    private func anyPart(_ plan: FetchPlan) -> FetchKey {
+        plan.key.asking(.part(nil, isAuthorized: request.hasAuthorization))
+    }
 
     func joined(_ operation: FetchOperation, _ token: WaiterToken, late: Bool, _ bound: LoopBound<FetchWaiter>) {
         noteJoined(late: late)

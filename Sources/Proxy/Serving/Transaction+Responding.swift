@@ -20,11 +20,14 @@ extension Transaction {
         self.fetched = fetched
         let persists = client.settlePersistence()
         let traits = mayShareAnswer(of: fetched) ? SharedAnswer.Traits(fetched, self, persists: persists) : nil
-        if let traits, let answer = fetched.sharedAnswer.withLock({ $0 }), answer.traits == traits { return respond(as: answer) }
+        if let traits, let answer = fetched.sharedAnswer.withLock({ $0 }), answer.traits == traits {
+            return respond(as: answer)
+        }
         var provenance = provenance
         provenance.note(fetched, at: worker.moment)
         self.provenance = provenance
-        // To HEAD only what was announced: the body that came with the answer to a HEAD is empty, whatever GET's is (RFC 9110 §8.6).
+        // To HEAD only what was announced: the body that came with the answer to a HEAD is empty, whatever GET's is
+        // (RFC 9110 §8.6).
         let length = fetched.length ?? (request.method == .head ? nil : fetched.response.bodyLength)
         respond(fetched.response(for: request), length: length, persists: persists) { answer, head in
             guard let traits else { return }
@@ -35,7 +38,8 @@ extension Transaction {
 
     /// Whether its answer can differ from those of others who joined only in `SharedAnswer.Traits`.
     private func mayShareAnswer(of fetched: FetchedResponse) -> Bool {
-        request.method == .get && request !== fetched.leader && request.fields.present.isDisjoint(with: SharedAnswer.changingAnswer)
+        request.method == .get && request !== fetched.leader
+            && request.fields.present.isDisjoint(with: SharedAnswer.changingAnswer)
     }
 
     private func respond(as shared: SharedAnswer) {
@@ -44,13 +48,16 @@ extension Transaction {
         let head = worker.scratch
         head.removeAll()
         head.append(shared.head)
-        client.send(head, shared.answer.sources(), shared.answer.framing(for: request.head.version), passesTrailers: false)
+        client.send(
+            head, shared.answer.sources(), shared.answer.framing(for: request.head.version), passesTrailers: false)
     }
 
     /// - Parameters:
     ///   - persists: whether the connection outlives the response.
     ///   - made: what is done with the head before it is sent.
-    func respond(_ response: StoredResponse, length: Int?, persists: Bool, made: (Answer, ByteBuffer) -> Void = { _, _ in }) {
+    func respond(
+        _ response: StoredResponse, length: Int?, persists: Bool, made: (Answer, ByteBuffer) -> Void = { _, _ in }
+    ) {
         // Once each: what is read from a variable, or reached through two objects, is retained.
         let (request, loopSettings) = (request, worker.loopSettings)
         let answer = Answer(
@@ -63,7 +70,8 @@ extension Transaction {
             to: head, provenance: provenance, at: worker.moment, persists: persists, version: request.head.version,
             forwarding: loopSettings.responseForwarding)
         made(answer, head)
-        client.send(head, answer.sources(), answer.framing(for: request.head.version), passesTrailers: request.acceptsTrailers)
+        client.send(
+            head, answer.sources(), answer.framing(for: request.head.version), passesTrailers: request.acceptsTrailers)
     }
 
     /// Gives an answer of our own: plain text that says what was wrong.

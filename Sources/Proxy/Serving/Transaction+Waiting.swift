@@ -48,9 +48,11 @@ extension Transaction {
         }
     }
 
-    /// The stored response that may replace an error of the fetch that it joined. For a leader, the fetch itself has tried that.
+    /// The stored response that may replace an error of the fetch that it joined. For a leader, the fetch itself has
+    /// tried that.
     private func fallback(for fetched: FetchedResponse) -> StoredResponse? {
-        guard fallback != nil, let status = fetched.originStatus, status.isServerError, fetched.source == .origin, request !== fetched.leader
+        guard fallback != nil, let status = fetched.originStatus, status.isServerError, fetched.source == .origin,
+            request !== fetched.leader
         else { return nil }
         return fallback(on: .status(status))
     }

@@ -7,9 +7,9 @@ import Telemetry
 
 /// One request that is not answered on the hot path, from look-up to the last byte of its response.
 ///
-/// Owned by its client connection, confined to its loop. Whether it led or joined matters only while it waits: a leader waits as long as its fetch
-/// does, and its content goes through that fetch. Here it is looked up; the rest is in the extensions `Fetching`, `Joining`, `Waiting`, `Bounds`,
-/// `Responding`, `Content`.
+/// Owned by its client connection, confined to its loop. Whether it led or joined matters only while it waits: a leader
+/// waits as long as its fetch does, and its content goes through that fetch. Here it is looked up; the rest is in the
+/// extensions `Fetching`, `Joining`, `Waiting`, `Bounds`, `Responding`, `Content`.
 ///
 /// ```
 /// new ─look→ responding                       (stored; 503 or stale at a bound; 504 where only what is stored is wanted)
@@ -38,7 +38,8 @@ final class Transaction: FetchWaiter, TurnTaker {
     /// A reference cycle, broken when the client lets go. An unowned reference would be retained at each use as well.
     let client: any TransactionClient
     let worker: Worker
-    /// While it waits, and while the body of its response still comes from a fetch. Beside the state, because it stays the same from one to the other.
+    /// While it waits, and while the body of its response still comes from a fetch. Beside the state, because it stays
+    /// the same from one to the other.
     var seat: FetchSeat?
     // The small ones stand together: thousands may wait, and each cache line of them is a miss.
     private(set) var state = State.new
@@ -89,14 +90,17 @@ final class Transaction: FetchWaiter, TurnTaker {
             // Stored since: the next one takes the hot path again.
             worker.crowd = nil
         }
-        let company: Lookup.Company = mustGoAlone ? .alone : worker.settings.coalescing.isEnabled ? .shared : .coalescingOff
+        let company: Lookup.Company =
+            mustGoAlone ? .alone : worker.settings.coalescing.isEnabled ? .shared : .coalescingOff
         switch worker.lookUp(request, in: resource, for: company) {
         case .serve(let stored, let reuse, let refreshes):
             if refreshes { worker.refresh(stored, resource, for: request) }
             serve(stored, reuse)
         case .notStored:
             // RFC 9111 §5.2.1.7.
-            fail(OwnAnswer(.gatewayTimeout, "Nothing fresh is stored, and the request wants nothing else."), detail: "only-if-cached")
+            fail(
+                OwnAnswer(.gatewayTimeout, "Nothing fresh is stored, and the request wants nothing else."),
+                detail: "only-if-cached")
         case .fetch(let plan):
             fetch(plan, for: request, seen: resource)
         }

@@ -5,7 +5,8 @@ import Upstream
 protocol TransactionClient: AnyObject {
     /// Sends a response; the transaction leaves when its last byte is with the kernel.
     /// - Parameter head: lent for the call: what does not go out at once is copied.
-    func send(_ head: ByteBuffer, _ sources: consuming Delivery.Sources, _ framing: Delivery.Framing, passesTrailers: Bool)
+    func send(
+        _ head: ByteBuffer, _ sources: consuming Delivery.Sources, _ framing: Delivery.Framing, passesTrailers: Bool)
     /// Sends a 1xx head as it is.
     func send(interim: ByteSlice)
     /// Content may be read again.

@@ -1,7 +1,8 @@
 import Libevent
 import Telemetry
 
-/// One worker's end of the access log: hands records over to the writer, as a batch when there are enough, and otherwise after the flush time.
+/// One worker's end of the access log: hands records over to the writer, as a batch when there are enough, and
+/// otherwise after the flush time.
 ///
 /// On the worker's loop.
 final class AccessLogFeed {

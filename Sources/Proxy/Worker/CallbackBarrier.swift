@@ -14,12 +14,14 @@ final class CallbackBarrier: Sendable {
         loops.withLock { $0.append(turns) }
     }
 
-    /// Runs `job`, on any thread, once every loop has made the callbacks that were posted to it before, or are just being posted by what runs there.
+    /// Runs `job`, on any thread, once every loop has made the callbacks that were posted to it before, or are just
+    /// being posted by what runs there.
     func whenAllAreCalledBack(_ job: @escaping @Sendable () -> Void) {
         let loops = loops.withLock { $0 }
         let last = LastOfSeveral(loops.count, job)
         for turns in loops {
-            // The first comes when what runs now is done, so that the second is behind all it posts; and some of those are put off to later turns.
+            // The first comes when what runs now is done, so that the second is behind all it posts; and some of those
+            // are put off to later turns.
             let comes = turns.handle.post {
                 if !turns.handle.post({ turns.value.put { last.done() } }) { last.done() }
             }

@@ -61,9 +61,13 @@ final class ClientConnections {
         var maySearch = true
         while true {
             while let (candidate, until) = idle.next() {
-                if let connection = connections[candidate], connection.idleUntil == until, connection.giveWay() { return true }
+                if let connection = connections[candidate], connection.idleUntil == until, connection.giveWay() {
+                    return true
+                }
             }
-            guard maySearch, idle.find(among: connections, at: loop.now, timeout: worker.timeouts.idle) else { return false }
+            guard maySearch, idle.find(among: connections, at: loop.now, timeout: worker.timeouts.idle) else {
+                return false
+            }
             maySearch = false
         }
     }
@@ -73,7 +77,8 @@ final class ClientConnections {
         let socket = Socket(adopting: descriptor, on: loop)
         let buffer = ByteBuffer(capacity: 512)
         let content = worker.loopSettings.errors.write(
-            OwnAnswer(.serviceUnavailable, "There are too many connections."), to: nil, nil, upstream: nil, persists: false,
+            OwnAnswer(.serviceUnavailable, "There are too many connections."), to: nil, nil, upstream: nil,
+            persists: false,
             date: loop.wallClockSeconds, into: buffer)
         var sent = 0
         _ = Delivery(head: buffer, content, framing: .sized).pump(on: socket, worker.gatherList, sent: &sent)
@@ -88,7 +93,8 @@ final class ClientConnections {
         reportIdle()
     }
 
-    /// Accepts no more than have connected already, ends connections after the request they are at, and calls `whenIdle` once none is left.
+    /// Accepts no more than have connected already, ends connections after the request they are at, and calls
+    /// `whenIdle` once none is left.
     func drain(whenIdle: @escaping () -> Void) {
         for listener in listeners { listener.acceptWaiting() }
         listeners.removeAll()

@@ -4,8 +4,9 @@ import Storage
 
 /// When each cache group was last invalidated (RFC 9875 §3). Groups are of one origin, by scheme and authority.
 ///
-/// No index of members is kept: a stored response knows its groups, and is out of date when one of them was invalidated after
-/// it was asked for. Bounded: when there is no room for another group, every older response with a group counts as invalidated.
+/// No index of members is kept: a stored response knows its groups, and is out of date when one of them was invalidated
+/// after it was asked for. Bounded: when there is no room for another group, every older response with a group counts
+/// as invalidated.
 final class GroupInvalidations: Sendable {
     static let capacity = 10_000
 
@@ -41,13 +42,15 @@ final class GroupInvalidations: Sendable {
         response.groups.map { whenInvalidated($0, of: authority) != nil } ?? false
     }
 
-    /// When a response in these groups became out of date, in monotonic nanoseconds; `nil` if it has not. After several invalidations since it was asked
-    /// for, or an unknown number: when it was asked for.
+    /// When a response in these groups became out of date, in monotonic nanoseconds; `nil` if it has not. After several
+    /// invalidations since it was asked for, or an unknown number: when it was asked for.
     func whenInvalidated(_ groups: CacheGroups, of authority: String) -> Int64? {
         state.withLock { state in
             if state.everythingBefore >= groups.requested { return groups.requested }
             return groups.names.compactMap { group in
-                guard let times = state.times[Self.name(authority, group)], times.last >= groups.requested else { return nil }
+                guard let times = state.times[Self.name(authority, group)], times.last >= groups.requested else {
+                    return nil
+                }
                 return times.former < groups.requested ? times.last : groups.requested
             }.min()
         }

@@ -1,12 +1,13 @@
-/// The connections of one loop that have been idle for longest, found when there are too many. All have to be looked at for that, so many are found
-/// at once, and after a search without result the next one waits: a crowd at the door must not cost a walk through all connections each.
+/// The connections of one loop that have been idle for longest, found when there are too many. All have to be looked at
+/// for that, so many are found at once, and after a search without result the next one waits: a crowd at the door must
+/// not cost a walk through all connections each.
 struct IdleConnections {
     /// Found at once.
     private static let most = 256
     /// After a search without result, in nanoseconds.
     private static let pause: Int64 = 100_000_000
-    /// In nanoseconds: a connection that is younger is not idle, its request is on its way. Without this a crowd at the door would close each
-    /// other's connections, and nobody would be told 503.
+    /// In nanoseconds: a connection that is younger is not idle, its request is on its way. Without this a crowd at the
+    /// door would close each other's connections, and nobody would be told 503.
     private static let least: Int64 = 1_000_000_000
 
     /// With the end of its idle time; the longest idle last.

@@ -35,7 +35,9 @@ final class Notices {
     }
 
     func malformed(_ error: MessageSyntaxError, from peer: SocketAddress) {
-        write(.malformed, "malformed request from \(peer): \(error.name) at byte \(error.position), answered \(error.status.code)")
+        write(
+            .malformed,
+            "malformed request from \(peer): \(error.name) at byte \(error.position), answered \(error.status.code)")
     }
 
     func timeout(_ peer: SocketAddress) { write(.timeout, "request from \(peer) did not arrive in time, answered 408") }
@@ -49,7 +51,10 @@ final class Notices {
         switch news {
         case .isLeftAlone(let error):
             let (rest, failures) = (upstream.failureCooldown, upstream.maxFailures)
-            write(.server, "upstream \(upstream.name): server \(server) left alone for \(rest) after \(failures) failures in a row, the last one: \(error)")
+            write(
+                .server,
+                "upstream \(upstream.name): server \(server) left alone for \(rest) after \(failures) failures in a row, the last one: \(error)"
+            )
         case .isBack:
             write(.server, at: .info, "upstream \(upstream.name): server \(server) is back")
         }
@@ -57,7 +62,10 @@ final class Notices {
 
     /// No new body has room: requests get 503, or what `coalescing.when-exceeded` says.
     func overloaded(_ shared: SharedState) {
-        write(.memory, "bodies on their way take \(shared.inFlightBytes) of \(shared.budget.limit) bytes: requests get 503 until some are done")
+        write(
+            .memory,
+            "bodies on their way take \(shared.inFlightBytes) of \(shared.budget.limit) bytes: requests get 503 until some are done"
+        )
     }
 
     /// A request reached a bound of its upstream's fetches, and nothing can stand in.
@@ -67,7 +75,9 @@ final class Notices {
 
     func cannotAccept(_ error: SystemError) { write(.accept, "cannot accept connections: \(error)") }
 
-    func tooManyConnections(most: Int) { write(.capacity, "more than \(most) client connections: turned away with 503") }
+    func tooManyConnections(most: Int) {
+        write(.capacity, "more than \(most) client connections: turned away with 503")
+    }
 
     private func write(_ kind: Kind, at level: Logger.Level = .warning, _ text: @autoclosure () -> String) {
         switch limit.admit(kind, at: UInt64(loop.now)) {

@@ -30,7 +30,8 @@ final class Recorder {
     func finish() { feed?.finish() }
 
     func record(
-        _ sent: SentResponse, of admitted: AdmittedHead, _ provenance: Provenance, client: Span<UInt8>, server: Span<UInt8>,
+        _ sent: SentResponse, of admitted: AdmittedHead, _ provenance: Provenance, client: Span<UInt8>,
+        server: Span<UInt8>,
         upstreamDuration: UInt64?
     ) {
         let fields = admitted.fields
@@ -68,14 +69,15 @@ final class Recorder {
 
     /// What became of a response that was given to the store.
     func count(_ outcome: StoreOutcome) {
-        let result: StoreResult = switch outcome {
-        case .stored: .stored
-        case .outdated: .outdated
-        case .tooLarge: .tooLarge
-        case .noRoom: .noRoom
-        case .incomplete: .incomplete
-        case .gone: .gone
-        }
+        let result: StoreResult =
+            switch outcome {
+            case .stored: .stored
+            case .outdated: .outdated
+            case .tooLarge: .tooLarge
+            case .noRoom: .noRoom
+            case .incomplete: .incomplete
+            case .gone: .gone
+            }
         metrics.add(.stores(result))
     }
 
@@ -97,7 +99,9 @@ final class Recorder {
         metrics.add(.requests(MethodClass(method)))
         metrics.add(.verdicts(record.verdict))
         if record.status != 0 { metrics.add(.responses(StatusClass(status: record.status))) }
-        if let firstByte = record.firstByte { latency.record(record.verdict, firstByte: firstByte, total: record.duration) }
+        if let firstByte = record.firstByte {
+            latency.record(record.verdict, firstByte: firstByte, total: record.duration)
+        }
     }
 
     private func append(
@@ -112,8 +116,10 @@ final class Recorder {
         let bytes = fields.bytes
         // Without a name for the buffer, which would be retained.
         let outcome = buffer?.append(
-            record, client: client, method: bytes.extracting(head.methodRange.range), host: bytes.extracting(head.authority.range),
-            target: bytes.extracting(head.target.whole.range), upstream: server, detail: detail, referer: fields.logged(.referer),
+            record, client: client, method: bytes.extracting(head.methodRange.range),
+            host: bytes.extracting(head.authority.range),
+            target: bytes.extracting(head.target.whole.range), upstream: server, detail: detail,
+            referer: fields.logged(.referer),
             userAgent: fields.logged(.userAgent))
         if let outcome, outcome != .kept { feed?.noteAppended(outcome) }
     }
@@ -136,24 +142,26 @@ extension FieldView {
 
 extension ProtocolVersion {
     init(_ version: HTTPVersion) {
-        self = switch version {
-        case .http10: .http10
-        case .http11: .http11
-        }
+        self =
+            switch version {
+            case .http10: .http10
+            case .http11: .http11
+            }
     }
 }
 
 extension MethodClass {
     init(_ method: Method) {
-        self = switch method {
-        case .get: .get
-        case .head: .head
-        case .options: .options
-        case .post: .post
-        case .put: .put
-        case .patch: .patch
-        case .delete: .delete
-        case .connect, .trace, .other: .other
-        }
+        self =
+            switch method {
+            case .get: .get
+            case .head: .head
+            case .options: .options
+            case .post: .post
+            case .put: .put
+            case .patch: .patch
+            case .delete: .delete
+            case .connect, .trace, .other: .other
+            }
     }
 }

@@ -4,7 +4,8 @@ import Storage
 import Synchronization
 import Upstream
 
-/// What all loops share: the store, the budget, the names, and a few counters. Everything in it is either immutable or guards itself.
+/// What all loops share: the store, the budget, the names, and a few counters. Everything in it is either immutable or
+/// guards itself.
 final class SharedState: Sendable {
     let store: ResponseStore
     let budget: MemoryBudget
@@ -32,7 +33,8 @@ final class SharedState: Sendable {
         store = ResponseStore(settings: storage, budget: budget)
     }
 
-    /// All that may have fetches in flight, also those of replaced settings. Set before any loop has the settings with a new one.
+    /// All that may have fetches in flight, also those of replaced settings. Set before any loop has the settings with
+    /// a new one.
     var origins: [Origin] {
         get { liveOrigins.withLock { $0 } }
         set { liveOrigins.withLock { $0 = newValue } }
@@ -44,15 +46,17 @@ final class SharedState: Sendable {
     /// Bytes of bodies that are on their way, or evicted while somebody reads them.
     var inFlightBytes: Int { max(0, budget.used - store.bytes) }
 
-    /// Whether bodies on their way take their share and there is nothing left to borrow: nothing new is fetched until some are done.
+    /// Whether bodies on their way take their share and there is nothing left to borrow: nothing new is fetched until
+    /// some are done.
     var isOverloaded: Bool { inFlightBytes >= storage.inFlightLimit && budget.limit - budget.used < Self.smallestLoan }
 
     /// Bytes: a body of a few pieces.
     private static let smallestLoan = 256 << 10
 
-    /// What a body that is not kept whole may retain for its slowest reader: less when memory runs short, so that many slow readers
-    /// of large responses cannot take all of it.
+    /// What a body that is not kept whole may retain for its slowest reader: less when memory runs short, so that many
+    /// slow readers of large responses cannot take all of it.
     var streamingWindow: Int {
-        inFlightBytes > storage.inFlightLimit / 2 ? min(storage.streamingWindow, GrowingBody.smallestWindow) : storage.streamingWindow
+        inFlightBytes > storage.inFlightLimit / 2
+            ? min(storage.streamingWindow, GrowingBody.smallestWindow) : storage.streamingWindow
     }
 }

@@ -7,7 +7,8 @@ protocol TurnTaker: AnyObject {
     func turnCame()
 }
 
-/// Serves crowds in turns: when thousands of waiters get their response at once, the loop's other clients are served in between.
+/// Serves crowds in turns: when thousands of waiters get their response at once, the loop's other clients are served in
+/// between.
 ///
 /// Confined to its loop. The first of an iteration are served on the spot, so that ordinary traffic is not put off.
 final class Turns {

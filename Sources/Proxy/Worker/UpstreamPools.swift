@@ -7,8 +7,8 @@ import Upstream
 ///
 /// Owned by its worker, confined to its loop.
 final class UpstreamPools {
-    /// What one read of a response takes at most, in bytes: half the window of a body that is not kept, so that its readers take one read while the next
-    /// one comes.
+    /// What one read of a response takes at most, in bytes: half the window of a body that is not kept, so that its
+    /// readers take one read while the next one comes.
     static let bufferSize = 128 << 10
     /// Unused buffers for responses kept.
     static let keptBuffers = 32
@@ -26,7 +26,9 @@ final class UpstreamPools {
     /// The one asked for last, which most requests want.
     private var latest: (origin: Origin, pool: UpstreamPool)?
 
-    init(of origins: [Origin], on loop: EventLoop, names: NameResolution, metrics: LoopMetrics, notices: Notices) throws(SystemError) {
+    init(of origins: [Origin], on loop: EventLoop, names: NameResolution, metrics: LoopMetrics, notices: Notices)
+        throws(SystemError)
+    {
         self.origins = origins
         self.loop = loop
         self.names = names
@@ -43,7 +45,8 @@ final class UpstreamPools {
             return entry.pool
         }
         let pool = UpstreamPool(
-            origin.settings, on: loop, resolver: resolver, names: names, buffers: buffers, metrics: metrics, onNews: notices.serverChanged)
+            origin.settings, on: loop, resolver: resolver, names: names, buffers: buffers, metrics: metrics,
+            onNews: notices.serverChanged)
         if origins.contains(where: { $0 === origin }) {
             pools[id] = (origin, pool)
         } else {
@@ -53,8 +56,8 @@ final class UpstreamPools {
         return pool
     }
 
-    /// New settings: the pools of origins that are still among them stay. Names are looked up anew, and connections to addresses that they no longer have
-    /// are not used again.
+    /// New settings: the pools of origins that are still among them stay. Names are looked up anew, and connections to
+    /// addresses that they no longer have are not used again.
     func change(to origins: [Origin]) {
         // Failing that, by the files as they were.
         try? resolver.readFilesAgain()

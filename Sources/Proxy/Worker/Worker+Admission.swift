@@ -6,8 +6,8 @@ extension Worker {
     /// RFC 9110 §10.2.1.
     private static let allow: StaticString = "Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH\r\n"
 
-    /// A request whose `Via` or `CDN-Loop` has our name this often runs in a loop. Not at the first: proxies in a row may share the
-    /// default name.
+    /// A request whose `Via` or `CDN-Loop` has our name this often runs in a loop. Not at the first: proxies in a row
+    /// may share the default name.
     static let visitsThatAreALoop = 4
 
     /// What is refused before anything is looked up, and where the rest goes.
@@ -31,7 +31,8 @@ extension Worker {
         }
         let visits = loopSettings.loopDetection.visits(view)
         if visits >= Self.visitsThatAreALoop {
-            throw OwnAnswer(Status(508), "The request has come through here before: the upstream leads back to this proxy.")
+            throw OwnAnswer(
+                Status(508), "The request has come through here before: the upstream leads back to this proxy.")
         }
         let route = if let known { known } else { try findRoute(head, view) }
         if case .length(let length) = head.framing, let limit = settings.clients.maxBodySize, length > UInt64(limit) {
@@ -39,7 +40,8 @@ extension Worker {
         }
         if known == nil { keys.write(head, view, route) }
         let request = ClientRequest(
-            AdmittedHead(head, fields, route: route, key: keys.key(), visits: visits), arrived: moment, clientAddress: client,
+            AdmittedHead(head, fields, route: route, key: keys.key(), visits: visits), arrived: moment,
+            clientAddress: client,
             isFromTrustedProxy: isTrustedProxy)
         return variations.isEmpty ? request : keyed(request)
     }
@@ -47,7 +49,10 @@ extension Worker {
     private func findRoute(_ head: RequestHead, _ fields: FieldView) throws(OwnAnswer) -> Route {
         // RFC 9110 §7.4: a request for another scheme's resource must not be answered with ours of the same name.
         let target = head.target
-        guard target.form != .absolute || fields.bytes.extracting(target.scheme.range).isEqualIgnoringCase(to: ClientScheme.ofClients.name) else {
+        guard
+            target.form != .absolute
+                || fields.bytes.extracting(target.scheme.range).isEqualIgnoringCase(to: ClientScheme.ofClients.name)
+        else {
             throw OwnAnswer(.misdirectedRequest, "Only http URLs are served here.")
         }
         guard loopSettings.serves(fields.bytes.extracting(head.authority.range)) else {

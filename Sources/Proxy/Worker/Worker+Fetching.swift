@@ -14,7 +14,8 @@ extension Worker {
     /// - Parameter leader: is told what concerns nobody else.
     func makeFetch(_ request: ClientRequest, _ plan: FetchPlan, leader: (any FetchLeader)?) -> FetchOperation {
         let operation = FetchOperation(
-            number: shared.nextOperation(), plan: plan, work: LoopOwned(Fetch(request, plan: plan, worker: self, leader: leader), on: loop))
+            number: shared.nextOperation(), plan: plan,
+            work: LoopOwned(Fetch(request, plan: plan, worker: self, leader: leader), on: loop))
         guard plan.isShared else { return operation }
         operation.waiterLimit = settings.coalescing.maxWaiters
         // Before it has begun there is nothing to finish (`Fetch.begin`).
@@ -22,11 +23,15 @@ extension Worker {
         return operation
     }
 
-    /// Fetches anew what is served stale, for nobody in particular (RFC 5861 §3): it neither delays nor dies with the request.
+    /// Fetches anew what is served stale, for nobody in particular (RFC 5861 §3): it neither delays nor dies with the
+    /// request.
     /// - Parameter resource: what was seen at look-up. Where it is another by now, somebody refreshed or forgot it.
     func refresh(_ stored: StoredResponse, _ resource: CachedResource?, for served: ClientRequest) {
-        // What is stored for all was fetched without `Authorization`; what a refresh with it brings could not be shared (RFC 9111 §3.5).
-        let request = served.hasAuthorization && !stored.facts.contains(.allowsAuthorized) ? ClientRequest(anonymous: served) : served
+        // What is stored for all was fetched without `Authorization`; what a refresh with it brings could not be shared
+        // (RFC 9111 §3.5).
+        let request =
+            served.hasAuthorization && !stored.facts.contains(.allowsAuthorized)
+            ? ClientRequest(anonymous: served) : served
         let plan = Lookup.refreshPlan(of: stored, in: resource, for: request)
         let store = shared.store
         _ = fetches(of: request).enqueue(

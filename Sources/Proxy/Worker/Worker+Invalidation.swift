@@ -4,10 +4,12 @@ import Libevent
 import Storage
 
 extension Worker {
-    /// An unsafe request succeeded (RFC 9111 §4.4): what is stored for its target, and for the targets of the same origin that its
-    /// response names, is used no more; nor is what is on its way for them shared or stored as if it came afterwards.
+    /// An unsafe request succeeded (RFC 9111 §4.4): what is stored for its target, and for the targets of the same
+    /// origin that its response names, is used no more; nor is what is on its way for them shared or stored as if it
+    /// came afterwards.
     /// - Parameter generation: of the request's own fetch.
-    /// - Returns: the generation under which its answer may be stored, if it is one that may (see `ResponseStore`); never under a variation.
+    /// - Returns: the generation under which its answer may be stored, if it is one that may (see `ResponseStore`);
+    ///   never under a variation.
     func invalidate(
         _ request: ClientRequest, answeredBy response: FieldView, status: Status, after generation: Generation
     ) -> Generation? {
@@ -26,7 +28,9 @@ extension Worker {
         invalidateWhatElse(isUnder: request.sentKey)
         let base = request.targetURI
         for related in Invalidation.relatedTargets(of: response, base: base) {
-            guard let url = ParsedURL("\(request.scheme.name)://\(String(base.authority))\(String(related))") else { continue }
+            guard let url = ParsedURL("\(request.scheme.name)://\(String(base.authority))\(String(related))") else {
+                continue
+            }
             let (fields, urlFields) = (request.fields, url.fields)
             let route = loopSettings.route(url.head, urlFields.view)
             url.write(to: keys, route.key, as: fields.view)
@@ -39,8 +43,8 @@ extension Worker {
         return next
     }
 
-    /// - Parameter key: as sent; invalidated in the store before. In this order: whoever learns a variation afterwards finds the key
-    ///   invalidated (`Placement.chooseStoreKey`).
+    /// - Parameter key: as sent; invalidated in the store before. In this order: whoever learns a variation afterwards
+    ///   finds the key invalidated (`Placement.chooseStoreKey`).
     private func invalidateWhatElse(isUnder key: CacheKey) {
         let sent = key.bytes
         shared.variations.noteInvalidation(of: sent.span)

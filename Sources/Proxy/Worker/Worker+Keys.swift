@@ -2,19 +2,22 @@ import Bytes
 import HTTPSemantics
 import Storage
 
-/// By which key a request is looked up once its path's queries are known to differ in what does not matter (No-Vary-Search).
+/// By which key a request is looked up once its path's queries are known to differ in what does not matter
+/// (No-Vary-Search).
 extension Worker {
     /// `request` under the key that fits what is known now. The same object where nothing is.
     ///
-    /// What is stored for the very URL goes first (`ResponseFacts.goesBefore`), as in the draft ('Caching'): it may be older than what is known, or say
-    /// otherwise.
+    /// What is stored for the very URL goes first (`ResponseFacts.goesBefore`), as in the draft ('Caching'): it may be
+    /// older than what is known, or say otherwise.
     func keyed(_ request: ClientRequest) -> ClientRequest {
         let sent = request.sentKey.bytes
-        guard request.method == .get || request.method == .head, let variation = variations.latest(for: sent.span) else {
+        guard request.method == .get || request.method == .head, let variation = variations.latest(for: sent.span)
+        else {
             return request.variation == nil ? request : ClientRequest(request, key: request.sentKey, variation: nil)
         }
         let key = keys.key(request.sentKey, under: variation)
-        return ClientRequest(request, key: goesBySent(request, rather: key) ? request.sentKey : key, variation: variation)
+        return ClientRequest(
+            request, key: goesBySent(request, rather: key) ? request.sentKey : key, variation: variation)
     }
 
     /// Whether a variation of the request's path became the latest since its key was chosen.
@@ -28,7 +31,10 @@ extension Worker {
         let resource = shared.store.resource(key)
         let common = resource?.response(matching: fields.view)?.facts
         if let own = shared.store.resource(request.sentKey)?.response(matching: fields.view)?.facts,
-           own.goesBefore(common, for: directives, at: now) { return true }
+            own.goesBefore(common, for: directives, at: now)
+        {
+            return true
+        }
         // Whether the last response under `key` was not for all who asked there.
         guard let marker = resource?.marker, marker.reason == .search, marker.holds(at: now) else { return false }
         return common?.isFresh(for: directives, at: now) != true
@@ -36,7 +42,8 @@ extension Worker {
 }
 
 extension ResponseFacts {
-    /// Whether what is stored for a URL alone goes before what is stored for it and others: while it is fresh, and where it is more recent (RFC 9111 §4).
+    /// Whether what is stored for a URL alone goes before what is stored for it and others: while it is fresh, and
+    /// where it is more recent (RFC 9111 §4).
     func goesBefore(_ common: ResponseFacts?, for directives: RequestDirectives, at now: Moment) -> Bool {
         isFresh(for: directives, at: now) || common.map(isMoreRecent) ?? false
     }

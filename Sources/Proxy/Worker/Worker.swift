@@ -5,8 +5,8 @@ import Storage
 import Telemetry
 import Upstream
 
-/// One loop's share of the proxy: its listeners, its clients, its connections to origins, and what they work with. Everything here lives
-/// on the loop's thread.
+/// One loop's share of the proxy: its listeners, its clients, its connections to origins, and what they work with.
+/// Everything here lives on the loop's thread.
 final class Worker {
     /// How long a body waits for memory before it looks again, in nanoseconds.
     static let memoryRetryInterval: Int64 = 50_000_000
@@ -46,7 +46,8 @@ final class Worker {
 
     /// - Parameter accessLog: `nil` without one.
     init(
-        index: Int, on loop: EventLoop, shared: SharedState, loopSettings: LoopSettings, metrics: LoopMetrics, accessLog: AccessLog?
+        index: Int, on loop: EventLoop, shared: SharedState, loopSettings: LoopSettings, metrics: LoopMetrics,
+        accessLog: AccessLog?
     ) throws(SystemError) {
         self.loop = loop
         self.shared = shared
@@ -55,7 +56,9 @@ final class Worker {
         groups = shared.groups
         self.loopSettings = loopSettings
         self.metrics = metrics
-        recorder = Recorder(loop: loop, metrics: metrics, feed: accessLog?.feed(ofWorker: index, on: loop), trustedProxies: loopSettings.trustedProxies)
+        recorder = Recorder(
+            loop: loop, metrics: metrics, feed: accessLog?.feed(ofWorker: index, on: loop),
+            trustedProxies: loopSettings.trustedProxies)
         notices = Notices(loop: loop, log: shared.log)
         deadlines = loop.deadlines
         turns = Turns(loop: loop)
@@ -65,7 +68,8 @@ final class Worker {
         mostRequests = loopSettings.mostRequests
         contexts = ReadContexts(limits: loopSettings.headLimits)
         clients = ClientConnections(on: loop, shared: shared, metrics: metrics)
-        pools = try UpstreamPools(of: loopSettings.origins, on: loop, names: shared.names, metrics: metrics, notices: notices)
+        pools = try UpstreamPools(
+            of: loopSettings.origins, on: loop, names: shared.names, metrics: metrics, notices: notices)
         hitPath = HitPath(
             loopSettings: loopSettings, shared: shared, loop: loop, keys: keys, output: scratch, recorder: recorder)
         shared.callbacks.add(turns, on: loop)
@@ -74,8 +78,8 @@ final class Worker {
     var settings: ProxySettings { loopSettings.settings }
     var storage: StorageSettings { shared.storage }
 
-    // What is reached through two objects is retained at each use (docs/decisions.md, CPU). So what is used often is reached through one, by a call
-    // that is not inlined.
+    // What is reached through two objects is retained at each use (docs/decisions.md, CPU). So what is used often is
+    // reached through one, by a call that is not inlined.
 
     /// Nanoseconds of the loop's clock.
     var now: Int64 { @inline(never) get { loop.now } }
@@ -96,11 +100,13 @@ final class Worker {
 
     /// Generations of all keys that the response might be stored under, taken before the origin is asked.
     @inline(never)
-    func generations(for request: ClientRequest) -> (ofKey: Generation, ofSentKey: Generation, ofPath: InvalidationMark) {
+    func generations(for request: ClientRequest) -> (ofKey: Generation, ofSentKey: Generation, ofPath: InvalidationMark)
+    {
         let generation = store.generation(request.admitted.key)
         return (
             generation, request.isUnderVariation ? store.generation(request.sentKey) : generation,
-            variations.invalidations(of: request.sentKey.bytes))
+            variations.invalidations(of: request.sentKey.bytes)
+        )
     }
 
     /// Serves it when all sockets that are ready have been read.
@@ -127,11 +133,14 @@ final class Worker {
     // MARK: Life
 
     /// Accepts at `target` from now on; gives the address with the port that was chosen.
-    func listen(at target: ListenTarget) throws(ListenError) -> SocketAddress { try clients.listen(at: target, for: self) }
+    func listen(at target: ListenTarget) throws(ListenError) -> SocketAddress {
+        try clients.listen(at: target, for: self)
+    }
 
     func apply(_ new: LoopSettings) {
         loopSettings = new
-        hitPath = HitPath(loopSettings: new, shared: shared, loop: loop, keys: keys, output: scratch, recorder: recorder)
+        hitPath = HitPath(
+            loopSettings: new, shared: shared, loop: loop, keys: keys, output: scratch, recorder: recorder)
         timeouts = new.timeouts
         mostRequests = new.mostRequests
         contexts.change(new.headLimits)

@@ -1,7 +1,8 @@
 import Bytes
 
-/// Finished requests that wait to be written: fixed-size entries, and one run of bytes for all their texts.
-/// A value without a lock; each loop has three, which circulate between its `AccessLogBuffer`, its `AccessLogQueue` and the writer.
+/// Finished requests that wait to be written: fixed-size entries, and one run of bytes for all their texts. A value
+/// without a lock; each loop has three, which circulate between its `AccessLogBuffer`, its `AccessLogQueue` and the
+/// writer.
 struct AccessLogBatch: Sendable {
     /// Bytes that entries and texts may take together.
     let capacity: Int
@@ -40,7 +41,8 @@ struct AccessLogBatch: Sendable {
     /// No batch is larger: where a text begins fits 32 bits.
     static let mostCapacity = 1 << 31
 
-    /// Reserves all it will ever use, so that appending never allocates. What is reserved but not touched stays virtual.
+    /// Reserves all it will ever use, so that appending never allocates. What is reserved but not touched stays
+    /// virtual.
     init(capacity: Int) {
         let capacity = min(capacity, Self.mostCapacity)
         self.capacity = capacity
@@ -58,12 +60,17 @@ struct AccessLogBatch: Sendable {
     @inline(__always) // Into `AccessLogBuffer.append`: the record and eight spans are not passed twice.
     mutating func append(
         _ record: TransactionRecord,
-        client: Span<UInt8>, method: Span<UInt8>, host: Span<UInt8>, target: Span<UInt8>, upstream: Span<UInt8>, detail: Span<UInt8>,
+        client: Span<UInt8>, method: Span<UInt8>, host: Span<UInt8>, target: Span<UInt8>, upstream: Span<UInt8>,
+        detail: Span<UInt8>,
         referer: Span<UInt8>, userAgent: Span<UInt8>
     ) -> Bool {
-        let longest = client.count + method.count + host.count + target.count + upstream.count + detail.count + referer.count + userAgent.count
+        let longest =
+            client.count + method.count + host.count + target.count + upstream.count + detail.count + referer.count
+            + userAgent.count
         // A clipped request is taken to be longer than it becomes: near the end it is dropped early, never late.
-        guard used + MemoryLayout<Entry>.stride + min(longest, TransactionText.allLimits) <= capacity else { return false }
+        guard used + MemoryLayout<Entry>.stride + min(longest, TransactionText.allLimits) <= capacity else {
+            return false
+        }
         var entry = Entry(record, textStart: texts.count)
         texts.append(addingCapacity: min(longest, TransactionText.allLimits)) { output in
             entry.keep(client, as: .client, in: &output)

@@ -2,8 +2,8 @@ import Bytes
 
 /// The finished requests of one loop that have not yet been handed to the access log's writer.
 ///
-/// On its loop, like everything that is not `Sendable`. Appending takes no lock: an atomic instruction waits for all stores before it, and those into a
-/// batch miss the caches; that cost a hit 2 % of its CPU.
+/// On its loop, like everything that is not `Sendable`. Appending takes no lock: an atomic instruction waits for all
+/// stores before it, and those into a batch miss the caches; that cost a hit 2 % of its CPU.
 ///
 /// ```
 /// empty ─append→ filling ─append at the mark, or the owner's timer→ handOver ─taken→ empty
@@ -32,17 +32,20 @@ public final class AccessLogBuffer {
         batch = Exclusive(AccessLogBatch(capacity: queue.capacity))
     }
 
-    /// Takes one finished request. The spans are copied, each up to its `TransactionText.limit`; the upstream address is empty if no origin was asked,
-    /// the detail if there is nothing to say. Never allocates, never waits.
+    /// Takes one finished request. The spans are copied, each up to its `TransactionText.limit`; the upstream address
+    /// is empty if no origin was asked, the detail if there is nothing to say. Never allocates, never waits.
     public func append(
         _ record: TransactionRecord,
-        client: Span<UInt8>, method: Span<UInt8>, host: Span<UInt8>, target: Span<UInt8>, upstream: Span<UInt8> = Span(),
+        client: Span<UInt8>, method: Span<UInt8>, host: Span<UInt8>, target: Span<UInt8>,
+        upstream: Span<UInt8> = Span(),
         detail: Span<UInt8> = Span(), referer: Span<UInt8> = Span(), userAgent: Span<UInt8> = Span()
     ) -> Outcome {
         batch.use { batch in
-            guard batch.append(
-                record, client: client, method: method, host: host, target: target, upstream: upstream, detail: detail, referer: referer,
-                userAgent: userAgent)
+            guard
+                batch.append(
+                    record, client: client, method: method, host: host, target: target, upstream: upstream,
+                    detail: detail, referer: referer,
+                    userAgent: userAgent)
             else {
                 batch.dropped &+= 1
                 return .dropped

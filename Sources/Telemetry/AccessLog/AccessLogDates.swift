@@ -47,7 +47,9 @@ struct AccessLogDates {
         if format == .combined { cached.append(" +0000]") }
     }
 
-    private func append(_ number: Int, width: Int = 2) { cached.append(decimal: UInt64(clamping: number), width: width) }
+    private func append(_ number: Int, width: Int = 2) {
+        cached.append(decimal: UInt64(clamping: number), width: width)
+    }
 
     private static let months: [StaticString] = [
         "/Jan/", "/Feb/", "/Mar/", "/Apr/", "/May/", "/Jun/", "/Jul/", "/Aug/", "/Sep/", "/Oct/", "/Nov/", "/Dec/",

@@ -25,8 +25,10 @@ struct AccessLogFormatter {
     private mutating func appendCombined(_ entry: AccessLogBatch.Entry, _ texts: Span<UInt8>, to line: ByteBuffer) {
         let record = entry.record
         // One scan of the adjacent texts shows that none of them needs escaping, as nearly always.
-        let words = Escaping(for: texts.extracting(entry.range(from: .client, through: .detail)), printableFrom: Escaping.word)
-        let quoted = Escaping(for: texts.extracting(entry.range(from: .referer, through: .userAgent)), printableFrom: Escaping.quotable)
+        let words = Escaping(
+            for: texts.extracting(entry.range(from: .client, through: .detail)), printableFrom: Escaping.word)
+        let quoted = Escaping(
+            for: texts.extracting(entry.range(from: .referer, through: .userAgent)), printableFrom: Escaping.quotable)
         line.append(texts.extracting(entry.range(of: .client)), words)
         line.append(" - - ")
         dates.append(record.started, to: line)
@@ -70,12 +72,18 @@ struct AccessLogFormatter {
         if entry.isClipped { line.append(" clipped") }
     }
 
-    private func appendUpstream(_ entry: AccessLogBatch.Entry, _ texts: Span<UInt8>, _ words: Escaping, to line: ByteBuffer) {
+    private func appendUpstream(
+        _ entry: AccessLogBatch.Entry, _ texts: Span<UInt8>, _ words: Escaping, to line: ByteBuffer
+    ) {
         let record = entry.record
         line.append(" upstream=")
         line.append(texts.extracting(entry.range(of: .upstream)), words)
         line.append(" upstream_status=")
-        if record.upstreamStatus == 0 { line.append(UInt8(ascii: "-")) } else { line.append(decimal: UInt64(record.upstreamStatus)) }
+        if record.upstreamStatus == 0 {
+            line.append(UInt8(ascii: "-"))
+        } else {
+            line.append(decimal: UInt64(record.upstreamStatus))
+        }
         line.append(" upstream_time=")
         line.append(secondsOrDash: record.upstreamDuration)
     }

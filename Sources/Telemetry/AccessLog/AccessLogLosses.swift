@@ -1,4 +1,5 @@
-/// Lines that were not written, gathered: the first loss is reported in the diagnostics log at once, those after it together, after a while.
+/// Lines that were not written, gathered: the first loss is reported in the diagnostics log at once, those after it
+/// together, after a while.
 ///
 /// A disk stays full for hours, and the log is drained many times a second.
 public struct AccessLogLosses: Sendable {

@@ -8,9 +8,10 @@ import Bytes
 ///           ←──an empty one──             ←──the empty one──
 /// ```
 ///
-/// One instance per loop. The lock is taken once per batch, for a swap. Three batches circulate: one is filled, at most one waits, one is written. As long as
-/// one waits, because the sink is slow, the loop goes on filling the one it has, up to its capacity, and after each request checks whether it can be handed
-/// over by now; what does not fit is dropped and counted, never waited for.
+/// One instance per loop. The lock is taken once per batch, for a swap. Three batches circulate: one is filled, at most
+/// one waits, one is written. As long as one waits, because the sink is slow, the loop goes on filling the one it has,
+/// up to its capacity, and after each request checks whether it can be handed over by now; what does not fit is dropped
+/// and counted, never waited for.
 public final class AccessLogQueue: Sendable {
     private struct State {
         /// Filled. One at most, until the loop ends.

@@ -26,12 +26,15 @@ public final class AccessLogStatus: Sendable {
     /// For the metrics page. From any thread.
     public func families() -> [MetricFamily] {
         [
-            .counter("log_lines", "Access log lines by what became of them.", [
-                MetricSample([("fate", "written")], .whole(written.load(ordering: .relaxed))),
-                MetricSample([("fate", "dropped")], .whole(dropped.load(ordering: .relaxed))),
-                MetricSample([("fate", "lost")], .whole(lost.load(ordering: .relaxed))),
-            ]),
-            .counter("log_failures", "Failed writes and reopenings of the access log.", failures.load(ordering: .relaxed)),
+            .counter(
+                "log_lines", "Access log lines by what became of them.",
+                [
+                    MetricSample([("fate", "written")], .whole(written.load(ordering: .relaxed))),
+                    MetricSample([("fate", "dropped")], .whole(dropped.load(ordering: .relaxed))),
+                    MetricSample([("fate", "lost")], .whole(lost.load(ordering: .relaxed))),
+                ]),
+            .counter(
+                "log_failures", "Failed writes and reopenings of the access log.", failures.load(ordering: .relaxed)),
         ]
     }
 }

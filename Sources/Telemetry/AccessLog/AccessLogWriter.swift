@@ -2,8 +2,8 @@ import Bytes
 
 /// Empties the queues of all loops into one sink, a line for each record.
 ///
-/// Owned by one thread at a time: the thread that writes the log calls `drain` when a loop has handed over a batch, and once more at the end.
-/// A sink that fails costs lines, which are counted, and nothing else.
+/// Owned by one thread at a time: the thread that writes the log calls `drain` when a loop has handed over a batch, and
+/// once more at the end. A sink that fails costs lines, which are counted, and nothing else.
 public struct AccessLogWriter<Sink: AccessLogSink & ~Copyable>: ~Copyable {
     /// What one drain did; worth a notice in the diagnostics log if something was lost.
     public struct Report: Sendable, Equatable {
@@ -29,13 +29,17 @@ public struct AccessLogWriter<Sink: AccessLogSink & ~Copyable>: ~Copyable {
     private let output = ByteBuffer(capacity: 2 * AccessLogSettings.flushSize)
     /// How many lines `output` holds.
     private var lines = 0
-    /// The sink's last byte was in the middle of a line: the next write must not continue it, so `output` begins with its end.
+    /// The sink's last byte was in the middle of a line: the next write must not continue it, so `output` begins with
+    /// its end.
     private var isLineTorn = false
 
     /// - Parameters:
     ///   - queues: one for each loop, all of one capacity; each drain takes from all of them.
     ///   - sink: where lines go; it may block, so the writer needs a thread of its own.
-    public init(queues: [AccessLogQueue], format: AccessLogFormat, sink: consuming Sink, status: AccessLogStatus = AccessLogStatus()) {
+    public init(
+        queues: [AccessLogQueue], format: AccessLogFormat, sink: consuming Sink,
+        status: AccessLogStatus = AccessLogStatus()
+    ) {
         self.queues = queues
         self.status = status
         self.sink = sink
@@ -43,8 +47,9 @@ public struct AccessLogWriter<Sink: AccessLogSink & ~Copyable>: ~Copyable {
         batch = AccessLogBatch(capacity: queues.first?.capacity ?? 0)
     }
 
-    /// Writes what was handed over, one batch of each loop, and reopens the sink first if that was requested. Each batch that is handed over requests
-    /// a drain of its own, so a loop that is as fast as the sink neither keeps the others waiting nor puts off a reopening.
+    /// Writes what was handed over, one batch of each loop, and reopens the sink first if that was requested. Each
+    /// batch that is handed over requests a drain of its own, so a loop that is as fast as the sink neither keeps the
+    /// others waiting nor puts off a reopening.
     /// - Parameter isLast: the loops have ended: writes everything.
     public mutating func drain(isLast: Bool = false) -> Report {
         var report = Report()
@@ -70,7 +75,8 @@ public struct AccessLogWriter<Sink: AccessLogSink & ~Copyable>: ~Copyable {
             report.reopenFailure = code
             status.countFailure()
         } else if isLineTorn, sink.isEmpty {
-            // The torn line is in the file before. Without a rotation the same file comes back, and the line stays torn.
+            // The torn line is in the file before. Without a rotation the same file comes back, and the line stays
+            // torn.
             isLineTorn = false
             output.removeAll()
         }
@@ -85,7 +91,8 @@ public struct AccessLogWriter<Sink: AccessLogSink & ~Copyable>: ~Copyable {
             report.written += lines
         case .failed(let count, let code):
             let accepted = output.span.extracting(first: count)
-            // Every line has exactly one newline: those in the texts are escaped. The end of the torn line counts for nothing.
+            // Every line has exactly one newline: those in the texts are escaped. The end of the torn line counts for
+            // nothing.
             var whole = isLineTorn && !accepted.isEmpty ? -1 : 0
             for index in accepted.indices where accepted[index] == UInt8(ascii: "\n") { whole += 1 }
             if !accepted.isEmpty { isLineTorn = accepted[accepted.count - 1] != UInt8(ascii: "\n") }

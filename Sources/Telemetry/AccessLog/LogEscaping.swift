@@ -1,6 +1,7 @@
 public import Bytes
 
-/// How texts of a combined line are made harmless, as nginx does: `"`, `\`, and everything outside printable ASCII as `\xHH`.
+/// How texts of a combined line are made harmless, as nginx does: `"`, `\`, and everything outside printable ASCII as
+/// `\xHH`.
 enum Escaping {
     /// Nothing in them needs it.
     case none
@@ -41,11 +42,15 @@ extension ByteBuffer {
         append(bytes.extracting(plainStart..<bytes.count))
     }
 
-    /// Appends a JSON string with its quotes (RFC 8259 §7). Valid UTF-8 stays as it is; a byte ≥ 0x80 that is not part of any
-    /// becomes `\u00XX`, so that the result is valid JSON whatever came in.
+    /// Appends a JSON string with its quotes (RFC 8259 §7). Valid UTF-8 stays as it is; a byte ≥ 0x80 that is not part
+    /// of any becomes `\u00XX`, so that the result is valid JSON whatever came in.
     public func append(jsonString bytes: Span<UInt8>) {
         append(UInt8(ascii: "\""))
-        if bytes.firstIndexOutsideQuotes(from: 0, printableFrom: 0x20) == nil { append(bytes) } else { append(jsonEscaping: bytes) }
+        if bytes.firstIndexOutsideQuotes(from: 0, printableFrom: 0x20) == nil {
+            append(bytes)
+        } else {
+            append(jsonEscaping: bytes)
+        }
         append(UInt8(ascii: "\""))
     }
 
@@ -86,12 +91,12 @@ func utf8Length(of bytes: Span<UInt8>, at index: Int) -> Int {
     switch bytes[index] {
     case 0x00...0x7F: return 1
     case 0xC2...0xDF: (length, second) = (2, 0x80...0xBF)
-    case 0xE0: (length, second) = (3, 0xA0...0xBF)  // no overlong forms
-    case 0xED: (length, second) = (3, 0x80...0x9F)  // no surrogates
+    case 0xE0: (length, second) = (3, 0xA0...0xBF) // no overlong forms
+    case 0xED: (length, second) = (3, 0x80...0x9F) // no surrogates
     case 0xE1...0xEF: (length, second) = (3, 0x80...0xBF)
-    case 0xF0: (length, second) = (4, 0x90...0xBF)  // no overlong forms
+    case 0xF0: (length, second) = (4, 0x90...0xBF) // no overlong forms
     case 0xF1...0xF3: (length, second) = (4, 0x80...0xBF)
-    case 0xF4: (length, second) = (4, 0x80...0x8F)  // nothing above U+10FFFF
+    case 0xF4: (length, second) = (4, 0x80...0x8F) // nothing above U+10FFFF
     default: return 0
     }
     guard index + length <= bytes.count, second.contains(bytes[index + 1]) else { return 0 }

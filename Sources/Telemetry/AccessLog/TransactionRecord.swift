@@ -1,5 +1,5 @@
-/// The parts of a finished request that have a fixed size: 56 bytes. The loop fills it in and appends it to its `AccessLogBuffer`
-/// together with the texts (`TransactionText`), which are in the connection's own buffers.
+/// The parts of a finished request that have a fixed size: 56 bytes. The loop fills it in and appends it to its
+/// `AccessLogBuffer` together with the texts (`TransactionText`), which are in the connection's own buffers.
 public struct TransactionRecord: Sendable, Equatable {
     /// Wall clock at the request's first byte: milliseconds since 1970-01-01T00:00:00Z.
     public var started: Int64
@@ -34,7 +34,8 @@ public struct TransactionRecord: Sendable, Equatable {
         set { firstByteTime = Time(newValue) }
     }
 
-    /// From handing the request to the pool to the end of the origin's response, or its failure, in nanoseconds; `nil` if none was asked.
+    /// From handing the request to the pool to the end of the origin's response, or its failure, in nanoseconds; `nil`
+    /// if none was asked.
     public var upstreamDuration: UInt64? {
         get { upstreamTime.nanoseconds }
         set { upstreamTime = Time(newValue) }
@@ -56,7 +57,8 @@ public enum TransactionText: UInt8, CaseIterable, Sendable {
     case method, host, target
     /// The address of the origin's server that answered or failed, as text with the port.
     case upstream
-    /// Why a response was not shared or stored, which bound was hit, or how the origin failed: a word of the program's own, as in `Cache-Status`.
+    /// Why a response was not shared or stored, which bound was hit, or how the origin failed: a word of the program's
+    /// own, as in `Cache-Status`.
     case detail
     case referer, userAgent
 

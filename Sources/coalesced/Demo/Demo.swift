@@ -20,7 +20,9 @@ struct Demo: ParsableCommand {
         defer { origin.stop() }
         var settings = Settings()
         settings.proxy.listeners = [listen]
-        settings.upstreams = [UpstreamSettings(name: "demo", servers: [UpstreamServer(host: "127.0.0.1", port: origin.port)])]
+        settings.upstreams = [
+            UpstreamSettings(name: "demo", servers: [UpstreamServer(host: "127.0.0.1", port: origin.port)])
+        ]
         // A port of its own: the usual one may belong to a proxy that runs here.
         settings.admin.address = .ipv4(.loopback, port: 0)
         settings.logLevel = .warning

@@ -34,8 +34,11 @@ final class DemoConnection: Socket {
         let text = String(received.span)
         guard let end = text.firstRange(of: "\r\n\r\n") else { return }
         received.consume(text[..<end.upperBound].utf8.count)
-        guard let request = DemoRequest(String(text[..<end.lowerBound])), request.method == "GET" || request.method == "HEAD" else {
-            send("HTTP/1.1 405 Method Not Allowed\r\nAllow: GET, HEAD\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        guard let request = DemoRequest(String(text[..<end.lowerBound])),
+            request.method == "GET" || request.method == "HEAD"
+        else {
+            send(
+                "HTTP/1.1 405 Method Not Allowed\r\nAllow: GET, HEAD\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
             return self.end()
         }
         isAnswering = true

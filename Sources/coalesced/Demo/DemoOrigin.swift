@@ -12,7 +12,9 @@ struct DemoOrigin {
         let thread = try LoopThread(name: "demo origin") { loop in
             let site = DemoSite(loop)
             do throws(ListenError) {
-                let listener = try Listener(.ipv4(.loopback, port: port), on: loop) { descriptor, _ in site.accept(descriptor) }
+                let listener = try Listener(.ipv4(.loopback, port: port), on: loop) { descriptor, _ in
+                    site.accept(descriptor)
+                }
                 loop.run()
                 listener.close()
             } catch {
@@ -64,7 +66,9 @@ final class DemoSite {
         }
         counts[page, default: 0] += 1
         let count = counts[page, default: 1]
-        print("origin: \(request.method) \(request.path), fetch \(count)\(request.ifNoneMatch.map { ", changed since \($0)?" } ?? "")")
+        print(
+            "origin: \(request.method) \(request.path), fetch \(count)\(request.ifNoneMatch.map { ", changed since \($0)?" } ?? "")"
+        )
         System.flushOutput()
         return page.answer(count, at: loop.wallClockSeconds, ifNoneMatch: request.ifNoneMatch)
     }

@@ -36,7 +36,9 @@ enum DemoPage: String, CaseIterable {
             answer.pieces = [Answer.Piece(text: Self.allCases.map(\.rawValue).joined(separator: "\n") + "\n")]
         case .slow:
             answer.fields.append("Cache-Control: max-age=10")
-            answer.pieces = (1...20).map { Answer.Piece(delay: 100 * Self.millisecond, text: "line \($0) of 20, fetch \(count)\n") }
+            answer.pieces = (1...20).map {
+                Answer.Piece(delay: 100 * Self.millisecond, text: "line \($0) of 20, fetch \(count)\n")
+            }
         case .private:
             answer.fields += ["Cache-Control: private", "Set-Cookie: visitor=\(count)"]
             answer.delay = 500 * Self.millisecond

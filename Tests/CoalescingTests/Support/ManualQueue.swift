@@ -19,7 +19,9 @@ final class ManualQueue: CallbackQueue {
 
     func run() {
         running.withLock { $0 = true }
-        for callback in callbacks.withLock({ queued in defer { queued = [] }; return queued }) { callback() }
+        for callback in callbacks.withLock({ queued in
+            defer { queued = [] }; return queued
+        }) { callback() }
         running.withLock { $0 = false }
     }
 }

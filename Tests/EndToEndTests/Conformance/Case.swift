@@ -4,8 +4,9 @@ import Testing
 ///
 ///     Case("s-maxage goes before max-age", .answers("Cache-Control: max-age=1, s-maxage=100"), .get(.fetched), .pause(1.2), .get(.hit))
 ///
-/// Every case has a URL of its own, so that all run at the same time against one program. In targets, fields and bodies `@` stands for
-/// the path of that URL, `{host}` for the proxy, and `{-100}` for the HTTP date a hundred seconds before the case began.
+/// Every case has a URL of its own, so that all run at the same time against one program. In targets, fields and bodies
+/// `@` stands for the path of that URL, `{host}` for the proxy, and `{-100}` for the HTTP date a hundred seconds before
+/// the case began.
 struct Case: Sendable, CustomTestStringConvertible {
     let promise: String
     /// The first segment of the URL: which route of the program (`Stage.configuration`) it goes through.
@@ -120,7 +121,9 @@ extension Move {
 
     static func get(_ outcome: Outcome, _ details: Detail...) -> Self { .ask("GET", clients: 1, outcome, details) }
     static func head(_ outcome: Outcome, _ details: Detail...) -> Self { .ask("HEAD", clients: 1, outcome, details) }
-    static func send(_ method: String, _ outcome: Outcome, _ details: Detail...) -> Self { .ask(method, clients: 1, outcome, details) }
+    static func send(_ method: String, _ outcome: Outcome, _ details: Detail...) -> Self {
+        .ask(method, clients: 1, outcome, details)
+    }
     static func begin(_ details: Detail...) -> Self { .begin(details) }
     static func end(_ details: Detail...) -> Self { .end(details) }
     static func together(_ clients: Int, _ outcome: Outcome, _ details: Detail...) -> Self {

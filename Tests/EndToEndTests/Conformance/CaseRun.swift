@@ -44,7 +44,8 @@ struct CaseRun {
             System.nap(time)
         case .originAsked(let count):
             let (board, path) = (stage.board, path)
-            try eventually("the origin is asked \(count) times; it was \(board.asked(path).count)", within: .seconds(5)) {
+            try eventually("the origin is asked \(count) times; it was \(board.asked(path).count)", within: .seconds(5))
+            {
                 board.asked(path).count >= count
             }
         case .ask(let method, let clients, let outcome, let details):
@@ -59,11 +60,14 @@ struct CaseRun {
             begun = conversation
         case .end(let details):
             guard let answer = try begun?.answer(within: Self.patience) else { break }
-            transcript.append("  what was begun ended: \(answer.head.map(Self.shown) ?? "nothing") \"\(answer.text)\" \(answer.ending)")
+            transcript.append(
+                "  what was begun ended: \(answer.head.map(Self.shown) ?? "nothing") \"\(answer.text)\" \(answer.ending)"
+            )
             for detail in details {
                 switch detail {
                 case .status(let status): expect(answer.status == status, "status \(status), not \(answer.status)")
-                case .body(let text): expect(answer.text == filled(text), "the content is \"\(filled(text))\", not \"\(answer.text)\"")
+                case .body(let text):
+                    expect(answer.text == filled(text), "the content is \"\(filled(text))\", not \"\(answer.text)\"")
                 default: check(answer, detail)
                 }
             }
@@ -86,9 +90,13 @@ struct CaseRun {
         if let steps = reply.steps { return steps }
         let body = reply.body ?? ""
         let hasContent = reply.status != 204 && reply.status != 304
-        let isSized = reply.fields.contains { $0.lowercased().hasPrefix("content-length:") || $0.lowercased().hasPrefix("transfer-encoding:") }
+        let isSized = reply.fields.contains {
+            $0.lowercased().hasPrefix("content-length:") || $0.lowercased().hasPrefix("transfer-encoding:")
+        }
         let length = hasContent && !isSized ? ["Content-Length: \(body.utf8.count)"] : []
-        return reply.before + [.head(reply.status, reply.fields + length), .payload(hasContent ? Array(body.utf8) : [])]
+        return reply.before + [
+            .head(reply.status, reply.fields + length), .payload(hasContent ? Array(body.utf8) : []),
+        ]
     }
 
     // MARK: - The clients
@@ -131,13 +139,18 @@ struct CaseRun {
             let got = answers.count { $0[name]?.contains(part) ?? false }
             expect(got == count, "\(count) have \(name) with \(part), not \(got)")
         }
-        if begun == nil, outcome == .fetched || outcome == .validated || outcome == .fetchedEach { try stage.waitForFetches(of: path) }
-        if method == "GET" || method == "POST", outcome == .fetched || outcome == .validated, reply.status != 304, let answer = answers.first {
+        if begun == nil, outcome == .fetched || outcome == .validated || outcome == .fetchedEach {
+            try stage.waitForFetches(of: path)
+        }
+        if method == "GET" || method == "POST", outcome == .fetched || outcome == .validated, reply.status != 304,
+            let answer = answers.first
+        {
             storedBody = answer.text
         }
     }
 
-    /// `…` at the end of what is promised stands for anything: a number of seconds, which depends on how busy the machine is.
+    /// `…` at the end of what is promised stands for anything: a number of seconds, which depends on how busy the
+    /// machine is.
     private static func isAsPromised(_ value: String, _ promised: String) -> Bool {
         promised.hasSuffix("…") ? value.hasPrefix(String(promised.dropLast())) : value == promised
     }
@@ -149,7 +162,8 @@ struct CaseRun {
             return [try conversation.answer(to: method, within: Self.patience)]
         }
         let visitor = Visitor(request: Array(text.utf8), method: method)
-        return Crowd(at: stage.proxy.endpoint, Array(repeating: visitor, count: clients)).finished(within: Self.patience)
+        return Crowd(at: stage.proxy.endpoint, Array(repeating: visitor, count: clients)).finished(
+            within: Self.patience)
     }
 
     // MARK: - Was it as promised?
@@ -162,16 +176,19 @@ struct CaseRun {
         _ asked: [Received], _ clients: Int, _ outcome: Outcome, _ fields: [String], _ details: [Detail]
     ) {
         func asks(_ name: String) -> Bool { fields.contains { $0.lowercased().hasPrefix(name + ":") } }
-        let isConditional = asked.last.map { request in
-            ["if-none-match", "if-modified-since"].contains { request[$0] != nil && !asks($0) }
-        } ?? false
+        let isConditional =
+            asked.last.map { request in
+                ["if-none-match", "if-modified-since"].contains { request[$0] != nil && !asks($0) }
+            } ?? false
         switch outcome {
         case .fetched:
             expect(asked.count == 1, "the origin is asked once, not \(asked.count) times")
             expect(!isConditional, "the proxy adds no condition")
         case .validated:
             expect(asked.count == 1, "the origin is asked once, not \(asked.count) times")
-            expect(asked.last.map { $0["if-none-match"] != nil || $0["if-modified-since"] != nil } ?? false, "the origin is asked with a condition")
+            expect(
+                asked.last.map { $0["if-none-match"] != nil || $0["if-modified-since"] != nil } ?? false,
+                "the origin is asked with a condition")
         case .hit, .refused:
             expect(asked.isEmpty, "the origin is not asked, but was \(asked.count) times")
         case .fetchedEach:
@@ -182,26 +199,37 @@ struct CaseRun {
             switch detail {
             case .asked(let name, let value):
                 let value = filled(value)
-                expect(asked.last?[name] == value, "the origin gets \(name): \(value), not \(asked.last?[name] ?? "none")")
+                expect(
+                    asked.last?[name] == value, "the origin gets \(name): \(value), not \(asked.last?[name] ?? "none")")
             case .askedContaining(let name, let value):
                 let value = filled(value)
-                expect(asked.last?[name]?.contains(value) ?? false, "the origin gets \(name) with \(value), not \(asked.last?[name] ?? "none")")
+                expect(
+                    asked.last?[name]?.contains(value) ?? false,
+                    "the origin gets \(name) with \(value), not \(asked.last?[name] ?? "none")")
             case .askedWithout(let name):
-                expect(asked.last.map { $0[name] == nil } ?? false, "the origin gets no \(name), but \(asked.last?[name] ?? "no request")")
+                expect(
+                    asked.last.map { $0[name] == nil } ?? false,
+                    "the origin gets no \(name), but \(asked.last?[name] ?? "no request")")
             case .askedFor(let suffix):
-                expect(asked.last?.target == path + suffix, "the origin is asked for …\(suffix), not \(asked.last?.target ?? "nothing")")
+                expect(
+                    asked.last?.target == path + suffix,
+                    "the origin is asked for …\(suffix), not \(asked.last?.target ?? "nothing")")
             default: break
             }
         }
     }
 
     private mutating func check(
-        _ answer: Answer, _ method: String, _ outcome: Outcome, _ asked: [Received], _ fields: [String], _ details: [Detail]
+        _ answer: Answer, _ method: String, _ outcome: Outcome, _ asked: [Received], _ fields: [String],
+        _ details: [Detail]
     ) {
-        var status = outcome == .fetched || outcome == .fetchedEach || (outcome == .validated && reply.status != 304) ? reply.status : 200
+        var status =
+            outcome == .fetched || outcome == .fetchedEach || (outcome == .validated && reply.status != 304)
+            ? reply.status : 200
         var body: String?
         switch outcome {
-        case .fetched, .fetchedEach: body = reply.steps == nil && reply.status != 304 && reply.status != 204 ? reply.body : nil
+        case .fetched, .fetchedEach:
+            body = reply.steps == nil && reply.status != 304 && reply.status != 204 ? reply.body : nil
         case .validated: body = reply.status == 304 ? storedBody : reply.steps == nil ? reply.body : nil
         case .hit, .stale: body = storedBody
         case .refused, .failed: body = nil
@@ -217,10 +245,14 @@ struct CaseRun {
             default: break
             }
         }
-        expect(answer.status == status || reply.steps != nil && outcome == .fetched, "status \(status), not \(answer.status)")
+        expect(
+            answer.status == status || reply.steps != nil && outcome == .fetched,
+            "status \(status), not \(answer.status)")
         expect(answer.isClean != isCutOff, "the answer ends \(isCutOff ? "cut off" : "cleanly"), not \(answer.ending)")
         if method == "HEAD" { body = "" }
-        if let body { expect(answer.text == filled(body), "the content is \"\(filled(body))\", not \"\(answer.text)\"") }
+        if let body {
+            expect(answer.text == filled(body), "the content is \"\(filled(body))\", not \"\(answer.text)\"")
+        }
         checkCacheStatus(answer, outcome, fields)
         for detail in details { check(answer, detail) }
     }
@@ -243,21 +275,30 @@ struct CaseRun {
         switch detail {
         case .has(let name, let value):
             let value = filled(value)
-            expect(answer[name].map { Self.isAsPromised($0, value) } ?? false, "\(name): \(value), not \(answer[name] ?? "none")")
+            expect(
+                answer[name].map { Self.isAsPromised($0, value) } ?? false,
+                "\(name): \(value), not \(answer[name] ?? "none")")
         case .lacks(let name): expect(answer[name] == nil, "no \(name), but \(answer[name] ?? "")")
         case .lines(let name, let values):
             let (got, values) = (answer.head?.all(name) ?? [], values.map(filled))
-            expect(got.count == values.count && zip(got, values).allSatisfy(Self.isAsPromised), "\(name): \(values), not \(got)")
+            expect(
+                got.count == values.count && zip(got, values).allSatisfy(Self.isAsPromised),
+                "\(name): \(values), not \(got)")
         case .contains(let name, let part):
             let part = filled(part)
             expect(answer[name]?.contains(part) ?? false, "\(name) with \(part), not \(answer[name] ?? "none")")
         case .age(let range):
-            expect(answer["age"].flatMap { Int($0) }.map(range.contains) ?? false, "Age in \(range), not \(answer["age"] ?? "none")")
+            expect(
+                answer["age"].flatMap { Int($0) }.map(range.contains) ?? false,
+                "Age in \(range), not \(answer["age"] ?? "none")")
         case .interims(let statuses):
             let got = answer.interim.map(\.status)
             expect(got == statuses, "interim responses \(statuses), not \(got)")
-        case .trailers(let lines): expect(answer.body.trailers == lines, "trailers \(lines), not \(answer.body.trailers)")
-        case .with, .at, .target, .content, .number, .oldClient, .status, .body, .cutOff, .asked, .askedContaining, .askedWithout, .askedFor: break
+        case .trailers(let lines):
+            expect(answer.body.trailers == lines, "trailers \(lines), not \(answer.body.trailers)")
+        case .with, .at, .target, .content, .number, .oldClient, .status, .body, .cutOff, .asked, .askedContaining,
+            .askedWithout, .askedFor:
+            break
         }
     }
 
@@ -267,7 +308,8 @@ struct CaseRun {
     private func filled(_ text: String) -> String {
         var result = text.replacing("@", with: path).replacing("{host}", with: stage.proxy.host)
         while let open = result.firstIndex(of: "{"), let close = result[open...].firstIndex(of: "}"),
-              let offset = Int(result[result.index(after: open)..<close].drop { $0 == "+" }) {
+            let offset = Int(result[result.index(after: open)..<close].drop { $0 == "+" })
+        {
             result.replaceSubrange(open...close, with: System.httpDate(offset + began - System.secondsNow))
         }
         return result

@@ -1,8 +1,8 @@
 import Synchronization
 import Testing
 
-/// The same conversations with other programs. Where they go another way than promised here, `Differences` says why; a difference
-/// that nobody has explained fails.
+/// The same conversations with other programs. Where they go another way than promised here, `Differences` says why; a
+/// difference that nobody has explained fails.
 @Suite(.heavyScenario) struct DifferentialTests {
     @Test(.enabled(if: Rival.nginxPath != nil, "nginx is not installed: apt-get install nginx-light"))
     func `nginx differs only where that is explained`() throws {
@@ -11,7 +11,9 @@ import Testing
 
     @Test(.enabled(if: Rival.varnishPath != nil, "Varnish is not installed: apt-get install varnish"))
     func `Varnish differs only where that is explained`() throws {
-        try compare("Varnish", explained: Differences.varnish) { try Rival.varnish(before: $0, at: Rival.varnishPath ?? "") }
+        try compare("Varnish", explained: Differences.varnish) {
+            try Rival.varnish(before: $0, at: Rival.varnishPath ?? "")
+        }
     }
 
     /// Cases about what every shared cache does; not those about our own routes, names and status fields.
@@ -20,7 +22,8 @@ import Testing
         return Conformance.all.filter { $0.route == "plain" && !ours.contains($0.promise) }
     }
 
-    private func compare(_ name: String, explained: [Differences.Group], start: (ScriptedOrigin) throws -> Rival) throws {
+    private func compare(_ name: String, explained: [Differences.Group], start: (ScriptedOrigin) throws -> Rival) throws
+    {
         let board = Board()
         let origin = try board.openOrigin()
         defer { origin.stop() }

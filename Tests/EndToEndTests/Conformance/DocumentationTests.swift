@@ -4,20 +4,25 @@ import Testing
 @Suite struct DocumentationTests {
     private static let folder = #filePath.split(separator: "/").dropLast(4).map { "/" + $0 }.joined()
     private static let targets = [
-        "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Storage", "Telemetry", "Upstream", "Proxy", "Admin", "Configuration",
+        "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Storage", "Telemetry", "Upstream", "Proxy", "Admin",
+        "Configuration",
     ]
 
     @Test(arguments: targets) func `every public declaration is documented`(_ target: String) {
         let files = System.sources(in: "\(Self.folder)/Sources/\(target)")
         #expect(!files.isEmpty)
         for file in files {
-            for line in Self.undocumented(System.contents(of: file)) { Issue.record("\(file):\(line): no documentation") }
+            for line in Self.undocumented(System.contents(of: file)) {
+                Issue.record("\(file):\(line): no documentation")
+            }
         }
     }
 
     @Test(arguments: targets) func `every public declaration that throws says why`(_ target: String) {
         for file in System.sources(in: "\(Self.folder)/Sources/\(target)") {
-            for line in Self.unexplained(System.contents(of: file)) { Issue.record("\(file):\(line): no reason to throw") }
+            for line in Self.unexplained(System.contents(of: file)) {
+                Issue.record("\(file):\(line): no reason to throw")
+            }
         }
     }
 
@@ -65,8 +70,8 @@ import Testing
 
     /// The numbers of the lines with a declaration that has none.
     ///
-    /// A comment holds for the declarations of one line right below it. What a protocol asks for is documented there; and an initialiser
-    /// that takes the properties as they are needs no more than theirs.
+    /// A comment holds for the declarations of one line right below it. What a protocol asks for is documented there;
+    /// and an initialiser that takes the properties as they are needs no more than theirs.
     private static func undocumented(_ text: String) -> [Int] {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { $0.trimmed }
         var found: [Int] = []
@@ -78,9 +83,13 @@ import Testing
                 continue
             }
             if line.wholeMatch(of: /(@\w+(\([^)]*\))? ?)+/) != nil { continue }
-            if line.hasSuffix("{"), line.contains(/\b(enum|extension)\b/) { hasPublicNames = line.contains("PublicName") }
+            if line.hasSuffix("{"), line.contains(/\b(enum|extension)\b/) {
+                hasPublicNames = line.contains("PublicName")
+            }
             let isAskedFor = isOfProtocol(line) || (hasPublicNames && line.contains("name: StaticString"))
-            if !isCovered, isDeclaration(line), !isAskedFor, !takesProperties(lines[index...]) { found.append(index + 1) }
+            if !isCovered, isDeclaration(line), !isAskedFor, !takesProperties(lines[index...]) {
+                found.append(index + 1)
+            }
             let isOneLine = line.contains(/\b(var|let|case|init|func)\b/) && !line.hasSuffix("{")
             isCovered = isCovered && isOneLine
         }
@@ -108,7 +117,9 @@ import Testing
     private static func throwsOfItself(_ lines: ArraySlice<String>) -> Bool {
         let end = lines.firstIndex { $0.isEmpty || $0.hasSuffix("{") || $0.hasSuffix("}") } ?? lines.endIndex - 1
         guard lines[lines.startIndex].contains(/\b(func|init|var|subscript)\b/) else { return false }
-        var signature = lines[lines.startIndex...end].joined(separator: " ").replacing(/throws\((\w+)\)/) { "throws<\($0.1)>" }
+        var signature = lines[lines.startIndex...end].joined(separator: " ").replacing(/throws\((\w+)\)/) {
+            "throws<\($0.1)>"
+        }
         while let parameters = signature.firstRange(of: /\([^()]*\)/) { signature.removeSubrange(parameters) }
         return signature.contains(/\bthrows\b(?!<E>)/)
     }
@@ -120,11 +131,14 @@ import Testing
 
     /// By the protocols of the standard library.
     private static func isOfProtocol(_ line: String) -> Bool {
-        line.contains(/static func (==|<)|func hash\(into|var description: String|rawValue: |init\(rawValue|init\(stringLiteral|init\(\) ?\{\}|\boverride\b/)
+        line.contains(
+            /static func (==|<)|func hash\(into|var description: String|rawValue: |init\(rawValue|init\(stringLiteral|init\(\) ?\{\}|\boverride\b/
+        )
     }
 
     private static func takesProperties(_ lines: ArraySlice<String>) -> Bool {
-        guard lines.first?.contains(/\binit\(/) == true, let start = lines.firstIndex(where: { $0.hasSuffix("{") || $0.hasSuffix("}") })
+        guard lines.first?.contains(/\binit\(/) == true,
+            let start = lines.firstIndex(where: { $0.hasSuffix("{") || $0.hasSuffix("}") })
         else { return false }
         if lines[start].hasSuffix("}") { return lines[start].contains(/\{ self\.\w+ = \w+ \}$/) }
         return lines[(start + 1)...].prefix { $0 != "}" }.allSatisfy { $0.wholeMatch(of: /self\.(\w+) = (\w+)/) != nil }

@@ -10,41 +10,103 @@ extension Conformance {
 
         @CaseTable static var directives: [Case] {
             Case("no-cache asks the origin", .answers(fresh), .get(.fetched), .get(.fetched, "Cache-Control: no-cache"))
-            Case("no-cache asks conditionally where it can", .answers(fresh, "ETag: \"a\""), .get(.fetched), .answers(304, fresh, "ETag: \"a\""), .get(.validated, "Cache-Control: no-cache"))
-            Case("what no-cache fetched is stored", .answers(fresh), .get(.fetched, "Cache-Control: no-cache"), .get(.hit))
+            Case(
+                "no-cache asks conditionally where it can", .answers(fresh, "ETag: \"a\""), .get(.fetched),
+                .answers(304, fresh, "ETag: \"a\""), .get(.validated, "Cache-Control: no-cache"))
+            Case(
+                "what no-cache fetched is stored", .answers(fresh), .get(.fetched, "Cache-Control: no-cache"),
+                .get(.hit))
             Case("Pragma: no-cache is no-cache", .answers(fresh), .get(.fetched), .get(.fetched, "Pragma: no-cache"))
-            Case("Pragma beside Cache-Control means nothing", .answers(fresh), .get(.fetched), .get(.hit, "Pragma: no-cache", "Cache-Control: max-stale"))
+            Case(
+                "Pragma beside Cache-Control means nothing", .answers(fresh), .get(.fetched),
+                .get(.hit, "Pragma: no-cache", "Cache-Control: max-stale"))
             Case("no-store is not stored", .answers(fresh), .get(.fetched, "Cache-Control: no-store"), .get(.fetched))
-            Case("no-store may be answered from the store", .answers(fresh), .get(.fetched), .get(.hit, "Cache-Control: no-store"))
-            Case("max-age younger than the response", .answers("Cache-Control: max-age=1000", "Age: 100"), .get(.fetched), .get(.fetched, "Cache-Control: max-age=50"))
-            Case("max-age older than the response", .answers("Cache-Control: max-age=1000", "Age: 100"), .get(.fetched), .get(.hit, "Cache-Control: max-age=500"))
-            Case("max-age=0 asks the origin after a second", .answers(fresh), .get(.fetched), .pause(1.1), .get(.fetched, "Cache-Control: max-age=0"))
-            Case("max-age that makes no sense is ignored", .answers(fresh), .get(.fetched), .get(.hit, "Cache-Control: max-age=x"))
-            Case("min-fresh within what is left", .answers(fresh), .get(.fetched), .get(.hit, "Cache-Control: min-fresh=10"))
-            Case("min-fresh beyond what is left", .answers(fresh), .get(.fetched), .get(.fetched, "Cache-Control: min-fresh=200"))
-            Case("max-stale without value accepts what is long stale", .answers("Cache-Control: max-age=10", "Age: 1000", "ETag: \"a\""), .get(.fetched), .get(.stale, "Cache-Control: max-stale", .age(1000...1030)), .originAsked(1))
-            Case("max-stale with room", .answers("Cache-Control: max-age=10", "Age: 20", "ETag: \"a\""), .get(.fetched), .get(.hit, "Cache-Control: max-stale=1000"))
-            Case("max-stale without room", .answers("Cache-Control: max-age=10", "Age: 200", "ETag: \"a\""), .get(.fetched), .get(.validated, "Cache-Control: max-stale=20"))
-            Case("max-stale does not go over must-revalidate", .answers("Cache-Control: max-age=10, must-revalidate", "Age: 20", "ETag: \"a\""), .get(.fetched), .get(.validated, "Cache-Control: max-stale"))
-            Case("max-stale does not go over proxy-revalidate", .answers("Cache-Control: max-age=10, proxy-revalidate", "Age: 20", "ETag: \"a\""), .get(.fetched), .get(.validated, "Cache-Control: max-stale"))
-            Case("max-stale does not go over s-maxage", .answers("Cache-Control: s-maxage=10", "Age: 20", "ETag: \"a\""), .get(.fetched), .get(.validated, "Cache-Control: max-stale"))
-            Case("max-stale does not go over no-cache", .answers("Cache-Control: max-age=100, no-cache", "ETag: \"a\""), .get(.fetched), .get(.validated, "Cache-Control: max-stale"))
-            Case("only-if-cached, nothing stored: 504", .answers(fresh), .get(.refused, "Cache-Control: only-if-cached", .status(504)))
+            Case(
+                "no-store may be answered from the store", .answers(fresh), .get(.fetched),
+                .get(.hit, "Cache-Control: no-store"))
+            Case(
+                "max-age younger than the response", .answers("Cache-Control: max-age=1000", "Age: 100"),
+                .get(.fetched), .get(.fetched, "Cache-Control: max-age=50"))
+            Case(
+                "max-age older than the response", .answers("Cache-Control: max-age=1000", "Age: 100"), .get(.fetched),
+                .get(.hit, "Cache-Control: max-age=500"))
+            Case(
+                "max-age=0 asks the origin after a second", .answers(fresh), .get(.fetched), .pause(1.1),
+                .get(.fetched, "Cache-Control: max-age=0"))
+            Case(
+                "max-age that makes no sense is ignored", .answers(fresh), .get(.fetched),
+                .get(.hit, "Cache-Control: max-age=x"))
+            Case(
+                "min-fresh within what is left", .answers(fresh), .get(.fetched),
+                .get(.hit, "Cache-Control: min-fresh=10"))
+            Case(
+                "min-fresh beyond what is left", .answers(fresh), .get(.fetched),
+                .get(.fetched, "Cache-Control: min-fresh=200"))
+            Case(
+                "max-stale without value accepts what is long stale",
+                .answers("Cache-Control: max-age=10", "Age: 1000", "ETag: \"a\""), .get(.fetched),
+                .get(.stale, "Cache-Control: max-stale", .age(1000...1030)), .originAsked(1))
+            Case(
+                "max-stale with room", .answers("Cache-Control: max-age=10", "Age: 20", "ETag: \"a\""), .get(.fetched),
+                .get(.hit, "Cache-Control: max-stale=1000"))
+            Case(
+                "max-stale without room", .answers("Cache-Control: max-age=10", "Age: 200", "ETag: \"a\""),
+                .get(.fetched), .get(.validated, "Cache-Control: max-stale=20"))
+            Case(
+                "max-stale does not go over must-revalidate",
+                .answers("Cache-Control: max-age=10, must-revalidate", "Age: 20", "ETag: \"a\""), .get(.fetched),
+                .get(.validated, "Cache-Control: max-stale"))
+            Case(
+                "max-stale does not go over proxy-revalidate",
+                .answers("Cache-Control: max-age=10, proxy-revalidate", "Age: 20", "ETag: \"a\""), .get(.fetched),
+                .get(.validated, "Cache-Control: max-stale"))
+            Case(
+                "max-stale does not go over s-maxage", .answers("Cache-Control: s-maxage=10", "Age: 20", "ETag: \"a\""),
+                .get(.fetched), .get(.validated, "Cache-Control: max-stale"))
+            Case(
+                "max-stale does not go over no-cache", .answers("Cache-Control: max-age=100, no-cache", "ETag: \"a\""),
+                .get(.fetched), .get(.validated, "Cache-Control: max-stale"))
+            Case(
+                "only-if-cached, nothing stored: 504", .answers(fresh),
+                .get(.refused, "Cache-Control: only-if-cached", .status(504)))
             Case("only-if-cached, stored", .answers(fresh), .get(.fetched), .get(.hit, "Cache-Control: only-if-cached"))
-            Case("only-if-cached, stored and stale: 504", .answers("Cache-Control: max-age=10", "Age: 20", "ETag: \"a\""), .get(.fetched), .get(.refused, "Cache-Control: only-if-cached", .status(504)))
-            Case("only-if-cached with max-stale, stored and stale", .answers("Cache-Control: max-age=10", "Age: 20", "ETag: \"a\""), .get(.fetched), .get(.hit, "Cache-Control: only-if-cached, max-stale"))
-            Case("only-if-cached, another variant stored: 504", .answers(fresh, "Vary: X-V"), .get(.fetched, "X-V: 1"), .get(.refused, "X-V: 2", "Cache-Control: only-if-cached", .status(504)))
-            Case("only-if-cached for HEAD", .answers(fresh), .head(.refused, "Cache-Control: only-if-cached", .status(504)))
-            Case("directives of the request go on", .answers(fresh), .get(.fetched, "Cache-Control: no-cache, x-mine=1", .asked("Cache-Control", "no-cache, x-mine=1")))
-            Case("no-transform changes nothing", .answers(fresh), .get(.fetched), .get(.hit, "Cache-Control: no-transform"))
-            Case("stale-if-error of the request", .answers("Cache-Control: max-age=10", "Age: 20", "ETag: \"a\""), .get(.fetched), .answers(503), .get(.stale, "Cache-Control: stale-if-error=600"))
+            Case(
+                "only-if-cached, stored and stale: 504",
+                .answers("Cache-Control: max-age=10", "Age: 20", "ETag: \"a\""), .get(.fetched),
+                .get(.refused, "Cache-Control: only-if-cached", .status(504)))
+            Case(
+                "only-if-cached with max-stale, stored and stale",
+                .answers("Cache-Control: max-age=10", "Age: 20", "ETag: \"a\""), .get(.fetched),
+                .get(.hit, "Cache-Control: only-if-cached, max-stale"))
+            Case(
+                "only-if-cached, another variant stored: 504", .answers(fresh, "Vary: X-V"), .get(.fetched, "X-V: 1"),
+                .get(.refused, "X-V: 2", "Cache-Control: only-if-cached", .status(504)))
+            Case(
+                "only-if-cached for HEAD", .answers(fresh),
+                .head(.refused, "Cache-Control: only-if-cached", .status(504)))
+            Case(
+                "directives of the request go on", .answers(fresh),
+                .get(.fetched, "Cache-Control: no-cache, x-mine=1", .asked("Cache-Control", "no-cache, x-mine=1")))
+            Case(
+                "no-transform changes nothing", .answers(fresh), .get(.fetched),
+                .get(.hit, "Cache-Control: no-transform"))
+            Case(
+                "stale-if-error of the request", .answers("Cache-Control: max-age=10", "Age: 20", "ETag: \"a\""),
+                .get(.fetched), .answers(503), .get(.stale, "Cache-Control: stale-if-error=600"))
         }
 
         @CaseTable static var ignored: [Case] {
-            for field in ["Cache-Control: no-cache", "Cache-Control: max-age=0", "Cache-Control: min-fresh=1000", "Pragma: no-cache"] {
-                Case("\(field) is ignored there", by: "ignore", .answers(fresh), .get(.fetched), .pause(1.1), .get(.hit, .with(field)))
+            for field in [
+                "Cache-Control: no-cache", "Cache-Control: max-age=0", "Cache-Control: min-fresh=1000",
+                "Pragma: no-cache",
+            ] {
+                Case(
+                    "\(field) is ignored there", by: "ignore", .answers(fresh), .get(.fetched), .pause(1.1),
+                    .get(.hit, .with(field)))
             }
-            Case("no-store keeps the answer out even there", by: "ignore", .answers(fresh), .get(.fetched, "Cache-Control: no-store"), .get(.fetched))
+            Case(
+                "no-store keeps the answer out even there", by: "ignore", .answers(fresh),
+                .get(.fetched, "Cache-Control: no-store"), .get(.fetched))
         }
     }
 }

@@ -84,10 +84,13 @@ final class Rival: Peer, Sendable {
             vcl 4.1;
             backend default { .host = "127.0.0.1"; .port = "\(origin.port)"; }
             """, to: "\(folder)/rival.vcl")
-        return try Rival(path, [
-            "-F", "-j", "none", "-n", "\(folder)/work", "-a", "\(folder)/rival.sock,mode=666", "-f", "\(folder)/rival.vcl", "-s", "malloc,64m", "-p", "default_ttl=0",
-            "-p", "default_grace=0", "-p", "default_keep=1000",
-        ], folder: folder)
+        return try Rival(
+            path,
+            [
+                "-F", "-j", "none", "-n", "\(folder)/work", "-a", "\(folder)/rival.sock,mode=666", "-f",
+                "\(folder)/rival.vcl", "-s", "malloc,64m", "-p", "default_ttl=0",
+                "-p", "default_grace=0", "-p", "default_keep=1000",
+            ], folder: folder)
     }
 
     private static func installed(_ name: String) -> String? {

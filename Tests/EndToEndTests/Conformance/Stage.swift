@@ -35,7 +35,8 @@ final class Stage: Sendable {
         origin.stop()
     }
 
-    /// Waits until no fetch below `path` is in flight: a client may have the last byte it waits for, or a 304, before the response is stored.
+    /// Waits until no fetch below `path` is in flight: a client may have the last byte it waits for, or a 304, before
+    /// the response is stored.
     func waitForFetches(of path: String) throws {
         guard let program else { return }
         try eventually("the fetches of \(path) end") {
@@ -79,7 +80,8 @@ final class Stage: Sendable {
     }
 }
 
-/// What the origin is to say to whom, and what it was asked, by case. Under one lock: the origin's thread and all cases use it.
+/// What the origin is to say to whom, and what it was asked, by case. Under one lock: the origin's thread and all cases
+/// use it.
 final class Board: Sendable {
     private struct Entry {
         var reply: [Step] = [.answer(404, body: "not scripted")]

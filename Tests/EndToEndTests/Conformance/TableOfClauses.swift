@@ -56,9 +56,13 @@ struct TableOfClauses {
         if pattern.hasSuffix(")"), let open = pattern.lastIndex(of: "(") { pattern = pattern[..<open].trimmed }
         let name = name.replacing(";", with: ",")
         var rest = name[...]
-        for (index, part) in wildcards(pattern).split(separator: "…", omittingEmptySubsequences: false).map({ $0.trimmed }).enumerated() {
+        for (index, part) in wildcards(pattern).split(separator: "…", omittingEmptySubsequences: false).map({
+            $0.trimmed
+        }).enumerated() {
             if part.isEmpty { continue }
-            guard let found = rest.firstRange(of: part), index > 0 || found.lowerBound == name.startIndex else { return false }
+            guard let found = rest.firstRange(of: part), index > 0 || found.lowerBound == name.startIndex else {
+                return false
+            }
             rest = rest[found.upperBound...]
         }
         return rest.isEmpty || pattern.contains("…") || pattern.contains("*")

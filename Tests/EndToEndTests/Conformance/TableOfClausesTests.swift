@@ -15,7 +15,9 @@ import Testing
             var suite = ""
             for line in System.contents(of: file).split(separator: "\n") {
                 if let struct_ = line.firstMatch(of: /struct (\w+Tests)\b/) { suite = String(struct_.1) }
-                if let test = line.firstMatch(of: /func `(.+?)`/), !suite.isEmpty { names[suite, default: []].append(String(test.1)) }
+                if let test = line.firstMatch(of: /func `(.+?)`/), !suite.isEmpty {
+                    names[suite, default: []].append(String(test.1))
+                }
             }
         }
         return names
@@ -52,10 +54,12 @@ import Testing
 
     @Test func `every clause of RFC 9111 that asks something of a shared cache has a row`() {
         let table = TableOfClauses(System.contents(of: "\(Self.folder)/docs/conformance.md"))
-        let clauses = [
-            "3", "3.1", "3.2", "3.3", "3.4", "3.5", "4", "4.1", "4.2", "4.2.1", "4.2.2", "4.2.3", "4.2.4", "4.3.1", "4.3.2", "4.3.3", "4.3.4",
-            "4.3.5", "4.4", "5.1", "5.2", "5.2.1", "5.2.2", "5.2.3", "5.3", "5.4", "5.5",
-        ] + (1...7).map { "5.2.1.\($0)" } + (1...10).map { "5.2.2.\($0)" }
+        let clauses =
+            [
+                "3", "3.1", "3.2", "3.3", "3.4", "3.5", "4", "4.1", "4.2", "4.2.1", "4.2.2", "4.2.3", "4.2.4", "4.3.1",
+                "4.3.2", "4.3.3", "4.3.4",
+                "4.3.5", "4.4", "5.1", "5.2", "5.2.1", "5.2.2", "5.2.3", "5.3", "5.4", "5.5",
+            ] + (1...7).map { "5.2.1.\($0)" } + (1...10).map { "5.2.2.\($0)" }
         for clause in clauses { #expect(table.rows.contains { $0.clause.hasPrefix("§\(clause) ") }, "§\(clause)") }
     }
 

@@ -28,8 +28,8 @@ extension Program {
         }
     }
 
-    /// As that of any peer; but what is announced as stored is stored when it returns. A client may have its last byte, or a 304 of the
-    /// program's own, a moment before that.
+    /// As that of any peer; but what is announced as stored is stored when it returns. A client may have its last byte,
+    /// or a 304 of the program's own, a moment before that.
     @discardableResult
     func get(_ target: String, _ fields: String...) throws -> Answer {
         let conversation = try connect()
@@ -45,7 +45,9 @@ extension Program {
         try eventually("the fetches of \(target) end", within: limit) {
             guard case .array(let fetches) = try status()["fetches"] else { return false }
             return !fetches.contains { fetch in
-                fetch["key"]?.string.map { path($0.split(separator: " ", maxSplits: 2).last ?? "") == path(target[...]) } ?? true
+                fetch["key"]?.string.map {
+                    path($0.split(separator: " ", maxSplits: 2).last ?? "") == path(target[...])
+                } ?? true
             }
         }
     }
@@ -60,7 +62,8 @@ extension Program {
 
     /// Runs another `coalesced`, told of this one's admin listener.
     func command(_ words: String...) throws -> Run {
-        let program = try Program(folder: System.makeTemporaryFolder(), words + ["--admin", "unix:\(folder)/admin.sock"])
+        let program = try Program(
+            folder: System.makeTemporaryFolder(), words + ["--admin", "unix:\(folder)/admin.sock"])
         defer { program.stop() }
         return try Run(exit: program.exited(), output: program.output, errors: program.diagnostics)
     }
@@ -70,7 +73,9 @@ extension Answer {
     /// The body, which must not be longer than what is kept.
     var wholeText: String {
         get throws {
-            guard body.kept.count == body.length else { throw Late(what: "a body of \(body.length) bytes is not kept", place: "Answer") }
+            guard body.kept.count == body.length else {
+                throw Late(what: "a body of \(body.length) bytes is not kept", place: "Answer")
+            }
             return text
         }
     }

@@ -88,11 +88,12 @@ struct AnswerReader: Sendable {
         if head.status / 100 == 1, head.status != 101 { return answer.interim.append(head) }
         answer.head = head
         answer.headAt = now
-        framing = switch head.status {
-        case 101, 204, 304: .sized(0)
-        case _ where method == "HEAD": .sized(0)
-        case _ where head.isChunked: .chunked
-        default: head.contentLength.map { .sized($0) } ?? .untilClose
-        }
+        framing =
+            switch head.status {
+            case 101, 204, 304: .sized(0)
+            case _ where method == "HEAD": .sized(0)
+            case _ where head.isChunked: .chunked
+            default: head.contentLength.map { .sized($0) } ?? .untilClose
+            }
     }
 }

@@ -6,7 +6,8 @@ struct Body: Sendable {
     private(set) var trailers: [String] = []
     var pattern = Pattern()
 
-    /// Of a pattern, and of anything else: more than any literal body of a test, or a page of `/status` with hundreds of fetches.
+    /// Of a pattern, and of anything else: more than any literal body of a test, or a page of `/status` with hundreds
+    /// of fetches.
     static let keepsAtMost = 16384
     private static let keepsOfOthers = 1 << 20
 

@@ -82,7 +82,9 @@ final class Conversation: Sendable {
             let answer = reading(to: method)
             if isSoFar(answer) { return answer }
             let soFar = "\(answer.ending) after \(answer.head?.text ?? "no head") and \(answer.body.length) bytes"
-            guard answer.ending == .pending else { throw Late(what: "more of the answer; \(soFar)", place: "Conversation") }
+            guard answer.ending == .pending else {
+                throw Late(what: "more of the answer; \(soFar)", place: "Conversation")
+            }
             guard receive(until: deadline) else { throw Late(what: "the answer; \(soFar)", place: "Conversation") }
         }
     }
@@ -126,7 +128,11 @@ final class Conversation: Sendable {
         state.withLock { state in
             switch outcome {
             case .bytes(let count):
-                if state.reader == nil { state.unread += bytes[..<count] } else { state.reader!.read(bytes[..<count], at: .now) }
+                if state.reader == nil {
+                    state.unread += bytes[..<count]
+                } else {
+                    state.reader!.read(bytes[..<count], at: .now)
+                }
             case .ended, .failed:
                 state.isEndedByPeer = true
                 state.reader?.finish(outcome == .ended ? .cutOff : .reset, at: .now)

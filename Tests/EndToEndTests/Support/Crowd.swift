@@ -18,7 +18,8 @@ struct Visitor: Sendable {
     var pattern = Pattern()
 }
 
-/// Many clients at once on one thread. They start when the crowd is made; the test looks at their answers while they come.
+/// Many clients at once on one thread. They start when the crowd is made; the test looks at their answers while they
+/// come.
 final class Crowd: Sendable {
     private let state: Mutex<CrowdState>
     private let waker: Waker
@@ -67,7 +68,7 @@ final class Crowd: Sendable {
     /// One of them goes away with a reset.
     func leave(_ index: Int) {
         state.withLock { $0.leave(index) }
-        waker.wake()  // a socket that is being polled is not closed before the poll ends
+        waker.wake() // a socket that is being polled is not closed before the poll ends
     }
 
     /// All of them end their connections.

@@ -5,9 +5,9 @@ struct Late: Error, CustomStringConvertible {
     var description: String { "\(place): not in time: \(what)" }
 }
 
-// Swift 6.3.1 numbers closures inside `#expect` as if few came before it: one with the same type as another closure of the
-// same function may silently become that one. So no closure type here is one that stands in an `#expect`: `eventually` and
-// `stays` throw instead of telling, and `Conversation.progress` takes a `@Sendable` closure.
+// Swift 6.3.1 numbers closures inside `#expect` as if few came before it: one with the same type as another closure of
+// the same function may silently become that one. So no closure type here is one that stands in an `#expect`:
+// `eventually` and `stays` throw instead of telling, and `Conversation.progress` takes a `@Sendable` closure.
 
 /// Looks again and again until `condition` holds; it is a promise about state that can be seen, never a pause.
 func eventually(

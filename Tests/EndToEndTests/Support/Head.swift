@@ -10,7 +10,7 @@ struct Head: Sendable {
             switch bytes[index] {
             case 0x0A where bytes[index - 2] == 0x0A && bytes[index - 1] == 0x0D: return index + 1
             case 0x0A, 0x0D: index += 1
-            default: index += 2  // the end is four bytes of CR and LF: every other byte is enough to find them
+            default: index += 2 // the end is four bytes of CR and LF: every other byte is enough to find them
             }
         }
         return nil
@@ -48,7 +48,9 @@ struct Head: Sendable {
         return lines.dropFirst().compactMap { line in
             let colon = line.lowerBound + wanted.count
             guard colon < line.upperBound, bytes[colon] == 0x3A else { return nil }
-            for (got, letter) in zip(bytes[line.lowerBound..<colon], wanted) where got | 0x20 != letter | 0x20 { return nil }
+            for (got, letter) in zip(bytes[line.lowerBound..<colon], wanted) where got | 0x20 != letter | 0x20 {
+                return nil
+            }
             return String(decoding: bytes[(colon + 1)..<line.upperBound].trimmingSpaces, as: UTF8.self)
         }
     }

@@ -37,7 +37,9 @@ final class ManagerSocket: Sendable {
         while sent == 1 { sent = unsafe Self.withAddress(path) { unsafe sendto(sender, byte, 1, 0, $0, $1) } }
     }
 
-    private static func withAddress<Result>(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
+    private static func withAddress<Result>(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result)
+        -> Result
+    {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: path.utf8) }

@@ -182,7 +182,7 @@ struct OriginConnection {
         case .reset:
             phase = .closed
             Socket.reset(descriptor)
-        case .several: break  // unfolded before
+        case .several: break // unfolded before
         }
         return true
     }

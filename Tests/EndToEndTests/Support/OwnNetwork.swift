@@ -1,11 +1,12 @@
 import Glibc
 
-/// A network for one program alone, with name servers and a hosts file as a test wants them. Clients reach it by unix sockets.
-/// Or only the files.
+/// A network for one program alone, with name servers and a hosts file as a test wants them. Clients reach it by unix
+/// sockets. Or only the files.
 ///
 /// By util-linux's `unshare` and iproute2's `ip`; without root it takes a kernel that lets everybody make namespaces.
 struct OwnNetwork {
-    /// The only address but those of the loopback: this machine has IPv4, and no IPv6. Nobody else is in its network, so nobody there answers.
+    /// The only address but those of the loopback: this machine has IPv4, and no IPv6. Nobody else is in its network,
+    /// so nobody there answers.
     static let address = "192.0.2.9/24"
     static let silentNameServer = "192.0.2.53"
 
@@ -34,10 +35,14 @@ struct OwnNetwork {
 
     /// Whether this machine lets us have one.
     static let isToBeHad: Bool = {
-        guard System.isExecutable("/usr/bin/unshare"), let folder = try? System.makeTemporaryFolder() else { return false }
+        guard System.isExecutable("/usr/bin/unshare"), let folder = try? System.makeTemporaryFolder() else {
+            return false
+        }
         defer { System.removeFolder(folder) }
         guard let command = try? OwnNetwork().command(["/bin/true"], in: folder),
-              let child = try? Spawn.start(command[0], Array(command.dropFirst()), output: "/dev/null", errors: "/dev/null") else { return false }
+            let child = try? Spawn.start(
+                command[0], Array(command.dropFirst()), output: "/dev/null", errors: "/dev/null")
+        else { return false }
         while true {
             if let exit = Spawn.poll(child) { return exit == .code(0) }
             System.nap(.milliseconds(1))

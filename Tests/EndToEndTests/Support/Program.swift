@@ -26,7 +26,8 @@ final class Program: Peer, Sendable {
     ///   - descriptors: the most it may have open; `nil`: as the tests.
     ///   - passed: descriptors that it gets as 3 and so on.
     init(
-        folder: String, in network: OwnNetwork? = nil, _ arguments: [String], variables: [String] = [], shell: String? = nil, descriptors: Int? = nil,
+        folder: String, in network: OwnNetwork? = nil, _ arguments: [String], variables: [String] = [],
+        shell: String? = nil, descriptors: Int? = nil,
         passing passed: [Int32] = []
     ) throws {
         _ = System.descriptorLimit
@@ -36,7 +37,8 @@ final class Program: Peer, Sendable {
         if let shell { words = ["/bin/sh", "-c", shell, "sh"] + words }
         if let descriptors { words = ["/usr/bin/prlimit", "--nofile=\(descriptors):\(descriptors)"] + words }
         if let network { words = try network.command(words, in: folder) }
-        child = try Spawn.start(words[0], Array(words.dropFirst()), output: "\(folder)/stdout", errors: "\(folder)/stderr", passing: passed)
+        child = try Spawn.start(
+            words[0], Array(words.dropFirst()), output: "\(folder)/stdout", errors: "\(folder)/stderr", passing: passed)
     }
 
     deinit { stop() }
@@ -48,16 +50,22 @@ final class Program: Peer, Sendable {
         try serve(servers: [upstream], settings, arguments: arguments, listeners: listeners)
     }
 
-    /// `coalesced serve` in front of an upstream of `servers`, accepting. The admin listener is on a Unix socket in the folder, which
-    /// tells it apart from the public one; say otherwise in `arguments`. `@` in a setting stands for the folder.
+    /// `coalesced serve` in front of an upstream of `servers`, accepting. The admin listener is on a Unix socket in the
+    /// folder, which tells it apart from the public one; say otherwise in `arguments`. `@` in a setting stands for the
+    /// folder.
     static func serve(
-        servers: [String], _ settings: [Setting] = [], arguments: [String] = [], variables: [String] = [], listeners: Int = 1
+        servers: [String], _ settings: [Setting] = [], arguments: [String] = [], variables: [String] = [],
+        listeners: Int = 1
     ) throws -> Program {
-        try serve(file: Setting.file(settings, servers: servers), arguments: arguments, variables: variables, listeners: listeners)
+        try serve(
+            file: Setting.file(settings, servers: servers), arguments: arguments, variables: variables,
+            listeners: listeners)
     }
 
     /// The same with a file as it stands.
-    static func serve(file: String, arguments: [String] = [], variables: [String] = [], listeners: Int = 1) throws -> Program {
+    static func serve(file: String, arguments: [String] = [], variables: [String] = [], listeners: Int = 1) throws
+        -> Program
+    {
         let folder = try System.makeTemporaryFolder()
         try System.write(file.replacing("@", with: folder), to: "\(folder)/coalesced.yaml")
         var words = ["serve", "--config", "\(folder)/coalesced.yaml"]
@@ -72,7 +80,9 @@ final class Program: Peer, Sendable {
     var configurationPath: String { "\(folder)/coalesced.yaml" }
     /// What `.accessLog` wrote so far, line by line.
     var accessLog: [JSON] {
-        get throws { try System.contents(of: "\(folder)/access.log").split(separator: "\n").map { try JSON(String($0)) } }
+        get throws {
+            try System.contents(of: "\(folder)/access.log").split(separator: "\n").map { try JSON(String($0)) }
+        }
     }
     var output: String { System.contents(of: "\(folder)/stdout") }
     /// Everything on standard error so far.

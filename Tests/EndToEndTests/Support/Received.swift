@@ -39,9 +39,11 @@ struct Ledger: Sendable {
     mutating func append(_ head: Head, connection: Int, ordinal: Int) {
         let path = head.path
         byPath[path, default: []].append(all.count)
-        all.append(Received(
-            head: head, method: head.method, path: path, at: .now, number: byPath[path]!.count, connection: connection,
-            ordinal: ordinal
-        ))
+        all.append(
+            Received(
+                head: head, method: head.method, path: path, at: .now, number: byPath[path]!.count,
+                connection: connection,
+                ordinal: ordinal
+            ))
     }
 }

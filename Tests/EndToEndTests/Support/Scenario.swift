@@ -18,7 +18,8 @@ func scenario(
         throw error
     }
     if !proxy.isExpectedToEnd, let exit = proxy.exit() {
-        Issue.record("the program ended with \(exit):\n\(proxy.diagnostics.suffix(4000))", sourceLocation: sourceLocation)
+        Issue.record(
+            "the program ended with \(exit):\n\(proxy.diagnostics.suffix(4000))", sourceLocation: sourceLocation)
     }
 }
 

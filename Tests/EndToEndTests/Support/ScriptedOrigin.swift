@@ -1,8 +1,8 @@
 import Glibc
 import Synchronization
 
-/// An HTTP/1.1 origin that does exactly what a test says, byte for byte, on one thread for all its connections, and keeps
-/// what it was asked. State is under one lock: the test looks in while the thread works.
+/// An HTTP/1.1 origin that does exactly what a test says, byte for byte, on one thread for all its connections, and
+/// keeps what it was asked. State is under one lock: the test looks in while the thread works.
 final class ScriptedOrigin: Peer, Sendable {
     typealias Handler = @Sendable (Received) -> [Step]
 
@@ -13,7 +13,8 @@ final class ScriptedOrigin: Peer, Sendable {
     var endpoint: Endpoint { .tcp(port) }
     var url: String { "http://127.0.0.1:\(port)" }
 
-    /// - Parameter last: the last byte of its address, 127.0.0.1 by default; `url` and clients of the test know that one only.
+    /// - Parameter last: the last byte of its address, 127.0.0.1 by default; `url` and clients of the test know that
+    ///   one only.
     init(port: UInt16 = 0, last: UInt8 = 1) throws {
         let (listener, port) = try Socket.listen(port: port, last: last)
         let initial = State(listener: listener)

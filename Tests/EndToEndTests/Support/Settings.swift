@@ -1,5 +1,5 @@
-/// What a scenario sets differently from the defaults. The only place of the tests that knows how the configuration file,
-/// the metrics and the access log spell things.
+/// What a scenario sets differently from the defaults. The only place of the tests that knows how the configuration
+/// file, the metrics and the access log spell things.
 enum Setting: Sendable {
     case workers(Int)
     case drainTimeout(Duration)
@@ -98,7 +98,9 @@ enum Setting: Sendable {
         }
         let log = lines("access-log", "  ")
         if !log.isEmpty {
-            let usual = ["format: json", "flush-wait: 20ms"].filter { line in !log.contains { $0.hasPrefix("  \(line.prefix { $0 != ":" })") } }
+            let usual = ["format: json", "flush-wait: 20ms"].filter { line in
+                !log.contains { $0.hasPrefix("  \(line.prefix { $0 != ":" })") }
+            }
             text += ["access-log:"] + usual.map { "  " + $0 } + log
         }
         let quoted = servers.map { "\"\($0)\"" }.joined(separator: ", ")
@@ -108,18 +110,18 @@ enum Setting: Sendable {
         return (text + [""]).joined(separator: "\n")
     }
 
-    /// A file with five mistakes, each on a line of its own: an unknown key, a wrong type, a value out of range, a malformed
-    /// duration and a malformed address.
+    /// A file with five mistakes, each on a line of its own: an unknown key, a wrong type, a value out of range, a
+    /// malformed duration and a malformed address.
     static let fileWithFiveMistakes = (
         text: """
-            workers: many
-            colour: blue
-            clients:
-              head-timeout: ten seconds
-              max-head-size: -1
-            admin:
-              address: nowhere
-            """,
+        workers: many
+        colour: blue
+        clients:
+          head-timeout: ten seconds
+          max-head-size: -1
+        admin:
+          address: nowhere
+        """,
         lines: [1, 2, 4, 5, 7]
     )
 }

@@ -23,8 +23,11 @@ enum Socket {
     }
 
     /// A listener on 127.0.0.1, or another last byte, port chosen by the kernel unless given.
-    /// - Parameter backlog: how many connections it holds that nobody has accepted yet; those that come then hear nothing.
-    static func listen(port: UInt16 = 0, last: UInt8 = 1, backlog: Int32 = 4096) throws -> (descriptor: Int32, port: UInt16) {
+    /// - Parameter backlog: how many connections it holds that nobody has accepted yet; those that come then hear
+    ///   nothing.
+    static func listen(port: UInt16 = 0, last: UInt8 = 1, backlog: Int32 = 4096) throws -> (
+        descriptor: Int32, port: UInt16
+    ) {
         let bound = try bind(port: port, last: last)
         guard Glibc.listen(bound.descriptor, backlog) == 0 else { throw System.Failure(call: "listen", code: errno) }
         return bound
@@ -34,8 +37,12 @@ enum Socket {
     static func listen(at path: String) throws -> Int32 {
         let descriptor = socket(AF_UNIX, kind, 0)
         var address = unixAddress(path)
-        let code = unsafe withSocketAddress(&address) { unsafe Glibc.bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) }
-        guard descriptor >= 0, code == 0, Glibc.listen(descriptor, 16) == 0 else { throw System.Failure(call: "listen \(path)", code: errno) }
+        let code = unsafe withSocketAddress(&address) {
+            unsafe Glibc.bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+        }
+        guard descriptor >= 0, code == 0, Glibc.listen(descriptor, 16) == 0 else {
+            throw System.Failure(call: "listen \(path)", code: errno)
+        }
         return descriptor
     }
 

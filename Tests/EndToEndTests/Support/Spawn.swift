@@ -16,7 +16,9 @@ enum Spawn {
 
     /// Starts `path`; standard input is empty, output goes to the two files.
     /// - Parameter passed: descriptors that it gets as 3 and so on.
-    static func start(_ path: String, _ arguments: [String], output: String, errors: String, passing passed: [Int32] = []) throws -> pid_t {
+    static func start(
+        _ path: String, _ arguments: [String], output: String, errors: String, passing passed: [Int32] = []
+    ) throws -> pid_t {
         var actions = unsafe posix_spawn_file_actions_t()
         unsafe posix_spawn_file_actions_init(&actions)
         defer { unsafe posix_spawn_file_actions_destroy(&actions) }
@@ -27,7 +29,9 @@ enum Spawn {
         // Out of the way of the numbers they get.
         let copies = passed.map { fcntl($0, F_DUPFD_CLOEXEC, 64) }
         defer { for copy in copies { close(copy) } }
-        for (index, copy) in copies.enumerated() { unsafe posix_spawn_file_actions_adddup2(&actions, copy, Int32(3 + index)) }
+        for (index, copy) in copies.enumerated() {
+            unsafe posix_spawn_file_actions_adddup2(&actions, copy, Int32(3 + index))
+        }
 
         // Threads of Swift's pool block signals, and a child inherits that: it would never hear of SIGTERM.
         var attributes = posix_spawnattr_t()
@@ -39,7 +43,7 @@ enum Spawn {
         unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
 
         var words = unsafe ([path] + arguments).map { unsafe strdup($0) } + [nil]
-        defer { for unsafe word in unsafe words { unsafe free(word) } }
+        defer { for unsafeword in unsafe words { unsafe free(word) } }
         var child: pid_t = 0
         let code = unsafe posix_spawn(&child, path, &actions, &attributes, &words, environ)
         guard code == 0 else { throw System.Failure(call: "posix_spawn \(path)", code: code) }
@@ -56,7 +60,8 @@ enum Spawn {
 
     static func signal(_ child: pid_t, _ number: Int32) { _ = kill(child, number) }
 
-    /// Changes how many descriptors the child may have; those it has stay open. By util-linux's program, since the call is not to be had in Swift.
+    /// Changes how many descriptors the child may have; those it has stay open. By util-linux's program, since the call
+    /// is not to be had in Swift.
     static func limitDescriptors(of child: pid_t, to count: Int) throws {
         let helper = try start(
             "/usr/bin/prlimit", ["--pid", "\(child)", "--nofile=\(count):"], output: "/dev/null", errors: "/dev/null")

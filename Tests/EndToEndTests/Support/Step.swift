@@ -4,7 +4,8 @@
 indirect enum Step: Sendable {
     /// Exactly these bytes.
     case bytes([UInt8])
-    /// A head with these fields; `Date` is that of the moment it is sent, unless it is among them (give `Date:` with no value for none).
+    /// A head with these fields; `Date` is that of the moment it is sent, unless it is among them (give `Date:` with no
+    /// value for none).
     case start(Int, [String])
     /// These bytes as part of a body: left out when the request was HEAD.
     case payload([UInt8])
@@ -35,7 +36,9 @@ extension Step {
     /// The bytes of `start`, now.
     static func headBytes(_ status: Int, _ fields: [String]) -> [UInt8] {
         var lines = ["HTTP/1.1 \(status) Scripted"] + fields.filter { $0.lowercased() != "date:" }
-        if !fields.contains(where: { $0.lowercased().hasPrefix("date:") }) { lines.append("Date: \(System.httpDate())") }
+        if !fields.contains(where: { $0.lowercased().hasPrefix("date:") }) {
+            lines.append("Date: \(System.httpDate())")
+        }
         return Array((lines + ["", ""]).joined(separator: "\r\n").utf8)
     }
 
@@ -75,10 +78,11 @@ extension Step {
 
     /// `length` bytes of the pattern, evenly in `pieces` over `time`; the first piece at once.
     static func pattern(_ length: Int, over time: Duration, in pieces: Int) -> Step {
-        .several((0..<pieces).flatMap { piece -> [Step] in
-            let part = .pattern(length * piece / pieces..<length * (piece + 1) / pieces) as Step
-            return piece == 0 ? [part] : [.wait(time / pieces), part]
-        })
+        .several(
+            (0..<pieces).flatMap { piece -> [Step] in
+                let part = .pattern(length * piece / pieces..<length * (piece + 1) / pieces) as Step
+                return piece == 0 ? [part] : [.wait(time / pieces), part]
+            })
     }
 
     /// The single steps, in reverse: the next one is last.

@@ -32,10 +32,12 @@ enum System {
     static func startThread(_ body: @escaping @Sendable () -> Void) {
         let box = unsafe Unmanaged.passRetained(ThreadBody(run: body)).toOpaque()
         var thread = pthread_t()
-        let code = unsafe pthread_create(&thread, nil, { raw in
-            unsafe Unmanaged<ThreadBody>.fromOpaque(raw!).takeRetainedValue().run()
-            return nil
-        }, box)
+        let code = unsafe pthread_create(
+            &thread, nil,
+            { raw in
+                unsafe Unmanaged<ThreadBody>.fromOpaque(raw!).takeRetainedValue().run()
+                return nil
+            }, box)
         precondition(code == 0, "no thread: \(errorText(code))")
         pthread_detach(thread)
     }
@@ -132,17 +134,20 @@ enum System {
         connections(ownPort: ownPort, peerPort: peerPort).contains { $0.unread > 0 }
     }
 
-    /// Whether some TCP socket on this machine, of which its own or its peer's port is given, has not heard of an end yet. What the other side did a
-    /// moment ago may still be on its way, on one machine too.
+    /// Whether some TCP socket on this machine, of which its own or its peer's port is given, has not heard of an end
+    /// yet. What the other side did a moment ago may still be on its way, on one machine too.
     static func hasOpenConnection(ownPort: UInt16? = nil, peerPort: UInt16? = nil) -> Bool {
         connections(ownPort: ownPort, peerPort: peerPort).contains { $0.state == "01" }
     }
 
-    /// Of TCP over IPv4, without those that listen: the state's number in the kernel, and the bytes that wait to be read.
+    /// Of TCP over IPv4, without those that listen: the state's number in the kernel, and the bytes that wait to be
+    /// read.
     private static func connections(ownPort: UInt16?, peerPort: UInt16?) -> [(state: Substring, unread: Int)] {
         contents(of: "/proc/net/tcp").split(separator: "\n").dropFirst().compactMap { line in
             let columns = line.split(separator: " ")
-            guard columns.count > 4, columns[3] != "0A", let unread = columns[4].split(separator: ":").last.flatMap({ Int($0, radix: 16) }) else { return nil }
+            guard columns.count > 4, columns[3] != "0A",
+                let unread = columns[4].split(separator: ":").last.flatMap({ Int($0, radix: 16) })
+            else { return nil }
             let ports = columns[1...2].map { $0.split(separator: ":").last.flatMap { UInt16($0, radix: 16) } }
             guard ownPort == nil || ports[0] == ownPort, peerPort == nil || ports[1] == peerPort else { return nil }
             return (columns[3], unread)
@@ -152,7 +157,8 @@ enum System {
     /// The paths of all Swift files in `folder` and the folders in it.
     static func sources(in folder: String) -> [String] {
         list(folder).filter { !$0.hasPrefix(".") }.flatMap { entry in
-            entry.hasSuffix(".swift") ? ["\(folder)/\(entry)"] : entry.contains(".") ? [] : sources(in: "\(folder)/\(entry)")
+            entry.hasSuffix(".swift")
+                ? ["\(folder)/\(entry)"] : entry.contains(".") ? [] : sources(in: "\(folder)/\(entry)")
         }
     }
 

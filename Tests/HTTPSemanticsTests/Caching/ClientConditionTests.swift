@@ -19,7 +19,9 @@ struct ClientConditionTests {
         Case("RFC 9110 §13.1.2 another tag", "ETag: \"a\"", "If-None-Match: \"b\"", .send),
         Case("RFC 9110 §13.1.2 tags have a case", "ETag: \"a\"", "If-None-Match: \"A\"", .send),
         Case("RFC 9110 §13.1.2 one of several", "ETag: \"a\"", "If-None-Match: \"b\", \"a\"", .notModified),
-        Case("RFC 9110 §13.1.2 over several lines", "ETag: \"a\"", "If-None-Match: \"b\"\nIf-None-Match: \"a\"", .notModified),
+        Case(
+            "RFC 9110 §13.1.2 over several lines", "ETag: \"a\"", "If-None-Match: \"b\"\nIf-None-Match: \"a\"",
+            .notModified),
         Case("RFC 9110 §13.1.2 any", "ETag: \"a\"", "If-None-Match: *", .notModified),
         Case("RFC 9110 §13.1.2 any, of a response without a tag", "", "If-None-Match: *", .notModified),
         Case("RFC 9110 §13.1.2 the quoted star is a tag", "ETag: \"a\"", "If-None-Match: \"*\"", .send),
@@ -35,17 +37,28 @@ struct ClientConditionTests {
         Case("RFC 9110 §8.8.3 a comma inside a tag", "ETag: \"a,b\"", "If-None-Match: \"x\", \"a,b\"", .notModified),
         Case("RFC 9110 §8.8.3 an empty tag", "ETag: \"\"", "If-None-Match: \"\"", .notModified),
         Case("RFC 9110 §13.1.2 no tag stored", "Last-Modified: {-9}", "If-None-Match: \"a\"", .send),
-        Case("§4.3.2 If-None-Match goes before the date: differs", "ETag: \"a\"\nLast-Modified: {-9}", "If-None-Match: \"b\"\nIf-Modified-Since: {0}", .send),
-        Case("§4.3.2 If-None-Match goes before the date: same", "ETag: \"a\"\nLast-Modified: {-9}", "If-None-Match: \"a\"\nIf-Modified-Since: {-99}", .notModified),
-        Case("§4.3.2 even one without sense", "Last-Modified: {-9}", "If-None-Match: foo\nIf-Modified-Since: {0}", .send),
+        Case(
+            "§4.3.2 If-None-Match goes before the date: differs", "ETag: \"a\"\nLast-Modified: {-9}",
+            "If-None-Match: \"b\"\nIf-Modified-Since: {0}", .send),
+        Case(
+            "§4.3.2 If-None-Match goes before the date: same", "ETag: \"a\"\nLast-Modified: {-9}",
+            "If-None-Match: \"a\"\nIf-Modified-Since: {-99}", .notModified),
+        Case(
+            "§4.3.2 even one without sense", "Last-Modified: {-9}", "If-None-Match: foo\nIf-Modified-Since: {0}", .send),
         Case("RFC 9110 §13.1.3 the date", "Last-Modified: {-9}", "If-Modified-Since: {-9}", .notModified),
         Case("RFC 9110 §13.1.3 a later date", "Last-Modified: {-9}", "If-Modified-Since: {0}", .notModified),
         Case("RFC 9110 §13.1.3 an earlier date", "Last-Modified: {-9}", "If-Modified-Since: {-10}", .send),
         Case("RFC 9110 §13.1.3 a date to come", "Last-Modified: {-9}", "If-Modified-Since: {99}", .notModified),
-        Case("RFC 9110 §5.6.7 in the RFC 850 form", "Last-Modified: {0}", "If-Modified-Since: Sunday, 06-Nov-94 08:49:37 GMT", .notModified),
-        Case("RFC 9110 §5.6.7 in the asctime form", "Last-Modified: {0}", "If-Modified-Since: Sun Nov  6 08:49:37 1994", .notModified),
+        Case(
+            "RFC 9110 §5.6.7 in the RFC 850 form", "Last-Modified: {0}",
+            "If-Modified-Since: Sunday, 06-Nov-94 08:49:37 GMT", .notModified),
+        Case(
+            "RFC 9110 §5.6.7 in the asctime form", "Last-Modified: {0}", "If-Modified-Since: Sun Nov  6 08:49:37 1994",
+            .notModified),
         Case("RFC 9110 §13.1.3 no date is ignored", "Last-Modified: {-9}", "If-Modified-Since: 0", .send),
-        Case("RFC 9110 §13.1.3 two are ignored", "Last-Modified: {-9}", "If-Modified-Since: {0}\nIf-Modified-Since: {0}", .send),
+        Case(
+            "RFC 9110 §13.1.3 two are ignored", "Last-Modified: {-9}", "If-Modified-Since: {0}\nIf-Modified-Since: {0}",
+            .send),
         Case("RFC 9110 §13.1.3 two in a line are ignored", "Last-Modified: {-9}", "If-Modified-Since: {0}, {0}", .send),
         Case("§4.3.2 without Last-Modified, Date counts", "Date: {-9}", "If-Modified-Since: {-9}", .notModified),
         Case("§4.3.2 Date, later than that", "Date: {-9}", "If-Modified-Since: {-10}", .send),
@@ -65,23 +78,30 @@ struct ClientConditionTests {
     @Test(arguments: [203, 204, 301, 302, 404, 410, 500])
     func `only stored 200 and 206 can turn into 304`(status: UInt16) {
         let stored = head("ETag: \"a\""), asked = head("If-None-Match: \"a\"")
-        let condition = ClientConditions.evaluate(asked.view, stored: stored.view, facts: facts("ETag: \"a\"", status: status))
+        let condition = ClientConditions.evaluate(
+            asked.view, stored: stored.view, facts: facts("ETag: \"a\"", status: status))
         #expect(condition == .send)
     }
 
     @Test(arguments: [200, 206])
     func `both of them can`(status: UInt16) {
         let stored = head("ETag: \"a\""), asked = head("If-None-Match: \"a\"")
-        let condition = ClientConditions.evaluate(asked.view, stored: stored.view, facts: facts("ETag: \"a\"", status: status))
+        let condition = ClientConditions.evaluate(
+            asked.view, stored: stored.view, facts: facts("ETag: \"a\"", status: status))
         #expect(condition == .notModified)
     }
 
     @Test func `a 304 leaves out what describes content`() {
         // RFC 9110 §15.4.5
         let tagged = head("ETag: \"a\"\nLast-Modified: {0}"), dated = head("Last-Modified: {0}")
-        let withTag = FieldSet.omittedFromNotModified(tagged.view), withDate = FieldSet.omittedFromNotModified(dated.view)
-        for field in [KnownField.contentLength, .contentType, .contentEncoding, .contentRange] { #expect(withTag.contains(field)) }
-        for field in [KnownField.cacheControl, .contentLocation, .date, .etag, .expires, .vary] { #expect(!withTag.contains(field)) }
+        let withTag = FieldSet.omittedFromNotModified(tagged.view),
+            withDate = FieldSet.omittedFromNotModified(dated.view)
+        for field in [KnownField.contentLength, .contentType, .contentEncoding, .contentRange] {
+            #expect(withTag.contains(field))
+        }
+        for field in [KnownField.cacheControl, .contentLocation, .date, .etag, .expires, .vary] {
+            #expect(!withTag.contains(field))
+        }
         #expect(withTag.contains(.lastModified))
         #expect(!withDate.contains(.lastModified))
     }
@@ -105,7 +125,9 @@ struct ClientConditionTests {
     ]
 
     @Test(arguments: ranges)
-    func `If-Range lets a range through only on an exact, strong match`(clause: String, stored: String, asked: String, expected: Bool) {
+    func `If-Range lets a range through only on an exact, strong match`(
+        clause: String, stored: String, asked: String, expected: Bool
+    ) {
         let block = head(stored), request = head(asked)
         let holds = RangeCondition.holds(request.view, stored: block.view, facts: facts(stored))
         #expect(holds == expected)

@@ -13,12 +13,20 @@ struct FreshnessTests {
     static let explicit: [Row<Lifetime>] = [
         Row("§4.2.1 max-age", "Cache-Control: max-age=60", Lifetime(60, .maxAge)),
         Row("§4.2.1 s-maxage before max-age", "Cache-Control: max-age=60, s-maxage=5", Lifetime(5, .sharedMaxAge)),
-        Row("§4.2.1 s-maxage before Expires", "Cache-Control: s-maxage=5\nDate: {0}\nExpires: {99}", Lifetime(5, .sharedMaxAge)),
-        Row("§5.3 max-age before Expires", "Cache-Control: max-age=60\nDate: {0}\nExpires: {99}", Lifetime(60, .maxAge)),
-        Row("§5.3 max-age=0 before Expires", "Cache-Control: max-age=0\nDate: {0}\nExpires: {99}", Lifetime(0, .maxAge)),
+        Row(
+            "§4.2.1 s-maxage before Expires", "Cache-Control: s-maxage=5\nDate: {0}\nExpires: {99}",
+            Lifetime(5, .sharedMaxAge)),
+        Row(
+            "§5.3 max-age before Expires", "Cache-Control: max-age=60\nDate: {0}\nExpires: {99}", Lifetime(60, .maxAge)),
+        Row(
+            "§5.3 max-age=0 before Expires", "Cache-Control: max-age=0\nDate: {0}\nExpires: {99}", Lifetime(0, .maxAge)),
         Row("§5.3 max-age before a wrong Expires", "Cache-Control: max-age=60\nExpires: 0", Lifetime(60, .maxAge)),
-        Row("§4.2.1 a wrong max-age does not give way to Expires", "Cache-Control: max-age=x\nDate: {0}\nExpires: {99}", Lifetime(0, .maxAge)),
-        Row("§4.2.1 a wrong s-maxage does not give way to max-age", "Cache-Control: s-maxage=x, max-age=60", Lifetime(0, .sharedMaxAge)),
+        Row(
+            "§4.2.1 a wrong max-age does not give way to Expires", "Cache-Control: max-age=x\nDate: {0}\nExpires: {99}",
+            Lifetime(0, .maxAge)),
+        Row(
+            "§4.2.1 a wrong s-maxage does not give way to max-age", "Cache-Control: s-maxage=x, max-age=60",
+            Lifetime(0, .sharedMaxAge)),
         Row("§4.2.1 Expires minus Date", "Date: {0}\nExpires: {99}", Lifetime(99, .expires)),
         Row("§4.2.1 by the origin's clock, if it is behind", "Date: {-1000}\nExpires: {-900}", Lifetime(100, .expires)),
         Row("§4.2.1 by the origin's clock, if it is ahead", "Date: {1000}\nExpires: {1100}", Lifetime(100, .expires)),
@@ -31,7 +39,9 @@ struct FreshnessTests {
         Row("§5.3 and an empty value", "Expires:", Lifetime(0, .expires)),
         Row("§5.3 and words", "Expires: tomorrow", Lifetime(0, .expires)),
         Row("§5.3 and a number", "Expires: 784111900", Lifetime(0, .expires)),
-        Row("§5.3 the obsolete RFC 850 form", "Date: {0}\nExpires: Sunday, 06-Nov-94 08:50:37 GMT", Lifetime(60, .expires)),
+        Row(
+            "§5.3 the obsolete RFC 850 form", "Date: {0}\nExpires: Sunday, 06-Nov-94 08:50:37 GMT",
+            Lifetime(60, .expires)),
         Row("§5.3 the obsolete asctime form", "Date: {0}\nExpires: Sun Nov  6 08:50:37 1994", Lifetime(60, .expires)),
         Row("§4.2 letters in any case", "Date: {0}\nExpires: sun, 06 nov 1994 08:50:37 gmt", Lifetime(60, .expires)),
         Row("§4.2 another zone is no date", "Date: {0}\nExpires: Sun, 06 Nov 1994 08:50:37 CET", Lifetime(0, .expires)),
@@ -40,7 +50,9 @@ struct FreshnessTests {
         Row("§5.3 with dashes", "Date: {0}\nExpires: Sun, 06-Nov-1994 08:50:37 GMT", Lifetime(0, .expires)),
         Row("§5.3 with dots", "Date: {0}\nExpires: Sun, 06 Nov 1994 08.50.37 GMT", Lifetime(0, .expires)),
         Row("§5.3 a time that is none", "Date: {0}\nExpires: Sun, 06 Nov 1994 25:50:37 GMT", Lifetime(0, .expires)),
-        Row("§1.2.2 the year 9999 is for ever", "Date: {0}\nExpires: Fri, 31 Dec 9999 23:59:59 GMT", Lifetime(2_147_483_648, .expires)),
+        Row(
+            "§1.2.2 the year 9999 is for ever", "Date: {0}\nExpires: Fri, 31 Dec 9999 23:59:59 GMT",
+            Lifetime(2_147_483_648, .expires)),
         Row("§5.3 the year 1", "Date: {0}\nExpires: Mon, 01 Jan 0001 00:00:00 GMT", Lifetime(0, .expires)),
         Row("§4.2.1 the first of two Expires", "Date: {0}\nExpires: {9}\nExpires: {99}", Lifetime(9, .expires)),
         Row("§4.2.1 the first of two, which is past", "Date: {0}\nExpires: {-9}\nExpires: {99}", Lifetime(0, .expires)),
@@ -53,10 +65,13 @@ struct FreshnessTests {
     }
 
     static let heuristic: [Row<Lifetime>] = [
-        Row("§4.2.2 a tenth of the time since Last-Modified", "Date: {0}\nLast-Modified: {-1000}", Lifetime(100, .heuristic)),
+        Row(
+            "§4.2.2 a tenth of the time since Last-Modified", "Date: {0}\nLast-Modified: {-1000}",
+            Lifetime(100, .heuristic)),
         Row("§4.2.2 without Date, until it arrived", "Last-Modified: {-1000}", Lifetime(100, .heuristic)),
         Row("§4.2.2 by the origin's clock", "Date: {5000}\nLast-Modified: {4000}", Lifetime(100, .heuristic)),
-        Row("§4.2.2 at most the operator's limit", "Date: {0}\nLast-Modified: {-9999999}", Lifetime(86_400, .heuristic)),
+        Row(
+            "§4.2.2 at most the operator's limit", "Date: {0}\nLast-Modified: {-9999999}", Lifetime(86_400, .heuristic)),
         Row("§4.2.2 rounded down to a second", "Date: {0}\nLast-Modified: {-199}", Lifetime(19, .heuristic)),
         Row("§4.2.2 of what changed a minute ago", "Date: {0}\nLast-Modified: {-60}", Lifetime(6, .heuristic)),
         Row("§4.2.2 too short for a second", "Date: {0}\nLast-Modified: {-9}", Lifetime(0, .none)),
@@ -65,10 +80,16 @@ struct FreshnessTests {
         Row("§4.2.2 no Last-Modified", "Date: {0}", Lifetime(0, .none)),
         Row("§4.2.2 a wrong Last-Modified", "Date: {0}\nLast-Modified: yesterday", Lifetime(0, .none)),
         Row("§4.2.2 not beside max-age", "Cache-Control: max-age=0\nLast-Modified: {-1000}", Lifetime(0, .maxAge)),
-        Row("§4.2.2 not beside s-maxage", "Cache-Control: s-maxage=0\nLast-Modified: {-1000}", Lifetime(0, .sharedMaxAge)),
+        Row(
+            "§4.2.2 not beside s-maxage", "Cache-Control: s-maxage=0\nLast-Modified: {-1000}",
+            Lifetime(0, .sharedMaxAge)),
         Row("§4.2.2 not beside Expires", "Expires: 0\nLast-Modified: {-1000}", Lifetime(0, .expires)),
-        Row("§4.2.2 beside directives without a lifetime", "Cache-Control: public\nLast-Modified: {-1000}", Lifetime(100, .heuristic)),
-        Row("§5.4 Pragma in a response means nothing", "Pragma: no-cache\nLast-Modified: {-1000}", Lifetime(100, .heuristic)),
+        Row(
+            "§4.2.2 beside directives without a lifetime", "Cache-Control: public\nLast-Modified: {-1000}",
+            Lifetime(100, .heuristic)),
+        Row(
+            "§5.4 Pragma in a response means nothing", "Pragma: no-cache\nLast-Modified: {-1000}",
+            Lifetime(100, .heuristic)),
     ]
 
     @Test(arguments: heuristic)
@@ -80,7 +101,8 @@ struct FreshnessTests {
         (200, true), (203, true), (204, true), (206, true), (300, true), (301, true), (308, true), (404, true),
         (405, true), (410, true), (414, true), (501, true),
         (201, false), (202, false), (205, false), (207, false), (299, false), (302, false), (303, false), (307, false),
-        (400, false), (401, false), (403, false), (429, false), (451, false), (500, false), (502, false), (503, false), (599, false),
+        (400, false), (401, false), (403, false), (429, false), (451, false), (500, false), (502, false), (503, false),
+        (599, false),
     ]
 
     @Test(arguments: statuses)

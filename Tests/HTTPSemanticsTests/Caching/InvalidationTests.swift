@@ -5,25 +5,34 @@ import Testing
 /// RFC 9111 §4.4, RFC 9875: what a change makes unusable.
 struct InvalidationTests {
     static let methods: [(HTTPSemantics.Method, UInt16, Bool)] = [
-        (.post, 200, true), (.put, 200, true), (.delete, 204, true), (.patch, 200, true), (.other, 200, true), (.connect, 200, true),
+        (.post, 200, true), (.put, 200, true), (.delete, 204, true), (.patch, 200, true), (.other, 200, true),
+        (.connect, 200, true),
         (.post, 201, true), (.post, 299, true), (.post, 302, true), (.put, 303, true), (.delete, 399, true),
-        (.post, 400, false), (.put, 409, false), (.delete, 404, false), (.post, 500, false), (.other, 503, false), (.post, 100, false),
+        (.post, 400, false), (.put, 409, false), (.delete, 404, false), (.post, 500, false), (.other, 503, false),
+        (.post, 100, false),
         (.get, 200, false), (.head, 200, false), (.options, 200, false), (.trace, 200, false), (.get, 302, false),
     ]
 
     @Test(arguments: methods)
-    func `an unsafe request that does not fail invalidates its target`(method: HTTPSemantics.Method, status: UInt16, expected: Bool) {
+    func `an unsafe request that does not fail invalidates its target`(
+        method: HTTPSemantics.Method, status: UInt16, expected: Bool
+    ) {
         #expect(Invalidation.applies(method: method, status: Status(status)) == expected)
     }
 
     static let references: [(String, String?)] = [
         ("/b", "/b"), ("/b?c", "/b?c"), ("http://example.com/b", "/b"), ("HTTP://EXAMPLE.com:80/b", "/b"),
-        ("http://example.com", "/"), ("http://example.com?q", "/?q"), ("//example.com/b", "/b"), ("//example.com:80", "/"),
-        ("b", "/a/b"), ("./b", "/a/b"), ("../b", "/b"), ("../../../b", "/b"), ("b/../c", "/a/c"), ("b/.", "/a/b/"), ("..", "/"),
-        (".", "/a/"), ("?z", "/a/x?z"), ("", "/a/x?y"), ("#f", "/a/x?y"), ("/b#f", "/b"), ("/b/./c/../d", "/b/d"), ("/b//c", "/b//c"),
+        ("http://example.com", "/"), ("http://example.com?q", "/?q"), ("//example.com/b", "/b"),
+        ("//example.com:80", "/"),
+        ("b", "/a/b"), ("./b", "/a/b"), ("../b", "/b"), ("../../../b", "/b"), ("b/../c", "/a/c"), ("b/.", "/a/b/"),
+        ("..", "/"),
+        (".", "/a/"), ("?z", "/a/x?z"), ("", "/a/x?y"), ("#f", "/a/x?y"), ("/b#f", "/b"), ("/b/./c/../d", "/b/d"),
+        ("/b//c", "/b//c"),
         ("/b?c/../d", "/b?c/../d"), ("/b?http://other/", "/b?http://other/"), ("b:c", nil),
-        ("http://other.com/b", nil), ("https://example.com/b", nil), ("http://example.com:81/b", nil), ("//other.com/b", nil),
-        ("http://sub.example.com/b", nil), ("http://user@example.com/b", nil), ("ftp://example.com/b", nil), ("mailto:a@b", nil),
+        ("http://other.com/b", nil), ("https://example.com/b", nil), ("http://example.com:81/b", nil),
+        ("//other.com/b", nil),
+        ("http://sub.example.com/b", nil), ("http://user@example.com/b", nil), ("ftp://example.com/b", nil),
+        ("mailto:a@b", nil),
         ("http:/b", nil), ("/a b", nil), ("http://example.com.evil.org/", nil),
     ]
 
@@ -51,7 +60,9 @@ struct InvalidationTests {
         Row("§4.4 both the same", "Location: /b\nContent-Location: /b", ["/b"]),
         Row("§4.4 over several lines", "Content-Location: /b\nContent-Location: /c", ["/b", "/c"]),
         Row("§4.4 another origin", "Location: http://other.com/b\nContent-Location: /c", ["/c"]),
-        Row("§4.4 https is another origin", "Location: https://example.com/b\nContent-Location: https://example.com:443/c", []),
+        Row(
+            "§4.4 https is another origin",
+            "Location: https://example.com/b\nContent-Location: https://example.com:443/c", []),
     ]
 
     @Test(arguments: related)

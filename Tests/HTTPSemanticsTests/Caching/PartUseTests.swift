@@ -8,10 +8,14 @@ struct PartUseTests {
         let clause: String, request: String, runs: [Range<Int>], length: Int?, expected: PartUse
 
         init(_ clause: String, _ request: String, _ runs: [Range<Int>], of length: Int? = 100, _ expected: PartUse) {
-            (self.clause, self.request, self.runs, self.length, self.expected) = (clause, request, runs, length, expected)
+            (self.clause, self.request, self.runs, self.length, self.expected) = (
+                clause, request, runs, length, expected
+            )
         }
 
-        var testDescription: String { "\(clause): \(request.isEmpty ? "the whole" : request) of \(runs) in \(length.map(String.init) ?? "*")" }
+        var testDescription: String {
+            "\(clause): \(request.isEmpty ? "the whole" : request) of \(runs) in \(length.map(String.init) ?? "*")"
+        }
     }
 
     static let uses: [Use] = [
@@ -36,26 +40,34 @@ struct PartUseTests {
         Use("RFC 9110 §13.1.5 If-Range holds", "Range: bytes=3-5\nIf-Range: \"a\"", [0..<10], .answers),
         Use("RFC 9110 §13.1.5 If-Range does not", "Range: bytes=3-5\nIf-Range: \"b\"", [0..<10], .needs(.from(10))),
         Use("§3.3 inside, the length unknown", "Range: bytes=3-5", [0..<10], of: nil, .answers),
-        Use("§3.3 past what is there, the length unknown", "Range: bytes=5-14", [0..<10], of: nil, .needs(.between(10, 14))),
+        Use(
+            "§3.3 past what is there, the length unknown", "Range: bytes=5-14", [0..<10], of: nil,
+            .needs(.between(10, 14))),
         Use("§3.3 to an end that nobody knows", "Range: bytes=5-", [0..<10], of: nil, .needs(.from(10))),
         Use("§3.3 the whole, the length unknown", "", [0..<10], of: nil, .needs(.from(10))),
         Use("§3.3 a suffix, the length unknown", "Range: bytes=-5", [0..<10], of: nil, .needs(.last(5))),
         Use("§3.3 several, the length unknown", "Range: bytes=0-1,4-5", [0..<10], of: nil, .nothing),
-        Use("RFC 9110 §14.1.2 more digits than fit", "Range: bytes=5-99999999999999999999", [0..<10], of: nil, .needs(.from(10))),
+        Use(
+            "RFC 9110 §14.1.2 more digits than fit", "Range: bytes=5-99999999999999999999", [0..<10], of: nil,
+            .needs(.from(10))),
     ]
 
     @Test(arguments: uses)
     func `parts answer what they hold, and the rest is asked for`(row: Use) {
         let (request, stored) = (head(row.request), head("ETag: \"a\""))
-        let facts = ResponseFacts(status: .ok, fields: stored.view, requested: arrival, received: arrival, policy: CachingPolicy())
+        let facts = ResponseFacts(
+            status: .ok, fields: stored.view, requested: arrival, received: arrival, policy: CachingPolicy())
         let use = PartUse(
-            request.view, of: PartialContent(row.runs, of: row.length), stored: stored.view, facts: facts, maxRanges: 16)
+            request.view, of: PartialContent(row.runs, of: row.length), stored: stored.view, facts: facts, maxRanges: 16
+        )
         #expect(use == row.expected)
     }
 
     static let requests: [Row<ByteRangeSpec?>] = [
-        Row("one", "Range: bytes=1-2", .between(1, 2)), Row("open", "Range: bytes=1-", .from(1)), Row("a suffix", "Range: bytes=-2", .last(2)),
-        Row("two", "Range: bytes=1-2,4-5", nil), Row("conditional", "Range: bytes=1-2\nIf-Range: \"a\"", nil), Row("none", "", nil),
+        Row("one", "Range: bytes=1-2", .between(1, 2)), Row("open", "Range: bytes=1-", .from(1)),
+        Row("a suffix", "Range: bytes=-2", .last(2)),
+        Row("two", "Range: bytes=1-2,4-5", nil), Row("conditional", "Range: bytes=1-2\nIf-Range: \"a\"", nil),
+        Row("none", "", nil),
     ]
 
     @Test(arguments: requests)
@@ -100,8 +112,11 @@ struct PartUseTests {
         Received("a weak tag", "ETag: W/\"a\"\nContent-Range: bytes 5-9/20", .between(5, 9), nil),
         Received("a date only", "Last-Modified: {-99999}\nContent-Range: bytes 5-9/20", .between(5, 9), nil),
         Received("no Content-Range", tagged, .between(5, 9), nil),
-        Received("two of them", tagged + "Content-Range: bytes 5-9/20\nContent-Range: bytes 5-9/20", .between(5, 9), nil),
-        Received("several parts", tagged + "Content-Range: bytes 5-9/20\nContent-Type: Multipart/ByteRanges; boundary=x", .between(5, 9), nil),
+        Received(
+            "two of them", tagged + "Content-Range: bytes 5-9/20\nContent-Range: bytes 5-9/20", .between(5, 9), nil),
+        Received(
+            "several parts", tagged + "Content-Range: bytes 5-9/20\nContent-Type: Multipart/ByteRanges; boundary=x",
+            .between(5, 9), nil),
         Received("unsatisfied", tagged + "Content-Range: bytes */20", .between(5, 9), nil),
     ]
 
@@ -115,7 +130,8 @@ struct PartUseTests {
     }
 
     static let relations: [(String, String, Bool)] = [
-        ("ETag: \"a\"", "bytes 10-19/100", true), ("ETag: \"a\"", "bytes 10-19/*", true), ("ETag: \"b\"", "bytes 10-19/100", false),
+        ("ETag: \"a\"", "bytes 10-19/100", true), ("ETag: \"a\"", "bytes 10-19/*", true),
+        ("ETag: \"b\"", "bytes 10-19/100", false),
         ("ETag: \"a\"", "bytes 10-19/99", false), ("ETag: \"a\"", "bytes 10-199/200", false),
     ]
 
@@ -130,14 +146,19 @@ struct PartUseTests {
     }
 
     static let covered: [(range: ByteRangeSpec, other: ByteRangeSpec, expected: Bool)] = [
-        (.between(10, 99), .between(10, 99), true), (.between(10, 99), .between(20, 98), true), (.between(10, 99), .between(21, 30), false),
-        (.between(10, 99), .between(9, 30), false), (.between(10, 99), .between(15, 100), false), (.between(10, 99), .from(15), false),
-        (.from(10), .between(15, 1_000), true), (.from(10), .from(20), true), (.from(10), .from(21), false), (.from(10), .last(5), false),
+        (.between(10, 99), .between(10, 99), true), (.between(10, 99), .between(20, 98), true),
+        (.between(10, 99), .between(21, 30), false),
+        (.between(10, 99), .between(9, 30), false), (.between(10, 99), .between(15, 100), false),
+        (.between(10, 99), .from(15), false),
+        (.from(10), .between(15, 1_000), true), (.from(10), .from(20), true), (.from(10), .from(21), false),
+        (.from(10), .last(5), false),
         (.last(50), .last(5), false), (.last(50), .between(0, 1), false),
     ]
 
     @Test(arguments: covered)
-    func `a range is found in a larger one that begins little before it`(row: (range: ByteRangeSpec, other: ByteRangeSpec, expected: Bool)) {
+    func `a range is found in a larger one that begins little before it`(
+        row: (range: ByteRangeSpec, other: ByteRangeSpec, expected: Bool)
+    ) {
         #expect(row.range.covers(row.other, within: 10) == row.expected)
     }
 }

@@ -58,14 +58,19 @@ struct RangeTests {
         Case("§14.1.1 two dashes", "bytes=0-1-2", .whole),
         Case("§14.1.1 white space inside", "bytes=0 - 1", .whole),
         Case("§14.1.1 white space before the sign", "bytes =0-1", .whole),
-        Case("§14.2 more ranges than allowed", "bytes=" + Array(repeating: "0-0", count: 33).joined(separator: ","), .whole),
+        Case(
+            "§14.2 more ranges than allowed", "bytes=" + Array(repeating: "0-0", count: 33).joined(separator: ","),
+            .whole),
     ]
 
     @Test func `as many ranges as are allowed are served, one more is none`() {
-        func ranges(_ count: Int) -> String { "Range: bytes=" + (0..<count).map { "\($0 * 200)-\($0 * 200)" }.joined(separator: ",") }
+        func ranges(_ count: Int) -> String {
+            "Range: bytes=" + (0..<count).map { "\($0 * 200)-\($0 * 200)" }.joined(separator: ",")
+        }
         let allowed = head(ranges(RangeRequest.maxSpecs)), more = head(ranges(RangeRequest.maxSpecs + 1))
         let (first, second) = (RangeRequest(allowed.view, method: .get), RangeRequest(more.view, method: .get))
-        #expect(first?.resolve(length: 10_000) == .multiple((0..<RangeRequest.maxSpecs).map { $0 * 200..<$0 * 200 + 1 }))
+        #expect(
+            first?.resolve(length: 10_000) == .multiple((0..<RangeRequest.maxSpecs).map { $0 * 200..<$0 * 200 + 1 }))
         #expect(second == nil)
     }
 
@@ -124,7 +129,8 @@ struct RangeTests {
 
     @Test func `several parts are framed, with a length that is right`() {
         // RFC 9110 §14.6, §15.3.7.2
-        let parts = MultipartRanges([0..<5, 10..<12], of: 20, boundary: ByteSlice("XX"), contentType: ByteSlice("text/plain"))
+        let parts = MultipartRanges(
+            [0..<5, 10..<12], of: 20, boundary: ByteSlice("XX"), contentType: ByteSlice("text/plain"))
         #expect(written { parts.writeContentType(to: $0) } == "multipart/byteranges; boundary=XX")
         let body = written { buffer in
             parts.writePartHead(0, to: buffer)
@@ -133,10 +139,11 @@ struct RangeTests {
             buffer.append("ab")
             parts.writeEnd(to: buffer)
         }
-        #expect(body == """
-            \r\n--XX\r\nContent-Type: text/plain\r\nContent-Range: bytes 0-4/20\r\n\r\nhello\
-            \r\n--XX\r\nContent-Type: text/plain\r\nContent-Range: bytes 10-11/20\r\n\r\nab\r\n--XX--\r\n
-            """)
+        #expect(
+            body == """
+                \r\n--XX\r\nContent-Type: text/plain\r\nContent-Range: bytes 0-4/20\r\n\r\nhello\
+                \r\n--XX\r\nContent-Type: text/plain\r\nContent-Range: bytes 10-11/20\r\n\r\nab\r\n--XX--\r\n
+                """)
         #expect(parts.contentLength == body.utf8.count)
     }
 
@@ -198,7 +205,8 @@ struct RangeTests {
     }
 
     static let tags: [(String, String, Bool)] = [
-        ("ETag: \"a\"", "ETag: \"a\"", true), ("ETag: \"a\"", "ETag: \"b\"", false), ("ETag: W/\"a\"", "ETag: W/\"a\"", false),
+        ("ETag: \"a\"", "ETag: \"a\"", true), ("ETag: \"a\"", "ETag: \"b\"", false),
+        ("ETag: W/\"a\"", "ETag: W/\"a\"", false),
         ("ETag: \"a\"", "ETag: W/\"a\"", false), ("ETag: \"a\"", "", false), ("", "", false),
         ("Last-Modified: {-9}", "Last-Modified: {-9}", false),
     ]

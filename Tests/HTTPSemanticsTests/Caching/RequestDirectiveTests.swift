@@ -50,7 +50,8 @@ struct RequestDirectiveTests {
         Row("§4.2.1 in either order", "Cache-Control: max-age=5, max-age=9", Limits(maxAge: 5)),
         Row("§5.2 white space around the sign makes no sense", "Cache-Control: max-age =5, min-fresh= 5", Limits()),
         Row("§5.2 something behind a quoted string neither", "Cache-Control: max-age=\"5\"x", Limits()),
-        Row("§1.2.2 overflow is for ever", "Cache-Control: max-age=99999999999999999999", Limits(maxAge: 2_147_483_648)),
+        Row(
+            "§1.2.2 overflow is for ever", "Cache-Control: max-age=99999999999999999999", Limits(maxAge: 2_147_483_648)),
         Row("§5.2.1 a wish that makes no sense is none", "Cache-Control: max-age=x", Limits()),
         Row("§5.2.1 nor a negative one", "Cache-Control: max-age=-1", Limits()),
         Row("§5.2.1 nor one without a value", "Cache-Control: max-age", Limits()),
@@ -63,8 +64,12 @@ struct RequestDirectiveTests {
         Row("§5.2.1.2 in either order", "Cache-Control: max-stale=10, max-stale", Limits(maxStale: 10)),
         Row("§5.2.1.2 a value that makes no sense", "Cache-Control: max-stale=x", Limits()),
         Row("RFC 5861 §4 in a request", "Cache-Control: stale-if-error=60", Limits(staleIfError: 60)),
-        Row("RFC 5861 §4 the smaller of two", "Cache-Control: stale-if-error=60, stale-if-error=90", Limits(staleIfError: 60)),
-        Row("RFC 5861 §4 in either order", "Cache-Control: stale-if-error=90, stale-if-error=60", Limits(staleIfError: 60)),
+        Row(
+            "RFC 5861 §4 the smaller of two", "Cache-Control: stale-if-error=60, stale-if-error=90",
+            Limits(staleIfError: 60)),
+        Row(
+            "RFC 5861 §4 in either order", "Cache-Control: stale-if-error=90, stale-if-error=60",
+            Limits(staleIfError: 60)),
     ]
 
     @Test(arguments: limits)
@@ -88,7 +93,8 @@ struct RequestDirectiveTests {
     ]
 
     @Test(arguments: ignored)
-    func `a route may ignore what would let a client hammer the origin`(policy: RequestDirectivePolicy, fields: String) {
+    func `a route may ignore what would let a client hammer the origin`(policy: RequestDirectivePolicy, fields: String)
+    {
         #expect(request(fields, ignoring: policy) == .none)
         #expect(request(fields) != .none)
     }

@@ -28,7 +28,9 @@ struct ResponseDirectiveTests {
         Row("§5.2.2.4 and junk behind the quote", "Cache-Control: no-cache=\"foo\"x", .noCache),
         Row("§5.2.2.7 with names", "Cache-Control: private=\"set-cookie\"", .privateFields),
         Row("§5.2.2.7 empty", "Cache-Control: private=", .private),
-        Row("§4.2.1 both forms: the stricter counts", "Cache-Control: private=\"foo\", private", [.private, .privateFields]),
+        Row(
+            "§4.2.1 both forms: the stricter counts", "Cache-Control: private=\"foo\", private",
+            [.private, .privateFields]),
         Row("§5.2.2.5 an argument does not undo it", "Cache-Control: no-store=1", .noStore),
         Row("§5.2.2.9 an argument undoes what permits", "Cache-Control: public=1", []),
         Row("§5.2.2.3 as well", "Cache-Control: must-understand=1", []),
@@ -65,7 +67,9 @@ struct ResponseDirectiveTests {
         Row("§1.2.2 2^31 + 1 is 2^31", "Cache-Control: max-age=2147483649", Numbers(maxAge: 2_147_483_648)),
         Row("§1.2.2 2^32 does not wrap", "Cache-Control: max-age=4294967296", Numbers(maxAge: 2_147_483_648)),
         Row("§1.2.2 2^64 does not wrap", "Cache-Control: max-age=18446744073709551616", Numbers(maxAge: 2_147_483_648)),
-        Row("§1.2.2 a hundred digits", "Cache-Control: max-age=" + String(repeating: "9", count: 100), Numbers(maxAge: 2_147_483_648)),
+        Row(
+            "§1.2.2 a hundred digits", "Cache-Control: max-age=" + String(repeating: "9", count: 100),
+            Numbers(maxAge: 2_147_483_648)),
         Row("§4.2.1 not a number: stale", "Cache-Control: max-age=abc", Numbers(maxAge: 0)),
         Row("§4.2.1 digits and letters: stale", "Cache-Control: max-age=100a", Numbers(maxAge: 0)),
         Row("§4.2.1 letters and digits: stale", "Cache-Control: max-age=a100", Numbers(maxAge: 0)),
@@ -88,8 +92,12 @@ struct ResponseDirectiveTests {
         Row("§5.2.3 not a longer name", "Cache-Control: x-max-age=5, max-agex=5", Numbers()),
         Row("RFC 5861 §3", "Cache-Control: stale-while-revalidate=30", Numbers(revalidating: 30)),
         Row("RFC 5861 §4", "Cache-Control: stale-if-error=40", Numbers(error: 40)),
-        Row("RFC 5861 §3 without sense permits nothing", "Cache-Control: stale-while-revalidate=x", Numbers(revalidating: 0)),
-        Row("RFC 5861 §3 the smaller of two", "Cache-Control: stale-while-revalidate=30, stale-while-revalidate=3", Numbers(revalidating: 3)),
+        Row(
+            "RFC 5861 §3 without sense permits nothing", "Cache-Control: stale-while-revalidate=x",
+            Numbers(revalidating: 0)),
+        Row(
+            "RFC 5861 §3 the smaller of two", "Cache-Control: stale-while-revalidate=30, stale-while-revalidate=3",
+            Numbers(revalidating: 3)),
         Row("RFC 5861 §4 the smaller of two", "Cache-Control: stale-if-error=3, stale-if-error=30", Numbers(error: 3)),
     ]
 

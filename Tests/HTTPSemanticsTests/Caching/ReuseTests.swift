@@ -20,16 +20,24 @@ struct ReuseTests {
         Case("§4 stale", "max-age=60", "", after: 100, .validate(.stale)),
         Case("§4.2 stale at once", "max-age=0", "", after: 0, .validate(.stale)),
         Case("§5.2.2.4 no-cache", "no-cache, max-age=60", "", after: 0, .validate(.noCache)),
-        Case("§5.2.2.4 no-cache for some fields", "no-cache=\"foo\", max-age=60", "", after: 0, .fresh(age: 0, ttl: 60)),
+        Case(
+            "§5.2.2.4 no-cache for some fields", "no-cache=\"foo\", max-age=60", "", after: 0, .fresh(age: 0, ttl: 60)),
         Case("§5.2.2.4 no-cache against max-stale", "no-cache, max-age=60", "max-stale", after: 0, .validate(.noCache)),
-        Case("§5.2.2.2 fresh with must-revalidate", "max-age=60, must-revalidate", "", after: 1, .fresh(age: 1, ttl: 59)),
+        Case(
+            "§5.2.2.2 fresh with must-revalidate", "max-age=60, must-revalidate", "", after: 1, .fresh(age: 1, ttl: 59)),
         Case("RFC 8246 fresh and immutable", "max-age=60, immutable", "", after: 1, .fresh(age: 1, ttl: 59)),
         Case("RFC 8246 stale though immutable", "max-age=60, immutable", "", after: 61, .validate(.stale)),
-        Case("RFC 8246 §2.1 a signal of the client counts", "max-age=60, immutable", "no-cache", after: 1, .validate(.requestNoCache)),
+        Case(
+            "RFC 8246 §2.1 a signal of the client counts", "max-age=60, immutable", "no-cache", after: 1,
+            .validate(.requestNoCache)),
 
         Case("§5.2.1.4 the client's no-cache", "max-age=60", "no-cache", after: 0, .validate(.requestNoCache)),
-        Case("§5.2.1.5 the client's no-store does not matter for what is stored", "max-age=60", "no-store", after: 1, .fresh(age: 1, ttl: 59)),
-        Case("§5.2.1.7 only-if-cached changes nothing here", "max-age=60", "only-if-cached", after: 1, .fresh(age: 1, ttl: 59)),
+        Case(
+            "§5.2.1.5 the client's no-store does not matter for what is stored", "max-age=60", "no-store", after: 1,
+            .fresh(age: 1, ttl: 59)),
+        Case(
+            "§5.2.1.7 only-if-cached changes nothing here", "max-age=60", "only-if-cached", after: 1,
+            .fresh(age: 1, ttl: 59)),
         Case("§5.2.1.1 younger than max-age", "max-age=60", "max-age=10", after: 9, .fresh(age: 9, ttl: 51)),
         Case("§5.2.1.1 as old as max-age", "max-age=60", "max-age=10", after: 10, .fresh(age: 10, ttl: 50)),
         Case("§5.2.1.1 older than max-age", "max-age=60", "max-age=10", after: 11, .validate(.requestAge)),
@@ -43,28 +51,62 @@ struct ReuseTests {
         Case("§5.2.1.2 stale within the limit", "max-age=60", "max-stale=10", after: 70, .staleAccepted(age: 70)),
         Case("§5.2.1.2 stale beyond it", "max-age=60", "max-stale=10", after: 71, .validate(.stale)),
         Case("§5.2.1.2 fresh is sent as fresh", "max-age=60", "max-stale", after: 5, .fresh(age: 5, ttl: 55)),
-        Case("§5.2.1.1 max-age and max-stale", "max-age=60", "max-age=100, max-stale=20", after: 70, .staleAccepted(age: 70)),
+        Case(
+            "§5.2.1.1 max-age and max-stale", "max-age=60", "max-age=100, max-stale=20", after: 70,
+            .staleAccepted(age: 70)),
         Case("§5.2.1.1 max-age limits max-stale", "max-age=60", "max-age=65, max-stale", after: 70, .validate(.stale)),
-        Case("§5.2.1.3 min-fresh excludes max-stale", "max-age=60", "min-fresh=1, max-stale", after: 70, .validate(.stale)),
-        Case("§5.2.2.2 must-revalidate against max-stale", "max-age=60, must-revalidate", "max-stale", after: 70, .validate(.stale)),
-        Case("§5.2.2.8 proxy-revalidate against max-stale", "max-age=60, proxy-revalidate", "max-stale", after: 70, .validate(.stale)),
+        Case(
+            "§5.2.1.3 min-fresh excludes max-stale", "max-age=60", "min-fresh=1, max-stale", after: 70,
+            .validate(.stale)),
+        Case(
+            "§5.2.2.2 must-revalidate against max-stale", "max-age=60, must-revalidate", "max-stale", after: 70,
+            .validate(.stale)),
+        Case(
+            "§5.2.2.8 proxy-revalidate against max-stale", "max-age=60, proxy-revalidate", "max-stale", after: 70,
+            .validate(.stale)),
         Case("§5.2.2.10 s-maxage against max-stale", "s-maxage=60", "max-stale", after: 70, .validate(.stale)),
 
-        Case("RFC 5861 §3 within the window", "max-age=60, stale-while-revalidate=30", "", after: 61, .staleWhileRevalidate(age: 61)),
-        Case("RFC 5861 §3 at its end", "max-age=60, stale-while-revalidate=30", "", after: 90, .staleWhileRevalidate(age: 90)),
+        Case(
+            "RFC 5861 §3 within the window", "max-age=60, stale-while-revalidate=30", "", after: 61,
+            .staleWhileRevalidate(age: 61)),
+        Case(
+            "RFC 5861 §3 at its end", "max-age=60, stale-while-revalidate=30", "", after: 90,
+            .staleWhileRevalidate(age: 90)),
         Case("RFC 5861 §3 behind it", "max-age=60, stale-while-revalidate=30", "", after: 91, .validate(.stale)),
-        Case("RFC 5861 §3 not needed yet", "max-age=60, stale-while-revalidate=30", "", after: 1, .fresh(age: 1, ttl: 59)),
-        Case("RFC 5861 §3 from the start", "max-age=0, stale-while-revalidate=30", "", after: 0, .staleWhileRevalidate(age: 0)),
-        Case("RFC 5861 §3 zero permits nothing", "max-age=60, stale-while-revalidate=0", "", after: 60, .validate(.stale)),
-        Case("§5.2.2.2 not past must-revalidate", "max-age=60, stale-while-revalidate=30, must-revalidate", "", after: 61, .validate(.stale)),
-        Case("§5.2.2.8 not past proxy-revalidate", "max-age=60, stale-while-revalidate=30, proxy-revalidate", "", after: 61, .validate(.stale)),
+        Case(
+            "RFC 5861 §3 not needed yet", "max-age=60, stale-while-revalidate=30", "", after: 1, .fresh(age: 1, ttl: 59)
+        ),
+        Case(
+            "RFC 5861 §3 from the start", "max-age=0, stale-while-revalidate=30", "", after: 0,
+            .staleWhileRevalidate(age: 0)),
+        Case(
+            "RFC 5861 §3 zero permits nothing", "max-age=60, stale-while-revalidate=0", "", after: 60, .validate(.stale)
+        ),
+        Case(
+            "§5.2.2.2 not past must-revalidate", "max-age=60, stale-while-revalidate=30, must-revalidate", "",
+            after: 61, .validate(.stale)),
+        Case(
+            "§5.2.2.8 not past proxy-revalidate", "max-age=60, stale-while-revalidate=30, proxy-revalidate", "",
+            after: 61, .validate(.stale)),
         Case("§5.2.2.10 not past s-maxage", "s-maxage=60, stale-while-revalidate=30", "", after: 61, .validate(.stale)),
-        Case("§5.2.2.4 not past no-cache", "no-cache, max-age=0, stale-while-revalidate=30", "", after: 1, .validate(.noCache)),
-        Case("§5.2.1.1 not for a client that limits the age", "max-age=60, stale-while-revalidate=30", "max-age=100", after: 61, .validate(.stale)),
-        Case("§5.2.1.3 nor for one that wants it fresh", "max-age=60, stale-while-revalidate=30", "min-fresh=1", after: 61, .validate(.stale)),
-        Case("§5.2.1.4 nor past its no-cache", "max-age=60, stale-while-revalidate=30", "no-cache", after: 61, .validate(.stale)),
-        Case("RFC 5861 §3 past a smaller max-stale", "max-age=60, stale-while-revalidate=30", "max-stale=1", after: 70, .staleWhileRevalidate(age: 70)),
-        Case("RFC 5861 §4 stale-if-error alone permits nothing yet", "max-age=60, stale-if-error=30", "", after: 61, .validate(.stale)),
+        Case(
+            "§5.2.2.4 not past no-cache", "no-cache, max-age=0, stale-while-revalidate=30", "", after: 1,
+            .validate(.noCache)),
+        Case(
+            "§5.2.1.1 not for a client that limits the age", "max-age=60, stale-while-revalidate=30", "max-age=100",
+            after: 61, .validate(.stale)),
+        Case(
+            "§5.2.1.3 nor for one that wants it fresh", "max-age=60, stale-while-revalidate=30", "min-fresh=1",
+            after: 61, .validate(.stale)),
+        Case(
+            "§5.2.1.4 nor past its no-cache", "max-age=60, stale-while-revalidate=30", "no-cache", after: 61,
+            .validate(.stale)),
+        Case(
+            "RFC 5861 §3 past a smaller max-stale", "max-age=60, stale-while-revalidate=30", "max-stale=1", after: 70,
+            .staleWhileRevalidate(age: 70)),
+        Case(
+            "RFC 5861 §4 stale-if-error alone permits nothing yet", "max-age=60, stale-if-error=30", "", after: 61,
+            .validate(.stale)),
     ]
 
     @Test(arguments: cases)
@@ -95,7 +137,8 @@ struct ReuseTests {
         var stored = facts("Cache-Control: max-age=60, stale-while-revalidate=99, stale-if-error=99")
         stored.invalidate()
         #expect(stored.reuse(for: .none, at: arrival.after(1)) == .validate(.invalidated))
-        #expect(stored.reuse(for: request("Cache-Control: max-stale"), at: arrival.after(70)) == .validate(.invalidated))
+        #expect(
+            stored.reuse(for: request("Cache-Control: max-stale"), at: arrival.after(70)) == .validate(.invalidated))
         #expect(!stored.isFresh(at: arrival))
         #expect(!stored.mayServeStale(on: .unreachable, for: .none, at: arrival.after(1), policy: CachingPolicy()))
     }
@@ -132,10 +175,12 @@ struct ReuseTests {
         ("max-age=60, stale-if-error=30, proxy-revalidate", "", .status(Status(503)), 61, false),
         ("s-maxage=60, stale-if-error=30", "", .status(Status(503)), 61, false),
         ("max-age=60, stale-if-error=30, no-cache", "", .status(Status(503)), 61, false),
-        ("max-age=60", "", .unreachable, 61, true), ("max-age=60", "", .timeout, 61, true), ("max-age=60", "", .overloaded, 61, true),
+        ("max-age=60", "", .unreachable, 61, true), ("max-age=60", "", .timeout, 61, true),
+        ("max-age=60", "", .overloaded, 61, true),
         ("max-age=60", "", .unreachable, 3_660, true), ("max-age=60", "", .unreachable, 3_661, false),
         ("max-age=60, stale-if-error=9000", "", .unreachable, 8_000, true),
-        ("max-age=60, must-revalidate", "", .unreachable, 61, false), ("max-age=60, proxy-revalidate", "", .timeout, 61, false),
+        ("max-age=60, must-revalidate", "", .unreachable, 61, false),
+        ("max-age=60, proxy-revalidate", "", .timeout, 61, false),
         ("s-maxage=60", "", .unreachable, 61, false), ("no-cache, max-age=60", "", .unreachable, 1, false),
         ("max-age=60", "no-cache", .unreachable, 61, false),
     ]

@@ -25,7 +25,9 @@ struct SharingTests {
         Row("§5.2.2.7 private for some fields", "Cache-Control: private=\"foo\", max-age=9", .everyone),
         Row("§5.2.2.5 no-store", "Cache-Control: no-store", .nobody(.prohibited(.noStore))),
         Row("§5.2.2.4 no-cache", "Cache-Control: no-cache", .nobody(.noCache)),
-        Row("§5.2.2.4 no-cache, though it can be validated", "Cache-Control: no-cache, max-age=9\nETag: \"a\"", .nobody(.noCache)),
+        Row(
+            "§5.2.2.4 no-cache, though it can be validated", "Cache-Control: no-cache, max-age=9\nETag: \"a\"",
+            .nobody(.noCache)),
         Row("§5.2.2.4 no-cache for some fields", "Cache-Control: no-cache=\"foo\", max-age=9", .everyone),
         Row("§7.3 Set-Cookie", "Cache-Control: max-age=9\nSet-Cookie: a=b", .nobody(.prohibited(.setCookie))),
         Row("§7.3 Set-Cookie without anything", "Set-Cookie: a=b", .nobody(.prohibited(.setCookie))),
@@ -37,7 +39,8 @@ struct SharingTests {
 
     @Test(arguments: rules)
     func `a response to GET is shared as its directives say`(row: Row<Sharing>) {
-        let sharing = facts(row.fields).sharing(method: .get, request: .none, hasAuthorization: false, policy: CachingPolicy())
+        let sharing = facts(row.fields).sharing(
+            method: .get, request: .none, hasAuthorization: false, policy: CachingPolicy())
         #expect(sharing == row.expected)
     }
 
@@ -52,21 +55,26 @@ struct SharingTests {
 
     @Test(arguments: authorized)
     func `an answer to Authorization is shared only where the origin allows`(row: Row<Sharing>) {
-        let sharing = facts(row.fields).sharing(method: .get, request: .none, hasAuthorization: true, policy: CachingPolicy())
+        let sharing = facts(row.fields).sharing(
+            method: .get, request: .none, hasAuthorization: true, policy: CachingPolicy())
         #expect(sharing == row.expected)
     }
 
     static let statuses: [(UInt16, String, Sharing)] = [
         (404, "", .whileArriving), (301, "", .whileArriving),
         (404, "Cache-Control: max-age=9", .everyone), (302, "Cache-Control: max-age=9", .everyone),
-        (302, "", .nobody(.notCacheable)), (403, "", .nobody(.notCacheable)), (401, "", .nobody(.notCacheable)), (429, "", .nobody(.notCacheable)),
+        (302, "", .nobody(.notCacheable)), (403, "", .nobody(.notCacheable)), (401, "", .nobody(.notCacheable)),
+        (429, "", .nobody(.notCacheable)),
         (500, "", .waitersOnly), (502, "", .waitersOnly), (503, "", .waitersOnly),
         (503, "Vary: Accept", .waitersOnly), (503, "Cache-Control: max-age=9", .everyone),
-        (503, "Cache-Control: no-store", .nobody(.prohibited(.noStore))), (503, "Cache-Control: private", .nobody(.prohibited(.private))),
+        (503, "Cache-Control: no-store", .nobody(.prohibited(.noStore))),
+        (503, "Cache-Control: private", .nobody(.prohibited(.private))),
         (503, "Set-Cookie: a=b", .nobody(.prohibited(.setCookie))), (503, "Cache-Control: no-cache", .nobody(.noCache)),
         (206, "Cache-Control: max-age=9\nETag: \"a\"\nContent-Range: bytes 0-9/20", .nobody(.range)),
-        (416, "Cache-Control: max-age=9", .nobody(.range)), (304, "Cache-Control: max-age=9", .nobody(.prohibited(.status))),
-        (103, "", .nobody(.prohibited(.status))), (599, "Cache-Control: must-understand, max-age=9", .nobody(.prohibited(.status))),
+        (416, "Cache-Control: max-age=9", .nobody(.range)),
+        (304, "Cache-Control: max-age=9", .nobody(.prohibited(.status))),
+        (103, "", .nobody(.prohibited(.status))),
+        (599, "Cache-Control: must-understand, max-age=9", .nobody(.prohibited(.status))),
     ]
 
     @Test(arguments: statuses)
@@ -103,13 +111,16 @@ struct SharingTests {
 
     @Test func `reasons have fixed public names`() {
         let prohibited = Prohibition.allCases.map(NotSharedReason.prohibited).map { "\($0.name)" }
-        #expect(prohibited == [
-            "status", "request-no-store", "no-store", "private", "authorization", "set-cookie", "vary-star", "vary-forwarded",
-        ])
+        #expect(
+            prohibited == [
+                "status", "request-no-store", "no-store", "private", "authorization", "set-cookie", "vary-star",
+                "vary-forwarded",
+            ])
         let others: [NotSharedReason] = [.method, .noCache, .range, .part, .notCacheable, .serverError, .search]
-        #expect(others.map { "\($0.name)" } == [
-            "method", "no-cache", "range", "part", "not-cacheable", "server-error", "no-vary-search",
-        ])
+        #expect(
+            others.map { "\($0.name)" } == [
+                "method", "no-cache", "range", "part", "not-cacheable", "server-error", "no-vary-search",
+            ])
     }
 
     static let scopes: [(HTTPSemantics.Method, String, hasContent: Bool, RequestScope)] = [

@@ -6,7 +6,9 @@ import Testing
 struct StatusFieldTests {
     static let writer = CacheStatusWriter(name: ByteSlice("coalesced"))
 
-    static func status(_ handling: CacheStatus.Handling, _ change: (inout CacheStatus) -> Void = { _ in }) -> CacheStatus {
+    static func status(_ handling: CacheStatus.Handling, _ change: (inout CacheStatus) -> Void = { _ in })
+        -> CacheStatus
+    {
         var status = CacheStatus(handling)
         change(&status)
         return status
@@ -16,7 +18,11 @@ struct StatusFieldTests {
         (status(.hit), "hit"),
         (status(.hit) { $0.timeToLive = 376 }, "hit; ttl=376"),
         (status(.hit) { $0.timeToLive = -412 }, "hit; ttl=-412"),
-        (status(.hit) { $0.stored = true; $0.collapsed = true; $0.forwardStatus = .ok }, "hit"),
+        (
+            status(.hit) {
+                $0.stored = true; $0.collapsed = true; $0.forwardStatus = .ok
+            }, "hit"
+        ),
         (status(.forwarded(.uriMiss)), "fwd=uri-miss"), (status(.forwarded(.varyMiss)), "fwd=vary-miss"),
         (status(.forwarded(.request)), "fwd=request"),
         (status(.forwarded(.method)), "fwd=method"), (status(.forwarded(.bypass)), "fwd=bypass"),
@@ -26,8 +32,12 @@ struct StatusFieldTests {
         (status(.forwarded(.uriMiss)) { $0.stored = false }, "fwd=uri-miss; stored=?0"),
         (status(.forwarded(.uriMiss)) { $0.collapsed = true }, "fwd=uri-miss; collapsed"),
         (status(.forwarded(.uriMiss)) { $0.collapsed = false }, "fwd=uri-miss; collapsed=?0"),
-        (status(.forwarded(.uriMiss)) { $0.forwardStatus = .ok; $0.stored = true; $0.collapsed = true; $0.timeToLive = 60 },
-         "fwd=uri-miss; fwd-status=200; stored; collapsed; ttl=60"),
+        (
+            status(.forwarded(.uriMiss)) {
+                $0.forwardStatus = .ok; $0.stored = true; $0.collapsed = true; $0.timeToLive = 60
+            },
+            "fwd=uri-miss; fwd-status=200; stored; collapsed; ttl=60"
+        ),
     ]
 
     @Test(arguments: statuses)
@@ -47,7 +57,8 @@ struct StatusFieldTests {
 
     static let names: [(String, String)] = [
         ("coalesced", "coalesced"), ("cache-1.example.net", "cache-1.example.net"), ("a:8080", "a:8080"),
-        ("1cache", "\"1cache\""), ("a cache", "\"a cache\""), ("a\"b\\c\u{e9}", "\"a\\\"b\\\\c??\""), ("", "\"\""), ("[::1]", "\"[::1]\""),
+        ("1cache", "\"1cache\""), ("a cache", "\"a cache\""), ("a\"b\\c\u{e9}", "\"a\\\"b\\\\c??\""), ("", "\"\""),
+        ("[::1]", "\"[::1]\""),
     ]
 
     @Test(arguments: names)
@@ -59,7 +70,8 @@ struct StatusFieldTests {
     }
 
     static let reasons: [(ValidationReason, ForwardReason)] = [
-        (.stale, .stale), (.noCache, .stale), (.invalidated, .stale), (.requestNoCache, .request), (.requestAge, .request),
+        (.stale, .stale), (.noCache, .stale), (.invalidated, .stale), (.requestNoCache, .request),
+        (.requestAge, .request),
     ]
 
     @Test(arguments: reasons)
@@ -74,11 +86,13 @@ struct StatusFieldTests {
     }
 
     static let errors: [(ProxyError, String, UInt16)] = [
-        (.dnsTimeout, "dns_timeout", 504), (.dnsError, "dns_error", 502), (.destinationUnavailable, "destination_unavailable", 503),
+        (.dnsTimeout, "dns_timeout", 504), (.dnsError, "dns_error", 502),
+        (.destinationUnavailable, "destination_unavailable", 503),
         (.connectionRefused, "connection_refused", 502), (.connectionTerminated, "connection_terminated", 502),
         (.connectionTimeout, "connection_timeout", 504), (.connectionReadTimeout, "connection_read_timeout", 504),
         (.connectionLimitReached, "connection_limit_reached", 503), (.httpRequestDenied, "http_request_denied", 403),
-        (.httpResponseIncomplete, "http_response_incomplete", 502), (.httpResponseTimeout, "http_response_timeout", 504),
+        (.httpResponseIncomplete, "http_response_incomplete", 502),
+        (.httpResponseTimeout, "http_response_timeout", 504),
         (.httpProtocolError, "http_protocol_error", 502), (.proxyInternalError, "proxy_internal_error", 500),
         (.proxyConfigurationError, "proxy_configuration_error", 500), (.proxyLoopDetected, "proxy_loop_detected", 502),
     ]

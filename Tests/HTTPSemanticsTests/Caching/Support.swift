@@ -25,7 +25,8 @@ extension Moment {
 }
 
 extension ResponseFacts {
-    /// Whether a request that asks for nothing special gets it without a validation (RFC 9111 §4.2: freshness_lifetime > current_age).
+    /// Whether a request that asks for nothing special gets it without a validation (RFC 9111 §4.2: freshness_lifetime
+    /// > current_age).
     func isFresh(at now: Moment) -> Bool {
         if case .fresh = reuse(for: .none, at: now) { true } else { false }
     }
@@ -43,7 +44,8 @@ func head(_ text: String) -> HeadBlock {
 
 private func withDates(_ text: Substring) -> String {
     guard let open = text.firstIndex(of: "{"), let close = text.firstIndex(of: "}"),
-          let offset = Int64(text[text.index(after: open)..<close]) else { return String(text) }
+        let offset = Int64(text[text.index(after: open)..<close])
+    else { return String(text) }
     return text[..<open] + date(offset) + withDates(text[text.index(after: close)...])
 }
 

@@ -11,20 +11,28 @@ struct TargetedCacheControlTests {
         Row("RFC 9213 §2.2 and Cache-Control without any", "CDN-Cache-Control: none\nCache-Control: max-age=5", 0),
         Row("RFC 9213 §2.1 an empty field is not there", "CDN-Cache-Control:\nCache-Control: max-age=5", 5),
         Row("RFC 9213 §2.1 nor one that does not parse", "CDN-Cache-Control: max-age=9,,\nCache-Control: max-age=5", 5),
-        Row("RFC 9213 §2.1 names in capitals do not parse", "CDN-Cache-Control: MAX-AGE=9\nCache-Control: max-age=5", 5),
-        Row("RFC 9213 §2.1 an open quote does not parse", "CDN-Cache-Control: max-age=9, a=\"\nCache-Control: max-age=5", 5),
+        Row(
+            "RFC 9213 §2.1 names in capitals do not parse", "CDN-Cache-Control: MAX-AGE=9\nCache-Control: max-age=5", 5),
+        Row(
+            "RFC 9213 §2.1 an open quote does not parse",
+            "CDN-Cache-Control: max-age=9, a=\"\nCache-Control: max-age=5", 5),
         Row("RFC 9213 §2.1 a leading zero parses", "CDN-Cache-Control: max-age=009\nCache-Control: max-age=5", 9),
         Row("RFC 9213 §2.1 parameters are ignored", "CDN-Cache-Control: max-age=9;a=b\nCache-Control: max-age=5", 9),
-        Row("RFC 9213 §2.1 a string is no integer: stale", "CDN-Cache-Control: max-age=\"9\"\nCache-Control: max-age=5", 0),
+        Row(
+            "RFC 9213 §2.1 a string is no integer: stale", "CDN-Cache-Control: max-age=\"9\"\nCache-Control: max-age=5",
+            0),
         Row("RFC 9213 §2.1 a decimal is none: stale", "CDN-Cache-Control: max-age=9.5\nCache-Control: max-age=5", 0),
         Row("RFC 9213 §2.1 a token is none: stale", "CDN-Cache-Control: max-age=foo\nCache-Control: max-age=5", 0),
         Row("RFC 9213 §2.1 a negative one: stale", "CDN-Cache-Control: max-age=-9\nCache-Control: max-age=5", 0),
         Row("RFC 9213 §2.1 true is none: stale", "CDN-Cache-Control: max-age\nCache-Control: max-age=5", 0),
-        Row("RFC 9213 §2.1 an inner list is none: stale", "CDN-Cache-Control: max-age=(9)\nCache-Control: max-age=5", 0),
+        Row(
+            "RFC 9213 §2.1 an inner list is none: stale", "CDN-Cache-Control: max-age=(9)\nCache-Control: max-age=5", 0),
         Row("RFC 9651 §3.2 the last of two", "CDN-Cache-Control: max-age=9, max-age=8", 8),
         Row("RFC 9651 §3.2 lines are one dictionary", "CDN-Cache-Control: public\nCDN-Cache-Control: max-age=8", 8),
         Row("RFC 9213 §2.2 s-maxage in it", "CDN-Cache-Control: max-age=9, s-maxage=7", 7),
-        Row("RFC 9213 §2.2 another's field changes nothing", "ExampleCDN-Cache-Control: max-age=9\nCache-Control: max-age=5", 5),
+        Row(
+            "RFC 9213 §2.2 another's field changes nothing",
+            "ExampleCDN-Cache-Control: max-age=9\nCache-Control: max-age=5", 5),
         Row("RFC 9213 §2.2 a guess is still allowed", "CDN-Cache-Control: none\nLast-Modified: {-1000}", 100),
     ]
 
@@ -36,12 +44,22 @@ struct TargetedCacheControlTests {
     static let storability: [Row<Storability>] = [
         Row("RFC 9213 §3.1 no-store for others", "CDN-Cache-Control: max-age=600\nCache-Control: no-store", .store),
         Row("RFC 9213 §3.1 none for us", "CDN-Cache-Control: none\nCache-Control: no-store\nETag: \"a\"", .store),
-        Row("RFC 9213 §2.2 no-store for us", "CDN-Cache-Control: no-store\nCache-Control: max-age=600", .doNotStore(.prohibited(.noStore))),
-        Row("RFC 9213 §2.2 private for us", "CDN-Cache-Control: private, max-age=9\nCache-Control: public", .doNotStore(.prohibited(.private))),
+        Row(
+            "RFC 9213 §2.2 no-store for us", "CDN-Cache-Control: no-store\nCache-Control: max-age=600",
+            .doNotStore(.prohibited(.noStore))),
+        Row(
+            "RFC 9213 §2.2 private for us", "CDN-Cache-Control: private, max-age=9\nCache-Control: public",
+            .doNotStore(.prohibited(.private))),
         Row("RFC 9213 §2.1 no-store=?0 is not said", "CDN-Cache-Control: max-age=9, no-store=?0", .store),
-        Row("RFC 9213 §2.1 no-store=1 is", "CDN-Cache-Control: max-age=9, no-store=1", .doNotStore(.prohibited(.noStore))),
-        Row("RFC 9213 §2.1 private for some fields", "CDN-Cache-Control: max-age=9, private=\"set-cookie\"\nSet-Cookie: a=b", .store),
-        Row("RFC 9213 §2.1 private as a number is private", "CDN-Cache-Control: max-age=9, private=1", .doNotStore(.prohibited(.private))),
+        Row(
+            "RFC 9213 §2.1 no-store=1 is", "CDN-Cache-Control: max-age=9, no-store=1",
+            .doNotStore(.prohibited(.noStore))),
+        Row(
+            "RFC 9213 §2.1 private for some fields",
+            "CDN-Cache-Control: max-age=9, private=\"set-cookie\"\nSet-Cookie: a=b", .store),
+        Row(
+            "RFC 9213 §2.1 private as a number is private", "CDN-Cache-Control: max-age=9, private=1",
+            .doNotStore(.prohibited(.private))),
     ]
 
     @Test(arguments: storability)

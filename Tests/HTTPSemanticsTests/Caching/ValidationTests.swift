@@ -19,18 +19,30 @@ struct ValidationTests {
         Case("§4.3.1 the tag", ["ETag: \"a\""], "If-None-Match: \"a\"\r\n"),
         Case("§4.3.1 a weak tag", ["ETag: W/\"a\""], "If-None-Match: W/\"a\"\r\n"),
         Case("§4.3.1 no tag", ["ETag: a"], ""),
-        Case("§4.3.1 the date as it stands", ["Last-Modified: Sunday, 06-Nov-94 08:49:37 GMT"], "If-Modified-Since: Sunday, 06-Nov-94 08:49:37 GMT\r\n"),
+        Case(
+            "§4.3.1 the date as it stands", ["Last-Modified: Sunday, 06-Nov-94 08:49:37 GMT"],
+            "If-Modified-Since: Sunday, 06-Nov-94 08:49:37 GMT\r\n"),
         Case("§4.3.1 no date", ["Last-Modified: yesterday"], ""),
-        Case("§4.3.1 both", ["ETag: \"a\"\nLast-Modified: {0}"], "If-None-Match: \"a\"\r\nIf-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\n"),
-        Case("§4.3.1 several tags, no date", ["ETag: \"a\"\nLast-Modified: {0}", "ETag: \"b\"\nLast-Modified: {0}"], "If-None-Match: \"a\", \"b\"\r\n"),
+        Case(
+            "§4.3.1 both", ["ETag: \"a\"\nLast-Modified: {0}"],
+            "If-None-Match: \"a\"\r\nIf-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\n"),
+        Case(
+            "§4.3.1 several tags, no date", ["ETag: \"a\"\nLast-Modified: {0}", "ETag: \"b\"\nLast-Modified: {0}"],
+            "If-None-Match: \"a\", \"b\"\r\n"),
         Case("§4.3.1 several, one without a tag", ["ETag: \"a\"", "Last-Modified: {0}"], "If-None-Match: \"a\"\r\n"),
         Case("§4.3.1 the same tag once", ["ETag: \"a\"", "ETag: \"a\""], "If-None-Match: \"a\"\r\n"),
-        Case("§4.3.2 the client's tags too", ["ETag: \"a\""], client: "If-None-Match: \"x\", \"a\"", "If-None-Match: \"a\", \"x\"\r\n"),
-        Case("§4.3.2 from several lines", ["ETag: \"a\""], client: "If-None-Match: \"x\"\nIf-None-Match: W/\"y\"", "If-None-Match: \"a\", \"x\", W/\"y\"\r\n"),
+        Case(
+            "§4.3.2 the client's tags too", ["ETag: \"a\""], client: "If-None-Match: \"x\", \"a\"",
+            "If-None-Match: \"a\", \"x\"\r\n"),
+        Case(
+            "§4.3.2 from several lines", ["ETag: \"a\""], client: "If-None-Match: \"x\"\nIf-None-Match: W/\"y\"",
+            "If-None-Match: \"a\", \"x\", W/\"y\"\r\n"),
         Case("§4.3.2 not the client's star", ["ETag: \"a\""], client: "If-None-Match: *", "If-None-Match: \"a\"\r\n"),
         Case("§4.3.2 nor what is no tag", ["ETag: \"a\""], client: "If-None-Match: foo", "If-None-Match: \"a\"\r\n"),
         Case("§4.3.2 nor where we have none ourselves", [""], client: "If-None-Match: \"x\"", ""),
-        Case("§4.3.2 a comma inside a tag", ["ETag: \"a,b\""], client: "If-None-Match: \"a,b\"", "If-None-Match: \"a,b\"\r\n"),
+        Case(
+            "§4.3.2 a comma inside a tag", ["ETag: \"a,b\""], client: "If-None-Match: \"a,b\"",
+            "If-None-Match: \"a,b\"\r\n"),
     ]
 
     @Test(arguments: requests)
@@ -48,7 +60,8 @@ struct ValidationTests {
     @Test func `whether the client alone has any of the tags asked about is known`() {
         let rows: [(stored: String, client: String, expected: Bool)] = [
             ("ETag: \"a\"", "If-None-Match: \"a\"", false), ("ETag: \"a\"", "If-None-Match: \"a\", \"c\"", true),
-            ("ETag: \"a\"", "If-None-Match: *", false), ("ETag: \"a\"", "If-None-Match: c", false), ("ETag: \"a\"", "", false),
+            ("ETag: \"a\"", "If-None-Match: *", false), ("ETag: \"a\"", "If-None-Match: c", false),
+            ("ETag: \"a\"", "", false),
             ("Last-Modified: {0}", "If-None-Match: \"c\"", false), ("ETag: \"a\"", "If-None-Match: W/\"a\"", true),
         ]
         for row in rows {
@@ -73,8 +86,10 @@ struct ValidationTests {
 
     /// The client's `If-None-Match`, the fields of the 304, and whether it is for what the client has.
     static let confirmations: [(String, String, Bool)] = [
-        ("\"c\"", "ETag: \"c\"", true), ("\"b\", \"c\"", "ETag: \"c\"", true), ("W/\"c\"", "ETag: \"c\"", true), ("\"c\"", "ETag: W/\"c\"", true),
-        ("\"c\"", "ETag: \"d\"", false), ("*", "ETag: \"c\"", false), ("c", "ETag: \"c\"", false), ("\"c\"", "", false), ("", "ETag: \"c\"", false),
+        ("\"c\"", "ETag: \"c\"", true), ("\"b\", \"c\"", "ETag: \"c\"", true), ("W/\"c\"", "ETag: \"c\"", true),
+        ("\"c\"", "ETag: W/\"c\"", true),
+        ("\"c\"", "ETag: \"d\"", false), ("*", "ETag: \"c\"", false), ("c", "ETag: \"c\"", false), ("\"c\"", "", false),
+        ("", "ETag: \"c\"", false),
         ("\"c\"", "ETag: c", false), ("\"b,c\"", "ETag: \"c\"", false),
     ]
 
@@ -102,22 +117,35 @@ struct ValidationTests {
         Selection("§4.3.4 a strong tag that none has", "ETag: \"c\"", ["ETag: \"a\"", "ETag: \"b\""], []),
         Selection("§4.3.4 a strong tag and only one stored without", "ETag: \"c\"", [""], []),
         Selection("§4.3.4 a strong tag does not match a weak one", "ETag: \"a\"", ["ETag: W/\"a\""], []),
-        Selection("§4.3.4 a strong tag goes before the date", "ETag: \"c\"\nLast-Modified: {-9}", ["Last-Modified: {-9}"], []),
+        Selection(
+            "§4.3.4 a strong tag goes before the date", "ETag: \"c\"\nLast-Modified: {-9}", ["Last-Modified: {-9}"], []),
         Selection("§4.3.4 a weak tag", "ETag: W/\"a\"", ["ETag: W/\"b\"", "ETag: W/\"a\""], [1]),
         Selection("§4.3.4 a weak tag matches a strong one", "ETag: W/\"a\"", ["ETag: \"a\""], [0]),
-        Selection("§4.3.4 a weak tag: the most recent", "ETag: W/\"a\"", ["ETag: W/\"a\"\nDate: {-5}", "ETag: W/\"a\"\nDate: {-9}"], [0]),
+        Selection(
+            "§4.3.4 a weak tag: the most recent", "ETag: W/\"a\"",
+            ["ETag: W/\"a\"\nDate: {-5}", "ETag: W/\"a\"\nDate: {-9}"], [0]),
         Selection("§4.3.4 a weak tag that none has", "ETag: W/\"c\"", ["ETag: W/\"a\""], []),
-        Selection("§4.3.4 a weak tag and one stored with a date only", "ETag: W/\"a\"\nLast-Modified: {-9}", ["Last-Modified: {-9}"], []),
-        Selection("§4.3.4 the date is a weak validator", "Last-Modified: {-9}", ["Last-Modified: {-8}", "Last-Modified: {-9}"], [1]),
-        Selection("§4.3.4 the date: the most recent", "Last-Modified: {-9}", ["Last-Modified: {-9}\nDate: {-5}", "Last-Modified: {-9}\nDate: {-2}"], [1]),
+        Selection(
+            "§4.3.4 a weak tag and one stored with a date only", "ETag: W/\"a\"\nLast-Modified: {-9}",
+            ["Last-Modified: {-9}"], []),
+        Selection(
+            "§4.3.4 the date is a weak validator", "Last-Modified: {-9}",
+            ["Last-Modified: {-8}", "Last-Modified: {-9}"], [1]),
+        Selection(
+            "§4.3.4 the date: the most recent", "Last-Modified: {-9}",
+            ["Last-Modified: {-9}\nDate: {-5}", "Last-Modified: {-9}\nDate: {-2}"], [1]),
         Selection("§4.3.4 a date that none has", "Last-Modified: {-9}", ["Last-Modified: {-8}"], []),
         Selection("§4.3.4 no validator, one stored without", "", [""], [0]),
         Selection("§4.3.4 no validator, one stored that we asked about", "", ["ETag: \"a\""], [0]),
         Selection("§4.3.4 no validator, several stored", "", ["", ""], []),
         Selection("§4.3.4 what is no tag is not the stored one", "ETag: a", ["ETag: \"a\""], []),
         Selection("§4.3.4 what is no tag, changed", "ETag: b", ["ETag: a"], []),
-        Selection("§4.3.4 what is no tag, changed, and the same date", "ETag: b\nLast-Modified: {-9}", ["ETag: a\nLast-Modified: {-9}"], []),
-        Selection("§4.3.4 what is no tag, the same, and the same date", "ETag: a\nLast-Modified: {-9}", ["ETag: a\nLast-Modified: {-9}"], [0]),
+        Selection(
+            "§4.3.4 what is no tag, changed, and the same date", "ETag: b\nLast-Modified: {-9}",
+            ["ETag: a\nLast-Modified: {-9}"], []),
+        Selection(
+            "§4.3.4 what is no tag, the same, and the same date", "ETag: a\nLast-Modified: {-9}",
+            ["ETag: a\nLast-Modified: {-9}"], [0]),
         Selection("§4.3.4 what is no tag, the same, and no date", "ETag: a", ["ETag: a\nLast-Modified: {-9}"], [0]),
         Selection("§4.3.4 what is no date, changed", "Last-Modified: Sun, 06-Nov-22", ["Last-Modified: {-9}"], []),
         Selection("§4.3.4 nothing stored", "ETag: \"a\"", [], []),
@@ -148,25 +176,42 @@ struct ValidationTests {
         ("§4.3.5 a tag where there was none", "ETag: \"a\"", "", .expire),
         ("§4.3.5 the same date", "Last-Modified: {-9}", "Last-Modified: {-9}", .update),
         ("§4.3.5 another date", "Last-Modified: {-8}", "Last-Modified: {-9}", .expire),
-        ("§4.3.5 the same tag, another date", "ETag: \"a\"\nLast-Modified: {-8}", "ETag: \"a\"\nLast-Modified: {-9}", .expire),
+        (
+            "§4.3.5 the same tag, another date", "ETag: \"a\"\nLast-Modified: {-8}", "ETag: \"a\"\nLast-Modified: {-9}",
+            .expire
+        ),
         ("§4.3.5 the same tag, no date", "ETag: \"a\"", "ETag: \"a\"\nLast-Modified: {-9}", .update),
-        ("§4.3.5 the same date, no tag where there was one", "Last-Modified: {-9}", "ETag: \"a\"\nLast-Modified: {-9}", .expire),
+        (
+            "§4.3.5 the same date, no tag where there was one", "Last-Modified: {-9}",
+            "ETag: \"a\"\nLast-Modified: {-9}", .expire
+        ),
         ("§4.3.5 the same length alone proves nothing", "Content-Length: 10", "Content-Length: 10", .expire),
         ("§4.3.5 no tag where there was one", "Content-Length: 10", "ETag: \"a\"\nContent-Length: 10", .expire),
         ("§4.3.5 what is no tag, changed", "ETag: a\nLast-Modified: {-9}", "ETag: b\nLast-Modified: {-9}", .expire),
-        ("§4.3.5 what is no tag, where there was one", "ETag: a\nLast-Modified: {-9}", "ETag: \"a\"\nLast-Modified: {-9}", .expire),
+        (
+            "§4.3.5 what is no tag, where there was one", "ETag: a\nLast-Modified: {-9}",
+            "ETag: \"a\"\nLast-Modified: {-9}", .expire
+        ),
         ("§4.3.5 what is no tag, the same", "ETag: a\nLast-Modified: {-9}", "ETag: a\nLast-Modified: {-9}", .update),
         ("§4.3.5 what is no tag, the same, and nothing else", "ETag: a", "ETag: a", .expire),
-        ("§4.3.5 what is no date, changed", "ETag: \"a\"\nLast-Modified: Sun, 06-Nov-22", "ETag: \"a\"\nLast-Modified: Sun, 06-Nov-21", .expire),
+        (
+            "§4.3.5 what is no date, changed", "ETag: \"a\"\nLast-Modified: Sun, 06-Nov-22",
+            "ETag: \"a\"\nLast-Modified: Sun, 06-Nov-21", .expire
+        ),
         ("§4.3.5 another length", "Content-Length: 11", "Content-Length: 10", .expire),
-        ("§4.3.5 the same tag, and the length of what was stored chunked", "ETag: \"a\"\nContent-Length: 10", "ETag: \"a\"", .update),
+        (
+            "§4.3.5 the same tag, and the length of what was stored chunked", "ETag: \"a\"\nContent-Length: 10",
+            "ETag: \"a\"", .update
+        ),
         ("§4.3.5 the same tag, another length", "ETag: \"a\"\nContent-Length: 11", "ETag: \"a\"", .expire),
         ("§4.3.5 nothing to compare", "", "", .expire),
         ("§4.3.5 nothing received", "", "ETag: \"a\"", .expire),
     ]
 
     @Test(arguments: heads)
-    func `HEAD freshens or expires what GET stored`(clause: String, answer: String, stored: String, expected: HeadFreshening) {
+    func `HEAD freshens or expires what GET stored`(
+        clause: String, answer: String, stored: String, expected: HeadFreshening
+    ) {
         let new = head(answer), old = head(stored)
         let verdict = HeadFreshening(
             head: new.view, headFacts: facts(answer), stored: old.view, storedFacts: facts(stored), storedLength: 10

@@ -13,7 +13,9 @@ struct VariantTests {
         let clause: String, vary: String, stored: String, presented: String, matches: Bool
 
         init(_ clause: String, _ vary: String, _ stored: String, _ presented: String, _ matches: Bool) {
-            (self.clause, self.vary, self.stored, self.presented, self.matches) = (clause, vary, stored, presented, matches)
+            (self.clause, self.vary, self.stored, self.presented, self.matches) = (
+                clause, vary, stored, presented, matches
+            )
         }
 
         var testDescription: String { "\(clause): Vary: \(vary), \(stored) / \(presented)" }
@@ -48,12 +50,18 @@ struct VariantTests {
         Case("white space inside quotes", "Foo", "Foo: \"1, 2\"", "Foo: \"1,2\"", false),
         Case("white space behind quotes", "Foo", "Foo: \"a\" , b", "Foo: \"a\",b", true),
         Case("an escaped quote inside them", "Foo", "Foo: \"a\\\" , b\"", "Foo: \"a\\\",b\"", false),
-        Case("a known list, in any case", "Accept-Encoding", "Accept-Encoding: gzip, BR", "Accept-Encoding: GZIP,br", true),
-        Case("a known list, in another order", "Accept-Encoding", "Accept-Encoding: gzip, br", "Accept-Encoding: br, gzip", false),
+        Case(
+            "a known list, in any case", "Accept-Encoding", "Accept-Encoding: gzip, BR", "Accept-Encoding: GZIP,br",
+            true),
+        Case(
+            "a known list, in another order", "Accept-Encoding", "Accept-Encoding: gzip, br",
+            "Accept-Encoding: br, gzip", false),
         Case("languages in any case", "Accept-Language", "Accept-Language: de-AT", "Accept-Language: DE-at", true),
         Case("media types in their case", "Accept", "Accept: text/html;p=A", "Accept: text/html;p=a", false),
         Case("no list: a comma is a letter", "User-Agent", "User-Agent: a, b", "User-Agent: a,b", false),
-        Case("no list: nor does one join lines", "Referer", "Referer: http://a/x\nReferer: y", "Referer: http://a/x,y", false),
+        Case(
+            "no list: nor does one join lines", "Referer", "Referer: http://a/x\nReferer: y", "Referer: http://a/x,y",
+            false),
         Case("no list: two lines", "Cookie", "Cookie: a=1\nCookie: b=2", "cookie: a=1\nCookie: b=2", true),
         Case("no list: an empty line is a line", "Referer", "Referer:\nReferer: y", "Referer: y", false),
         Case("no list: and so is an empty last one", "Referer", "Referer: y\nReferer:", "Referer: y", false),
@@ -76,7 +84,9 @@ struct VariantTests {
     }
 
     @Test(arguments: KeyTests.aliases)
-    func `a variant is also chosen by what origins may take for its field, if it goes on`(left: String, right: String, isSame: Bool) {
+    func `a variant is also chosen by what origins may take for its field, if it goes on`(
+        left: String, right: String, isSame: Bool
+    ) {
         let stored = head(left), presented = head(right), vary = head("Vary: Accept, X-Tenant")
         var policy = CachingPolicy()
         policy.forwardsOddNames = true
@@ -124,16 +134,20 @@ struct VariantTests {
     static let encodings: [(String, String, Bool)] = [
         ("gzip, br", "br, gzip", true), ("gzip, br", "br;q=1.0, gzip;q=0.8", true), ("gzip", "x-gzip", true),
         ("gzip, exotic", "gzip", false), ("gzip, exotic", "gzip,Exotic", true), ("gzip, exotic;q=0", "gzip", true),
-        ("gzip, *;q=0", "gzip", false), ("ab", "gzip, br", false), ("gzip, br;q=0", "gzip", true), ("gzip, br;q=0.000", "gzip", true),
+        ("gzip, *;q=0", "gzip", false), ("ab", "gzip, br", false), ("gzip, br;q=0", "gzip", true),
+        ("gzip, br;q=0.000", "gzip", true),
         ("gzip, identity", "gzip", true), ("gzip, identity;q=0", "gzip", false), ("gzip", "br", false),
         ("gzip", "gzip, br", false), ("*", "gzip", false), ("gzip", "deflate", false), ("zstd", "zstd, br", false),
         // Beside `*`, a refusal says something.
-        ("*", "*, gzip;q=0", false), ("*, br", "br, *", false), ("*;q=0.5", "*;q=0.5", true), ("gzip, br", "gzip;q=0;x=1, br", false),
+        ("*", "*, gzip;q=0", false), ("*, br", "br, *", false), ("*;q=0.5", "*;q=0.5", true),
+        ("gzip, br", "gzip;q=0;x=1, br", false),
         ("gzip", "gzip;x=1", false), ("gzip;q=0, br", "br", true),
     ]
 
     @Test(arguments: encodings)
-    func `an operator can have Accept-Encoding count as the set of codings`(stored: String, presented: String, expected: Bool) {
+    func `an operator can have Accept-Encoding count as the set of codings`(
+        stored: String, presented: String, expected: Bool
+    ) {
         let first = head("Accept-Encoding: \(stored)"), second = head("Accept-Encoding: \(presented)")
         let vary = head("Vary: Accept-Encoding")
         var policy = CachingPolicy()
@@ -154,16 +168,19 @@ struct VariantTests {
 
     @Test func `of several of one date, it is the one that arrived last`() {
         let block = head("Date: {0}")
-        let first = ResponseFacts(status: .ok, fields: block.view, requested: arrival, received: arrival, policy: CachingPolicy())
+        let first = ResponseFacts(
+            status: .ok, fields: block.view, requested: arrival, received: arrival, policy: CachingPolicy())
         let later = arrival.after(1)
-        let second = ResponseFacts(status: .ok, fields: block.view, requested: later, received: later, policy: CachingPolicy())
+        let second = ResponseFacts(
+            status: .ok, fields: block.view, requested: later, received: later, policy: CachingPolicy())
         #expect(second.isMoreRecent(than: first))
         #expect(!first.isMoreRecent(than: second))
     }
 
     static let seen: [(vary: String, change: @Sendable (inout CachingPolicy) -> Void, chosen: [String]?)] = [
         ("X-Forwarded-Host, Accept, Forwarded, x_forwarded_port, Host, Connection", { _ in }, ["accept"]),
-        ("X-Forwarded-Proto", { _ in }, []), ("HTTP2-Settings", { _ in }, []), ("X_Tenant, Accept", { _ in }, ["accept"]),
+        ("X-Forwarded-Proto", { _ in }, []), ("HTTP2-Settings", { _ in }, []),
+        ("X_Tenant, Accept", { _ in }, ["accept"]),
         ("X_Tenant, X_Forwarded_Host", { $0.forwardsOddNames = true }, ["x_tenant"]),
         ("X-Forwarded-Proto, Forwarded", { $0.writesForwarded = false }, ["forwarded", "x-forwarded-proto"]),
         ("X-Forwarded-For", { _ in }, nil), ("Accept, X-Forwarded-For, X-Forwarded-Host", { _ in }, nil),
@@ -171,7 +188,8 @@ struct VariantTests {
         ("X-Real-IP, Accept", { _ in }, ["accept"]), ("X-Real-IP, Accept", { $0.forwardsSenders = true }, nil),
         ("X-Real-IP", { $0.writesForwarded = false }, ["x-real-ip"]), ("X-Host", { $0.forwardsSenders = true }, []),
         ("X-Real-IP, Accept", { ($0.forwardsSenders, $0.keyedFields) = (true, [ByteSlice("x-real-ip")]) }, ["accept"]),
-        ("Via", { _ in }, nil), ("Via", { $0.writesVia = false }, ["via"]), ("TE", { _ in }, nil), ("Upgrade", { _ in }, nil),
+        ("Via", { _ in }, nil), ("Via", { $0.writesVia = false }, ["via"]), ("TE", { _ in }, nil),
+        ("Upgrade", { _ in }, nil),
     ]
 
     @Test(arguments: seen.indices)

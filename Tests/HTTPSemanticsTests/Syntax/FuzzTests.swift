@@ -6,9 +6,9 @@ import Testing
 /// Valid messages with random damage: no trap, and one verdict however they arrive.
 @Suite struct FuzzTests {
     #if DEBUG
-    static let rounds = 60_000
+        static let rounds = 60_000
     #else
-    static let rounds = 200_000
+        static let rounds = 200_000
     #endif
 
     static let requests = [
@@ -32,7 +32,8 @@ import Testing
         var result = message
         for _ in 0..<Int.random(in: 1...3, using: &generator) where !result.isEmpty {
             let index = Int.random(in: 0..<result.count, using: &generator)
-            let byte = Bool.random(using: &generator)
+            let byte =
+                Bool.random(using: &generator)
                 ? Self.spice[Int.random(in: 0..<Self.spice.count, using: &generator)]
                 : UInt8.random(in: 0...255, using: &generator)
             switch Int.random(in: 0..<5, using: &generator) {
@@ -58,7 +59,8 @@ import Testing
             let delivery = round % 16 == 0 ? Delivery.byteByByte : .cut([cut])
             let split = read(message, delivery)
             if split != atOnce {
-                Issue.record("\(String(decoding: message, as: UTF8.self).debugDescription) \(delivery): \(atOnce) / \(split)")
+                Issue.record(
+                    "\(String(decoding: message, as: UTF8.self).debugDescription) \(delivery): \(atOnce) / \(split)")
                 return
             }
             if atOnce.contains("@") { refused += 1 }
@@ -89,7 +91,9 @@ import Testing
         let rounds = Self.rounds / 3
         for _ in 0..<rounds {
             let text = mutate(wire("Sunday, 06-Nov-94 08:49:37 GMT"), &generator)
-            guard let seconds = HTTPDate.parse(text.span, now: .random(in: .min ... .max, using: &generator)) else { continue }
+            guard let seconds = HTTPDate.parse(text.span, now: .random(in: .min ... .max, using: &generator)) else {
+                continue
+            }
             read += 1
             // A `now` near the end of time puts two-digit years behind the last that can be written.
             guard seconds <= lastSecond else { continue }

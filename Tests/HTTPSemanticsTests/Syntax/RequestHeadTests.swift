@@ -61,7 +61,10 @@ import Testing
         ("GET /\(String(repeating: "a", count: 90))", "414 target-too-long"),
         ("GET / HTTP/1.1\r\nHost: a\r\nX: \(String(repeating: "a", count: 168))\r\n\r\n", "GET / http11"),
         ("GET / HTTP/1.1\r\nHost: a\r\nX: \(String(repeating: "a", count: 169))\r\n\r\n", "431 head-too-large @200"),
-        ("GET / HTTP/1.1\r\nHost: a\r\nX: \(String(repeating: "\u{0}", count: 300))\r\n\r\n", "431 head-too-large @200"),
+        (
+            "GET / HTTP/1.1\r\nHost: a\r\nX: \(String(repeating: "\u{0}", count: 300))\r\n\r\n",
+            "431 head-too-large @200"
+        ),
         ("GET / HTTP/1.1\r\nHost: a\r\nX: \(String(repeating: "a", count: 300))", "431 head-too-large @200"),
         ("GET / HTTP/1.1\r\nHost: a\r\nA:\r\nB:\r\n\r\n", "GET / http11"),
         ("GET / HTTP/1.1\r\nHost: a\r\nA:\r\nB:\r\nC:\r\n\r\n", "431 too-many-fields @33"),
@@ -75,7 +78,8 @@ import Testing
     @Test func `a smaller head limit comes before the target's`() {
         let limits = HeadLimits(maxHeadBytes: 20, maxFieldLines: 3, maxTargetLength: 20)
         for delivery in [Delivery.atOnce, .byteByByte] {
-            let result = readRequest(wire("GET /\(String(repeating: "a", count: 99)) HTTP/1.1\r\n"), delivery, limits: limits)
+            let result = readRequest(
+                wire("GET /\(String(repeating: "a", count: 99)) HTTP/1.1\r\n"), delivery, limits: limits)
             #expect(result == "431 head-too-large @20")
         }
     }

@@ -16,7 +16,9 @@ private func fields(_ lines: String, _ expected: String, version: String = "1.1"
 private func hosted(_ lines: String, _ expected: String) -> RequestCase { fields("Host: a\r\n\(lines)", expected) }
 
 /// A request line with a valid Host behind it.
-private func line(_ line: String, _ expected: String) -> RequestCase { RequestCase("\(line)\r\nHost: a\r\n\r\n", expected) }
+private func line(_ line: String, _ expected: String) -> RequestCase {
+    RequestCase("\(line)\r\nHost: a\r\n\r\n", expected)
+}
 
 enum RequestTable {
     static let requestLines: [RequestCase] = [
@@ -72,7 +74,9 @@ enum RequestTable {
         RequestCase("", "incomplete"),
         RequestCase("GET / HTTP/1.1\r\nHost: a\r\n", "incomplete"),
         RequestCase("GET / HTTP/1.1\r\nHost: a\r\n\r", "incomplete"),
-        RequestCase("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /next", "GET / http11 origin host=a path=/ query=- body=none keep=true expect=none upgrade=false head=27 [Host=a]"),
+        RequestCase(
+            "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /next",
+            "GET / http11 origin host=a path=/ query=- body=none keep=true expect=none upgrade=false head=27 [Host=a]"),
     ]
 
     static let targets: [RequestCase] = [
@@ -104,8 +108,14 @@ enum RequestTable {
     ]
 
     static let fieldLines: [RequestCase] = [
-        hosted("X:y", "POST / http11 origin host=a path=/ query=- body=none keep=true expect=none upgrade=false head=33 [Host=a] [X=y]"),
-        hosted("X: \t y z \t ", "POST / http11 origin host=a path=/ query=- body=none keep=true expect=none upgrade=false head=41 [Host=a] [X=y z]"),
+        hosted(
+            "X:y",
+            "POST / http11 origin host=a path=/ query=- body=none keep=true expect=none upgrade=false head=33 [Host=a] [X=y]"
+        ),
+        hosted(
+            "X: \t y z \t ",
+            "POST / http11 origin host=a path=/ query=- body=none keep=true expect=none upgrade=false head=41 [Host=a] [X=y z]"
+        ),
         hosted("X:", "POST / http11"),
         hosted("X: \u{80}\u{ff}", "POST / http11"),
         hosted("X: a\tb", "POST / http11"),
@@ -162,7 +172,9 @@ enum RequestTable {
     static let framing: [RequestCase] = [
         hosted("Content-Length: 0", "POST / http11 origin host=a path=/ query=- body=0 "),
         hosted("Content-Length: 007", "POST / http11 origin host=a path=/ query=- body=7 "),
-        hosted("Content-Length: 9223372036854775807", "POST / http11 origin host=a path=/ query=- body=9223372036854775807 "),
+        hosted(
+            "Content-Length: 9223372036854775807",
+            "POST / http11 origin host=a path=/ query=- body=9223372036854775807 "),
         hosted("Content-Length: 9223372036854775808", "400 content-length-invalid @26"),
         hosted("Content-Length: 99999999999999999999999", "400 content-length-invalid"),
         hosted("Content-Length: 18446744073709551617", "400 content-length-invalid"),
@@ -207,37 +219,69 @@ enum RequestTable {
         fields("Transfer-Encoding: chunked\r\nContent-Length: 3", "400 transfer-encoding-in-http-1.0", version: "1.0"),
     ]
 
-    static let connections: [RequestCase] = [
-        hosted("Connection: close", "POST / http11 origin host=a path=/ query=- body=none keep=false "),
-        hosted("Connection: x, CLOSE", "POST / http11 origin host=a path=/ query=- body=none keep=false "),
-        hosted("Connection: x\r\nConnection: close", "POST / http11 origin host=a path=/ query=- body=none keep=false "),
-        hosted("Connection: closed", "POST / http11 origin host=a path=/ query=- body=none keep=true "),
-        hosted("Connection: keep-alive", "POST / http11 origin host=a path=/ query=- body=none keep=true "),
-        hosted("Connection: \"close\"", "400 connection-option-invalid @26"),
-        hosted("Connection: a b", "400 connection-option-invalid"),
-        hosted("Connection: ,,", "POST / http11 origin host=a path=/ query=- body=none keep=true "),
-        hosted("Connection: \(Array(repeating: "x", count: 16).joined(separator: ","))", "POST / http11"),
-        hosted("Connection: \(Array(repeating: "x", count: 17).joined(separator: ","))", "400 too-many-connection-options"),
-        fields("X: y", "POST / http10 origin host= path=/ query=- body=none keep=false ", version: "1.0"),
-        fields("Connection: keep-alive", "POST / http10 origin host= path=/ query=- body=none keep=true ", version: "1.0"),
-        fields("Connection: keep-alive, close", "POST / http10 origin host= path=/ query=- body=none keep=false ", version: "1.0"),
-        hosted("Expect: 100-continue", "POST / http11 origin host=a path=/ query=- body=none keep=true expect=continue "),
-        hosted("Expect: 100-Continue", "POST / http11 origin host=a path=/ query=- body=none keep=true expect=continue "),
-        hosted("Expect: tea", "POST / http11 origin host=a path=/ query=- body=none keep=true expect=unknown "),
-        hosted("Expect: 100-continue\r\nExpect: tea", "POST / http11 origin host=a path=/ query=- body=none keep=true expect=unknown "),
-        fields("Expect: 100-continue", "POST / http10 origin host= path=/ query=- body=none keep=false expect=none ", version: "1.0"),
-        hosted("Connection: Upgrade\r\nUpgrade: websocket", "POST / http11 origin host=a path=/ query=- body=none keep=true expect=none upgrade=true "),
-        fields("Connection: upgrade\r\nUpgrade: websocket", "POST / http10 origin host= path=/ query=- body=none keep=false expect=none upgrade=false ", version: "1.0"),
-        hosted("Upgrade: websocket", "POST / http11 origin host=a path=/ query=- body=none keep=true expect=none upgrade=false "),
-        hosted("Connection: upgrade", "POST / http11 origin host=a path=/ query=- body=none keep=true expect=none upgrade=false "),
-    ] + [
-        ("websocket", true), ("WebSocket/13, foo", true), ("foo\r\nUpgrade: bar/1.0", true), (", foo", true), ("h2cs", true), ("x-http/2", true),
-        ("", false), (",", false), ("foo, H2C", false), ("foo\r\nUpgrade: h2", false), ("h2c/1", false), ("HTTP/2.0", false), ("Http", false),
-        ("TLS/1.0", false), ("websocket, tls", false), ("\"h2c\"", false), ("x h2c", false), ("h2c;q=1", false), ("foo/", false), ("/1", false),
-        ("foo/1/2", false),
-    ].map { protocols, isTaken in
-        hosted("Connection: Upgrade\r\nUpgrade: \(protocols)", "POST / http11 origin host=a path=/ query=- body=none keep=true expect=none upgrade=\(isTaken) ")
-    }
+    static let connections: [RequestCase] =
+        [
+            hosted("Connection: close", "POST / http11 origin host=a path=/ query=- body=none keep=false "),
+            hosted("Connection: x, CLOSE", "POST / http11 origin host=a path=/ query=- body=none keep=false "),
+            hosted(
+                "Connection: x\r\nConnection: close", "POST / http11 origin host=a path=/ query=- body=none keep=false "
+            ),
+            hosted("Connection: closed", "POST / http11 origin host=a path=/ query=- body=none keep=true "),
+            hosted("Connection: keep-alive", "POST / http11 origin host=a path=/ query=- body=none keep=true "),
+            hosted("Connection: \"close\"", "400 connection-option-invalid @26"),
+            hosted("Connection: a b", "400 connection-option-invalid"),
+            hosted("Connection: ,,", "POST / http11 origin host=a path=/ query=- body=none keep=true "),
+            hosted("Connection: \(Array(repeating: "x", count: 16).joined(separator: ","))", "POST / http11"),
+            hosted(
+                "Connection: \(Array(repeating: "x", count: 17).joined(separator: ","))",
+                "400 too-many-connection-options"),
+            fields("X: y", "POST / http10 origin host= path=/ query=- body=none keep=false ", version: "1.0"),
+            fields(
+                "Connection: keep-alive", "POST / http10 origin host= path=/ query=- body=none keep=true ",
+                version: "1.0"),
+            fields(
+                "Connection: keep-alive, close", "POST / http10 origin host= path=/ query=- body=none keep=false ",
+                version: "1.0"),
+            hosted(
+                "Expect: 100-continue",
+                "POST / http11 origin host=a path=/ query=- body=none keep=true expect=continue "),
+            hosted(
+                "Expect: 100-Continue",
+                "POST / http11 origin host=a path=/ query=- body=none keep=true expect=continue "),
+            hosted("Expect: tea", "POST / http11 origin host=a path=/ query=- body=none keep=true expect=unknown "),
+            hosted(
+                "Expect: 100-continue\r\nExpect: tea",
+                "POST / http11 origin host=a path=/ query=- body=none keep=true expect=unknown "),
+            fields(
+                "Expect: 100-continue", "POST / http10 origin host= path=/ query=- body=none keep=false expect=none ",
+                version: "1.0"),
+            hosted(
+                "Connection: Upgrade\r\nUpgrade: websocket",
+                "POST / http11 origin host=a path=/ query=- body=none keep=true expect=none upgrade=true "),
+            fields(
+                "Connection: upgrade\r\nUpgrade: websocket",
+                "POST / http10 origin host= path=/ query=- body=none keep=false expect=none upgrade=false ",
+                version: "1.0"),
+            hosted(
+                "Upgrade: websocket",
+                "POST / http11 origin host=a path=/ query=- body=none keep=true expect=none upgrade=false "),
+            hosted(
+                "Connection: upgrade",
+                "POST / http11 origin host=a path=/ query=- body=none keep=true expect=none upgrade=false "),
+        ]
+        + [
+            ("websocket", true), ("WebSocket/13, foo", true), ("foo\r\nUpgrade: bar/1.0", true), (", foo", true),
+            ("h2cs", true), ("x-http/2", true),
+            ("", false), (",", false), ("foo, H2C", false), ("foo\r\nUpgrade: h2", false), ("h2c/1", false),
+            ("HTTP/2.0", false), ("Http", false),
+            ("TLS/1.0", false), ("websocket, tls", false), ("\"h2c\"", false), ("x h2c", false), ("h2c;q=1", false),
+            ("foo/", false), ("/1", false),
+            ("foo/1/2", false),
+        ].map { protocols, isTaken in
+            hosted(
+                "Connection: Upgrade\r\nUpgrade: \(protocols)",
+                "POST / http11 origin host=a path=/ query=- body=none keep=true expect=none upgrade=\(isTaken) ")
+        }
 
     static let all = requestLines + targets + fieldLines + hosts + framing + connections
 }

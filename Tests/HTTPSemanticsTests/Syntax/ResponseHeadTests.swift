@@ -43,17 +43,32 @@ import Testing
         (fields("Transfer-Encoding: gzip"), .get, "400 chunked-not-final"),
         (fields("Transfer-Encoding: chunked", version: "1.0"), .get, "400 transfer-encoding-in-http-1.0"),
         (fields("Content-Length: 5", version: "1.0"), .get, "200 'OK' http10 body=5 length=5 keep=false"),
-        (fields("Content-Length: 5\r\nConnection: keep-alive", version: "1.0"), .get, "200 'OK' http10 body=5 length=5 keep=true"),
+        (
+            fields("Content-Length: 5\r\nConnection: keep-alive", version: "1.0"), .get,
+            "200 'OK' http10 body=5 length=5 keep=true"
+        ),
         (fields("Content-Length: 5\r\nConnection: close"), .get, "200 'OK' http11 body=5 length=5 keep=false"),
         // No body, whatever the fields say
         (fields("Content-Length: 5"), .head, "200 'OK' http11 body=none length=5 keep=true"),
         (fields("Transfer-Encoding: chunked"), .head, "200 'OK' http11 body=none length=- keep=true"),
         (fields("Content-Length: x"), .head, "400 content-length-invalid"),
-        (fields("Content-Length: 5", status: "304 Not Modified"), .get, "304 'Not Modified' http11 body=none length=5 keep=true"),
+        (
+            fields("Content-Length: 5", status: "304 Not Modified"), .get,
+            "304 'Not Modified' http11 body=none length=5 keep=true"
+        ),
         (fields("", status: "204 No Content"), .get, "204 'No Content' http11 body=none length=- keep=true"),
-        (fields("Content-Length: 0", status: "204 No Content"), .get, "204 'No Content' http11 body=none length=0 keep=true"),
-        (fields("Content-Length: 5", status: "204 No Content"), .get, "204 'No Content' http11 body=none length=5 keep=false"),
-        (fields("Transfer-Encoding: chunked", status: "204 No Content"), .get, "204 'No Content' http11 body=none length=- keep=false"),
+        (
+            fields("Content-Length: 0", status: "204 No Content"), .get,
+            "204 'No Content' http11 body=none length=0 keep=true"
+        ),
+        (
+            fields("Content-Length: 5", status: "204 No Content"), .get,
+            "204 'No Content' http11 body=none length=5 keep=false"
+        ),
+        (
+            fields("Transfer-Encoding: chunked", status: "204 No Content"), .get,
+            "204 'No Content' http11 body=none length=- keep=false"
+        ),
         (fields("", status: "100 Continue"), .post, "100 'Continue' http11 body=none"),
         (fields("Link: </a>", status: "103 Early Hints"), .get, "103 'Early Hints' http11 body=none"),
         (fields("Transfer-Encoding: x\r\nContent-Length: y"), .connect, "200 'OK' http11 body=none length=- "),
