@@ -16,7 +16,7 @@ final class Child {
         unsafe posix_spawn_file_actions_addopen(&actions, 1, output, O_WRONLY | O_CREAT | O_TRUNC, 0o644)
         unsafe posix_spawn_file_actions_adddup2(&actions, 1, 2)
         var list = unsafe words.map { unsafe strdup($0) } + [nil]
-        defer { for unsafeword in unsafe list { unsafe free(word) } }
+        defer { for index in unsafe list.indices { unsafe free(list[index]) } }
         var child: pid_t = 0
         let code = unsafe posix_spawnp(&child, words[0], &actions, nil, &list, environ)
         guard code == 0 else { throw System.Failure(call: "posix_spawn \(words[0])", code: code) }

@@ -43,7 +43,7 @@ enum Spawn {
         unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
 
         var words = unsafe ([path] + arguments).map { unsafe strdup($0) } + [nil]
-        defer { for unsafeword in unsafe words { unsafe free(word) } }
+        defer { for index in unsafe words.indices { unsafe free(words[index]) } }
         var child: pid_t = 0
         let code = unsafe posix_spawn(&child, path, &actions, &attributes, &words, environ)
         guard code == 0 else { throw System.Failure(call: "posix_spawn \(path)", code: code) }
