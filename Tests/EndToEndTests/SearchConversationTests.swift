@@ -52,10 +52,7 @@ import Testing
     }
 
     @Test
-    func
-        `a response that is not for all who joined goes to those it is for; the others fetch their own at the same time`()
-        throws
-    {
+    func `a response that is not for all who joined goes to those it is for; the others fetch their own`() throws {
         try scenario { origin, proxy in
             let (first, second) = (Gate(), Gate())
             origin.on("/p") { request in
