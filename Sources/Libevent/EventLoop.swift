@@ -7,7 +7,7 @@ import Glibc
 /// A loop and everything made on it belong to the thread that runs it. They are not `Sendable`, so the compiler keeps
 /// them there and nothing here takes a lock; other threads hold the loop's `handle`. An iteration waits for readiness,
 /// runs what is due, then the batch of posted jobs if one came, then what waits for its end (`Socket.iterationEnds`,
-/// `afterBatch`).
+/// `afterBatch`), and closes what has ended (`ClosingQueue`).
 @safe public final class EventLoop {
     /// The loop as seen from other threads.
     public let handle: LoopHandle
@@ -25,6 +25,7 @@ import Glibc
     private var hooks: [() -> Void] = []
     /// Whose `iterationEnds()` is to be called.
     private let ending = Exclusive<[Socket]>([])
+    private var closing = ClosingQueue()
     private var isRunning = false
     private var isFinished = false
 
@@ -85,13 +86,15 @@ extension EventLoop {
         isRunning = true
         while !handle.mustStop {
             unsafe clockIsFresh = false
-            let waits = hooks.isEmpty && !hasEnding && !handle.hasOwnPosts
+            let waits = hooks.isEmpty && !hasEnding && !handle.hasOwnPosts && closing.isEmpty
             let result = unsafe event_base_loop(base, waits ? EVLOOP_ONCE : EVLOOP_ONCE | EVLOOP_NONBLOCK)
             precondition(result >= 0, "the kernel refused to wait for events")
             if handle.hasOwnPosts { runBatch() }
             if hasEnding { callEnding() }
             if !hooks.isEmpty { runHooks() }
+            closing.iterationEnds()
         }
+        closing.closeAll()
         isRunning = false
         unsafe clockIsFresh = false
         handle.forgetStop()
@@ -106,6 +109,20 @@ extension EventLoop {
 
     /// The same for a socket, before the hooks and without a closure.
     func callAtEnd(_ socket: Socket) { ending.use { $0.append(socket) } }
+
+    /// Closes a socket's descriptor that is no longer watched, now or in one of the next iterations.
+    func close(_ descriptor: Int32) {
+        // Outside of `run` nothing would come back to it.
+        if isRunning { closing.close(descriptor) } else { _ = Glibc.close(descriptor) }
+    }
+
+    /// Closes what waits to be closed, since descriptors are short.
+    /// - Returns: whether there was any.
+    func freeDescriptors() -> Bool {
+        guard !closing.isEmpty else { return false }
+        closing.closeAll()
+        return true
+    }
 
     private var hasEnding: Bool { ending.use { !$0.isEmpty } }
 

@@ -194,6 +194,7 @@ import Glibc
             switch errno {
             case EAGAIN, EWOULDBLOCK: return false
             case EMFILE, ENFILE, ENOBUFS, ENOMEM:
+                if loop.freeDescriptors() { return true }
                 retryLater(.last(.accept))
                 return false
             // Errors of that one connection, which is gone (accept(2)).

@@ -29,7 +29,7 @@ import Glibc
     /// Begins to connect to `address`; `connected` reports the outcome.
     /// - Throws: if it fails at once, for lack of a route or a descriptor.
     public init(connectingTo address: SocketAddress, on loop: EventLoop) throws(SystemError) {
-        let descriptor = try Descriptor.stream(for: address)
+        let descriptor = try Self.descriptor(for: address, on: loop)
         if case .unix = address {} else { try descriptor.setOption(Int32(IPPROTO_TCP), TCP_NODELAY, 1) }
         let result = unsafe address.withMemory { memory, length in
             unsafe Glibc.connect(descriptor.rawValue, memory, length)
@@ -41,6 +41,15 @@ import Glibc
         super.init()
         isConnecting = true
         armWrite()
+    }
+
+    private static func descriptor(for address: SocketAddress, on loop: EventLoop) throws(SystemError) -> Descriptor {
+        do throws(SystemError) {
+            return try Descriptor.stream(for: address)
+        } catch {
+            guard error.isShortageHere, loop.freeDescriptors() else { throw error }
+            return try Descriptor.stream(for: address)
+        }
     }
 
     deinit { releaseDescriptor() }
@@ -134,7 +143,8 @@ import Glibc
 
     // MARK: Ending
 
-    /// Closes; bytes already written still go out. May be called again.
+    /// Closes; bytes already written still go out. May be called again. The peer hears of it at once, or some iterations
+    /// later if very many close together.
     public final func close() { releaseDescriptor() }
 
     /// Closes with a reset, so that the peer sees that what it received is not complete. On a Unix socket this is
@@ -157,7 +167,7 @@ import Glibc
         // The watches first: libevent must not be left with a number that may mean another file next.
         unsafe readWatch = nil
         unsafe writeWatch = nil
-        _ = Glibc.close(descriptor)
+        loop.close(descriptor)
         descriptor = -1
     }
 

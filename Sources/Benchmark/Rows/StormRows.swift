@@ -106,8 +106,10 @@ extension Comparison {
         var unloaded: [Kind: [Double]] = [:]
         var loaded: [Kind: [Double]] = [:]
         for round in 0..<(plan.isQuick ? 1 : 7) {
-            for kind in [Kind.coalesced, .nginx, .varnish] {
+            let order = [Kind.coalesced, .nginx, .varnish]
+            for kind in round % 2 == 0 ? order : order.reversed() {
                 guard let program = programs[kind] else { continue }
+                Self.settle(programs.values)
                 Caller.fetch(["/c/1024/hit"], size: 1024, port: program.port)
                 let quiet = Prober(port: program.port)
                 System.nap(milliseconds: 1500)
@@ -124,6 +126,17 @@ extension Comparison {
             ratio.cells[kind] = .number(during / before)
         }
         for line in [calm, stormy, ratio] { report.add(line) }
+    }
+
+    /// Waits until none of `programs` has anything left to do: one that closes the connections of a storm, or frees
+    /// what it took, shares the core of the next.
+    private static func settle(_ programs: some Collection<Program>) {
+        for _ in 0..<50 {
+            let before = programs.map(\.tree.cpu.total)
+            System.nap(milliseconds: 100)
+            let used = zip(programs, before).map { $0.tree.cpu.total - $1 }
+            if used.allSatisfy({ $0 < 1000 }) { return }
+        }
     }
 }
 

@@ -1,0 +1,83 @@
+import Bytes
+import Libevent
+import LoopTesting
+import Testing
+
+/// Many sockets that are closed at the same time.
+@Suite(.timeLimit(.minutes(1))) struct ClosingTests {
+    @Test func `the first are closed at once, the rest in the next iterations, in their order`() throws {
+        try onLoop { loop in
+            // Fewer than libevent hears of at a time.
+            let pairs = (0..<20).map { _ in socketPair(on: loop) }
+            var ended: [Int] = []
+            for (index, (left, _)) in pairs.enumerated() {
+                left.onReadable = { socket in
+                    socket.close()
+                    ended.append(index)
+                    if ended.count == 20 { loop.stop() }
+                }
+                left.startReading()
+            }
+            var atOnce = -1
+            loop.afterBatch {
+                for (_, right) in pairs { right.close() }
+                // Their ends are seen by now, or when their turn has come.
+                loop.afterBatch { atOnce = ended.count }
+            }
+            loop.run()
+            #expect(ended == Array(0..<20))
+            #expect((1..<20).contains(atOnce))
+            loop.stop()
+        }
+    }
+
+    @Test func `who asks something while many leave does not wait for all of them`() throws {
+        try onLoop { loop in
+            let (asking, answering) = socketPair(on: loop)
+            let pairs = (0..<100).map { _ in socketPair(on: loop) }
+            var ended = 0
+            var endedBefore = -1
+            answering.onReadable = { _ in
+                endedBefore = ended
+                loop.stop()
+            }
+            answering.startReading()
+            for (left, _) in pairs {
+                left.onReadable = { socket in
+                    socket.close(); ended += 1
+                }
+                left.startReading()
+            }
+            loop.afterBatch {
+                for (_, right) in pairs { right.close() }
+                _ = asking.write(ByteSlice("x").span)
+            }
+            loop.run()
+            #expect((0..<100).contains(endedBefore))
+            loop.stop()
+        }
+    }
+
+    @Test func `nothing stays open when the loop stops, and a closed socket is closed for its peer`() throws {
+        try onLoop { loop in
+            let pairs = (0..<40).map { _ in socketPair(on: loop) }
+            loop.afterBatch {
+                for (_, right) in pairs { right.close() }
+                loop.stop()
+            }
+            loop.run()
+            var ends = 0
+            for (left, _) in pairs {
+                left.onReadable = { socket in
+                    socket.close()
+                    ends += 1
+                    if ends == 40 { loop.stop() }
+                }
+                left.startReading()
+            }
+            loop.run()
+            #expect(ends == 40)
+            loop.stop()
+        }
+    }
+}
