@@ -225,11 +225,13 @@ import Testing
         }
     }
 
-    @Test(arguments: ["bytes=500-1500", "bytes=8000-9000", "bytes=2000-", "bytes=-10", "bytes=600000-600009"])
-    func `a range that is not, or begins far behind, is fetched`(range: String) throws {
+    @Test(arguments: [
+        "bytes=500-1500", "bytes=8000-9000", "bytes=2000-", "bytes=-10", "bytes=600000-600009", "bytes=1000-600000",
+    ])
+    func `a range that is not, or ends far behind its beginning, is fetched`(range: String) throws {
         try scenario(.rangeMisses("part")) { origin, proxy in
             let gate = Gate()
-            let last = range == "bytes=600000-600009" ? 699_999 : 8_999
+            let last = range.contains("60000") ? 699_999 : 8_999
             origin.on("/x") { request in (request.number == 1 ? [.gate(gate)] : []) + Self.file(700_000)(request) }
             let larger = proxy.crowd(1, get: "/x", "Range: bytes=1000-\(last)")
             try eventually("it is asked for") { origin.count("/x") == 1 }

@@ -21,11 +21,11 @@ extension ByteRangeSpec {
         }
     }
 
-    /// Whether all that `other` names is among this, and begins at most `distance` bytes later, whatever the length of
-    /// the representation.
-    public func covers(_ other: ByteRangeSpec, within distance: Int) -> Bool {
+    /// Whether all that `other` names is among the first `length` bytes of this, whatever the length of the
+    /// representation.
+    public func begins(with other: ByteRangeSpec, inFirst length: Int) -> Bool {
         guard let (first, last) = bounds, let (otherFirst, otherLast) = other.bounds else { return false }
-        return first <= otherFirst && otherFirst - first <= distance && otherLast <= last
+        return first <= otherFirst && otherLast <= last && otherLast - first < length
     }
 
     /// The first byte and the last, as far as they do not follow from the length.

@@ -67,12 +67,13 @@ extension Transaction {
         return true
     }
 
-    /// If a larger part is arriving that has the one that `plan` asks for near its beginning, joins that: further
-    /// behind, a fetch of its own is sooner there.
+    /// If a larger part is arriving that has all that `plan` asks for within a window's length of its beginning, joins
+    /// that. Further behind, a fetch of its own is sooner there; and where the larger part is too large to be kept, who
+    /// needs more of it than the window would go at the pace of its slowest reader.
     func joinLargerPart(_ plan: FetchPlan, _ waiter: Waiter<FetchedResponse>, _ bound: LoopBound<FetchWaiter>) -> Bool {
         guard let range = plan.range,
             let operation = worker.fetches(of: request).operation(for: anyPart(plan), as: FetchOperation.self),
-            operation.plan.range?.covers(range, within: worker.storage.streamingWindow) == true,
+            operation.plan.range?.begins(with: range, inFirst: worker.storage.streamingWindow) == true,
             case .joined(let token, let late) = operation.join(waiter)
         else { return false }
         joined(operation, token, late: late, bound)
