@@ -84,8 +84,8 @@ enum RouteKeys {
         Key("upstream", \.upstream, upstreamName, isRequired: true, "The name of an upstream."),
         Key("cache", \.isCached, .optional(.flag, "default"), "Whether responses are stored."),
         Key(
-            "default-ttl", \.defaultLifetime, .optional(.secondsUpToAYear, "default"),
-            "How long a response is fresh that gives neither a lifetime nor Last-Modified."),
+            "default-ttl", \.defaultLifetimes, .optional(.lifetimes, "default"),
+            "How long a response is fresh that gives neither a lifetime nor Last-Modified; also by status."),
         Key(
             "range-misses", \.rangeMisses, .optional(.word, "default"),
             "What the origin is asked for when a client wants a range of something that is not stored."),
@@ -128,7 +128,7 @@ enum RouteKeys {
         "    path: /static/                      # default: /",
         "    upstream: origin",
         "    cache: false                        # default: as caching.enabled",
-        "    default-ttl: 10m                    # default: as caching.default-ttl",
+        "    default-ttl: {200: 10m, 404: 1m}    # default: as caching.default-ttl",
         "    range-misses: part                  # default: as caching.range-misses",
         "    request-directives: ignore          # default: as caching.request-directives",
         "    store-post-answers: true            # default: false; for GET, as RFC 9110 9.3.3 says",

@@ -172,10 +172,11 @@ enum KeyTable {
             "heuristic-limit", \.proxy.caching.policy.heuristicLimit, .secondsUpToAYear,
             "The longest such time."),
         Key(
-            "default-ttl", \.proxy.caching.policy.defaultLifetime, .secondsUpToAYear,
+            "default-ttl", \.proxy.caching.policy.defaultLifetimes, .lifetimes,
             """
-            How long a response is fresh that gives neither a lifetime nor Last-Modified, if its status may be stored without one (200, 301, \
-            404 and some others). Only for origins whose responses are the same for everybody; rather set it for a route.
+            How long a response is fresh that gives neither a lifetime nor Last-Modified, if its status may be stored without one: 200, 203, \
+            204, 300, 301, 308, 404, 405, 410, 414, 501. Only for origins whose responses are the same for everybody; rather set it for a \
+            route. Where some statuses are named, other is what the rest has, 0s if it is left out.
             """),
         Key(
             "set-cookie", \.proxy.caching.policy.setCookie, .word,

@@ -41,26 +41,35 @@ struct Reader {
         guard case .mapping(let mapping) = node else {
             return note(node.position, "\(title) is made of keys and values (`key: value`), not \(node.kind)")
         }
-        var firstPositions: [String: Position] = [:]
+        let entries = entries(of: mapping)
+        for entry in entries {
+            if let key = keys.first(where: { $0.name == entry.name }) {
+                key.read(entry.value, &root, &self)
+            } else {
+                note(entry.position, Self.unknown(entry.name, among: keys))
+            }
+        }
+        for key in keys where key.isRequired && !entries.contains(where: { $0.name == key.name }) {
+            note(node.position, "\(title) needs `\(key.name)`; add it")
+        }
+    }
+
+    /// The keys of a mapping that are words, and what stands behind them. Notes the others, and those given twice.
+    mutating func entries(of mapping: Node.Mapping) -> [(name: String, position: Position, value: Node)] {
+        var entries: [(name: String, position: Position, value: Node)] = []
         for (keyNode, value) in mapping {
             guard let name = hidden[keyNode.position] ?? keyNode.scalar?.string else {
                 note(keyNode.position, "a key is a word, not \(keyNode.kind)")
                 continue
             }
-            if let first = firstPositions.updateValue(keyNode.position, forKey: name) {
+            if let former = entries.last(where: { $0.name == name }) {
                 note(
                     keyNode.position,
-                    "`\(Spelling.shown(name))` is given before, on line \(first.line); remove one of the two")
+                    "`\(Spelling.shown(name))` is given before, on line \(former.position.line); remove one of the two")
             }
-            if let key = keys.first(where: { $0.name == name }) {
-                key.read(value, &root, &self)
-            } else {
-                note(keyNode.position, Self.unknown(name, among: keys))
-            }
+            entries.append((name, keyNode.position, value))
         }
-        for key in keys where key.isRequired && firstPositions[key.name] == nil {
-            note(node.position, "\(title) needs `\(key.name)`; add it")
-        }
+        return entries
     }
 
     private static func unknown<Root>(_ name: String, among keys: [Key<Root>]) -> String {

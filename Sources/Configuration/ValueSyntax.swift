@@ -122,6 +122,72 @@ extension ValueSyntax {
 
 }
 
+extension ValueSyntax {
+    /// What `syntax` takes, or a word that stands for `nil`.
+    static func optional<Wrapped>(_ syntax: ValueSyntax<Wrapped>, _ word: String) -> Self where Value == Wrapped? {
+        ValueSyntax(range: syntax.range, write: { $0.map(syntax.write) ?? [word] }) { node, name, reader in
+            if node.scalar?.string == word { return .some(nil) }
+            return syntax.read(node, name, &reader).map { .some($0) }
+        }
+    }
+}
+
+extension ValueSyntax<DefaultLifetimes> {
+    /// One for all, or by status: `{200: 10m, 404: 1m, other: 0s}`.
+    static var lifetimes: Self {
+        let (scalar, others) = (ScalarSyntax<UInt32>.secondsUpToAYear, "other")
+        let single = ValueSyntax<UInt32>(scalar)
+        return ValueSyntax(
+            range: scalar.range.map { "\($0); also by status, as {200: 10m, 404: 1m, other: 0s}" },
+            write: { lifetimes in
+                let other = scalar.write(lifetimes.other)
+                let named = lifetimes.named.map { "\($0.status.code): \(scalar.write($0.seconds))" }
+                return [named.isEmpty ? other : "{\((named + ["\(others): \(other)"]).joined(separator: ", "))}"]
+            }
+        ) { node, name, reader in
+            guard case .mapping(let mapping) = node else {
+                return single.read(node, name, &reader).map { DefaultLifetimes(other: $0) }
+            }
+            var lifetimes = DefaultLifetimes()
+            if mapping.isEmpty {
+                reader.note(node.position, "`\(name)` is empty; give a duration, or one for a status")
+            }
+            for entry in reader.entries(of: mapping) {
+                let seconds = single.read(entry.value, entry.name, &reader)
+                if entry.name == others {
+                    lifetimes.other = seconds ?? 0
+                } else if let status = status(entry.name, of: name, at: entry.position, &reader) {
+                    lifetimes.named.append(DefaultLifetimes.Lifetime(status, seconds ?? 0))
+                }
+            }
+            return lifetimes
+        }
+    }
+
+    /// The status that a lifetime is for.
+    private static func status(_ text: String, of name: String, at position: Position, _ reader: inout Reader)
+        -> Status?
+    {
+        guard isDigits(text), text.utf8.count == 3, let code = UInt16(text), code >= 100 else {
+            reader.note(
+                position,
+                "`\(name)` has `\(Spelling.shown(text))`, which is no status; give one such as `404`, or `other` for all others"
+            )
+            return nil
+        }
+        let status = Status(code)
+        if status == .partialContent {
+            reader.note(position, "`\(name)` has 206, which is part of a 200; give 200")
+        } else if !DefaultLifetimes.mayHave(status) {
+            reader.note(
+                position,
+                "`\(name)` has \(code), which is stored only if the response says so itself (RFC 9111 3); "
+                    + "remove it, or have the upstream send Cache-Control")
+        }
+        return status
+    }
+}
+
 extension ValueSyntax<[ByteSlice]> {
     /// Names of request fields for a key. Whether they can tell requests apart is asked when the whole file is read.
     static var keyFields: Self {

@@ -131,7 +131,8 @@ public enum LastLeaveAction: String, Sendable, CaseIterable {
 public struct CachingSettings: Sendable, Equatable {
     /// Off: nothing is stored; requests in flight are still shared. A route may differ.
     public var isEnabled = true
-    /// The rules of storing, reusing and sharing. A route may differ in `ignoredRequestDirectives`. What is forwarded
+    /// The rules of storing, reusing and sharing. A route may differ in `ignoredRequestDirectives` and
+    /// `defaultLifetimes`. What is forwarded
     /// (`writesForwarded`, `writesVia`) and whether answers to POST are stored follow from other settings, whatever
     /// stands here.
     public var policy = CachingPolicy()

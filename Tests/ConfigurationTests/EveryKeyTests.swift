@@ -53,7 +53,7 @@ import Upstream
           enabled: false
           heuristic-share: 20%
           heuristic-limit: 21s
-          default-ttl: 29s
+          default-ttl: {200: 29s, 404: 47s, other: 48s}
           set-cookie: never
           targeted-fields: [edge-cache-control]
           stale-while-revalidate: 22s
@@ -153,7 +153,8 @@ import Upstream
         all.proxy.caching.isEnabled = false
         all.proxy.caching.policy.heuristicPercent = 20
         all.proxy.caching.policy.heuristicLimit = 21
-        all.proxy.caching.policy.defaultLifetime = 29
+        all.proxy.caching.policy.defaultLifetimes = DefaultLifetimes(
+            [DefaultLifetimes.Lifetime(.ok, 29), DefaultLifetimes.Lifetime(.notFound, 47)], other: 48)
         all.proxy.caching.policy.setCookie = .never
         all.proxy.caching.policy.targetedFields = [ByteSlice("edge-cache-control")]
         all.proxy.caching.policy.staleWhileRevalidate = 22
@@ -206,7 +207,7 @@ import Upstream
         route.host = "b.example"
         route.path = "/c"
         route.isCached = true
-        route.defaultLifetime = 30
+        route.defaultLifetimes = DefaultLifetimes(other: 30)
         route.rangeMisses = .whole
         route.ignoredRequestDirectives = .honoursAll
         route.storesPostAnswers = true

@@ -59,6 +59,22 @@ import Upstream
         #expect(try load("admin: {address: 'unix:/run/a.sock'}").admin.address == .unix(path: "/run/a.sock"))
     }
 
+    @Test(arguments: [
+        ("10m", DefaultLifetimes(other: 600)),
+        ("{200: 10m}", DefaultLifetimes([DefaultLifetimes.Lifetime(.ok, 600)])),
+        ("{other: 1m}", DefaultLifetimes(other: 60)),
+        (
+            "{404: 1m, 'other': 2m, \"200\": 0s}",
+            DefaultLifetimes(
+                [DefaultLifetimes.Lifetime(.notFound, 60), DefaultLifetimes.Lifetime(.ok, 0)], other: 120)
+        ),
+    ])
+    func `a value for all statuses may be one for each`(text: String, lifetimes: DefaultLifetimes) throws {
+        #expect(try load("caching: {default-ttl: \(text)}").proxy.caching.policy.defaultLifetimes == lifetimes)
+        let routes = try load("routes: [{upstream: origin, default-ttl: \(text)}]").proxy.routes
+        #expect(routes[0].defaultLifetimes == lifetimes)
+    }
+
     @Test func `a value of a route stands in its settings, and upstreams may come after it`() throws {
         let settings = try load(
             """

@@ -93,6 +93,30 @@ import Testing
         }
     }
 
+    @Test(arguments: ["caching", "route"])
+    func `a response without any sign of its lifetime has that of its status`(section: String) throws {
+        try scenario(.other(section: section, key: "default-ttl", value: "{200: 600s, 301: 0s, 404: 30s, other: 60s}"))
+        {
+            origin, proxy in
+            let seconds = [200: 600, 301: 0, 302: 0, 404: 30, 410: 60, 500: 0]
+            for status in seconds.keys { origin.on("/\(status)") { _ in [.answer(status, body: "x")] } }
+            origin.on("/says") { _ in [.answer(404, "Cache-Control: max-age=5", body: "x")] }
+            origin.on("/changed") { _ in [.answer(200, "Last-Modified: \(System.httpDate(-1_000))", body: "x")] }
+            for (status, lifetime) in seconds {
+                let first = try proxy.get("/\(status)").cacheStatus, second = try proxy.get("/\(status)").cacheStatus
+                #expect(first.contains("; stored") == (lifetime > 0), "\(first)")
+                #expect(second.contains("; hit") == (lifetime > 0), "\(status): \(second)")
+                guard lifetime > 0 else { continue }
+                let told = second.firstMatch(of: /ttl=([0-9]+)/).flatMap { Int($0.1) }
+                let left = try #require(told)
+                #expect((lifetime - 10...lifetime).contains(left), "\(status): \(second)")
+            }
+            let says = try proxy.get("/says").cacheStatus, changed = try proxy.get("/changed").cacheStatus
+            #expect(says.contains("ttl=5"), "\(says)")
+            #expect(changed.contains(/ttl=(100|9[0-9])/), "\(changed)")
+        }
+    }
+
     @Test(arguments: [true, false])
     func `the fields that stand in for Cache-Control are those the operator names, in their order`(areNamed: Bool)
         throws

@@ -28,10 +28,9 @@ public struct CachingPolicy: Sendable, Equatable {
     /// The longest heuristic lifetime. A day: the origin promised nothing, and past it RFC 9111's predecessor wanted a
     /// warning.
     public var heuristicLimit: UInt32 = 86_400
-    /// The lifetime where the response gives nothing to guess it by, not even `Last-Modified` (RFC 9111 §4.2.2;
-    /// Varnish's `default_ttl`); 0 means none. Only the operator knows whether such an origin's responses are the same
-    /// for everybody.
-    public var defaultLifetime: UInt32 = 0
+    /// The lifetimes where the response gives nothing to guess it by. None: only the operator knows whether such an
+    /// origin's responses are the same for everybody.
+    public var defaultLifetimes = DefaultLifetimes()
 
     /// `stale-while-revalidate` (RFC 5861 §3) for responses that do not say; 0 means none.
     public var staleWhileRevalidate: UInt32 = 0

@@ -16,10 +16,10 @@ public enum LifetimeSource: UInt8, Sendable {
 /// The arithmetic of RFC 9111 §4.2.1 to §4.2.3, apart from where its numbers come from.
 enum Freshness {
     /// §4.2.1: the first of `s-maxage`, `max-age`, `Expires` − `Date` that is there, else a heuristic, else the
-    /// operator's default.
+    /// operator's default for the status.
     static func lifetime(
-        _ directives: ResponseDirectives, isTargeted: Bool, fields: FieldView, date: Int64, now: Int64,
-        allowsHeuristic: Bool, policy: CachingPolicy
+        of status: Status, _ directives: ResponseDirectives, isTargeted: Bool, fields: FieldView, date: Int64,
+        now: Int64, policy: CachingPolicy
     ) -> (seconds: UInt32, source: LifetimeSource) {
         if let seconds = directives.sharedMaxAge { return (seconds, .sharedMaxAge) }
         if let seconds = directives.maxAge { return (seconds, .maxAge) }
@@ -29,7 +29,7 @@ enum Freshness {
             guard let expires = HTTPDate.parse(value, now: now) else { return (0, .expires) }
             return (DeltaSeconds.saturating(expires &- date), .expires)
         }
-        guard allowsHeuristic else { return (0, .none) }
+        guard isHeuristicallyCacheable(status) || directives.contains(.public) else { return (0, .none) }
         let seconds: UInt32
         if fields.contains(.lastModified) {
             // One that is not in the past is stamped on whatever is made anew each time.
@@ -39,7 +39,7 @@ enum Freshness {
             let fraction = (date - modified) * Int64(min(policy.heuristicPercent, 100)) / 100
             seconds = min(DeltaSeconds.saturating(fraction), policy.heuristicLimit)
         } else {
-            seconds = policy.defaultLifetime
+            seconds = policy.defaultLifetimes.seconds(for: status)
         }
         return seconds == 0 ? (0, .none) : (seconds, .heuristic)
     }

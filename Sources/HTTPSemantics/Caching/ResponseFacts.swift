@@ -83,8 +83,8 @@ public struct ResponseFacts: Sendable, Equatable {
         self.date = date
         lastModified = modified ?? .min
         (lifetime, lifetimeSource) = Freshness.lifetime(
-            directives, isTargeted: targeted != nil, fields: fields, date: date, now: received.wall,
-            allowsHeuristic: Freshness.isHeuristicallyCacheable(status) || directives.contains(.public), policy: policy
+            of: status, directives, isTargeted: targeted != nil, fields: fields, date: date, now: received.wall,
+            policy: policy
         )
         born = Freshness.birth(
             ageValue: age ?? Freshness.ageValue(of: fields), date: statedDate,

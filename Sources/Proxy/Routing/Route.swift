@@ -67,7 +67,7 @@ extension CachingPolicy {
     /// The operator's, with what follows from other settings.
     fileprivate init(for route: RouteSettings, _ proxy: ProxySettings) {
         self = proxy.caching.policy
-        if let lifetime = route.defaultLifetime { defaultLifetime = lifetime }
+        if let lifetimes = route.defaultLifetimes { defaultLifetimes = lifetimes }
         if let ignored = route.ignoredRequestDirectives { ignoredRequestDirectives = ignored }
         writesForwarded = proxy.forwarding.sendsXForwarded
         writesVia = proxy.forwarding.viaName != nil

@@ -10,8 +10,8 @@ public struct RouteSettings: Sendable, Equatable {
     public var upstream: String
     /// Whether responses are stored. `nil`: as `CachingSettings.isEnabled`.
     public var isCached: Bool?
-    /// In seconds. `nil`: as `CachingSettings.policy` says.
-    public var defaultLifetime: UInt32?
+    /// `nil`: as `CachingSettings.policy` says.
+    public var defaultLifetimes: DefaultLifetimes?
     /// `nil`: as `CachingSettings.rangeMisses`.
     public var rangeMisses: RangeMissRule?
     /// `nil`: as `CachingSettings.policy` says.

@@ -140,15 +140,48 @@ struct FreshnessTests {
     @Test(arguments: defaults)
     func `the operator's default is for responses that give nothing to guess by`(row: Row<Lifetime>) {
         var policy = CachingPolicy()
-        policy.defaultLifetime = 60
+        policy.defaultLifetimes = DefaultLifetimes(other: 60)
         #expect(Lifetime(facts(row.fields, policy: policy)) == row.expected)
     }
 
     @Test(arguments: statuses)
     func `the operator's default is for the statuses that may be guessed about`(status: UInt16, allowed: Bool) {
         var policy = CachingPolicy()
-        policy.defaultLifetime = 60
+        policy.defaultLifetimes = DefaultLifetimes(other: 60)
         #expect(facts("Date: {0}", status: status, policy: policy).lifetime == (allowed ? 60 : 0))
+    }
+
+    static let byStatus: [(fields: String, status: UInt16, Lifetime)] = [
+        ("", 200, Lifetime(60, .heuristic)), ("", 404, Lifetime(5, .heuristic)), ("", 301, Lifetime(0, .none)),
+        ("", 410, Lifetime(7, .heuristic)), ("", 203, Lifetime(7, .heuristic)),
+        // Part of a 200.
+        ("Content-Range: bytes 0-1/2", 206, Lifetime(60, .heuristic)),
+        // What is not to be guessed about is named in vain.
+        ("", 302, Lifetime(0, .none)), ("", 500, Lifetime(0, .none)), ("", 304, Lifetime(0, .none)),
+        // RFC 9111 §5.2.2.9
+        ("Cache-Control: public", 302, Lifetime(9, .heuristic)),
+        ("Cache-Control: public", 500, Lifetime(7, .heuristic)),
+        ("Cache-Control: max-age=1", 404, Lifetime(1, .maxAge)), ("Expires: 0", 404, Lifetime(0, .expires)),
+        ("Date: {0}\nLast-Modified: {-1000}", 404, Lifetime(100, .heuristic)),
+        ("Date: {0}\nLast-Modified: {0}", 404, Lifetime(0, .none)),
+    ]
+
+    @Test(arguments: byStatus)
+    func `the operator's default may differ by status`(fields: String, status: UInt16, expected: Lifetime) {
+        var policy = CachingPolicy()
+        policy.defaultLifetimes = DefaultLifetimes(
+            [(200, 60), (404, 5), (301, 0), (302, 9)].map { DefaultLifetimes.Lifetime(Status($0.0), $0.1) }, other: 7)
+        #expect(Lifetime(facts(fields, status: status, policy: policy)) == expected)
+    }
+
+    @Test func `a freshened response keeps the lifetime of its own status`() {
+        var policy = CachingPolicy()
+        policy.defaultLifetimes = DefaultLifetimes([DefaultLifetimes.Lifetime(Status(404), 5)])
+        let update = head("ETag: \"a\"")
+        let freshened = ResponseFacts(
+            freshened: facts("ETag: \"a\"", status: 404, policy: policy), head: update.view, by: update.view,
+            requested: arrival, received: arrival, policy: policy)
+        #expect(Lifetime(freshened) == Lifetime(5, .heuristic))
     }
 
     @Test func `fresh is what is younger than its lifetime, to the nanosecond`() {
