@@ -87,6 +87,9 @@ enum RouteKeys {
             "default-ttl", \.defaultLifetimes, .optional(.lifetimes, "default"),
             "How long a response is fresh that gives neither a lifetime nor Last-Modified; also by status."),
         Key(
+            "pass-cookies", \.passCookies, .optional(.list(of: .cookiePattern), "default"),
+            "Cookies with which a request goes past the cache."),
+        Key(
             "range-misses", \.rangeMisses, .optional(.word, "default"),
             "What the origin is asked for when a client wants a range of something that is not stored."),
         Key(
@@ -129,6 +132,7 @@ enum RouteKeys {
         "    upstream: origin",
         "    cache: false                        # default: as caching.enabled",
         "    default-ttl: {200: 10m, 404: 1m}    # default: as caching.default-ttl",
+        "    pass-cookies: [sessionid]           # default: as caching.pass-cookies",
         "    range-misses: part                  # default: as caching.range-misses",
         "    request-directives: ignore          # default: as caching.request-directives",
         "    store-post-answers: true            # default: false; for GET, as RFC 9110 9.3.3 says",

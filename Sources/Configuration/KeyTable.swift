@@ -179,6 +179,12 @@ enum KeyTable {
             route. Where some statuses are named, other is what the rest has, 0s if it is left out.
             """),
         Key(
+            "pass-cookies", \.proxy.caching.passCookies, .list(of: .cookiePattern),
+            """
+            Cookies, such as that of a session, with which a request goes past the cache: the upstream answers it alone, and the answer is \
+            neither shared nor stored. wordpress_logged_in_* means all names that begin so. Upper and lower case differ.
+            """),
+        Key(
             "set-cookie", \.proxy.caching.policy.setCookie, .word,
             "public-only: a response with Set-Cookie is stored and shared if it says Cache-Control: public. never: it is not. always: it is treated like any other."
         ),

@@ -142,6 +142,7 @@ struct Reader {
         // What is wrong already may not be what it looks like.
         guard notes.isEmpty, nodes.count == routes.count else { return }
         for (index, route) in routes.enumerated() {
+            checkCookies(of: route, under: settings, in: nodes[index])
             if let host = route.host, !hosts.isEmpty, !hosts.contains(host) {
                 note(
                     (nodes[index]["host"] ?? nodes[index]).position,
@@ -153,6 +154,22 @@ struct Reader {
                     "the route on line \(nodes[earlier].position.line) takes all requests of this one; "
                         + (route.covers(routes[earlier]) ? "remove one of the two" : "put this one before it"))
             }
+        }
+    }
+
+    /// A cookie that has a request go past the cache tells no stored responses apart; and an unsafe request with it
+    /// would invalidate none that others get.
+    private mutating func checkCookies(of route: RouteSettings, under settings: Settings, in node: Node) {
+        guard let cookies = node["key"]?["cookies"] else { return }
+        let passing = route.passCookies ?? settings.proxy.caching.passCookies
+        for cookie in cookies.sequence.map(Array.init) ?? [cookies] {
+            guard let name = cookie.scalar?.string,
+                passing.contains(where: { $0.matches(ByteSlice(name).span) })
+            else { continue }
+            note(
+                cookie.position,
+                "`cookies: \(name)`: requests with this cookie go past the cache; remove it here or from `pass-cookies`"
+            )
         }
     }
 

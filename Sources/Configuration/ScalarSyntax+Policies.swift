@@ -12,6 +12,28 @@ extension ScalarSyntax where Value == ByteSlice {
     }
 }
 
+extension ScalarSyntax where Value == CookiePattern {
+    /// The name of a cookie, or the beginning of names with `*` behind it.
+    static var cookiePattern: Self {
+        let form = "the name of a cookie such as `sessionid`, or the beginning of names such as `wordpress_logged_in_*`"
+        return ScalarSyntax(form, write: { String($0.name) + ($0.isPrefix ? "*" : "") }) { text in
+            let isPrefix = text.hasSuffix("*")
+            let name = isPrefix ? String(text.dropLast()) : text
+            guard !name.contains("*") else {
+                return .refused("`*` stands for any ending, and only behind the beginning of a name")
+            }
+            // `*` alone is every cookie.
+            if name.isEmpty, isPrefix { return .value(CookiePattern(.empty, isPrefix: true)) }
+            return switch ScalarSyntax<ByteSlice>.cookieName.parse(name) {
+            case .value(let name): .value(CookiePattern(name, isPrefix: isPrefix))
+            case .malformed: .malformed
+            case .outOfRange: .outOfRange
+            case .refused(let reason): .refused(reason)
+            }
+        }
+    }
+}
+
 extension ScalarSyntax where Value == UInt32 {
     /// `10%`.
     static var share: Self {

@@ -136,6 +136,9 @@ public struct CachingSettings: Sendable, Equatable {
     /// (`writesForwarded`, `writesVia`) and whether answers to POST are stored follow from other settings, whatever
     /// stands here.
     public var policy = CachingPolicy()
+    /// A request with one of these cookies goes past the cache: it is answered by the origin, and that is neither shared
+    /// nor stored. A route may differ.
+    public var passCookies: [CookiePattern] = []
     /// Ranges served in one response; a request for more gets the whole (RFC 9110 §14.2 on many small ranges).
     public var maxRanges = 16
     /// What the origin is asked for when a client wants a range and nothing of the representation is stored. A route

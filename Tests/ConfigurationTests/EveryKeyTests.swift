@@ -54,6 +54,7 @@ import Upstream
           heuristic-share: 20%
           heuristic-limit: 21s
           default-ttl: {200: 29s, 404: 47s, other: 48s}
+          pass-cookies: [sessionid, logged_in_*]
           set-cookie: never
           targeted-fields: [edge-cache-control]
           stale-while-revalidate: 22s
@@ -94,6 +95,7 @@ import Upstream
             upstream: shop
             cache: true
             default-ttl: 30s
+            pass-cookies: [admin]
             range-misses: whole
             request-directives: honour
             store-post-answers: true
@@ -155,6 +157,10 @@ import Upstream
         all.proxy.caching.policy.heuristicLimit = 21
         all.proxy.caching.policy.defaultLifetimes = DefaultLifetimes(
             [DefaultLifetimes.Lifetime(.ok, 29), DefaultLifetimes.Lifetime(.notFound, 47)], other: 48)
+        all.proxy.caching.passCookies = [
+            CookiePattern(ByteSlice("sessionid"), isPrefix: false),
+            CookiePattern(ByteSlice("logged_in_"), isPrefix: true),
+        ]
         all.proxy.caching.policy.setCookie = .never
         all.proxy.caching.policy.targetedFields = [ByteSlice("edge-cache-control")]
         all.proxy.caching.policy.staleWhileRevalidate = 22
@@ -208,6 +214,7 @@ import Upstream
         route.path = "/c"
         route.isCached = true
         route.defaultLifetimes = DefaultLifetimes(other: 30)
+        route.passCookies = [CookiePattern(ByteSlice("admin"), isPrefix: false)]
         route.rangeMisses = .whole
         route.ignoredRequestDirectives = .honoursAll
         route.storesPostAnswers = true

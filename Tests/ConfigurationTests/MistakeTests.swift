@@ -319,6 +319,29 @@ struct Faulty: CustomTestStringConvertible, Sendable {
 
     @Test(arguments: [
         Faulty(
+            "caching: {pass-cookies: [a*b, a b]}\n",
+            "f:1:26: `pass-cookies: a*b`: `*` stands for any ending, and only behind the beginning of a name",
+            "f:1:31: `pass-cookies: a b`: not understood; give the name of a cookie such as `sessionid`, "
+                + "or the beginning of names such as `wordpress_logged_in_*`"),
+        Faulty(
+            "caching: {pass-cookies: [a, a*, a]}\n", "f:1:33: `pass-cookies` has `a` twice; remove one of the two"),
+        Faulty(
+            "caching: {pass-cookies: session*}\nroutes:\n  - {upstream: origin, key: {cookies: [theme, sessionid]}}\n",
+            "f:3:47: `cookies: sessionid`: requests with this cookie go past the cache; remove it here or from `pass-cookies`"
+        ),
+        Faulty(
+            "routes:\n  - {upstream: origin, pass-cookies: sid, key: {cookies: sid}}\n",
+            "f:2:58: `cookies: sid`: requests with this cookie go past the cache; remove it here or from `pass-cookies`"
+        ),
+        Faulty(
+            "caching: {pass-cookies: sid}\nroutes:\n  - {upstream: origin, pass-cookies: [], key: {cookies: sid}}\n"),
+    ])
+    func `a mistake in cookies that pass is named`(faulty: Faulty) {
+        #expect(faulty.found == faulty.mistakes)
+    }
+
+    @Test(arguments: [
+        Faulty(
             "storage: {memory: 100MiB, max-object-size: 51MiB}\n",
             "f:1:44: no more than `in-flight-share` of `memory` is stored of a response, which is 51200KiB; "
                 + "lower `max-object-size`, or raise one of the two"),

@@ -75,6 +75,20 @@ import Upstream
         #expect(routes[0].defaultLifetimes == lifetimes)
     }
 
+    @Test func `a value that stands for that of all routes, or for none`() throws {
+        let routes = try load(
+            """
+            routes:
+              - {upstream: origin, path: /a}
+              - {upstream: origin, path: /b, pass-cookies: default, default-ttl: default}
+              - {upstream: origin, path: /c, pass-cookies: [], default-ttl: 0s}
+              - {upstream: origin, path: /d, pass-cookies: '*'}
+            """
+        ).proxy.routes
+        #expect(routes.map(\.passCookies) == [nil, nil, [], [CookiePattern(.empty, isPrefix: true)]])
+        #expect(routes.map(\.defaultLifetimes) == [nil, nil, DefaultLifetimes(), nil])
+    }
+
     @Test func `a value of a route stands in its settings, and upstreams may come after it`() throws {
         let settings = try load(
             """

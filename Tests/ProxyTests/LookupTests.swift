@@ -27,7 +27,7 @@ import Upstream
     }
 
     enum Change: Sendable {
-        case notCached, ignoresDirectives, asksForParts, noRanges
+        case notCached, ignoresDirectives, passesSessions, asksForParts, noRanges
         /// Nobody shares a fetch; or this request no more, since one was in vain.
         case coalescingOff, alone
     }
@@ -112,6 +112,25 @@ import Upstream
         Row(
             "GET /x", "serve, fresh", .response("Cache-Control: max-age=60\nCache-Groups: \"g\""),
             .invalidated(group: "h")),
+    ]
+
+    private static let session = "\nCookie: a=b; session=1"
+    static let passed: [Row] = [
+        Row("GET /x\(session)", "alone bypass, as it came", where: [.passesSessions]),
+        Row("GET /x\(session)", "alone bypass, as it came", fresh, where: [.passesSessions]),
+        Row("HEAD /x\(session)", "alone bypass, as it came", fresh, where: [.passesSessions]),
+        Row("POST /x\nContent-Length: 0\(session)", "alone method, as it came", fresh, where: [.passesSessions]),
+        Row("GET /x\nRange: bytes=0-9\(session)", "alone bypass, as it came", beginning, where: [.passesSessions]),
+        Row("GET /x\nRange: bytes=50-149\(session)", "alone bypass, as it came", beginning, where: [.passesSessions]),
+        Row("GET /x\nIf-None-Match: \"a\"\(session)", "alone bypass, as it came", fresh, where: [.passesSessions]),
+        // Without a fallback.
+        Row("GET /x\(session)", "alone bypass, as it came", fresh, age: 100, where: [.passesSessions]),
+        Row("GET /x\nCache-Control: max-stale\(session)", "alone bypass, as it came", fresh, where: [.passesSessions]),
+        Row("GET /x\nCache-Control: only-if-cached\(session)", "504", fresh, where: [.passesSessions]),
+        Row("GET /x\(session)", "alone bypass, as it came", where: [.passesSessions, .notCached]),
+        Row("GET /x\nCookie: a=session; sessions=1", "serve, fresh", fresh, where: [.passesSessions]),
+        Row("GET /x", "serve, fresh", fresh, where: [.passesSessions]),
+        Row("GET /x\(session)", "serve, fresh", fresh),
     ]
 
     static let staleStored: [Row] = [
@@ -217,6 +236,7 @@ import Upstream
 
     @Test(arguments: nothingStored) func `nothing stored`(_ row: Row) throws { try look(row) }
     @Test(arguments: freshStored) func `something fresh stored`(_ row: Row) throws { try look(row) }
+    @Test(arguments: passed) func `a cookie that passes`(_ row: Row) throws { try look(row) }
     @Test(arguments: staleStored) func `something stale stored`(_ row: Row) throws { try look(row) }
     @Test(arguments: variants) func `variants stored`(_ row: Row) throws { try look(row) }
     @Test(arguments: marked) func `something known not to be shareable`(_ row: Row) throws { try look(row) }
@@ -284,6 +304,8 @@ private struct World {
             switch change {
             case .notCached: settings.caching.isEnabled = false
             case .ignoresDirectives: settings.caching.policy.ignoredRequestDirectives = .protectsOrigin
+            case .passesSessions:
+                settings.caching.passCookies = [CookiePattern(ByteSlice("session"), isPrefix: false)]
             case .asksForParts: settings.caching.rangeMisses = .part
             case .noRanges: settings.caching.maxRanges = 0
             case .coalescingOff, .alone: break

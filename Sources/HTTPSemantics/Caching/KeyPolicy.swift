@@ -110,24 +110,14 @@ public struct KeyPolicy: Sendable, Equatable {
     /// last (RFC 6265 §5.4).
     /// - Returns: false if there is none.
     private func appendCookie(_ name: Span<UInt8>, of request: FieldView, to buffer: ByteBuffer) -> Bool {
-        if let first = request.firstIndex(of: .cookie), request.isNominated(lineAt: first) { return false }
         var isThere = false
-        var lines = LineIterator(request, .cookie)
-        while let value = lines.next() {
-            var start = 0
-            while start < value.count {
-                let end = value.firstIndex(of: UInt8(ascii: ";"), from: start) ?? value.count
-                let pair = value.extracting(start..<end).trimmingOptionalWhitespace()
-                if let equals = pair.firstIndex(of: UInt8(ascii: "=")),
-                    pair.extracting(0..<equals).trimmingOptionalWhitespace().isEqual(to: name)
-                {
-                    // Which stands in no value.
-                    if isThere { buffer.append(";") }
-                    buffer.append(pair.extracting((equals + 1)...))
-                    isThere = true
-                }
-                start = end + 1
-            }
+        var cookies = CookieIterator(request)
+        while cookies.next() {
+            guard cookies.name.isEqual(to: name) else { continue }
+            // Which stands in no value.
+            if isThere { buffer.append(";") }
+            buffer.append(cookies.value)
+            isThere = true
         }
         return isThere
     }

@@ -1,6 +1,8 @@
 /// The first rule that forbids both to store a response and to share it. The names are those in `Cache-Status`, the log
 /// and the metrics.
 public enum Prohibition: Sendable, CaseIterable {
+    /// The request went past the cache, by a cookie that the operator named (`CookiePattern`).
+    case passCookie
     case status
     case requestNoStore
     case noStore
@@ -14,6 +16,7 @@ public enum Prohibition: Sendable, CaseIterable {
     /// The fixed name, for `detail` in `Cache-Status` (RFC 9211 §2.8).
     public var name: StaticString {
         switch self {
+        case .passCookie: "pass-cookie"
         case .status: "status"
         case .requestNoStore: "request-no-store"
         case .noStore: "no-store"
@@ -27,7 +30,10 @@ public enum Prohibition: Sendable, CaseIterable {
 }
 
 extension ResponseFacts {
-    func prohibition(request: RequestDirectives, hasAuthorization: Bool, policy: CachingPolicy) -> Prohibition? {
+    func prohibition(
+        request: RequestDirectives, hasAuthorization: Bool, hasPassCookie: Bool, policy: CachingPolicy
+    ) -> Prohibition? {
+        if hasPassCookie { return .passCookie }
         // §3: final; 206 and 304 only as far as understood, and a 304 is no response of its own.
         if status.isInformational || status == .notModified { return .status }
         if contains(.mustUnderstand), !Self.isUnderstood(status) { return .status }

@@ -8,8 +8,9 @@ public enum RequestScope: Sendable, Equatable {
     /// - Parameters:
     ///   - hasContent: whether its framing announces content, even none: on GET or HEAD it has no meaning (RFC 9110
     ///     §9.3.1), but an origin may give it one.
+    ///   - hasPassCookie: whether it has a cookie with which the operator has requests go past the cache.
     @inlinable
-    public init(_ fields: FieldView, method: Method, hasContent: Bool) {
+    public init(_ fields: FieldView, method: Method, hasContent: Bool, hasPassCookie: Bool) {
         // Only the origin evaluates the first two (RFC 9111 §4.3.2). With the last, which is not present where it is
         // ignored, the response may turn into a tunnel.
         let alone = FieldSet(.ifMatch).union(FieldSet(.ifUnmodifiedSince)).union(FieldSet(.upgrade))
@@ -17,7 +18,7 @@ public enum RequestScope: Sendable, Equatable {
             if method != .get, method != .head {
                 .pass(.method)
             } else {
-                hasContent || !fields.present.isDisjoint(with: alone) ? .pass(.bypass) : .shareable
+                hasContent || hasPassCookie || !fields.present.isDisjoint(with: alone) ? .pass(.bypass) : .shareable
             }
     }
 }

@@ -45,11 +45,15 @@ extension ResponseFacts {
     ///   - method: of the request that led. GET, or HEAD for others who asked HEAD.
     ///   - request: its directives.
     ///   - hasAuthorization: whether it carried `Authorization`.
+    ///   - hasPassCookie: whether it went past the cache by one of its cookies.
     public func sharing(
-        method: Method, request: RequestDirectives, hasAuthorization: Bool, policy: CachingPolicy
+        method: Method, request: RequestDirectives, hasAuthorization: Bool, hasPassCookie: Bool = false,
+        policy: CachingPolicy
     ) -> Sharing {
         guard method == .get || method == .head else { return .nobody(.method) }
-        if let reason = prohibition(request: request, hasAuthorization: hasAuthorization, policy: policy) {
+        if let reason = prohibition(
+            request: request, hasAuthorization: hasAuthorization, hasPassCookie: hasPassCookie, policy: policy)
+        {
             return .nobody(.prohibited(reason))
         }
         // §5.2.2.4: not for any other request without a validation of its own.

@@ -69,7 +69,7 @@ final class HitPath {
     private func answer(_ head: RequestHead, _ fields: FieldView, on route: Route, to client: ClientConnection)
         -> Outcome
     {
-        guard route.isCached else { return .undecided }
+        guard route.isCached, !route.hasPassCookie(fields) else { return .undecided }
         keys.write(head, fields, route)
         if answerWritten(head, fields, to: client) { return .answered }
         guard !variations.isEmpty else { return .nothingFresh(route) }

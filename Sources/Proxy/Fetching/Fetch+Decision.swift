@@ -46,7 +46,8 @@ extension Fetch {
 
     func sharing(of facts: ResponseFacts, _ policy: CachingPolicy) -> Sharing {
         facts.sharing(
-            method: method, request: request.directives, hasAuthorization: request.hasAuthorization, policy: policy)
+            method: method, request: request.directives, hasAuthorization: request.hasAuthorization,
+            hasPassCookie: request.hasPassCookie, policy: policy)
     }
 
     /// - Parameter length: what would be stored, in bytes, as far as it is announced.
@@ -65,6 +66,7 @@ extension Fetch {
         if facts.status == .preconditionFailed || facts.status == .rangeNotSatisfiable { return .requestCondition }
         switch facts.storability(
             method: method, request: request.directives, hasAuthorization: request.hasAuthorization,
+            hasPassCookie: request.hasPassCookie,
             answersTarget: method == .post && PostAnswer.isForTarget(head.fields, target: request.targetURI)
                 && !request.namesMethod,
             policy: policy)
@@ -118,7 +120,8 @@ extension NotSharedReason {
             .prohibited(.varyStar),
             .prohibited(.varyForwarded), .noCache, .notCacheable, .serverError, .part:
             true
-        case .prohibited(.status), .prohibited(.requestNoStore), .method, .range, .search: false
+        case .prohibited(.passCookie), .prohibited(.status), .prohibited(.requestNoStore), .method, .range, .search:
+            false
         }
     }
 }

@@ -11,6 +11,10 @@ final class Route: Sendable {
     let hostForOrigin: ByteSlice?
     let isCached: Bool
     let policy: CachingPolicy
+    /// A request with one of these goes past the cache.
+    private let passCookies: [CookiePattern]
+    /// Fields without which no request does so: none where there are no such cookies.
+    private let passFields: FieldSet
     /// With more ranges than this a request gets the whole (RFC 9110 §14.2).
     let maxRanges: Int
     /// Whether a range of what is not stored is asked for as it is; else the whole is fetched, and the range served
@@ -31,6 +35,8 @@ final class Route: Sendable {
         hostForOrigin = origin.settings.host.map { ByteSlice($0) }
         isCached = settings.isCached ?? proxy.caching.isEnabled
         policy = CachingPolicy(for: settings, proxy)
+        passCookies = settings.passCookies ?? proxy.caching.passCookies
+        passFields = passCookies.isEmpty ? [] : FieldSet(.cookie)
         maxRanges = proxy.caching.maxRanges
         asksForParts = (settings.rangeMisses ?? proxy.caching.rangeMisses) == .part
         var key = settings.key
@@ -39,6 +45,13 @@ final class Route: Sendable {
         keyedForwarding = KeyedForwarding(key.fields)
         hasPlainKey = key.isPlain
         takesAll = host == nil && path.isEmpty
+    }
+
+    /// Whether a request goes past the cache by one of its cookies. Allocates nothing; without such cookies, or without
+    /// `Cookie`, one test of bits.
+    @inline(__always)
+    func hasPassCookie(_ request: FieldView) -> Bool {
+        !request.present.isDisjoint(with: passFields) && CookiePattern.occurs(passCookies, in: request)
     }
 
     /// Whether a request for `path` at `host` goes here. `host` is in lower case and without a port.

@@ -12,6 +12,8 @@ public struct RouteSettings: Sendable, Equatable {
     public var isCached: Bool?
     /// `nil`: as `CachingSettings.policy` says.
     public var defaultLifetimes: DefaultLifetimes?
+    /// `nil`: as `CachingSettings.passCookies`.
+    public var passCookies: [CookiePattern]?
     /// `nil`: as `CachingSettings.rangeMisses`.
     public var rangeMisses: RangeMissRule?
     /// `nil`: as `CachingSettings.policy` says.

@@ -10,6 +10,8 @@ final class AdmittedHead: Sendable {
     let fields: HeadBlock
     let directives: RequestDirectives
     let route: Route
+    /// Whether it goes past the cache by one of its cookies (`Route.passCookies`).
+    let hasPassCookie: Bool
     /// How often the request has been through here already (`LoopDetection`).
     let visits: UInt8
     /// By which it is looked up and its fetch is found: the key of its URL, or what that becomes under a variation
@@ -29,6 +31,7 @@ final class AdmittedHead: Sendable {
         self.head = head
         self.visits = UInt8(clamping: visits)
         directives = RequestDirectives(fields.view, ignoring: route.policy.ignoredRequestDirectives)
+        hasPassCookie = route.hasPassCookie(fields.view)
         self.fields = fields
         self.route = route
         self.key = key
@@ -42,6 +45,7 @@ final class AdmittedHead: Sendable {
         fields = other.fields
         directives = other.directives
         route = other.route
+        hasPassCookie = other.hasPassCookie
         visits = other.visits
         self.key = key
         otherSentKey = key == other.sentKey ? nil : other.sentKey
@@ -54,6 +58,7 @@ final class AdmittedHead: Sendable {
         fields = other.fields.without(left)
         directives = other.directives
         route = other.route
+        hasPassCookie = other.hasPassCookie
         visits = other.visits
         key = other.key
         otherSentKey = other.otherSentKey

@@ -40,6 +40,7 @@ final class ClientRequest: Sendable {
     var fields: HeadBlock { admitted.fields }
     var directives: RequestDirectives { admitted.directives }
     var route: Route { admitted.route }
+    var hasPassCookie: Bool { admitted.hasPassCookie }
     var visits: UInt8 { admitted.visits }
     var key: CacheKey { admitted.key }
     var sentKey: CacheKey { admitted.sentKey }

@@ -31,7 +31,9 @@ struct Lookup {
 
     var outcome: Outcome {
         let fields = request.fields
-        if case .pass(let reason) = RequestScope(fields.view, method: request.method, hasContent: request.hasContent) {
+        if case .pass(let reason) = RequestScope(
+            fields.view, method: request.method, hasContent: request.hasContent, hasPassCookie: request.hasPassCookie)
+        {
             return passed(because: reason)
         }
         // After a reload the route may be cached no longer: then what is still stored does not count.

@@ -53,7 +53,7 @@ extension Transaction {
     }
 
     private var isOrdinary: Bool {
-        request.method == .get && !request.hasContent && request.directives.flags.isEmpty
+        request.method == .get && !request.hasContent && !request.hasPassCookie && request.directives.flags.isEmpty
             && request.fields.present.isDisjoint(with: Self.changingPlan)
     }
 

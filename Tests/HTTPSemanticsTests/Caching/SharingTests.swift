@@ -109,11 +109,24 @@ struct SharingTests {
         #expect(sharing == .nobody(.prohibited(.requestNoStore)))
     }
 
+    @Test func `the answer to a request that went past the cache goes to nobody else, whatever it says`() {
+        for fields in ["Cache-Control: public, max-age=9", "Cache-Control: private", ""] {
+            let facts = facts(fields)
+            let sharing = facts.sharing(
+                method: .get, request: .none, hasAuthorization: false, hasPassCookie: true, policy: CachingPolicy())
+            #expect(sharing == .nobody(.prohibited(.passCookie)))
+            let storability = facts.storability(
+                method: .get, request: .none, hasAuthorization: false, hasPassCookie: true, policy: CachingPolicy())
+            #expect(storability == .doNotStore(.prohibited(.passCookie)))
+        }
+    }
+
     @Test func `reasons have fixed public names`() {
         let prohibited = Prohibition.allCases.map(NotSharedReason.prohibited).map { "\($0.name)" }
         #expect(
             prohibited == [
-                "status", "request-no-store", "no-store", "private", "authorization", "set-cookie", "vary-star",
+                "pass-cookie", "status", "request-no-store", "no-store", "private", "authorization", "set-cookie",
+                "vary-star",
                 "vary-forwarded",
             ])
         let others: [NotSharedReason] = [.method, .noCache, .range, .part, .notCacheable, .serverError, .search]
@@ -140,7 +153,9 @@ struct SharingTests {
         method: HTTPSemantics.Method, fields: String, hasContent: Bool, expected: RequestScope
     ) {
         let block = head(fields)
-        let scope = RequestScope(block.view, method: method, hasContent: hasContent)
+        let scope = RequestScope(block.view, method: method, hasContent: hasContent, hasPassCookie: false)
         #expect(scope == expected)
+        let withCookie = RequestScope(block.view, method: method, hasContent: hasContent, hasPassCookie: true)
+        #expect(withCookie == (expected == .shareable ? .pass(.bypass) : expected))
     }
 }
