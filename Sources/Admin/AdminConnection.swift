@@ -45,7 +45,7 @@ final class AdminConnection: Socket {
     func end() {
         guard state != .closed else { return }
         state = .closed
-        loop.deadlines.cancel(&deadline)
+        loop.deadlines.cancel(deadline)
         close()
         server.ended(self)
     }

@@ -62,10 +62,9 @@ public final class DeadlineWheel {
     }
 
     /// Disarms and forgets; does nothing if it has ended.
-    public func cancel(_ deadline: inout Deadline) {
+    public func cancel(_ deadline: Deadline) {
         // Taken out first, so that whatever ends with it finds the wheel at rest.
         _ = unsafe wheel.remove(deadline)
-        deadline = .none
     }
 
     /// Releases all targets: they keep the loop, which keeps this wheel.

@@ -2,6 +2,10 @@
 ///
 /// Moving it later only notes the time; the wheel finds out when the old time comes. So activity costs two stores and
 /// no call, since all of this is inlinable. `Kind` says what is waited for.
+///
+/// What changes it consumes a copy and gives the new value, as in `deadline = deadline.awaiting(…)`: if other code might
+/// be called while the value stands open in an object's property, each use of that property would have its exclusivity
+/// checked at run time. Only `clear` changes it in place.
 public struct LazyDeadline<Kind> {
     /// What a call from the wheel means.
     public enum Reached {
@@ -26,9 +30,11 @@ public struct LazyDeadline<Kind> {
     /// Until when (nanoseconds like `EventLoop.now`); `.max` if for nothing.
     @inlinable public var time: Int64 { dueAt }
 
-    /// From now on `kind` is waited for, until `time`.
+    /// The deadline by which `kind` is waited for, until `time`.
     @inlinable
-    public mutating func set(_ kind: Kind, at time: Int64, for target: DeadlineTarget, on wheel: DeadlineWheel) {
+    public consuming func awaiting(
+        _ kind: Kind, until time: Int64, for target: DeadlineTarget, on wheel: DeadlineWheel
+    ) -> Self {
         self.kind = kind
         dueAt = time
         if armedAt == .max {
@@ -36,9 +42,17 @@ public struct LazyDeadline<Kind> {
         } else if time < armedAt {
             wheel.move(deadline, to: time)
         } else {
-            return
+            return self
         }
         armedAt = time
+        return self
+    }
+
+    /// The deadline by which nothing is waited for. The wheel has released the target.
+    @inlinable
+    public consuming func cancelled(on wheel: DeadlineWheel) -> Self {
+        if armedAt != .max { wheel.cancel(deadline) }
+        return Self()
     }
 
     /// Nothing is waited for; what is armed runs out by itself.
@@ -48,29 +62,13 @@ public struct LazyDeadline<Kind> {
         dueAt = .max
     }
 
-    /// Nothing is waited for, and the wheel releases the target.
+    /// The wheel has called: what that means, and the deadline that is left. Return the time of `later` to the wheel,
+    /// otherwise `nil`.
     @inlinable
-    public mutating func cancel(on wheel: DeadlineWheel) {
-        clear()
-        if armedAt != .max { wheel.cancel(&deadline) }
-        armedAt = .max
-    }
-
-    /// The wheel has called: what that means. Return the time of `later` to the wheel, otherwise `nil`.
-    @inlinable
-    public mutating func reached(at now: Int64) -> Reached {
-        guard let kind else {
-            deadline = .none
-            armedAt = .max
-            return .nothing
-        }
-        if dueAt > now {
-            armedAt = dueAt
-            return .later(dueAt)
-        }
-        clear()
-        deadline = .none
-        armedAt = .max
-        return .due(kind)
+    public consuming func reached(at now: Int64) -> (Reached, left: Self) {
+        guard let kind else { return (.nothing, left: Self()) }
+        guard dueAt > now else { return (.due(kind), left: Self()) }
+        armedAt = dueAt
+        return (.later(dueAt), left: self)
     }
 }

@@ -119,7 +119,7 @@ public final class UpstreamConnection: Socket {
         guard phase != .closed else { return }
         if phase == .idle { pool.forget(idle: self) }
         enter(.closed)
-        stopDeadline()
+        deadline = deadline.cancelled(on: pool.deadlines)
         giveBackInput()
         if isCounted { pool.closed(server: server) }
         close()
@@ -201,32 +201,17 @@ public final class UpstreamConnection: Socket {
         }
     }
 
-    // The deadline is changed in a copy: in a local variable nothing checks its exclusive use at run time.
-
     /// - Parameter nanoseconds: from now.
     func expect(_ waiting: Waiting, within nanoseconds: Int64) {
-        var deadline = deadline
-        deadline.set(waiting, at: loop.now + nanoseconds, for: self, on: pool.deadlines)
-        self.deadline = deadline
+        deadline = deadline.awaiting(waiting, until: loop.now + nanoseconds, for: self, on: pool.deadlines)
     }
 
     /// Nothing is owed at the moment.
-    func stopWaiting() {
-        var deadline = deadline
-        deadline.clear()
-        self.deadline = deadline
-    }
-
-    private func stopDeadline() {
-        var deadline = deadline
-        deadline.cancel(on: pool.deadlines)
-        self.deadline = deadline
-    }
+    func stopWaiting() { deadline.clear() }
 
     public override func deadlineReached() -> Int64? {
-        var deadline = deadline
-        let reached = deadline.reached(at: loop.now)
-        self.deadline = deadline
+        let (reached, left) = deadline.reached(at: loop.now)
+        deadline = left
         switch reached {
         case .nothing: return nil
         case .later(let time): return time

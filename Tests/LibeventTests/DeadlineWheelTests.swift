@@ -29,7 +29,7 @@ import Testing
         try onLoop { loop in
             let target = Target()
             var times: [Int64] = []
-            var deadline = loop.deadlines.arm(target, at: loop.now)
+            let deadline = loop.deadlines.arm(target, at: loop.now)
             target.reached = {
                 times.append(loop.now)
                 if times.count == 3 { loop.stop() }
@@ -38,8 +38,7 @@ import Testing
             loop.run()
             #expect(times.count == 3)
             #expect(loop.deadlines.count == 1)
-            loop.deadlines.cancel(&deadline)
-            #expect(deadline.isNone)
+            loop.deadlines.cancel(deadline)
             #expect(loop.deadlines.count == 0)
             loop.stop()
         }
@@ -48,9 +47,9 @@ import Testing
     @Test func `a deadline cancelled while it is reached is not set again, whatever the answer`() throws {
         try onLoop { loop in
             let target = Target()
-            var deadline = loop.deadlines.arm(target, after: 0)
+            let deadline = loop.deadlines.arm(target, after: 0)
             target.reached = {
-                loop.deadlines.cancel(&deadline)
+                loop.deadlines.cancel(deadline)
                 loop.stop()
                 return loop.now + second
             }

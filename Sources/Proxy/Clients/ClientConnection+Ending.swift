@@ -63,9 +63,7 @@ extension ClientConnection {
         transaction.take()?.leave()
         delivery.take()?.detach()
         tunnelRelay.take()?.clientEnded()
-        var deadline = deadline
-        deadline.cancel(on: worker.deadlines)
-        self.deadline = deadline
+        deadline = deadline.cancelled(on: worker.deadlines)
         giveBackContext()
         if abruptly { abort() } else { close() }
         worker.ended(self)

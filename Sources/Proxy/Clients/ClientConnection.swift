@@ -162,17 +162,13 @@ final class ClientConnection: Socket {
     // MARK: Time
 
     func due(_ waiting: Waiting, _ nanoseconds: Int64, onlyIfNot current: Waiting? = nil) {
-        // In a local variable nothing watches its exclusive use at run time.
-        var deadline = deadline
         if let current, deadline.waitsFor == current { return }
-        deadline.set(waiting, at: loop.now + nanoseconds, for: self, on: worker.deadlines)
-        self.deadline = deadline
+        deadline = deadline.awaiting(waiting, until: loop.now + nanoseconds, for: self, on: worker.deadlines)
     }
 
     override func deadlineReached() -> Int64? {
-        var deadline = deadline
-        let reached = deadline.reached(at: loop.now)
-        self.deadline = deadline
+        let (reached, left) = deadline.reached(at: loop.now)
+        deadline = left
         switch reached {
         case .nothing: return nil
         case .later(let time): return time

@@ -195,9 +195,7 @@ final class Fetch: DeadlineTarget {
     private func letGo() -> FetchOperation? {
         if plan.isShared {
             operation?.interims.end()
-            var deadline = progressDeadline
-            deadline.cancel(on: worker.deadlines)
-            progressDeadline = deadline
+            progressDeadline = progressDeadline.cancelled(on: worker.deadlines)
         }
         leader = nil
         exchange = nil
@@ -278,16 +276,13 @@ final class Fetch: DeadlineTarget {
 
     /// After that time, checks whether the origin stands still.
     private func armProgressCheck(after nanoseconds: Int64) {
-        // In a local variable nothing watches its exclusive use at run time.
-        var deadline = progressDeadline
-        deadline.set((), at: worker.now + nanoseconds, for: self, on: worker.deadlines)
-        progressDeadline = deadline
+        let time = worker.now + nanoseconds
+        progressDeadline = progressDeadline.awaiting((), until: time, for: self, on: worker.deadlines)
     }
 
     override func deadlineReached() -> Int64? {
-        var deadline = progressDeadline
-        let reached = deadline.reached(at: worker.now)
-        progressDeadline = deadline
+        let (reached, left) = progressDeadline.reached(at: worker.now)
+        progressDeadline = left
         switch reached {
         case .nothing: return nil
         case .later(let time): return time

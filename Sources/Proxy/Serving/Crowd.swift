@@ -198,11 +198,7 @@ final class Crowd: FetchWaiter {
 
     // MARK: Time
 
-    private func stopWaiting() {
-        var deadline = deadline
-        worker.deadlines.cancel(&deadline)
-        self.deadline = deadline
-    }
+    private func stopWaiting() { worker.deadlines.cancel(deadline) }
 
     override func deadlineReached() -> Int64? {
         let now = worker.loop.now

@@ -13,10 +13,7 @@ extension Transaction {
         if ledFetch?.hasBegun == true { return }
         if case .alone = seat { operation.tellLeaderIfCancelled() }
         let patience = worker.settings.coalescing.waitTimeout.nanoseconds
-        // In a local variable nothing watches its exclusive use at run time.
-        var deadline = deadline
-        deadline.set((), at: worker.now + patience, for: self, on: worker.deadlines)
-        self.deadline = deadline
+        deadline = deadline.awaiting((), until: worker.now + patience, for: self, on: worker.deadlines)
     }
 
     /// What the fetch has for it.

@@ -64,9 +64,7 @@ final class Transaction: FetchWaiter, TurnTaker {
 
     /// The last byte of the response is with the kernel, or the client has left.
     func leave() {
-        var deadline = deadline
-        deadline.cancel(on: worker.deadlines)
-        self.deadline = deadline
+        deadline = deadline.cancelled(on: worker.deadlines)
         // Before leaving, which may begin another request's fetch on this stack.
         state = .over
         seat.take()?.leave()
@@ -163,9 +161,8 @@ final class Transaction: FetchWaiter, TurnTaker {
     }
 
     override func deadlineReached() -> Int64? {
-        var deadline = deadline
-        let reached = deadline.reached(at: worker.now)
-        self.deadline = deadline
+        let (reached, left) = deadline.reached(at: worker.now)
+        deadline = left
         switch reached {
         case .nothing: return nil
         case .later(let time): return time
