@@ -1,7 +1,8 @@
 import Bytes
 import Upstream
 
-/// What a transaction needs of the client's connection, whatever its transport and protocol.
+/// What a transaction needs of the client's connection, whatever its transport and protocol. That of the tests has no
+/// socket.
 protocol TransactionClient: AnyObject {
     /// Sends a response; the transaction leaves when its last byte is with the kernel.
     /// - Parameter head: lent for the call: what does not go out at once is copied.

@@ -1,0 +1,190 @@
+import Bytes
+import HTTPSemantics
+import Libevent
+import Logging
+import LoopTesting
+import Storage
+import Telemetry
+import Testing
+import Upstream
+
+@testable import Proxy
+
+/// A worker on a loop of the test's own, with an origin that answers when the test says so. Requests come from clients
+/// without sockets.
+final class TestProxy {
+    let loop: EventLoop
+    let worker: Worker
+    let origin: TestOrigin
+    private let metrics = LoopMetrics()
+
+    init(_ change: (inout ProxySettings) -> Void = { _ in }) throws {
+        let loop = try EventLoop()
+        self.loop = loop
+        origin = try TestOrigin(on: loop)
+        var upstream = UpstreamSettings.named("one")
+        upstream.servers = [UpstreamServer(host: "127.0.0.1", port: origin.port)]
+        var settings = ProxySettings()
+        change(&settings)
+        let log = Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() }
+        worker = try Worker(
+            index: 0, on: loop, shared: SharedState(StorageSettings(), log: log),
+            loopSettings: LoopSettings(settings, upstreams: [upstream]), metrics: metrics, accessLog: nil)
+    }
+
+    deinit {
+        worker.cut()
+        loop.finish()
+    }
+
+    /// A client asks. What can be sent at once is sent when this returns.
+    func ask(_ text: String = "GET /x") throws -> TestClient {
+        let parsed = try ParsedHead(text)
+        let request = try worker.admit(
+            parsed.head, parsed.fields, on: nil, from: ByteSlice("192.0.2.1"), isTrustedProxy: false)
+        let client = TestClient(of: worker)
+        client.ask(request)
+        return client
+    }
+
+    /// Several ask for the same, one after another, before the loop does anything else.
+    func ask(times count: Int) throws -> [TestClient] { try (0..<count).map { _ in try ask() } }
+
+    /// Runs the loop until something that clients or the origin notice makes `condition` true.
+    func run(until condition: () -> Bool) {
+        var isLate = false
+        let limit = loop.schedule(after: 10 * second) { [unowned loop] in
+            isLate = true
+            loop.stop()
+        }
+        while !condition(), !isLate { loop.run() }
+        limit.cancel()
+        #expect(!isLate, "what was awaited did not happen")
+    }
+
+    func counted(_ counter: Counter) -> UInt64 { metrics.read()[counter] }
+}
+
+/// Accepts connections, collects requests without content, and answers them in their order when it is told to.
+final class TestOrigin {
+    private var listener: Listener?
+    /// Those with a request that is not answered.
+    private var asking: [TestSocket] = []
+    private var connections: [TestSocket] = []
+    /// The one whose response has begun.
+    private var answering: TestSocket?
+    /// How many requests have come.
+    private(set) var requestCount = 0
+
+    init(on loop: EventLoop) throws {
+        listener = try Listener(.ipv4(.loopback, port: 0), on: loop) { [unowned self] descriptor, _ in
+            let connection = TestSocket(adopting: descriptor, on: loop)
+            connections.append(connection)
+            let input = ByteBuffer(capacity: 4096)
+            connection.onReadable = { [unowned self, unowned loop] connection in
+                guard case .bytes = connection.read(into: input) else { return connection.close() }
+                guard String(input.copied()).hasSuffix("\r\n\r\n") else { return }
+                input.removeAll()
+                requestCount += 1
+                asking.append(connection)
+                loop.stop()
+            }
+            connection.startReading()
+        }
+    }
+
+    var port: UInt16 { listener?.localAddress.port ?? 0 }
+
+    /// Answers the request that has waited longest.
+    func answer(_ body: String, _ fields: String = "Cache-Control: max-age=60") {
+        begin(body, of: body.utf8.count, fields)
+        answering = nil
+    }
+
+    /// The same with a first part of a body of `length` bytes.
+    func begin(_ part: String, of length: Int, _ fields: String = "Cache-Control: max-age=60") {
+        answering = asking.removeFirst()
+        goOn("HTTP/1.1 200 OK\r\nContent-Length: \(length)\r\n\(fields)\r\n\r\n\(part)")
+    }
+
+    /// Sends another part of the body that it began.
+    func goOn(_ part: String) {
+        let bytes = ByteSlice(part)
+        _ = answering?.write(bytes.span)
+    }
+
+    /// Closes its connection instead.
+    func hangUp() { asking.removeFirst().close() }
+}
+
+/// A client that takes whatever it is sent.
+final class TestClient: TransactionClient, TurnTaker {
+    private let worker: Worker
+    private(set) var transaction: Transaction?
+    private var delivery: Delivery?
+    private let list = GatherList()
+    private var received = ""
+
+    init(of worker: Worker) { self.worker = worker }
+
+    func ask(_ request: ClientRequest) {
+        let transaction = Transaction(request, client: self, worker: worker)
+        self.transaction = transaction
+        transaction.look()
+    }
+
+    /// Status and content of the response, as `200 content`; empty while there is none.
+    var answer: String {
+        guard let end = received.firstRange(of: "\r\n\r\n") else { return "" }
+        return received.prefix(12).suffix(3) + " " + received[end.upperBound...]
+    }
+    /// Whether its response is out, or it has left.
+    var hasEnded: Bool { transaction == nil }
+    var isWaiting: Bool { transaction?.state == .waiting }
+    /// Whether it shares its seat with others.
+    var isInCrowd: Bool { transaction?.seat?.isInCrowd == true }
+
+    /// Its connection ends.
+    func leave() {
+        transaction.take()?.leave()
+        delivery.take()?.detach()
+        worker.loop.stop()
+    }
+
+    // MARK: What its transaction asks of it
+
+    func send(
+        _ head: ByteBuffer, _ sources: consuming Delivery.Sources, _ framing: Delivery.Framing, passesTrailers: Bool
+    ) {
+        let response = Delivery(head: head, sources, framing: framing, passesTrailers: passesTrailers)
+        delivery = response
+        pump()
+        // The head was lent.
+        response.keepHead()
+    }
+
+    func send(interim: ByteSlice) { received += String(interim) }
+    func resumeContent() {}
+    func tunnel(to upstream: UpstreamConnection, head: ByteBuffer) { upstream.closeTunnel() }
+    func settlePersistence() -> Bool { true }
+
+    func turnCame() { pump() }
+
+    private func pump() {
+        guard let delivery else { return }
+        var sent = 0
+        let outcome = delivery.pump(list, sent: &sent) { control in
+            let offered = ByteBuffer(capacity: 4096)
+            if let control { offered.append(control.span) }
+            list.copy(to: offered)
+            received += String(offered.span)
+            return .wrote(offered.count)
+        }
+        if outcome == .starved, let body = delivery.followed {
+            worker.followers.wait(self, for: body)
+            worker.loop.stop()
+        } else {
+            leave()
+        }
+    }
+}

@@ -1,0 +1,120 @@
+import Telemetry
+import Testing
+
+@testable import Proxy
+
+/// What becomes of one request: it is answered from what is stored, leads a fetch, joins one, or meets a bound.
+@Suite(.timeLimit(.minutes(1))) struct TransactionTests {
+    @Test func `a miss gets what its fetch brings, and the next request what is stored`() throws {
+        let proxy = try TestProxy()
+        let first = try proxy.ask()
+        #expect(first.isWaiting)
+        proxy.run { proxy.origin.requestCount == 1 }
+        proxy.origin.answer("one")
+        proxy.run { first.hasEnded }
+        #expect(first.answer == "200 one")
+        let second = try proxy.ask()
+        #expect(second.hasEnded, "a hit waits for nothing")
+        #expect(second.answer == "200 one")
+        #expect(proxy.origin.requestCount == 1)
+    }
+
+    @Test func `a fetch that fails is a 502 for all who wait for it`() throws {
+        let proxy = try TestProxy()
+        let clients = try proxy.ask(times: 2)
+        proxy.run { proxy.origin.requestCount == 1 }
+        proxy.origin.hangUp()
+        proxy.run { clients.allSatisfy(\.hasEnded) }
+        for client in clients { #expect(client.answer.hasPrefix("502 ")) }
+        #expect(proxy.origin.requestCount == 1)
+    }
+
+    @Test func `a leader that leaves while it waits is sent nothing, and who joined gets its response`() throws {
+        let proxy = try TestProxy()
+        let leader = try proxy.ask()
+        let joined = try proxy.ask()
+        proxy.run { proxy.origin.requestCount == 1 }
+        leader.leave()
+        proxy.origin.answer("one")
+        proxy.run { joined.hasEnded }
+        #expect(leader.answer == "")
+        #expect(joined.answer == "200 one")
+        #expect(proxy.origin.requestCount == 1)
+        #expect(proxy.counted(.coalescing(.led)) == 1)
+        #expect(proxy.counted(.coalescing(.joined)) == 1)
+    }
+
+    @Test func `who joins when the head is there reads the body along`() throws {
+        let proxy = try TestProxy()
+        let leader = try proxy.ask()
+        proxy.run { proxy.origin.requestCount == 1 }
+        proxy.origin.begin("one, ", of: 8)
+        proxy.run { leader.answer == "200 one, " }
+        let late = try proxy.ask()
+        proxy.run { late.answer == "200 one, " }
+        #expect(!leader.hasEnded)
+        proxy.origin.goOn("two")
+        proxy.run { leader.hasEnded && late.hasEnded }
+        #expect(leader.answer == "200 one, two")
+        #expect(late.answer == "200 one, two")
+        #expect(proxy.counted(.coalescing(.joinedLate)) == 1)
+    }
+
+    @Test func `what may not be shared goes to the leader, and who joined asks for itself`() throws {
+        let proxy = try TestProxy()
+        let clients = try proxy.ask(times: 2)
+        proxy.run { proxy.origin.requestCount == 1 }
+        proxy.origin.answer("for the first", "Cache-Control: private")
+        proxy.run { clients[0].hasEnded && proxy.origin.requestCount == 2 }
+        #expect(clients[1].isWaiting)
+        proxy.origin.answer("for the second", "Cache-Control: private")
+        proxy.run { clients[1].hasEnded }
+        #expect(clients.map(\.answer) == ["200 for the first", "200 for the second"])
+        #expect(proxy.counted(.coalescing(.released)) == 1)
+    }
+
+    @Test func `one more than may wait gets 503, where the operator wants that`() throws {
+        let proxy = try TestProxy {
+            $0.coalescing.maxWaiters = 1
+            $0.coalescing.whenExceeded = .unavailable
+        }
+        let leader = try proxy.ask()
+        let other = try proxy.ask()
+        #expect(other.hasEnded)
+        #expect(other.answer.hasPrefix("503 "))
+        proxy.run { proxy.origin.requestCount == 1 }
+        proxy.origin.answer("one")
+        proxy.run { leader.hasEnded }
+        #expect(leader.answer == "200 one")
+    }
+
+    @Test func `one more than may wait fetches for itself, where the operator wants that`() throws {
+        let proxy = try TestProxy { $0.coalescing.maxWaiters = 1 }
+        let clients = try proxy.ask(times: 2)
+        #expect(clients[1].isWaiting)
+        proxy.run { proxy.origin.requestCount == 2 }
+        for _ in clients { proxy.origin.answer("one") }
+        proxy.run { clients.allSatisfy(\.hasEnded) }
+        #expect(clients.map(\.answer) == ["200 one", "200 one"])
+        #expect(proxy.counted(.coalescing(.alone)) == 1)
+    }
+
+    @Test func `who joined and waited too long gets 503, and the leader still waits`() throws {
+        let proxy = try TestProxy { $0.coalescing.whenExceeded = .unavailable }
+        let leader = try proxy.ask()
+        let joined = try proxy.ask()
+        proxy.run { proxy.origin.requestCount == 1 }
+        joined.transaction?.waitedTooLong()
+        // Its fetch has begun: it waits as long as that.
+        leader.transaction?.waitedTooLong()
+        #expect(joined.answer.hasPrefix("503 "))
+        #expect(leader.isWaiting)
+    }
+
+    @Test func `a request for only what is stored is never sent on`() throws {
+        let proxy = try TestProxy()
+        let client = try proxy.ask("GET /x\nCache-Control: only-if-cached")
+        #expect(client.answer.hasPrefix("504 "))
+        #expect(proxy.origin.requestCount == 0)
+    }
+}
