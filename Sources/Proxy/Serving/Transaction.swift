@@ -23,7 +23,7 @@ import Telemetry
 ///   └─ responding ─sent→ over;  any ─leave→ over
 /// ```
 final class Transaction: FetchWaiter, TurnTaker {
-    enum State { case new, waiting, responding, over }
+    enum State: Equatable { case new, waiting, responding(Status), over }
 
     /// Released so often, a request goes alone: a third fetch of a key that nobody may share would teach nothing.
     static let mostReleases: UInt8 = 2
@@ -43,7 +43,6 @@ final class Transaction: FetchWaiter, TurnTaker {
     var seat: FetchSeat?
     // The small ones stand together: thousands may wait, and each cache line of them is a miss.
     private(set) var state = State.new
-    private(set) var status: Status?
     /// How often it gave up a fetch that it waited for, and looked again.
     private(set) var releases: UInt8 = 0
     private(set) var mustGoAlone = false
@@ -138,9 +137,11 @@ final class Transaction: FetchWaiter, TurnTaker {
 
     /// Its response begins now, or its connection becomes a tunnel.
     func beginResponse(_ status: Status) {
-        state = .responding
-        self.status = status
+        state = .responding(status)
     }
+
+    /// Of its response; `nil` unless that has begun.
+    var status: Status? { if case .responding(let status) = state { status } else { nil } }
 
     // MARK: While it waits
 
