@@ -121,8 +121,11 @@ public final class StoredResponse: Sendable, EvictionCandidate {
 
     // MARK: - The body
 
-    /// The body to follow. Made anew with each call where it is packed: `pieces` does without.
-    public var body: GrowingBody { looseBody ?? GrowingBody(lending: packedBytes) }
+    // Its fetch writes into `looseBody`. Who reads what is complete takes `pieces`, or `appendPacked`, the quickest. Who
+    // reads along, or makes another response of it, takes `bodyToFollow`.
+
+    /// The body, however it is kept. An object is made for it with each call where it is packed.
+    public func bodyToFollow() -> GrowingBody { looseBody ?? GrowingBody(lending: packedBytes) }
 
     /// The bytes of a complete body; `nil` like `GrowingBody.completePieces`.
     public var pieces: ShortList<ByteSlice>? {
@@ -168,13 +171,13 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     // MARK: - Parts
 
     /// What is there of a representation that is not there whole. Such a response stands beside the variants of its
-    /// resource, never among them, and its `body` is empty.
+    /// resource, never among them, and its own body is empty.
     public var parts: StoredParts? { extras?.parts }
 
     /// Whether nothing of it still arrives.
     public var isAllThere: Bool { parts?.runs.allSatisfy { $0.body.completeLength != nil } ?? (bodyLength != nil) }
 
-    /// The same with other parts; `body` is the whole once they make it up.
+    /// The same with other parts; its body is the whole once they make it up.
     func with(_ parts: StoredParts, head other: StoredResponse, budget: MemoryBudget) -> StoredResponse {
         let isWhole = parts.isComplete
         return StoredResponse(

@@ -37,7 +37,7 @@ import Testing
                     guard let resource = store.resource(key) else { continue }
                     for response in resource.responses {
                         response.noteUse()
-                        let isRight = response.tag == "\(number)" && firstByte(response.body) == UInt8(number)
+                        let isRight = response.tag == "\(number)" && firstByte(response.bodyToFollow()) == UInt8(number)
                         if !isRight { mistakes.withLock { $0.append("\(number) got \(response.tag)") } }
                     }
                 }

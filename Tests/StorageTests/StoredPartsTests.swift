@@ -107,7 +107,7 @@ import Testing
         let found = cache.resource("k")?.response(matching: none.view)
         let whole = try #require(found)
         #expect(whole.parts == nil && whole.bodyLength == 1_000 && stored() == nil)
-        #expect(bytes(whole.body) == Self.content(0..<1_000))
+        #expect(bytes(whole.bodyToFollow()) == Self.content(0..<1_000))
         #expect(cache.store.numbers.responses == 1)
     }
 

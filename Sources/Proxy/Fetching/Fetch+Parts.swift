@@ -98,10 +98,10 @@ extension Fetch {
 
     /// The part that was fetched, or as much of it as arrived.
     func store(part range: Range<Int>, of length: Int?, from response: StoredResponse) {
-        let isAll = response.body.completeLength == range.count
+        let arrived = response.bodyToFollow()
         let body =
-            isAll
-            ? response.body : GrowingBody(joining: [(response.body, 0..<range.count)], budget: worker.shared.budget)
+            arrived.completeLength == range.count
+            ? arrived : GrowingBody(joining: [(arrived, 0..<range.count)], budget: worker.shared.budget)
         let stored = StoredResponse(
             head: response.head, facts: response.facts,
             body: GrowingBody(joining: [], budget: worker.shared.budget),
@@ -117,10 +117,11 @@ extension Fetch {
     func keepWhatArrived(of response: StoredResponse) {
         let policy = request.route.policy
         guard keeping == .stored, method == .get, policy.storesPartialContent, response.facts.status == .ok,
-            response.facts.contains(.hasStrongETag), response.body.keepsStart, response.body.length > 0
+            response.facts.contains(.hasStrongETag)
         else { return }
-        let arrived = response.body.length
-        guard arrived < arriving.length ?? .max else { return }
+        let body = response.bodyToFollow()
+        let arrived = body.length
+        guard body.keepsStart, arrived > 0, arrived < arriving.length ?? .max else { return }
         let (first, length) =
             if let part = arriving.part { (part.range.lowerBound, part.length) } else { (0, arriving.length) }
         store(part: first..<first + arrived, of: length, from: response)

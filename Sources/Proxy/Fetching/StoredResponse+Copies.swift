@@ -6,7 +6,7 @@ extension StoredResponse {
     /// The same body under another head.
     func with(head: HeadBlock, facts: ResponseFacts, groups: CacheGroups?) -> StoredResponse {
         StoredResponse(
-            head: head, facts: facts, body: body, parts: parts, varyRule: varyRule, variantKey: variantKey,
+            head: head, facts: facts, body: bodyToFollow(), parts: parts, varyRule: varyRule, variantKey: variantKey,
             groups: groups)
     }
 
@@ -25,7 +25,7 @@ extension StoredResponse {
     /// The same as the variant for a request with `fields` where `Vary` is `rule`.
     func varying(by rule: VaryRule, for fields: FieldView) -> StoredResponse {
         StoredResponse(
-            head: head, facts: facts, body: body, parts: parts, varyRule: rule,
+            head: head, facts: facts, body: bodyToFollow(), parts: parts, varyRule: rule,
             variantKey: VariantKey(fields, under: rule), groups: groups)
     }
 

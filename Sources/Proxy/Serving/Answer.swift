@@ -113,7 +113,7 @@ struct Answer: Sendable {
             }
             // The beginning is gone only when the body was cut to a window before this reader came, which closes the
             // fetch to it.
-            let body = response.body
+            let body = response.bodyToFollow()
             guard let cursor = body.attach() else { return .lost }
             return .arriving(body, cursor, part: part)
         }
