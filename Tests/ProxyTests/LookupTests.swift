@@ -246,11 +246,11 @@ import Upstream
         let world = World(row.changes)
         let request = try world.request(row.request)
         for known in row.known { try world.learn(known, of: request) }
-        let company: Lookup.Company =
+        let sharing: Lookup.FetchSharing =
             row.changes.contains(.alone) ? .alone : row.changes.contains(.coalescingOff) ? .coalescingOff : .shared
         let lookup = Lookup(
             request: request, resource: world.store.resource(request.key), groups: world.shared.groups,
-            now: arrival.after(row.age), company: company)
+            now: arrival.after(row.age), sharing: sharing)
         let verdict = Self.verdict(of: lookup.outcome)
         #expect(verdict == row.verdict)
     }

@@ -181,7 +181,7 @@ final class TestClient: TransactionClient, TurnTaker {
             return .wrote(offered.count)
         }
         if outcome == .starved, let body = delivery.followed {
-            worker.followers.wait(self, for: body)
+            worker.starvedClients.wait(self, for: body)
             worker.loop.stop()
         } else {
             leave()

@@ -138,7 +138,7 @@ extension ClientConnection: TransactionClient {
         case .starved:
             disarmWrite()
             if deadline.waitsFor == .send { awaitContent() }
-            if let body = delivery.followed { worker.followers.wait(self, for: body) }
+            if let body = delivery.followed { worker.starvedClients.wait(self, for: body) }
         case .cutOff:
             // Where the close marks the body's end, a plain close would look like a complete body.
             end(abruptly: delivery.framing == .untilClose)

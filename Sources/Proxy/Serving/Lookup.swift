@@ -13,7 +13,7 @@ struct Lookup {
     }
 
     /// For whom a fetch may be.
-    enum Company: Sendable {
+    enum FetchSharing: Sendable {
         /// For all who ask for the same, as far as the response allows.
         case shared
         /// Coalescing is off: for the request alone.
@@ -27,7 +27,7 @@ struct Lookup {
     let resource: CachedResource?
     let groups: GroupInvalidations
     let now: Moment
-    let company: Company
+    let sharing: FetchSharing
 
     var outcome: Outcome {
         let fields = request.fields
@@ -49,7 +49,7 @@ struct Lookup {
             }
         }
         let marker = resource?.unshareable(at: now, hasAuthorization: request.hasAuthorization)
-        if stored == nil, company != .alone, let found = parts(marker) { return found }
+        if stored == nil, sharing != .alone, let found = parts(marker) { return found }
         return request.directives.onlyIfCached
             ? .notStored : .fetch(plan(validating: stored, fallback: usable, because: doubt, marker))
     }
@@ -85,7 +85,7 @@ struct Lookup {
         _ marker: NotSharedReason?
     ) -> FetchPlan {
         if request.directives.noStore { return pass(.request) }
-        if stored == nil, company == .shared, marker == .range || (marker == nil && request.route.asksForParts),
+        if stored == nil, sharing == .shared, marker == .range || (marker == nil && request.route.asksForParts),
             request.route.isCached
         {
             let fields = request.fields
@@ -98,7 +98,7 @@ struct Lookup {
         // RFC 9111 §5.2.2.4: `no-cache` asks for a validation by each request; they are made at the same time.
         let mustValidateItself = stored?.facts.contains(.noCache) ?? false
         let kind: FetchKey.Kind =
-            if company != .shared || marker != nil || mustValidateItself {
+            if sharing != .shared || marker != nil || mustValidateItself {
                 .alone
             } else if request.method == .head {
                 .head
@@ -166,7 +166,7 @@ struct Lookup {
         _ range: ByteRangeSpec, _ reason: ForwardReason, of stored: StoredResponse?, validates: Bool = false,
         fallback: StoredResponse? = nil
     ) -> FetchPlan {
-        let kind: FetchKey.Kind = company == .shared ? .part(range, isAuthorized: request.hasAuthorization) : .alone
+        let kind: FetchKey.Kind = sharing == .shared ? .part(range, isAuthorized: request.hasAuthorization) : .alone
         return FetchPlan(
             key: key(kind), reason: reason, resource: resource, .part(range, of: stored, validates: validates),
             fallback: fallback)

@@ -8,7 +8,7 @@ import Telemetry
 /// Joining a fetch without asking the table for it.
 extension Transaction {
     /// Fields with which a request's plan may differ from another's for the same URL.
-    private static let changingPlan = HitPath.unplain.union(FieldSet(.range))
+    private static let changingPlan = HitPath.notOfPlainHits.union(FieldSet(.range))
 
     /// One of a crowd joins what the one before it joined. Nothing is stored or known under its key, so its plan would
     /// be the same; and an operation that takes a waiter is still in flight: before anything else is stored or fetched

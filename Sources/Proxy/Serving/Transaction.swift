@@ -87,9 +87,9 @@ final class Transaction: FetchWaiter, TurnTaker {
             // Stored since: the next one takes the hot path again.
             worker.crowd = nil
         }
-        let company: Lookup.Company =
+        let sharing: Lookup.FetchSharing =
             mustGoAlone ? .alone : worker.settings.coalescing.isEnabled ? .shared : .coalescingOff
-        switch worker.lookUp(request, in: resource, for: company) {
+        switch worker.lookUp(request, in: resource, sharing: sharing) {
         case .serve(let stored, let reuse, let refreshes):
             if refreshes { worker.refresh(stored, resource, for: request) }
             serve(stored, reuse)

@@ -23,7 +23,7 @@ final class Worker {
     let recorder: Recorder
     let notices: Notices
     let turns: Turns
-    let followers: BodyFollowers
+    let starvedClients: StarvedClients
     let pools: UpstreamPools
     private let clients: ClientConnections
 
@@ -62,7 +62,7 @@ final class Worker {
         notices = Notices(loop: loop, log: shared.log)
         deadlines = loop.deadlines
         turns = Turns(loop: loop)
-        followers = BodyFollowers(loop: loop, index: index, turns: turns)
+        starvedClients = StarvedClients(loop: loop, index: index, turns: turns)
         keys = KeyWriter(hash: shared.keyHash)
         timeouts = loopSettings.timeouts
         mostRequests = loopSettings.mostRequests
@@ -91,8 +91,9 @@ final class Worker {
 
     /// What is to be done for a request, by what is known under its key.
     @inline(never)
-    func lookUp(_ request: ClientRequest, in resource: CachedResource?, for company: Lookup.Company) -> Lookup.Outcome {
-        Lookup(request: request, resource: resource, groups: groups, now: moment, company: company).outcome
+    func lookUp(_ request: ClientRequest, in resource: CachedResource?, sharing: Lookup.FetchSharing) -> Lookup.Outcome
+    {
+        Lookup(request: request, resource: resource, groups: groups, now: moment, sharing: sharing).outcome
     }
 
     /// Whether nothing new is fetched until some of the bodies on their way are done.

@@ -1,11 +1,11 @@
 import Bytes
 import Libevent
 
-/// Which clients of this loop wait for which body to grow. One notice per loop and batch of chunks, however many
-/// clients wait.
+/// Which clients of this loop have sent all that is there of which body, and wait for it to grow. One notice per loop
+/// and batch of chunks, however many clients wait.
 ///
 /// Confined to its loop. A body is followed from the first client that waits for it until it ends.
-final class BodyFollowers {
+final class StarvedClients {
     private final class Group {
         let body: GrowingBody
         let waiting: Exclusive<[any TurnTaker]>
