@@ -82,7 +82,15 @@ enum RouteKeys {
             "What the path begins with, as it was sent: /static matches /static/a, not /statics, /x/../static or /%73tatic."
         ),
         Key("upstream", \.upstream, upstreamName, isRequired: true, "The name of an upstream."),
-        Key("cache", \.isCached, .optional(.flag, "default"), "Whether responses are stored."),
+        Key(
+            "cache", \.isCached, .optional(.flag, "default"),
+            """
+            Whether responses are stored. false alone does not keep clients apart: those that ask at the same moment still share a \
+            response that says nothing against it. coalesce: false ends that too.
+            """),
+        Key(
+            "coalesce", \.isCoalesced, .optional(.flag, "default"),
+            "Whether requests that come at the same moment share a fetch. false: each miss fetches for itself."),
         Key(
             "default-ttl", \.defaultLifetimes, .optional(.lifetimes, "default"),
             "How long a response is fresh that gives neither a lifetime nor Last-Modified; also by status."),
@@ -130,7 +138,8 @@ enum RouteKeys {
         "  - host: www.example.com               # default: any",
         "    path: /static/                      # default: /",
         "    upstream: origin",
-        "    cache: false                        # default: as caching.enabled",
+        "    cache: false                        # default: as caching.enabled; alone, clients still share (see above)",
+        "    coalesce: false                     # default: as coalescing.enabled",
         "    default-ttl: {200: 10m, 404: 1m}    # default: as caching.default-ttl",
         "    pass-cookies: [sessionid]           # default: as caching.pass-cookies",
         "    range-misses: part                  # default: as caching.range-misses",

@@ -94,6 +94,7 @@ import Upstream
             path: /c
             upstream: shop
             cache: true
+            coalesce: false
             default-ttl: 30s
             pass-cookies: [admin]
             range-misses: whole
@@ -213,6 +214,7 @@ import Upstream
         route.host = "b.example"
         route.path = "/c"
         route.isCached = true
+        route.isCoalesced = false
         route.defaultLifetimes = DefaultLifetimes(other: 30)
         route.passCookies = [CookiePattern(ByteSlice("admin"), isPrefix: false)]
         route.rangeMisses = .whole

@@ -97,6 +97,7 @@ import Upstream
                 path: /img/
                 upstream: images
                 cache: true
+                coalesce: no
                 range-misses: part
                 request-directives: ignore
                 store-post-answers: true
@@ -115,6 +116,7 @@ import Upstream
         images.host = "static.example.com"
         images.path = "/img/"
         images.isCached = true
+        images.isCoalesced = false
         images.rangeMisses = .part
         images.ignoredRequestDirectives = .protectsOrigin
         images.storesPostAnswers = true

@@ -129,25 +129,28 @@ import Upstream
     @Test func `what a route does not say is as for all`() {
         var settings = ProxySettings()
         settings.caching.isEnabled = false
+        settings.coalescing.isEnabled = false
         settings.caching.rangeMisses = .part
         settings.caching.policy.ignoredRequestDirectives = .protectsOrigin
         settings.forwarding.viaName = nil
         let origin = Origin(.named("one"))
         let silent = Route(RouteSettings(upstream: "one"), origin: origin, settings)
         #expect(!silent.isCached && silent.asksForParts && silent.policy.ignoredRequestDirectives == .protectsOrigin)
+        #expect(!silent.isCoalesced)
         #expect(
             !silent.policy.writesVia && silent.policy.writesForwarded && !silent.policy.storesPostAnswers
                 && silent.hasPlainKey)
 
         var loud = RouteSettings(upstream: "one")
         loud.isCached = true
+        loud.isCoalesced = true
         loud.rangeMisses = .whole
         loud.ignoredRequestDirectives = .honoursAll
         loud.storesPostAnswers = true
         loud.key.sortsQuery = true
         let other = Route(loud, origin: origin, settings)
         #expect(other.isCached && !other.asksForParts && other.policy.ignoredRequestDirectives == .honoursAll)
-        #expect(other.policy.storesPostAnswers && !other.hasPlainKey)
+        #expect(other.isCoalesced && other.policy.storesPostAnswers && !other.hasPlainKey)
     }
 
     private static func upstream(of request: String, _ loopSettings: LoopSettings) throws -> String {

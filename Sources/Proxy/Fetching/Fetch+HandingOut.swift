@@ -44,7 +44,7 @@ extension Fetch {
             let isForOthersToo = !response.facts.status.concernsRequest || leaderWasReleased
             // Nobody asked for a part, and whoever asks again gets as little.
             let reason = reason == .range && plan.range == nil ? .part : reason
-            if method != .head, worker.settings.coalescing.isEnabled, reason.isRemembered, isForOthersToo {
+            if method != .head, request.route.isCoalesced, reason.isRemembered, isForOthersToo {
                 remember(reason)
             }
         case .waitersOnly:

@@ -121,7 +121,7 @@ final class Fetch: DeadlineTarget {
         progressed(at: worker.now)
         if plan.isShared {
             if worker.settings.coalescing.whenLastLeaves == .finish { operation.lastLeavePolicy = .goOn }
-            if worker.settings.coalescing.isEnabled { armProgressCheck(after: patience) }
+            if request.route.isCoalesced { armProgressCheck(after: patience) }
         }
         ask()
         if request.hasContent { leader?.fetchTakesContent(self) }

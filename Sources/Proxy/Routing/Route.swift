@@ -10,6 +10,8 @@ final class Route: Sendable {
     /// What the origin is asked for, if not the host that the client asked for.
     let hostForOrigin: ByteSlice?
     let isCached: Bool
+    /// Whether requests share their fetches; else each miss fetches for itself.
+    let isCoalesced: Bool
     let policy: CachingPolicy
     /// A request with one of these goes past the cache.
     private let passCookies: [CookiePattern]
@@ -34,6 +36,7 @@ final class Route: Sendable {
         self.origin = origin
         hostForOrigin = origin.settings.host.map { ByteSlice($0) }
         isCached = settings.isCached ?? proxy.caching.isEnabled
+        isCoalesced = settings.isCoalesced ?? proxy.coalescing.isEnabled
         policy = CachingPolicy(for: settings, proxy)
         passCookies = settings.passCookies ?? proxy.caching.passCookies
         passFields = passCookies.isEmpty ? [] : FieldSet(.cookie)

@@ -10,6 +10,8 @@ public struct RouteSettings: Sendable, Equatable {
     public var upstream: String
     /// Whether responses are stored. `nil`: as `CachingSettings.isEnabled`.
     public var isCached: Bool?
+    /// Whether requests in flight share a fetch. `nil`: as `CoalescingSettings.isEnabled`.
+    public var isCoalesced: Bool?
     /// `nil`: as `CachingSettings.policy` says.
     public var defaultLifetimes: DefaultLifetimes?
     /// `nil`: as `CachingSettings.passCookies`.

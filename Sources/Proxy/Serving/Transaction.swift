@@ -88,7 +88,7 @@ final class Transaction: FetchWaiter, TurnTaker {
             worker.crowd = nil
         }
         let sharing: Lookup.FetchSharing =
-            mustGoAlone ? .alone : worker.settings.coalescing.isEnabled ? .shared : .coalescingOff
+            mustGoAlone ? .alone : request.route.isCoalesced ? .shared : .coalescingOff
         switch worker.lookUp(request, in: resource, sharing: sharing) {
         case .serve(let stored, let reuse, let refreshes):
             if refreshes { worker.refresh(stored, resource, for: request) }
