@@ -27,6 +27,20 @@ import Testing
         }
     }
 
+    @Test func `the access log tells of a 101 what it tells of any response`() throws {
+        try scenario(.accessLog) { origin, proxy in
+            origin.on("/ws") { _ in [Self.switching, .echo] }
+            let client = try proxy.connect()
+            try client.send(proxy.request("GET", "/ws", fields))
+            #expect(try client.answer().status == 101)
+            try eventually("its line") { try proxy.accessLog.count == 1 }
+            let line = try proxy.accessLog[0]
+            #expect(line["status"]?.number == 101 && line["upstream_status"]?.number == 101)
+            let (first, all) = (line["ttfb"]?.number ?? -1, line["duration"]?.number ?? -1)
+            #expect(first >= 0 && first == all, "\(first) of \(all)")
+        }
+    }
+
     @Test func `bytes sent right behind the request reach the other side`() throws {
         try scenario { origin, proxy in
             origin.on("/ws") { _ in [Self.switching, .echo] }

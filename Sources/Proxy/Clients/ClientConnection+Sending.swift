@@ -179,6 +179,8 @@ extension ClientConnection: TransactionClient {
     }
 
     func tunnel(to upstream: UpstreamConnection, head: ByteBuffer) {
+        // Its head goes out below: the line is written first, since the transaction ends here.
+        if firstByteSent == 0 { firstByteSent = loop.now }
         record(bodyBytes: 0, isAborted: false)
         enter(.tunnelling)
         deadline.clear()

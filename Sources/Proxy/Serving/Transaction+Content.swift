@@ -54,6 +54,7 @@ extension Transaction: FetchLeader {
         seat.take()?.leave()
         beginResponse(.switchingProtocols)
         provenance.verdict = .pass
+        provenance.originStatus = .switchingProtocols
         contactedServer = ContactedServer(address: connection.addressText, duration: nil)
         client.tunnel(to: connection, head: head)
     }
