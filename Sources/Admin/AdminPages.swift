@@ -78,9 +78,6 @@ final class AdminPages {
         }
     }
 
-    /// Each may walk the whole store, on this loop.
-    private static let maxPurges = 100
-
     /// A line of a purge.
     private enum Purge {
         case url(ParsedURL)
@@ -91,11 +88,13 @@ final class AdminPages {
         init?(_ line: String) {
             let word = "prefix "
             guard line.hasPrefix(word) else {
-                guard let url = ParsedURL(line) else { return nil }
+                guard let url = ParsedURL(asClientsSay: line) else { return nil }
                 self = .url(url)
                 return
             }
-            guard !line.contains("?"), let url = ParsedURL(String(line.dropFirst(word.count))) else { return nil }
+            guard !line.contains("?"), let url = ParsedURL(asClientsSay: String(line.dropFirst(word.count))) else {
+                return nil
+            }
             self = .prefix(url)
         }
     }
@@ -116,7 +115,7 @@ final class AdminPages {
         let lines = numbered.map(\.element)
         if lines == ["all"] { return completion(AdminPage(status: .ok, text: Self.purged(server.purgeAll()))) }
         if lines.isEmpty { return refuse("this is empty") }
-        if lines.count > Self.maxPurges { return refuse("at most \(Self.maxPurges) at a time") }
+        if lines.count > AdminSettings.maxPurges { return refuse("at most \(AdminSettings.maxPurges) at a time") }
         var purges: [Purge] = []
         for (index, line) in numbered {
             if line == "all" { return refuse("'all' stands alone, and nothing was purged") }
@@ -146,7 +145,7 @@ final class AdminPages {
     }
 
     private static func purged(_ count: Int) -> String {
-        "purged \(count) stored response\(count == 1 ? "" : "s"); what is on its way will not be stored\n"
+        "purged \(count) stored response\(count == 1 ? "" : "s"); responses still being fetched will not be stored\n"
     }
 
     private func metrics(_ completion: @escaping (AdminPage) -> Void) {

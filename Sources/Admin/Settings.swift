@@ -2,6 +2,9 @@ public import Libevent
 
 /// Where the admin listener is and who may use it.
 public struct AdminSettings: Sendable, Equatable {
+    /// Purges in one request: each may walk the whole store, on the control loop.
+    public static let maxPurges = 100
+
     /// `nil`: no admin listener. By default for this machine only: whoever reaches it may purge, if `allowsPurging`.
     public var address: SocketAddress? = .ipv4(.loopback, port: 8081)
     /// Permissions of a Unix socket: its owner and group.

@@ -2,6 +2,7 @@ import Admin
 import ArgumentParser
 import Configuration
 import Libevent
+import Proxy
 
 /// How the commands below find the running proxy.
 struct AdminOption: ParsableArguments {
@@ -26,18 +27,13 @@ struct AdminOption: ParsableArguments {
     }
 
     /// Asks; anything but 200 ends the command.
-    /// - Parameter mistake: what to say where the answer is 400: then it is the command's arguments that are wrong.
-    func ask(_ method: String, _ path: String, body: String = "", mistake: String? = nil) throws -> String {
+    func ask(_ method: String, _ path: String, body: String = "") throws -> String {
         let client = try client()
-        var isMistaken = false
         do throws(AdminClient.Failure) {
             let reply = try client.send(method, path, body: body)
             if reply.status == 200 { return reply.body }
-            isMistaken = reply.status == 400 && mistake != nil
             System.writeError(
-                isMistaken
-                    ? "\(mistake ?? "")\n"
-                    : "coalesced at \(client.address) answered \(reply.status): \(reply.body)\(reply.body.hasSuffix("\n") ? "" : "\n")"
+                "coalesced at \(client.address) answered \(reply.status): \(reply.body)\(reply.body.hasSuffix("\n") ? "" : "\n")"
             )
         } catch {
             if case .system(let failure) = error, failure.isForbidden {
@@ -46,47 +42,56 @@ struct AdminOption: ParsableArguments {
             }
             System.writeError("no coalesced at \(client.address): \(error)\n")
         }
-        throw isMistaken ? ExitCode.validationFailure : ExitStatus.unavailable
+        throw ExitStatus.unavailable
     }
 }
 
 /// `coalesced purge`
 struct Purge: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Remove stored responses from a running proxy: of a URL, of all below it, or all.")
+        abstract: "Remove stored responses from a running proxy: of URLs, of all below them, or all.",
+        discussion:
+            "A URL with https is taken for the same with http, by which a TLS terminator in front asks for it. Where one URL is wrong, nothing is purged."
+    )
 
     @OptionGroup var admin: AdminOption
     @Flag(help: "Everything that is stored.") var all = false
-    @Flag(help: "The URL, without a query, and everything below it: /img covers /img, /img?x and /img/a, not /images.")
+    @Flag(
+        help: "Each URL, without a query, and everything below it: /img covers /img, /img?x and /img/a, not /images.")
     var prefix = false
-    @Argument(help: ArgumentHelp("The URL as clients ask for it, with every variant of it.")) var url: String?
+    @Argument(
+        help: ArgumentHelp(
+            "URLs as clients ask for them, with every variant; \(AdminSettings.maxPurges) at most.", valueName: "url"))
+    var urls: [String] = []
 
     func validate() throws {
-        guard all == (url == nil) else { throw ValidationError("Give either a URL or --all.") }
-        guard let url else {
-            if prefix { throw ValidationError("--prefix needs a URL; --all removes everything.") }
-            return
+        guard all == urls.isEmpty else { throw ValidationError("Give either URLs or --all.") }
+        if prefix, urls.isEmpty { throw ValidationError("--prefix needs a URL; --all removes everything.") }
+        guard urls.count <= AdminSettings.maxPurges else {
+            throw ValidationError("\(urls.count) URLs are too many: give at most \(AdminSettings.maxPurges) at a time.")
         }
+        for url in urls { try validate(url) }
+    }
+
+    private func validate(_ url: String) throws {
         if prefix, url.contains("?") {
             throw ValidationError("'\(url)' has a query: --prefix takes what stands before it.")
         }
-        let afterScheme = url.dropFirst("http://".count)
-        guard url.lowercased().hasPrefix("http://"), let first = afterScheme.first, !"/?#:".contains(first),
-            !url.contains(where: \.isWhitespace)
-        else {
-            throw ValidationError(
-                "'\(url)' is not a URL such as http://www.example.com/page. What is stored is stored under http.")
+        guard ParsedURL(asClientsSay: url) == nil else { return }
+        let scheme = ["http://", "https://"].first { url.lowercased().hasPrefix($0) }
+        guard let scheme, let first = url.dropFirst(scheme.count).first, !"/?#:".contains(first) else {
+            throw ValidationError("'\(url)' is not a URL such as http://www.example.com/page.")
         }
+        throw ValidationError(
+            "'\(url)' is not a URL that a request can be for: it has no space, no user and no fragment, and all but ASCII is percent-encoded."
+        )
     }
 
     func run() throws {
-        let reply = try admin.ask(
-            "POST", "/purge", body: url.map { prefix ? "prefix \($0)" : $0 } ?? "all",
-            mistake:
-                "'\(url ?? "")' is not a URL that a request can be for: it has no user and no fragment, and all but ASCII is percent-encoded."
-        )
+        let lines = urls.map { prefix ? "prefix \($0)" : $0 }
+        let reply = try admin.ask("POST", "/purge", body: all ? "all" : lines.joined(separator: "\n"))
         try output(reply)
-        if let url, url.contains("*"), reply.hasPrefix("purged 0 ") {
+        if urls.contains(where: { $0.contains("*") }), reply.hasPrefix("purged 0 ") {
             System.writeError("'*' stands for itself here: --prefix removes everything below a URL\n")
         }
     }
@@ -94,7 +99,7 @@ struct Purge: ParsableCommand {
 
 /// `coalesced status`
 struct Status: ParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Show how a running proxy is, in JSON.")
+    static let configuration = CommandConfiguration(abstract: "Show the state of a running proxy, in JSON.")
 
     @OptionGroup var admin: AdminOption
 

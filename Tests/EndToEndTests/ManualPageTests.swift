@@ -32,7 +32,7 @@ import Testing
         let written = synopsis.joined(separator: "\n")
         let options = Set(usage.matches(of: /--([a-z-]+)(?: <([^>]+)>)?/).map { "\($0.1) \($0.2 ?? "")" })
         #expect(options == Set(written.matches(of: /Fl -([a-z-]+)(?: Ar ([^ \n]+))?/).map { "\($0.1) \($0.2 ?? "")" }))
-        let arguments = Set(usage.matches(of: /\[<([a-z]+)>\]/).map(\.output.1))
+        let arguments = Set(usage.matches(of: /\[<([a-z]+)>(?: \.\.\.)?\]/).map(\.output.1))
         #expect(arguments == Set(written.matches(of: /(?:\||Oc) Ar ([a-z]+)/).map(\.output.1)))
         let described = Self.section("OPTIONS").filter { $0.hasPrefix(".It ") }.flatMap {
             $0.matches(of: /Fl -([a-z-]+)/).map(\.output.1)

@@ -35,6 +35,40 @@ import Testing
         }
     }
 
+    @Test func `the command takes several URLs, or none of them where one is wrong`() throws {
+        try scenario { origin, proxy in
+            origin.on("*") { [.answer(200, "Cache-Control: max-age=600", body: "\($0.number)")] }
+            let paths = ["/a", "/b", "/c", "/img/a", "/css/a"]
+            for path in paths { try proxy.get(path) }
+            func urls(_ paths: String...) -> [String] { paths.map { "http://\(proxy.host)\($0)" } }
+            func texts() throws -> [String] { try paths.map { try proxy.get($0).text } }
+            for wrong in ["/b", "http://", "http://a/#b", "http://me@a/", "ftp://a/"] {
+                let run = try proxy.command(["purge"] + urls("/a") + [wrong])
+                #expect(run.exit == .code(64) && run.errors.contains("'\(wrong)' is not a URL"), "\(run.everything)")
+            }
+            #expect(try texts() == ["1", "1", "1", "1", "1"])
+            let two = try proxy.command(["purge"] + urls("/a", "/b"))
+            #expect(two.exit == .code(0) && two.output.hasPrefix("purged 2 stored"), "\(two.everything)")
+            #expect(try texts() == ["2", "2", "1", "1", "1"])
+            let below = try proxy.command(["purge", "--prefix"] + urls("/img", "/css"))
+            #expect(below.exit == .code(0) && below.output.hasPrefix("purged 2 stored"), "\(below.everything)")
+            #expect(try texts() == ["2", "2", "1", "2", "2"])
+            let many = try proxy.command(["purge"] + Array(repeating: "http://a/", count: 101))
+            #expect(many.exit == .code(64) && many.errors.contains("at most 100"), "\(many.everything)")
+        }
+    }
+
+    @Test func `a URL with https is that with http, by which the server in front asks for it`() throws {
+        try scenario { origin, proxy in
+            origin.on("*") { [.answer(200, "Cache-Control: max-age=600", body: "\($0.number)")] }
+            for path in ["/a", "/b/c"] { try proxy.get(path, "Host: www.example.com") }
+            let one = try proxy.command("purge", "https://www.example.com/a")
+            #expect(one.output.hasPrefix("purged 1 stored"), "\(one.everything)")
+            let below = try proxy.purge("prefix HTTPS://www.example.com:443/b")
+            #expect(below.text.hasPrefix("purged 1 stored"), "\(below.text)")
+        }
+    }
+
     @Test func `the command says so where it is given a pattern, or the public listener`() throws {
         try scenario { origin, proxy in
             origin.on("*") { _ in [.answer(200, body: "x")] }

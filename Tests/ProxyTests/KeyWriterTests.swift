@@ -167,6 +167,28 @@ import Upstream
     }
 
     @Test(arguments: [
+        ("https://a.example/x?y", "http://a.example/x?y"), ("HTTPS://A.example:443/x", "http://a.example/x"),
+        ("https://a.example:443", "http://a.example/"), ("https://a.example:8443/x", "http://a.example:8443/x"),
+        ("https://a.example?:443", "http://a.example/?:443"), ("https://[::1]:443/", "http://[::1]/"),
+        ("http://a.example:443/", "http://a.example:443/"),
+    ])
+    func `a URL that clients ask a TLS terminator for has the key of what that asks us for`(url: String, ours: String)
+        throws
+    {
+        let writer = KeyWriter(hash: hash)
+        let keys = try [ParsedURL(asClientsSay: url), ParsedURL(ours)].map {
+            try #require($0).write(to: writer, KeyPolicy())
+            return writer.key()
+        }
+        #expect(keys[0] == keys[1])
+    }
+
+    @Test(arguments: ["https://", "https:///x", "https://:443/", "https://me@a.example/", "ftp://a.example/", "/x"])
+    func `what clients cannot ask for has no key`(url: String) {
+        #expect(ParsedURL(asClientsSay: url) == nil)
+    }
+
+    @Test(arguments: [
         "https://a.example/", "/x", "a.example", "http://", "http:// a", "http://a.example/\u{7f}",
         "http://a.example/x y",
     ])

@@ -23,6 +23,20 @@ public struct ParsedURL {
         fields = HeadBlock(copying: parser.view(in: text.span))
     }
 
+    /// What is stored of `url` where it may be one that clients of a TLS terminator in front ask for: that server asks
+    /// for it by http, under which it is stored. The default port of https is as little in its `Host` as that of http.
+    public init?(asClientsSay url: String) {
+        let scheme = "https://"
+        guard url.lowercased().hasPrefix(scheme) else {
+            self.init(url)
+            return
+        }
+        let rest = url.dropFirst(scheme.count)
+        let authority = rest.prefix { !"/?#".contains($0) }
+        let host = authority.hasSuffix(":443") ? authority.dropLast(4) : authority
+        self.init("\(ClientScheme.ofClients.name)://\(host)\(rest[authority.endIndex...])")
+    }
+
     /// Writes the key that a request without fields has for it.
     func write(to writer: KeyWriter, _ policy: KeyPolicy) { writer.write(head, fields.view, policy) }
     /// Writes the key that a request with the fields of another one has for it.

@@ -61,7 +61,9 @@ extension Program {
     func purgeAll() throws -> Answer { try admin.send("POST", "/purge", body: "all") }
 
     /// Runs another `coalesced`, told of this one's admin listener.
-    func command(_ words: String...) throws -> Run {
+    func command(_ words: String...) throws -> Run { try command(words) }
+
+    func command(_ words: [String]) throws -> Run {
         let program = try Program(
             folder: System.makeTemporaryFolder(), words + ["--admin", "unix:\(folder)/admin.sock"])
         defer { program.stop() }
