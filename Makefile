@@ -3,8 +3,8 @@
 # make build  leaves the program at .build/release/coalesced
 # make install    puts program, unit, manual page, completions, configuration and examples into the system (as root)
 # make uninstall  removes them again, except the configuration
-# make lint     says where the code is not in the form of .swift-format
-# make format   brings it into that form
+# make lint     reports code that swift-format would change
+# make format   has swift-format change it
 # make bench        compares with nginx, HAProxy and Varnish and writes docs/benchmarks.md: a quarter of an hour
 # make bench-quick  the most telling rows, in less than two minutes
 # make tools        what .ci/count needs to count instructions per request

@@ -102,7 +102,8 @@ enum KeyTable {
             Proxies in front of this one, such as a TLS terminator: addresses, blocks such as 10.0.0.0/8, or unix for all who \
             connect by a Unix socket. For a request from one of them the access log names the last address in X-Forwarded-For that \
             is not one of theirs; and what it says of its client in X-Real-IP, True-Client-IP, CF-Connecting-IP and so on goes to \
-            the upstream, as nobody else's does. A change counts for new connections.
+            the upstream, as nobody else's does. What it says of the scheme, in X-Forwarded-Proto, goes there only if the route has \
+            key: {headers: [x-forwarded-proto]}. A change counts for new connections.
             """),
     ]
 
@@ -149,8 +150,9 @@ enum KeyTable {
         Key(
             "when-exceeded", \.proxy.coalescing.whenExceeded, .word,
             """
-            What a request gets when it reaches one of these bounds: a stale response, a fetch of its own, or 503. Instead of the fetch, who has \
-            waited for wait-timeout gets a stale response where one may stand in for an origin that does not answer.
+            What a request gets when it reaches one of these bounds. pass: a fetch of its own; but after wait-timeout rather a \
+            stale response, where one may be used while the origin does not answer. stale: a stale response where one may be used, \
+            else 503. 503: always 503. If the memory or the upstream's queue is full, pass does what stale does.
             """),
         Key(
             "when-last-leaves", \.proxy.coalescing.whenLastLeaves, .word,
@@ -202,8 +204,9 @@ enum KeyTable {
         Key(
             "stale-if-unreachable", \.proxy.caching.policy.staleIfUnreachable, .secondsUpToAYear,
             """
-            How long a stale response is served while no origin answers at all, unless the response forbids it. That shows when a connection is \
-            refused, or after the upstream's connect-timeout or first-byte-timeout; stale-while-revalidate lets nobody wait for it.
+            How long a stale response is served while no origin answers at all, unless the response forbids it. No answer means: \
+            the connection is refused, or connect-timeout or first-byte-timeout of the upstream has passed. The client waits until \
+            then; where stale-while-revalidate applies, it gets the stale response at once.
             """),
         Key(
             "s-maxage-forbids-stale", \.proxy.caching.policy.sharedMaxAgeForbidsStale, .flag,

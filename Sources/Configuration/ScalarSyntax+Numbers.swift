@@ -21,16 +21,17 @@ extension ScalarSyntax where Value == Int {
 
     /// Bytes: `64KiB`, `1GB`, `512`.
     static func size(_ range: ClosedRange<Int>) -> Self {
-        ScalarSyntax(
-            "a size such as \(examples([64 << 10, 256 << 20], in: range, as: sizeText))",
-            range: "\(sizeText(range.lowerBound)) to \(sizeText(range.upperBound))",
-            write: sizeText
-        ) { text in
+        let form = "a size such as \(examples([64 << 10, 256 << 20], in: range, as: sizeText))"
+        let allowed = "\(sizeText(range.lowerBound)) to \(sizeText(range.upperBound))"
+        return ScalarSyntax(form, range: allowed, write: sizeText) { text in
             guard let (number, unit) = split(text) else { return .malformed }
             // A bare number is bytes, and `64kib` can only mean `64KiB`.
             let name = unit.isEmpty ? "b" : unit.lowercased()
             guard let factor = sizeUnits.first(where: { $0.name.lowercased() == name })?.bytes else {
-                return .malformed
+                return unknownUnit(unit, among: sizeUnits.map(\.name)).map {
+                    .refused("\($0); give \(form) (\(allowed))")
+                }
+                    ?? .malformed
             }
             return ranged(scaled(number, by: factor), in: range)
         }
@@ -53,14 +54,16 @@ extension ScalarSyntax where Value == Int {
 extension ScalarSyntax where Value == Duration {
     /// `500ms`, `30s`, `5m`, `1h`.
     static func duration(_ range: ClosedRange<Duration>) -> Self {
-        ScalarSyntax(
-            "a duration such as \(examples([.milliseconds(500), .seconds(30), .seconds(300)], in: range, as: durationText))",
-            range: "\(durationText(range.lowerBound)) to \(durationText(range.upperBound))",
-            write: durationText
-        ) { text in
-            guard let (number, unit) = split(text),
-                let factor = durationUnits.first(where: { $0.name == unit })?.milliseconds
-            else { return .malformed }
+        let form =
+            "a duration such as \(examples([.milliseconds(500), .seconds(30), .seconds(300)], in: range, as: durationText))"
+        let allowed = "\(durationText(range.lowerBound)) to \(durationText(range.upperBound))"
+        return ScalarSyntax(form, range: allowed, write: durationText) { text in
+            guard let (number, unit) = split(text) else { return .malformed }
+            guard let factor = durationUnits.first(where: { $0.name == unit })?.milliseconds else {
+                return unknownUnit(unit, among: durationUnits.map(\.name)).map {
+                    .refused("\($0); give \(form) (\(allowed))")
+                } ?? .malformed
+            }
             let duration = Duration.milliseconds(scaled(number, by: factor))
             return range.contains(duration) ? .value(duration) : .outOfRange
         }
@@ -134,6 +137,17 @@ private func split(_ text: String) -> (number: Int, unit: Substring)? {
     let digits = text.prefix { $0.isASCII && $0.isNumber }
     guard isDigits(digits) else { return nil }
     return (Int(digits) ?? .max, text[digits.endIndex...])
+}
+
+/// What to say of a `unit` that is none of `units`, with the one that may be meant; `nil` if it is no word.
+private func unknownUnit(_ unit: Substring, among units: [String]) -> String? {
+    if unit.isEmpty { return "the unit is missing" }
+    guard unit.unicodeScalars.allSatisfy(\.properties.isAlphabetic) else { return nil }
+    let written = unit.lowercased()
+    let meant =
+        units.first { $0.lowercased().hasPrefix(written) }
+        ?? units.filter { written.hasPrefix($0.lowercased()) }.max { $0.count < $1.count }
+    return "`\(Spelling.shown(String(unit)))` is not a unit" + (meant.map { ", `\($0)` is" } ?? "")
 }
 
 /// Never overflows: too large is as good as the largest, which is out of every range.

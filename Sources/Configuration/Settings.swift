@@ -30,8 +30,11 @@ extension Settings {
         guard let address = admin.address,
             let taken = proxy.listeners.first(where: { $0.covers(address) || address.covers($0) })
         else { return nil }
-        return
-            "clients connect at \(taken), which takes the admin listener's \(address); choose another for `listen` or for `admin.address`"
+        let both =
+            taken == address
+            ? "`listen` and `admin.address` are both \(address)"
+            : "`listen` is \(taken) and `admin.address` \(address), of which one takes the other's connections"
+        return "\(both); choose another for one of them"
     }
 
     /// The keys whose values differ in `new` and cannot change while the proxy runs (`Key.isReadAtStart`), in the order

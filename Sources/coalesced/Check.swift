@@ -4,7 +4,7 @@ import ArgumentParser
 struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Find every mistake in a configuration file.",
-        discussion: "Prints file:line:column: message for each and exits 78, or says that all is well and exits 0."
+        discussion: "Prints file:line:column: message for each and exits 78, or `ok` and exits 0."
     )
 
     @OptionGroup var file: FileOption

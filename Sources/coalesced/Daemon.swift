@@ -192,11 +192,10 @@ final class Daemon {
         guard case .draining(let isCutShort) = phase else { return }
         func counted(_ number: Int, _ what: String) -> String { "\(number) \(what)\(number == 1 ? "" : "s")" }
         let report = server.drainReport
-        let ended =
-            "drained: of what was under way, \(report.ended) ended by \(report.ended == 1 ? "itself" : "themselves")"
-        guard report.cutRequests + report.cutTunnels > 0 else { return log.info("\(ended) and nothing was cut off") }
-        let cut = "\(counted(report.cutRequests, "request")) and \(counted(report.cutTunnels, "tunnel")) were cut off"
-        log.notice("\(ended); \(cut) \(isCutShort ? "by the second signal" : "after drain-timeout")")
+        let finished = "drained: \(report.ended) requests and tunnels finished"
+        guard report.cutRequests + report.cutTunnels > 0 else { return log.info("\(finished), none cut off") }
+        let cut = "\(counted(report.cutRequests, "request")) and \(counted(report.cutTunnels, "tunnel")) cut off"
+        log.notice("\(finished), \(cut) \(isCutShort ? "by the second signal" : "after drain-timeout")")
     }
 
     /// Opens the logs again. Takes up new settings, or keeps the old ones whole if there is a mistake anywhere.

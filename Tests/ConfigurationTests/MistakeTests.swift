@@ -62,7 +62,8 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         Faulty("- a\n", "f:1:1: the file is made of keys and values (`key: value`), not a list"),
         Faulty(
             "drain-timeout: 10\n",
-            "f:1:16: `drain-timeout: 10`: not understood; give a duration such as `500ms`, `30s` or `5m` (0s to 1h)"),
+            "f:1:16: `drain-timeout: 10`: the unit is missing; give a duration such as `500ms`, `30s` or `5m` (0s to 1h)"
+        ),
         Faulty(
             "drain-timeout: 2h\n",
             "f:1:16: `drain-timeout: 2h`: out of range; give a duration such as `500ms`, `30s` or `5m` (0s to 1h)"),
@@ -72,10 +73,28 @@ struct Faulty: CustomTestStringConvertible, Sendable {
                 + "give a duration such as `500ms`, `30s` or `5m` (0s to 1h)"),
         Faulty(
             "storage:\n  memory: 10M\n",
-            "f:2:11: `memory: 10M`: not understood; give a size such as `256MiB` (1MiB to 1024TiB)"),
+            "f:2:11: `memory: 10M`: `M` is not a unit, `MiB` is; give a size such as `256MiB` (1MiB to 1024TiB)"),
         Faulty(
             "storage:\n  memory: 10KiB\n",
             "f:2:11: `memory: 10KiB`: out of range; give a size such as `256MiB` (1MiB to 1024TiB)"),
+        Faulty(
+            "drain-timeout: 10sec\n",
+            "f:1:16: `drain-timeout: 10sec`: `sec` is not a unit, `s` is; "
+                + "give a duration such as `500ms`, `30s` or `5m` (0s to 1h)"),
+        Faulty(
+            "drain-timeout: 1y\n",
+            "f:1:16: `drain-timeout: 1y`: `y` is not a unit; "
+                + "give a duration such as `500ms`, `30s` or `5m` (0s to 1h)"),
+        Faulty(
+            "drain-timeout: 1.5s\n",
+            "f:1:16: `drain-timeout: 1.5s`: not understood; give a duration such as `500ms`, `30s` or `5m` (0s to 1h)"),
+        Faulty(
+            "clients: {max-body-size: 1G}\n",
+            "f:1:26: `max-body-size: 1G`: `G` is not a unit, `GiB` is; "
+                + "give a size such as `64KiB` or `256MiB` (0B to 1024TiB)"),
+        Faulty(
+            "routes: [{upstream: origin, coalesce: maybe}]\n",
+            "f:1:39: `coalesce: maybe`: not understood; give `true` or `false`, or `default`"),
         Faulty("storage:\n  shards: 48\n", "f:2:11: `shards: 48`: out of range; give a power of two (1 to 4096)"),
         Faulty(
             "storage:\n  in-flight-share: 0.5\n",
@@ -398,19 +417,18 @@ struct Faulty: CustomTestStringConvertible, Sendable {
     @Test(arguments: [
         Faulty(
             "listen: [127.0.0.1:80, 127.0.0.1:8081]\n",
-            "f:1:9: clients connect at 127.0.0.1:8081, which takes the admin listener's 127.0.0.1:8081; "
-                + "choose another for `listen` or for `admin.address`"),
+            "f:1:9: `listen` and `admin.address` are both 127.0.0.1:8081; choose another for one of them"),
         Faulty(
             "admin:\n  address: '[::1]:80'\nlisten: '[::]:80'\n",
-            "f:2:12: clients connect at [::]:80, which takes the admin listener's [::1]:80; choose another for `listen` or for `admin.address`"
+            "f:2:12: `listen` is [::]:80 and `admin.address` [::1]:80, of which one takes the other's connections; choose another for one of them"
         ),
         Faulty(
             "listen: unix:/run/a\nadmin: {address: unix:/run/a}\n",
-            "f:2:18: clients connect at unix:/run/a, which takes the admin listener's unix:/run/a; choose another for `listen` or for `admin.address`"
+            "f:2:18: `listen` and `admin.address` are both unix:/run/a; choose another for one of them"
         ),
         Faulty(
             "listen: 127.0.0.1:80\nadmin: {address: 0.0.0.0:80}\n",
-            "f:2:18: clients connect at 127.0.0.1:80, which takes the admin listener's 0.0.0.0:80; choose another for `listen` or for `admin.address`"
+            "f:2:18: `listen` is 127.0.0.1:80 and `admin.address` 0.0.0.0:80, of which one takes the other's connections; choose another for one of them"
         ),
         Faulty("listen: 127.0.0.1:0\nadmin: {address: 127.0.0.1:0}\n"),
         Faulty("listen: 127.0.0.1:80\nadmin: {address: '[::]:80'}\n"),

@@ -53,15 +53,19 @@ import Testing
         let file = ["c.yaml": "listen: [127.0.0.1:8081]\n"]
         let check = try Program.run("check", "@/c.yaml", files: file)
         #expect(
-            check.exit == .code(78) && check.errors.contains("c.yaml:1:9: clients connect at 127.0.0.1:8081"),
+            check.exit == .code(78)
+                && check.errors.contains("c.yaml:1:9: `listen` and `admin.address` are both 127.0.0.1:8081"),
             "\(check.everything)")
         let serve = try Program.run("--config", "@/c.yaml", "--admin", "127.0.0.1:8081", files: file)
         #expect(
-            serve.exit == .code(78) && serve.errors.contains("c.yaml:1:9: clients connect at 127.0.0.1:8081"),
+            serve.exit == .code(78)
+                && serve.errors.contains("c.yaml:1:9: `listen` and `admin.address` are both 127.0.0.1:8081"),
             "\(serve.everything)")
         // The file has no part in it.
         let flags = try Program.run("--config", "@/c.yaml", "--listen", "unix:@/s", "--admin", "unix:@/s", files: file)
-        #expect(flags.exit == .code(64) && flags.errors.hasPrefix("clients connect at unix:"), "\(flags.everything)")
+        #expect(
+            flags.exit == .code(64) && flags.errors.hasPrefix("`listen` and `admin.address` are both unix:"),
+            "\(flags.everything)")
     }
 
     @Test func `a pipe is read as a file is`() throws {

@@ -22,7 +22,7 @@ import Testing
             // Three, and perhaps one that came just before another worker closed.
             #expect(
                 proxy.diagnostics.contains(
-                    #/drained: of what was under way, [34] ended by themselves and nothing was cut off/#),
+                    #/drained: [34] requests and tunnels finished, none cut off/#),
                 "\(proxy.diagnostics)")
         }
     }
@@ -41,7 +41,7 @@ import Testing
             #expect(.now - told < aStall)
             #expect(!download.finished()[0].isClean)
             let line =
-                "drained: of what was under way, 0 ended by themselves; 1 request and 0 tunnels were cut off by the second signal"
+                "drained: 0 requests and tunnels finished, 1 request and 0 tunnels cut off by the second signal"
             #expect(proxy.diagnostics.contains(line), "\(proxy.diagnostics)")
         }
     }
@@ -78,7 +78,7 @@ import Testing
             #expect(whole.finished().allSatisfy { $0.text == "abcd" })
             #expect(try proxy.exited(within: .seconds(5)) == .code(0))
             let line =
-                "drained: of what was under way, 3 ended by themselves; 2 requests and 1 tunnel were cut off after drain-timeout"
+                "drained: 3 requests and tunnels finished, 2 requests and 1 tunnel cut off after drain-timeout"
             #expect(
                 proxy.diagnostics.matches(of: #/drained: /#).count == 1 && proxy.diagnostics.contains(line),
                 "\(proxy.diagnostics)")
