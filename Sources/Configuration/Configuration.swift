@@ -30,6 +30,7 @@ public enum Configuration {
         settings = settings.overridden(by: flags)
         reader.checkRoutes(of: settings, in: document.root)
         reader.checkListeners(of: settings, in: document.root)
+        reader.checkServers(of: settings, in: document.root)
         reader.checkAccessLog(of: settings, in: document.root, besides: path)
         guard !reader.notes.isEmpty else { return .success(settings) }
         let notes = reader.notes.sorted { $0.position < $1.position }

@@ -11,7 +11,10 @@ enum UpstreamKeys {
             "Its name in routes and metrics. The access log has the address of the server that was asked."),
         Key(
             "servers", \.servers, .list(of: .server, atLeast: 1), isRequired: true,
-            "Its servers, used in turn; plain HTTP."),
+            """
+            Its servers, used in turn: http://host:port, or unix:/path of a Unix socket, on which the proxy's user needs write permission. \
+            They speak plain HTTP.
+            """),
         Key(
             "host", \.host, .optional(.authority, "as-requested"),
             """

@@ -135,6 +135,17 @@ struct Reader {
         note(node?.position ?? Position(line: 1, column: 1), mistake)
     }
 
+    /// No upstream is this proxy.
+    mutating func checkServers(of settings: Settings, in root: Node?) {
+        guard let mistake = settings.serverMistake else { return }
+        let nodes = root?.items(of: "upstreams") ?? []
+        // What is wrong already may not be what it looks like.
+        guard nodes.isEmpty || nodes.count == settings.upstreams.count else { return }
+        // If it is not in the file, it is a flag or the default.
+        let node = nodes.isEmpty ? nil : nodes[mistake.upstream]["servers"]
+        note((node ?? root?["listen"])?.position ?? Position(line: 1, column: 1), mistake.message)
+    }
+
     /// Each route gets requests. An upstream without any may be kept for another day.
     mutating func checkRoutes(of settings: Settings, in root: Node?) {
         let (routes, hosts) = (settings.proxy.routes, settings.proxy.hosts)

@@ -41,15 +41,20 @@ extension ScalarSyntax where Value == TrustedProxy {
 }
 
 extension ScalarSyntax where Value == UpstreamServer {
-    /// The URL of an origin's server: `http://host:port`.
+    /// An origin's server: `http://host:port`, or `unix:/path`.
     public static var server: Self {
-        ScalarSyntax("a URL such as `http://127.0.0.1:9000`", write: { "\($0)" }) { text in
+        ScalarSyntax("a URL such as `http://127.0.0.1:9000`, or `unix:/path`", write: { "\($0)" }) { text in
+            if text.hasPrefix("unix:") { return socket(text) }
             if text.lowercased().hasPrefix("https://") {
                 return .refused(
                     "TLS to upstreams is not built in yet; use `http://`, through a tunnel where the way is not yours")
             }
             guard text.lowercased().hasPrefix("http://") else { return .malformed }
             var authority = text.dropFirst(7)
+            // As nginx spells it.
+            guard !authority.hasPrefix("unix:/") else {
+                return .refused("a Unix socket is spelled without `http://`: `unix:/path`")
+            }
             if authority.hasSuffix("/") { authority.removeLast() }
             guard !authority.contains(where: { "/?#".contains($0) }) else {
                 return .refused("a server has no path: requests keep theirs; leave off what follows the port")
@@ -60,6 +65,19 @@ extension ScalarSyntax where Value == UpstreamServer {
             guard let (host, port) = split(authority) else { return .malformed }
             return .value(port.map { UpstreamServer(host: host, port: $0) } ?? UpstreamServer(host: host))
         }
+    }
+
+    private static func socket(_ text: String) -> Parsed {
+        // A line end among them would be one of the log.
+        let isText = !text.unicodeScalars.contains { $0.value < 0x20 || $0.value == 0x7F || $0 == "\u{FFFD}" }
+        guard isText, let address = try? SocketAddress(parsing: text), case .unix(let path) = address,
+            path.hasPrefix("/"), path != "/"
+        else {
+            return .refused(
+                "the path of a Unix socket begins with `/`, has at most \(SocketAddress.longestPath) bytes, no control characters, "
+                    + "and is UTF-8; give one such as `unix:/run/app.sock`")
+        }
+        return .value(.unix(path: path))
     }
 
     /// Host and port, as in RFC 3986 §3.2. Port 0 is for listening only.

@@ -37,6 +37,26 @@ extension Settings {
         return "\(both); choose another for one of them"
     }
 
+    /// The mistake if a server is where clients connect: each request to it would be one more to us. By what name
+    /// somebody calls this machine is not known here; that is what `LoopDetection` is for.
+    /// - Returns: with the place of its upstream in `upstreams`.
+    public var serverMistake: (upstream: Int, message: String)? {
+        for (index, upstream) in upstreams.enumerated() {
+            for server in upstream.servers {
+                guard let address = server.address,
+                    let own = proxy.listeners.first(where: {
+                        $0 == address || address.isLoopback && $0.covers(address)
+                    })
+                else { continue }
+                return (
+                    index,
+                    "clients connect at \(own), which makes \(server) this proxy itself; give the address of the origin"
+                )
+            }
+        }
+        return nil
+    }
+
     /// The keys whose values differ in `new` and cannot change while the proxy runs (`Key.isReadAtStart`), in the order
     /// of the file.
     public func keysAtStart(changedBy new: Settings) -> [String] {

@@ -35,6 +35,10 @@ public final class Exchange {
     /// The address of the server asked last as text, from when one is tried until its response has ended; for logs.
     public var addressText: ByteSlice { connection?.addressText ?? lastAddress ?? .empty }
 
+    /// How often a full Unix socket is tried again, in nanoseconds: a hundredth of the usual patience, and little work
+    /// for hundreds who wait.
+    private static let roomInterval: Int64 = 50_000_000
+
     // Not public: run-time checks of exclusive access are omitted only for properties that no other module can reach.
     /// For `addressText`, while there is no connection.
     private var lastAddress: ByteSlice?
@@ -49,6 +53,8 @@ public final class Exchange {
     private var connection: UpstreamConnection?
     private var serverIndex = 0
     private var addresses: ArraySlice<SocketAddress> = []
+    /// Until when a full Unix socket is tried again, in nanoseconds of the loop's clock; `nil`: it was not tried yet.
+    private var waitsForRoomUntil: Int64?
     private var attempts: Attempts
     private var isReused = false
 
@@ -122,6 +128,7 @@ public final class Exchange {
     /// - Parameter failed: the server that has just failed.
     private func chooseServer(after failed: Int? = nil) {
         enter(.resolving)
+        waitsForRoomUntil = nil
         serverIndex = pool.nextServer(after: failed)
         if attempts.mayUseIdle, let idle = pool.takeIdle(server: serverIndex) {
             enter(.connecting)
@@ -145,6 +152,10 @@ public final class Exchange {
     private func connectToNext(after before: UpstreamError) {
         guard let next = addresses.popFirst() else { return serverFailed(before) }
         enter(.connecting)
+        connect(to: next, after: before)
+    }
+
+    private func connect(to next: SocketAddress, after before: UpstreamError) {
         do throws(SystemError) {
             let connection = try UpstreamConnection(connectingTo: next, server: serverIndex, pool: pool, for: self)
             self.connection = connection
@@ -152,9 +163,24 @@ public final class Exchange {
             lastAddress = ByteSlice(next.description)
             // Not the server's fault; another one would fare no better.
             if error.isShortageHere { return cannotConnect(UpstreamError(.unavailable, detail: "\(next): \(error)")) }
+            if error.isForNow, case .unix = next { return waitForRoom(at: next, after: before) }
             // Another address's error tells more than, say, that this machine has no IPv6.
             let isNews = !error.isUnreachableNetwork || before.failure == .resolve
-            connectToNext(after: isNews ? UpstreamError(.connect, detail: "\(next): \(error)") : before)
+            connectToNext(after: isNews ? UpstreamError(cannotConnectTo: next, error) : before)
+        }
+    }
+
+    /// The server has not accepted so many connections that its queue is full. At a port the kernel would try again by
+    /// itself; at a Unix socket it leaves that to us.
+    private func waitForRoom(at address: SocketAddress, after before: UpstreamError) {
+        let end = waitsForRoomUntil ?? pool.loop.now + pool.timeouts.connect
+        waitsForRoomUntil = end
+        guard pool.loop.now < end else {
+            return connectToNext(after: UpstreamError(.connectTimeout, detail: "\(address): its queue stayed full"))
+        }
+        pool.loop.schedule(after: Self.roomInterval) { [weak self] in
+            guard let self, state == .connecting else { return }
+            connect(to: address, after: before)
         }
     }
 

@@ -35,17 +35,23 @@ public final class NameResolution: Sendable {
         of server: UpstreamServer, timeToLive: Int64, on resolver: Resolver,
         completion: @escaping (Result<[SocketAddress], UpstreamError>) -> Void
     ) {
+        let host: String
+        let port: UInt16
+        switch server {
+        case .tcp(let name, let number): (host, port) = (name, number)
+        case .unix(let path): return completion(.success([.unix(path: path)]))
+        }
         let now = resolver.loop.now
         let (known, generation) = names.withLock { ($0.addresses(of: server, at: now), $0.generation) }
         if let known { return completion(.success(known)) }
         let question = Question(server: server, generation: generation)
         let bound = LoopBound(completion, on: resolver.loop)
         let waiter = Waiter<[SocketAddress]>(on: resolver.loop.handle) { result in
-            bound.value(result.mapError { UpstreamError(.resolve, detail: "\(server.host): \(Self.reason($0))") })
+            bound.value(result.mapError { UpstreamError(.resolve, detail: "\(host): \(Self.reason($0))") })
         }
         let resolverBox = LoopBound(resolver, on: resolver.loop)
         _ = inFlight.enqueue(question, waiter: waiter) {
-            ResolveOperation(server, resolver: resolverBox) { [self] answer, now in
+            ResolveOperation(host, port: port, resolver: resolverBox) { [self] answer, now in
                 names.withLock { $0.settle(answer, of: server, asked: generation, at: now, timeToLive: timeToLive) }
             }
         }
@@ -58,16 +64,18 @@ public final class NameResolution: Sendable {
 
 /// One look-up of a name, on the loop that asked first.
 final class ResolveOperation: CoalescibleOperation<[SocketAddress]> {
-    private nonisolated let server: UpstreamServer
+    private nonisolated let host: String
+    private nonisolated let port: UInt16
     private nonisolated let resolver: LoopBound<Resolver>
     /// With the time of the answer.
     private nonisolated let settle: @Sendable (Resolver.Answer, Int64) -> Resolver.Answer
 
     nonisolated init(
-        _ server: UpstreamServer, resolver: LoopBound<Resolver>,
+        _ host: String, port: UInt16, resolver: LoopBound<Resolver>,
         settle: @escaping @Sendable (Resolver.Answer, Int64) -> Resolver.Answer
     ) {
-        self.server = server
+        self.host = host
+        self.port = port
         self.resolver = resolver
         self.settle = settle
         super.init()
@@ -75,7 +83,7 @@ final class ResolveOperation: CoalescibleOperation<[SocketAddress]> {
 
     nonisolated override func execute() {
         resolver.handle.post { [self] in
-            resolver.value.resolve(server.host, port: server.port) { [self] answer in
+            resolver.value.resolve(host, port: port) { [self] answer in
                 finish(settle(answer, resolver.value.loop.now).mapError { $0 as any Error })
             }
         }

@@ -1,4 +1,4 @@
-import Libevent
+public import Libevent
 
 /// One origin: its servers, and how patient we are with them.
 ///
@@ -53,19 +53,38 @@ public struct UpstreamSettings: Sendable, Equatable {
 }
 
 /// One server of an origin, spoken to in plain HTTP/1.1.
-public struct UpstreamServer: Sendable, Hashable, CustomStringConvertible {
-    /// A name to resolve or an address, in lower case; IPv6 without brackets.
-    public var host: String
-    public var port: UInt16
+public enum UpstreamServer: Sendable, Hashable, CustomStringConvertible {
+    /// `host` is a name to resolve or an address, in lower case; IPv6 without brackets.
+    case tcp(host: String, port: UInt16)
+    /// A Unix socket on this machine. An absolute path of at most `SocketAddress.longestPath` bytes.
+    case unix(path: String)
 
     /// - Parameter port: the default is the scheme's (RFC 9110 §4.2.1).
-    public init(host: String, port: UInt16 = 80) {
-        self.host = host
-        self.port = port
+    public init(host: String, port: UInt16 = 80) { self = .tcp(host: host, port: port) }
+
+    /// Where it listens, if nothing has to be looked up for that; `nil` for a name.
+    public var address: SocketAddress? {
+        switch self {
+        case .tcp(let host, let port): SocketAddress(literal: host, port: port)
+        case .unix(let path): .unix(path: path)
+        }
     }
 
-    /// `http://127.0.0.1:9000`
-    public var description: String { host.contains(":") ? "http://[\(host)]:\(port)" : "http://\(host):\(port)" }
+    /// What `Host` calls it where a client named no host. A path is none (RFC 9110 §7.2).
+    public var host: String {
+        switch self {
+        case .tcp(let host, _): host.contains(":") ? "[\(host)]" : host
+        case .unix: "localhost"
+        }
+    }
+
+    /// `http://127.0.0.1:9000` or `unix:/path`.
+    public var description: String {
+        switch self {
+        case .tcp(_, let port): "http://\(host):\(port)"
+        case .unix(let path): "unix:\(path)"
+        }
+    }
 }
 
 /// `UpstreamSettings`' durations in nanoseconds, converted once.

@@ -75,7 +75,7 @@ public final class UpstreamConnection: Socket {
 
     public override func connected(_ error: SystemError?) {
         guard phase == .connecting else { return }
-        if let error { return cannotConnect(UpstreamError(.connect, detail: "\(address): \(error)")) }
+        if let error { return cannotConnect(UpstreamError(cannotConnectTo: address, error)) }
         isCounted = true
         pool.opened(server: server)
         exchange?.connected(nil)

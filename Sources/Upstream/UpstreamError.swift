@@ -1,5 +1,6 @@
 public import Bytes
 public import HTTPSemantics
+import Libevent
 public import Telemetry
 
 /// How an exchange with an origin failed: where, why, and what may be done about it.
@@ -25,6 +26,15 @@ public struct UpstreamError: Error, Sendable, CustomStringConvertible {
         self.detail = detail
         self.closedBeforeResponse = closedBeforeResponse
         self.isMalformed = isMalformed
+    }
+
+    /// What the system says, and what it means at a Unix socket.
+    init(cannotConnectTo address: SocketAddress, _ error: SystemError) {
+        var detail = "\(address): \(error)"
+        if error.isForbidden, case .unix = address {
+            detail += "; our user needs write permission on the socket, and search permission on the folders above it"
+        }
+        self.init(.connect, detail: detail)
     }
 
     public var description: String { detail.isEmpty ? "\(failure.name)" : "\(failure.name): \(detail)" }

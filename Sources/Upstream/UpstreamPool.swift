@@ -15,7 +15,7 @@ public final class UpstreamPool {
     private struct Server {
         /// Whether it is given by a name.
         let isNamed: Bool
-        /// What its name resolved to; `nil` before the first look-up, and for an IP address.
+        /// What its name resolved to; `nil` before the first look-up, and where it has no name.
         var addresses: [SocketAddress]?
         var idle: [UpstreamConnection] = []
         /// Connections that are open, idle ones included.
@@ -63,7 +63,7 @@ public final class UpstreamPool {
                 servers: settings.servers.count, maxFailures: settings.maxFailures,
                 cooldown: settings.failureCooldown.nanoseconds))
         servers = Exclusive(
-            settings.servers.map { Server(isNamed: SocketAddress(literal: $0.host, port: $0.port) == nil) })
+            settings.servers.map { Server(isNamed: $0.address == nil) })
     }
 
     /// Closes every idle connection: the pool is going away.

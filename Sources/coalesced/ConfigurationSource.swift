@@ -54,7 +54,7 @@ struct ConfigurationSource {
         }
         guard let text = try text(mayWait: mayWait) else {
             let settings = Settings.withoutFile.overridden(by: flags)
-            if let mistake = settings.listenerMistake { throw .usage(mistake) }
+            if let mistake = settings.listenerMistake ?? settings.serverMistake?.message { throw .usage(mistake) }
             return (settings, nil)
         }
         switch Configuration.load(text: text, path: readPath, overriddenBy: flags) {

@@ -24,7 +24,8 @@ struct Serve: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "A server of the first upstream, in place of those in the file; may be repeated.", valueName: "url"),
+            "A server of the first upstream, in place of those in the file; may be repeated.",
+            valueName: "url|unix:path"),
         transform: ScalarSyntax<UpstreamServer>.server.value(of:))
     var upstream: [UpstreamServer] = []
 

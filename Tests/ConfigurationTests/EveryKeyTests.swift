@@ -75,7 +75,7 @@ import Upstream
           small-queue-share: 31%
         upstreams:
           - name: shop
-            servers: [http://a.example:80]
+            servers: [http://a.example:80, unix:/run/a.sock]
             host: www.a.example:81
             connect-timeout: 33s
             first-byte-timeout: 34s
@@ -192,7 +192,8 @@ import Upstream
     }
 
     private static var shop: UpstreamSettings {
-        var shop = UpstreamSettings(name: "shop", servers: [UpstreamServer(host: "a.example")])
+        var shop = UpstreamSettings(
+            name: "shop", servers: [UpstreamServer(host: "a.example"), .unix(path: "/run/a.sock")])
         shop.host = "www.a.example:81"
         shop.connectTimeout = .seconds(33)
         shop.firstByteTimeout = .seconds(34)

@@ -193,21 +193,24 @@ struct Faulty: CustomTestStringConvertible, Sendable {
             "https://a.example",
             "TLS to upstreams is not built in yet; use `http://`, through a tunnel where the way is not yours"
         ),
-        ("a.example:80", "not understood; give a URL such as `http://127.0.0.1:9000`"),
-        ("http://", "not understood; give a URL such as `http://127.0.0.1:9000`"),
-        ("http://256.1.1.1", "not understood; give a URL such as `http://127.0.0.1:9000`"),
-        ("http://1.2.3", "not understood; give a URL such as `http://127.0.0.1:9000`"),
-        ("http://999", "not understood; give a URL such as `http://127.0.0.1:9000`"),
-        ("http://a..b", "not understood; give a URL such as `http://127.0.0.1:9000`"),
-        ("http://-a", "not understood; give a URL such as `http://127.0.0.1:9000`"),
-        ("http://\(String(repeating: "a", count: 64)).b", "not understood; give a URL such as `http://127.0.0.1:9000`"),
-        ("http://a.example:0", "not understood; give a URL such as `http://127.0.0.1:9000`"),
-        ("http://a.example:99999", "not understood; give a URL such as `http://127.0.0.1:9000`"),
-        ("http://[::1", "not understood; give a URL such as `http://127.0.0.1:9000`"),
+        ("a.example:80", "not understood; give \(server)"),
+        ("http://", "not understood; give \(server)"),
+        ("http://256.1.1.1", "not understood; give \(server)"),
+        ("http://1.2.3", "not understood; give \(server)"),
+        ("http://999", "not understood; give \(server)"),
+        ("http://a..b", "not understood; give \(server)"),
+        ("http://-a", "not understood; give \(server)"),
+        ("http://\(String(repeating: "a", count: 64)).b", "not understood; give \(server)"),
+        ("http://a.example:0", "not understood; give \(server)"),
+        ("http://a.example:99999", "not understood; give \(server)"),
+        ("http://[::1", "not understood; give \(server)"),
         ("http://a.example/base", "a server has no path: requests keep theirs; leave off what follows the port"),
         ("http://me:secret@a.example", "a server takes no user name or password; leave them off"),
+        ("http://unix:/run/a.sock", "a Unix socket is spelled without `http://`: `unix:/path`"),
+        ("http://unix:/run/a.sock:/", "a Unix socket is spelled without `http://`: `unix:/path`"),
+        ("unix:a.sock", noPath), ("unix:@a", noPath), ("unix:./a", noPath), ("unix:/", noPath),
     ])
-    func `a mistake in the URL of a server is named`(url: String, reason: String) {
+    func `a mistake in the address of a server is named`(url: String, reason: String) {
         let faulty = Faulty(
             "upstreams:\n  - name: a\n    servers:\n      - \(url)\n", "f:4:9: `servers: \(url)`: \(reason)")
         #expect(faulty.found == faulty.mistakes)
@@ -439,6 +442,34 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         #expect(faulty.found == faulty.mistakes)
     }
 
+    @Test func `a mistake in the path of a server is one byte too many, one that ends a line, or that there is none`() {
+        for path in ["/" + String(repeating: "x", count: 107), "/a\nb", "/a\0b", "/a\u{7F}", ""] {
+            let mistake = #expect(throws: ValueMistake.self) { try ScalarSyntax.server.value(of: "unix:\(path)") }
+            #expect(mistake?.description == noPath)
+        }
+    }
+
+    @Test(arguments: [
+        Faulty(
+            "listen: unix:/run/a\nupstreams: [{name: a, servers: 'http://a'}, {name: b, servers: 'unix:/run/a'}]\n",
+            "f:2:64: clients connect at unix:/run/a, which makes unix:/run/a this proxy itself; give the address of the origin"
+        ),
+        Faulty(
+            "listen: 0.0.0.0:80\nupstreams:\n  - {name: a, servers: ['http://10.0.0.1', 'http://127.0.0.1']}\n",
+            "f:3:24: clients connect at 0.0.0.0:80, which makes http://127.0.0.1:80 this proxy itself; give the address of the origin"
+        ),
+        Faulty(
+            "listen: 127.0.0.1:9000\n",
+            "f:1:9: clients connect at 127.0.0.1:9000, which makes http://127.0.0.1:9000 this proxy itself; give the address of the origin"
+        ),
+        Faulty("listen: unix:/run/a\nupstreams: [{name: b, servers: 'unix:/run/b'}]\n"),
+        Faulty("listen: 0.0.0.0:80\nupstreams: [{name: b, servers: 'http://10.0.0.1'}]\n"),
+        Faulty("listen: '[::]:80'\nupstreams: [{name: b, servers: 'http://127.0.0.1'}]\n"),
+    ])
+    func `a mistake that makes the proxy its own origin is named`(faulty: Faulty) {
+        #expect(faulty.found == faulty.mistakes)
+    }
+
     @Test func `a mistake that would have the log written into the configuration is named`() {
         let found: [String] =
             switch Configuration.load(text: "access-log: {target: /etc/c.yaml}\n", path: "/etc/c.yaml") {
@@ -476,3 +507,8 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         #expect(faulty.found == faulty.mistakes)
     }
 }
+
+private let server = "a URL such as `http://127.0.0.1:9000`, or `unix:/path`"
+private let noPath =
+    "the path of a Unix socket begins with `/`, has at most 107 bytes, no control characters, and is UTF-8; "
+    + "give one such as `unix:/run/app.sock`"

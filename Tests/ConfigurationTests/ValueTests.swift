@@ -45,6 +45,20 @@ import Upstream
         #expect(try ScalarSyntax.server.value(of: url) == server)
     }
 
+    @Test(arguments: ["unix:/run/app.sock", "unix:/run/my app/é.sock", "unix:/\(String(repeating: "x", count: 106))"])
+    func `a value that is the path of a server's socket is kept as it is`(text: String) throws {
+        let server = try ScalarSyntax.server.value(of: text)
+        #expect(server == .unix(path: String(text.dropFirst(5))) && server.description == text)
+        #expect(server.host == "localhost" && server.address == .unix(path: String(text.dropFirst(5))))
+    }
+
+    @Test func `the host of a server is an address in brackets where it is IPv6`() {
+        let servers = ["a.example", "::1"].map { UpstreamServer(host: $0, port: 81) }
+        #expect(servers.map(\.host) == ["a.example", "[::1]"])
+        #expect(servers.map(\.address) == [nil, .ipv6(.loopback, port: 81)])
+        #expect(servers.map(\.description) == ["http://a.example:81", "http://[::1]:81"])
+    }
+
     @Test func `a value that may be absent has a word for it`() throws {
         let settings = try load(
             """

@@ -1,4 +1,5 @@
 import Bytes
+import Glibc
 import HTTPSemantics
 import Libevent
 import Telemetry
@@ -25,6 +26,49 @@ import Testing
         let events = asker.ask(asker.exchange())
         #expect(events == ["interim 103", "head 200", "body abc", "end with Digest: x\r\n"])
         #expect(asker.servers[0].requests == ["GET / HTTP/1.1\r\n\r\n"])
+    }
+
+    /// Of a Unix socket; nothing is left at it when nobody listens there any more.
+    private let path = "/tmp/coalesced-exchange.\(getpid()).\(UInt32.random(in: 0...UInt32.max))"
+    /// One connection fills its queue.
+    private var small: Listener.Settings {
+        var settings = Listener.Settings()
+        settings.backlog = 0
+        return settings
+    }
+
+    @Test func `a Unix socket whose queue is full is tried again until it has room`() throws {
+        let asker = try Asker { [path] in $0.servers = [.unix(path: path)] }
+        // It accepts once the loop runs.
+        let server = try ScriptedServer(on: asker.loop, [[.pause], Self.answer], at: .unix(path: path), small)
+        let first = try Socket(connectingTo: .unix(path: path), on: asker.loop)
+        let events = asker.ask(asker.exchange())
+        #expect(events == answered)
+        #expect(server.requests == ["GET / HTTP/1.1\r\n\r\n"] && !first.isClosed)
+    }
+
+    @Test func `one whose queue stays full is given up in time`() throws {
+        let asker = try Asker { [path] in
+            $0.servers = [.unix(path: path)]
+            $0.connectTimeout = .milliseconds(120)
+        }
+        let server = try UnixListener(path, small)
+        let first = try Socket(connectingTo: .unix(path: path), on: asker.loop)
+        let events = asker.ask(asker.exchange())
+        #expect(events == ["failed connect-timeout"])
+        withExtendedLifetime((server, first)) {}
+    }
+
+    @Test func `what is wrong with a Unix socket is told with what it takes`() {
+        func detail(_ code: Int32, _ address: SocketAddress) -> String {
+            UpstreamError(cannotConnectTo: address, SystemError(.connect, code: code)).detail
+        }
+        #expect(
+            detail(EACCES, .unix(path: "/a"))
+                == "unix:/a: connect: Permission denied; our user needs write permission on the socket, and search permission on the folders above it"
+        )
+        #expect(detail(ENOENT, .unix(path: "/a")) == "unix:/a: connect: No such file or directory")
+        #expect(detail(EACCES, .ipv4(.loopback, port: 1)) == "127.0.0.1:1: connect: Permission denied")
     }
 
     @Test func `a connection carries one request after another`() throws {

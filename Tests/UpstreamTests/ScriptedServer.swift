@@ -21,9 +21,12 @@ final class ScriptedServer {
     /// What came, a request each.
     var requests: [String] { connections.flatMap(\.requests) }
 
-    init(on loop: EventLoop, _ scripts: [[Step]]) throws {
+    init(
+        on loop: EventLoop, _ scripts: [[Step]], at address: SocketAddress = .ipv4(.loopback, port: 0),
+        _ settings: Listener.Settings = Listener.Settings()
+    ) throws {
         self.scripts = scripts
-        listener = try Listener(.ipv4(.loopback, port: 0), on: loop) { [unowned self] descriptor, _ in
+        listener = try Listener(address, on: loop, settings: settings) { [unowned self] descriptor, _ in
             let script = self.scripts.isEmpty ? [.close] : self.scripts.removeFirst()
             connections.append(
                 ScriptedConnection(adopting: descriptor, on: loop, script) { [unowned self] in onEvent($0) })

@@ -8,17 +8,34 @@ final class ScriptedOrigin: Peer, Sendable {
 
     private let state: Mutex<State>
     private let waker: Waker
-    let port: UInt16
+    let endpoint: Endpoint
 
-    var endpoint: Endpoint { .tcp(port) }
-    var url: String { "http://127.0.0.1:\(port)" }
+    /// 0 at a path.
+    var port: UInt16 { endpoint.port }
+    /// As the configuration of the program has it.
+    var url: String {
+        switch endpoint {
+        case .tcp(let port): "http://127.0.0.1:\(port)"
+        case .unix(let path): "unix:\(path)"
+        }
+    }
 
     /// - Parameter last: the last byte of its address, 127.0.0.1 by default; `url` and clients of the test know that
     ///   one only.
-    init(port: UInt16 = 0, last: UInt8 = 1) throws {
+    convenience init(port: UInt16 = 0, last: UInt8 = 1) throws {
         let (listener, port) = try Socket.listen(port: port, last: last)
+        self.init(listener, at: .tcp(port))
+    }
+
+    /// An origin at a Unix socket, in place of what is at its path; that stays when it goes down.
+    convenience init(path: String) throws {
+        _ = unsafe unlink(path)
+        self.init(try Socket.listen(at: path), at: .unix(path))
+    }
+
+    private init(_ listener: Int32, at endpoint: Endpoint) {
         let initial = State(listener: listener)
-        self.port = port
+        self.endpoint = endpoint
         waker = initial.table.waker
         state = Mutex(initial)
         System.startThread { [self] in run() }
