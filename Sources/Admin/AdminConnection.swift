@@ -10,7 +10,6 @@ import Libevent
 final class AdminConnection: Socket {
     /// A head, and a URL to purge.
     private static let limits = HeadLimits(maxHeadBytes: 16 << 10, maxFieldLines: 64, maxTargetLength: 8 << 10)
-    private static let maxContent = 64 << 10
 
     private enum State { case reading, waiting, sending, closed }
 
@@ -88,7 +87,7 @@ final class AdminConnection: Socket {
             case .needMore: return
             case .end: return ask()
             case .data:
-                guard content.count <= Self.maxContent else {
+                guard content.count <= AdminSettings.maxContent else {
                     return answer(AdminPage(status: .contentTooLarge, text: "The request is too large.\n"))
                 }
             }

@@ -4,6 +4,8 @@ public import Libevent
 public struct AdminSettings: Sendable, Equatable {
     /// Purges in one request: each may walk the whole store, on the control loop.
     public static let maxPurges = 100
+    /// Bytes of a request's content.
+    public static let maxContent = 64 << 10
 
     /// `nil`: no admin listener. By default for this machine only: whoever reaches it may purge, if `allowsPurging`.
     public var address: SocketAddress? = .ipv4(.loopback, port: 8081)

@@ -1,54 +1,83 @@
 import Glibc
 
-/// Descriptors of sockets that have ended: the first of an iteration are closed on the spot, the others a few in each
-/// of the next iterations.
+/// Descriptors of sockets that have ended: a few are closed in each iteration of the loop, in the order in which they
+/// ended, the first ones on the spot.
 ///
 /// Closing a TCP connection costs the kernel some 10 µs. When thousands of peers leave together, whoever asks for
 /// something meanwhile would wait for all of them: a loop serves sockets in the order in which they became ready.
-/// What waits here costs no more than its descriptor; it is no longer watched.
+///
+/// What waits here is no longer watched, but holds its descriptor and what the kernel keeps for it. So it never grows by
+/// connections that come and go: for each that is opened one is closed, and there are never more descriptors than were
+/// in use at the same time before.
 ///
 /// Of one loop, on its thread. Whatever is left is closed with it.
 struct ClosingQueue: ~Copyable {
-    /// Descriptors closed in one iteration: some 40 µs.
-    static let perIteration = 4
+    /// Descriptors closed in one iteration if fewer were opened: some 40 µs.
+    static let least = 4
+    /// Descriptors closed at once where they are short: a millisecond.
+    static let whenShort = 64
 
     private var waiting: [Int32] = []
     /// Of `waiting`, the first that is not closed yet.
     private var next = 0
-    private var closedNow = 0
+    /// In this iteration.
+    private var opened = 0
+    private var closed = 0
 
     deinit { for descriptor in waiting[next...] { _ = Glibc.close(descriptor) } }
 
     var isEmpty: Bool { next == waiting.count }
 
+    private var closesMore: Bool { closed < max(Self.least, opened) }
+
+    /// A socket was opened: one more may be closed in this iteration.
+    mutating func noteOpened() { opened += 1 }
+
     /// Takes the descriptor over, which nothing watches any more.
     mutating func close(_ descriptor: Int32) {
-        guard closedNow >= Self.perIteration else {
-            closedNow += 1
-            _ = Glibc.close(descriptor)
-            return
-        }
-        waiting.append(descriptor)
+        guard isEmpty, closesMore else { return waiting.append(descriptor) }
+        closed += 1
+        _ = Glibc.close(descriptor)
     }
 
-    /// Closes what may be closed in this iteration; the next one begins.
+    /// Closes what may still be closed in this iteration; the next one begins.
     mutating func iterationEnds() {
-        let end = min(waiting.count, next + Self.perIteration - closedNow)
-        for index in next..<end { _ = Glibc.close(waiting[index]) }
-        next = end
-        closedNow = 0
-        if isEmpty { forget() }
+        while closesMore, closeNext() {}
+        (opened, closed) = (0, 0)
+        compact()
     }
 
-    /// Closes all, because the loop ends or descriptors are short.
+    /// Closes some ahead of their turn, since descriptors are short.
+    /// - Returns: whether there was any.
+    mutating func closeSome() -> Bool {
+        guard closeNext() else { return false }
+        for _ in 1..<Self.whenShort { guard closeNext() else { break } }
+        compact()
+        return true
+    }
+
+    /// The loop ends.
     mutating func closeAll() {
-        for descriptor in waiting[next...] { _ = Glibc.close(descriptor) }
-        forget()
+        while closeNext() {}
+        compact()
     }
 
-    private mutating func forget() {
-        // A rare burst does not keep its memory forever.
-        waiting.removeAll(keepingCapacity: waiting.capacity <= 4096)
-        next = 0
+    private mutating func closeNext() -> Bool {
+        guard !isEmpty else { return false }
+        closed += 1
+        _ = Glibc.close(waiting[next])
+        next += 1
+        return true
+    }
+
+    private mutating func compact() {
+        if isEmpty {
+            // A rare burst does not keep its memory forever.
+            waiting.removeAll(keepingCapacity: waiting.capacity <= 4096)
+            next = 0
+        } else if next > 4096, next > waiting.count / 2 {
+            waiting.removeFirst(next)
+            next = 0
+        }
     }
 }

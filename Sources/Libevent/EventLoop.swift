@@ -116,13 +116,14 @@ extension EventLoop {
         if isRunning { closing.close(descriptor) } else { _ = Glibc.close(descriptor) }
     }
 
-    /// Closes what waits to be closed, since descriptors are short.
-    /// - Returns: whether there was any.
-    func freeDescriptors() -> Bool {
-        guard !closing.isEmpty else { return false }
-        closing.closeAll()
-        return true
+    /// A socket was made on this loop.
+    func noteOpened() {
+        if isRunning { closing.noteOpened() }
     }
+
+    /// Closes some of what waits to be closed, since descriptors are short.
+    /// - Returns: whether there was any.
+    func freeDescriptors() -> Bool { closing.closeSome() }
 
     private var hasEnding: Bool { ending.use { !$0.isEmpty } }
 

@@ -23,6 +23,7 @@ import Glibc
     public init(adopting descriptor: consuming Descriptor, on loop: EventLoop) {
         self.loop = loop
         self.descriptor = descriptor.take()
+        loop.noteOpened()
         super.init()
     }
 
@@ -38,6 +39,7 @@ import Glibc
         guard result == 0 || errno == EINPROGRESS || errno == EINTR else { throw .last(.connect) }
         self.loop = loop
         self.descriptor = descriptor.take()
+        loop.noteOpened()
         super.init()
         isConnecting = true
         armWrite()

@@ -180,7 +180,12 @@ public final class Exchange {
         }
         pool.loop.schedule(after: Self.roomInterval) { [weak self] in
             guard let self, state == .connecting else { return }
-            connect(to: address, after: before)
+            // Another exchange may have ended, and left its connection.
+            guard attempts.mayUseIdle, let idle = pool.takeIdle(server: serverIndex) else {
+                return connect(to: address, after: before)
+            }
+            connection = idle
+            begin(on: idle, isReused: true)
         }
     }
 

@@ -71,7 +71,13 @@ struct Purge: ParsableCommand {
             throw ValidationError("\(urls.count) URLs are too many: give at most \(AdminSettings.maxPurges) at a time.")
         }
         for url in urls { try validate(url) }
+        guard content.utf8.count <= AdminSettings.maxContent else {
+            throw ValidationError("These URLs are too long for one request: give fewer at a time.")
+        }
     }
+
+    /// What is sent.
+    private var content: String { all ? "all" : urls.map { prefix ? "prefix \($0)" : $0 }.joined(separator: "\n") }
 
     private func validate(_ url: String) throws {
         if prefix, url.contains("?") {
@@ -88,8 +94,7 @@ struct Purge: ParsableCommand {
     }
 
     func run() throws {
-        let lines = urls.map { prefix ? "prefix \($0)" : $0 }
-        let reply = try admin.ask("POST", "/purge", body: all ? "all" : lines.joined(separator: "\n"))
+        let reply = try admin.ask("POST", "/purge", body: content)
         try output(reply)
         if urls.contains(where: { $0.contains("*") }), reply.hasPrefix("purged 0 ") {
             System.writeError("'*' stands for itself here: --prefix removes everything below a URL\n")

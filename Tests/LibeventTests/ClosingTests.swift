@@ -1,4 +1,5 @@
 import Bytes
+import Glibc
 import Libevent
 import LoopTesting
 import Testing
@@ -54,6 +55,61 @@ import Testing
             }
             loop.run()
             #expect((0..<100).contains(endedBefore))
+            loop.stop()
+        }
+    }
+
+    @Test func `who waits to be closed is closed, however many come and go meanwhile`() throws {
+        try onLoop { loop in
+            let pairs = (0..<20).map { _ in socketPair(on: loop) }
+            var ended = 0
+            for (left, _) in pairs {
+                left.onReadable = { socket in
+                    socket.stopReading()
+                    ended += 1
+                }
+                left.startReading()
+            }
+            var rounds = 0
+            func comeAndGo() {
+                for _ in 0..<2 {
+                    let (one, other) = socketPair(on: loop)
+                    one.close()
+                    other.close()
+                }
+                rounds += 1
+                if ended == 20 || rounds == 50 { loop.stop() } else { loop.afterBatch { comeAndGo() } }
+            }
+            loop.afterBatch {
+                for (_, right) in pairs { right.close() }
+                comeAndGo()
+            }
+            loop.run()
+            #expect(ended == 20)
+            loop.stop()
+        }
+    }
+
+    @Test func `descriptors do not grow by connections that come and go`() throws {
+        try onLoop { loop in
+            var rounds = 0
+            var numbers: [Int32] = []
+            func comeAndGo() {
+                let pairs = (0..<50).map { _ in socketPair(on: loop) }
+                for (one, other) in pairs {
+                    one.close()
+                    other.close()
+                }
+                let free = dup(0)
+                numbers.append(free)
+                _ = close(free)
+                rounds += 1
+                if rounds == 50 { loop.stop() } else { loop.afterBatch { comeAndGo() } }
+            }
+            loop.afterBatch { comeAndGo() }
+            loop.run()
+            // The lowest that is free. Other tests open some at the same time, but not thousands.
+            #expect(numbers.count == 50 && (numbers.max() ?? .max) < (numbers.first ?? 0) + 1_000)
             loop.stop()
         }
     }
