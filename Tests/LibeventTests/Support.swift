@@ -4,8 +4,13 @@ import Synchronization
 
 let anyPort = SocketAddress.ipv4(.loopback, port: 0)
 
-/// In a folder of this run, which goes with all that is in it when the run ends.
-func temporaryPath(_ name: String) -> String { "\(temporaryFolder)/\(name)" }
+/// A path that no other call gives (the cases of a test run side by side), in a folder of this run, which goes with
+/// all that is in it when the run ends.
+func temporaryPath(_ name: String) -> String {
+    "\(temporaryFolder)/\(pathsGiven.add(1, ordering: .relaxed).newValue)-\(name)"
+}
+
+private let pathsGiven = Atomic<Int>(0)
 
 private let temporaryFolder: String = {
     _ = unsafe mkdir(folderOfThisRun(), 0o700)
