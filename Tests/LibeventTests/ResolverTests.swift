@@ -25,12 +25,16 @@ import Testing
 
     private func file(_ name: String, _ text: String) -> String {
         let path = temporaryPath(name)
+        put(text, inFileAt: path)
+        return path
+    }
+
+    private func put(_ text: String, inFileAt path: String) {
         let number = unsafe open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
         let bytes = Array(text.utf8)
         let written = unsafe write(number, bytes, bytes.count)
         #expect(written == bytes.count)
         close(number)
-        return path
     }
 
     @Test(
@@ -73,7 +77,7 @@ import Testing
         try onLoop { loop in
             let resolver = try Resolver(on: loop, settings: settings)
             resolver.resolve("origin.test", port: 80, family: .ipv4) { answers.append($0) }
-            _ = file("hosts-again", "192.0.2.8 origin.test\n")
+            put("192.0.2.8 origin.test\n", inFileAt: settings.hosts)
             try resolver.readFilesAgain()
             resolver.resolve("origin.test", port: 80, family: .ipv4) {
                 answers.append($0)
@@ -98,7 +102,7 @@ import Testing
                     loop.stop()
                 }
             }
-            _ = file("resolv-again", "nameserver 127.0.0.1:\(new.port)\n")
+            put("nameserver 127.0.0.1:\(new.port)\n", inFileAt: settings.resolvConf)
             try resolver.readFilesAgain()
         }
         #expect(answers == [1, 2].map { .success([.ipv4(IPv4Address(192, 0, 2, $0), port: 80)]) })
