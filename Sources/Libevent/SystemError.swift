@@ -66,20 +66,3 @@ func retryingInterrupted(_ body: () -> Int) -> Int {
         return result
     }
 }
-
-/// Raises the soft limit of open descriptors to the hard limit and gives the limit that now holds.
-/// - Throws: where the system refuses; the limit is what it was.
-@discardableResult
-public func raiseFileDescriptorLimit() throws(SystemError) -> Int {
-    var limit = rlimit()
-    guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
-        throw .last(.setDescriptorLimit)
-    }
-    if limit.rlim_cur < limit.rlim_max {
-        limit.rlim_cur = limit.rlim_max
-        guard unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
-            throw .last(.setDescriptorLimit)
-        }
-    }
-    return Int(clamping: limit.rlim_cur)
-}

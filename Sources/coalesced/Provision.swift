@@ -27,18 +27,27 @@ struct Provision {
     /// Of one worker, without listeners: its loop's and its resolver's.
     private static let descriptorsPerWorker = 6
 
-    /// Client connections for which there are descriptors, beside those for origins.
-    func mostClients(in settings: Settings) -> Int {
-        let left = descriptors - Self.ownDescriptors - workers * (Self.descriptorsPerWorker + listeners)
-        // A miss takes one for the client and one for the origin.
-        let forOrigins = settings.upstreams.reduce(0) { $0 + $1.maxConcurrentFetches + workers * $1.maxIdleConnections }
-        return max(1, left - min(left / 2, forOrigins))
+    /// Open when nobody is connected.
+    private var withoutConnections: Int {
+        Self.ownDescriptors + workers * (Self.descriptorsPerWorker + listeners)
     }
 
-    /// The settings with no more clients than there are descriptors for. What is missing is told when it changes, not
-    /// with every reload.
+    /// For connections to origins: a miss takes one beside the client's.
+    private func forOrigins(in settings: Settings) -> Int {
+        settings.upstreams.reduce(0) { $0 + $1.maxConcurrentFetches + workers * $1.maxIdleConnections }
+    }
+
+    /// Client connections for which there are descriptors, beside those for origins.
+    func mostClients(in settings: Settings) -> Int {
+        let left = descriptors - withoutConnections
+        return max(1, left - min(left / 2, forOrigins(in: settings)))
+    }
+
+    /// The settings with no more clients than there are descriptors for, and room for all of these in the kernel's table.
+    /// What is missing is told when it changes, not with every reload.
     mutating func bounded(_ settings: Settings, telling log: Logger) -> Settings {
         let (most, wanted) = (mostClients(in: settings), settings.proxy.clients.maxConnections)
+        growDescriptorTable(to: min(descriptors, withoutConnections + min(most, wanted) + forOrigins(in: settings)))
         guard most < wanted else {
             told = nil
             return settings

@@ -96,6 +96,18 @@ import Testing
         try eventually("the last to come is answered") { try program.get("/x").text == "x" }
     }
 
+    /// Where it has not, the loop that accepts one connection too many waits for all other threads' processors.
+    @Test func `the kernel's table of descriptors has room for all clients, from the start and after a reload`() throws
+    {
+        try scenario(.maxConnections(700)) { origin, proxy in
+            #expect(proxy.descriptorTableSize >= min(700, System.descriptorLimit))
+            try proxy.rewriteConfiguration(upstream: origin.url, .maxConnections(9000))
+            proxy.signal(SIGHUP)
+            let enough = min(9000, System.descriptorLimit / 2)
+            try eventually("it is reloaded") { proxy.descriptorTableSize >= enough }
+        }
+    }
+
     @Test func `bodies that fill all memory do not wait for each other for ever`() throws {
         try scenario(.memory(mebibytes: 8)) { origin, proxy in
             let rest = Gate()

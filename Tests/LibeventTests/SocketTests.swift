@@ -298,12 +298,6 @@ import Testing
             try TestSocket(connectingTo: .unix(path: temporaryPath("nowhere")), on: loop)
         }
     }
-
-    @Test func `the descriptor limit can be raised to the hard limit`() throws {
-        let limit = try raiseFileDescriptorLimit()
-        #expect(limit >= 256)
-        #expect(try raiseFileDescriptorLimit() == limit)
-    }
 }
 
 /// `pieces` less their first `written` bytes.

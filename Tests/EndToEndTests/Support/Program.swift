@@ -174,9 +174,14 @@ final class Program: Peer, Sendable {
     // MARK: - Seen from the kernel
 
     /// Resident memory in bytes.
-    var residentBytes: Int {
-        let line = System.contents(of: "/proc/\(child)/status").split(separator: "\n").first { $0.hasPrefix("VmRSS:") }
-        return (line?.split(whereSeparator: { !$0.isNumber }).first.flatMap { Int($0) } ?? 0) * 1024
+    var residentBytes: Int { status("VmRSS:") * 1024 }
+
+    /// Descriptors for which the kernel's table has room.
+    var descriptorTableSize: Int { status("FDSize:") }
+
+    private func status(_ name: String) -> Int {
+        let line = System.contents(of: "/proc/\(child)/status").split(separator: "\n").first { $0.hasPrefix(name) }
+        return line?.split(whereSeparator: { !$0.isNumber }).first.flatMap { Int($0) } ?? 0
     }
 
     /// What the kernel calls it.
