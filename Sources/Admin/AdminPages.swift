@@ -32,15 +32,17 @@ struct AdminPage {
 final class AdminPages {
     private let server: ProxyServer
     private let settings: AdminSettings
-    private let version: String
+    private var program: ProgramHistory
     private let loop: EventLoop
 
     init(_ server: ProxyServer, _ settings: AdminSettings, version: String, on loop: EventLoop) {
         self.server = server
         self.settings = settings
-        self.version = version
+        program = ProgramHistory(version: version, on: loop)
         self.loop = loop
     }
+
+    func reloaded(succeeded: Bool) { program.reloaded(succeeded: succeeded, on: loop) }
 
     /// `completion` is called on the loop, perhaps at once.
     func page(for method: Method, _ path: String, content: String, _ completion: @escaping (AdminPage) -> Void) {
@@ -56,8 +58,9 @@ final class AdminPages {
         case "/metrics" where isRead:
             metrics(completion)
         case "/status" where isRead:
-            server.servers { [server, loop] servers in
-                completion(AdminPage("application/json", StatusReport(server, servers, at: loop.now).text))
+            server.servers { [self] servers in
+                let report = StatusReport(server, servers, program, at: loop.now)
+                completion(AdminPage("application/json", report.text))
             }
         case "/purge" where !settings.allowsPurging:
             completion(AdminPage(status: .forbidden, text: "Nothing can be purged here: admin.purge is false.\n"))
@@ -157,7 +160,7 @@ final class AdminPages {
     private func metrics(_ latencies: LatencySnapshot, _ servers: [UpstreamServers]) -> AdminPage {
         let now = server.snapshot
         let families =
-            now.counters.families() + latencies.families() + now.accessLog + [
+            now.counters.families() + latencies.families() + now.accessLog + program.families() + [
                 .gauge("stored_responses", "Responses stored now, all variants.", UInt64(now.storage.responses)),
                 .gauge("stored_bytes", "Bytes of all that is stored.", UInt64(now.storage.bytes)),
                 .gauge("in_flight_bytes", "Bytes of bodies on their way.", UInt64(now.inFlightBytes)),
@@ -188,11 +191,37 @@ final class AdminPages {
                         [([("state", "in-use")], $0.inUse), ([("state", "idle")], $0.idle)]
                     }),
                 .gauge("workers", "Worker loops.", UInt64(now.workers)),
-                .gauge(
-                    "build_info", "Always 1; the label has the version that runs.",
-                    [MetricSample([("version", version)], .whole(1))]),
             ]
         return AdminPage(PrometheusText.contentType, PrometheusText.page(families))
+    }
+}
+
+extension ProgramHistory {
+    /// With what the process takes of the machine at this moment.
+    fileprivate func families() -> [MetricFamily] {
+        let usage = ProcessUsage()
+        return [
+            .gauge(
+                "build_info", "Always 1; the label has the version that runs.",
+                [MetricSample([("version", version)], .whole(1))]),
+            .gauge(
+                "config_last_reload_successful", "0 if the last reload found a mistake and changed nothing.",
+                lastReload?.succeeded ?? true ? 1 : 0),
+            .gauge(
+                "config_last_reload_success_timestamp_seconds",
+                "When the settings in use were read, in seconds since 1970.", UInt64(clamping: settingsRead)),
+            .gauge(
+                "process_start_time_seconds", "When the program began, in seconds since 1970.",
+                UInt64(clamping: started)),
+            .counter(
+                "process_cpu_seconds", "Processor time, in user mode and in the kernel.",
+                [MetricSample([], .nanoseconds(usage.processorTime))]),
+            .gauge(
+                "process_resident_memory_bytes", "Memory that is present, the program itself included.",
+                UInt64(clamping: usage.residentBytes)),
+            .gauge("process_open_fds", "Open descriptors.", UInt64(clamping: usage.openDescriptors)),
+            .gauge("process_max_fds", "Descriptors that may be open.", UInt64(clamping: usage.descriptorLimit)),
+        ]
     }
 }
 

@@ -23,7 +23,7 @@ public final class AdminServer {
     /// Listens at `address`; on `loop`, which is the server's control loop.
     /// - Parameters:
     ///   - inherited: sockets that listen already, of which one may listen there.
-    ///   - version: of the program, for the metrics page.
+    ///   - version: of the program, for its pages.
     ///   - onRefusal: told why, the first time that a request is refused because of where it comes from.
     /// - Throws: if that address cannot be listened at.
     public init(
@@ -49,6 +49,9 @@ public final class AdminServer {
     private final class Accepting {
         weak var server: AdminServer?
     }
+
+    /// The settings were read again: they are in use now, or there was a mistake in them. For the pages.
+    public func reloaded(succeeded: Bool) { pages.reloaded(succeeded: succeeded) }
 
     /// Accepts no more and ends what is open.
     public func close() {

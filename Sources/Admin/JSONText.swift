@@ -1,10 +1,11 @@
 import Bytes
 import Telemetry
 
-/// Writes JSON (RFC 8259), member by member.
+/// Writes JSON (RFC 8259), member by member, each on a line of its own.
 struct JSONText {
     let bytes = ByteBuffer(capacity: 4096)
     private var needsComma = false
+    private var depth = 0
 
     mutating func object(_ name: StaticString? = nil, _ members: (inout JSONText) -> Void) {
         nest(name, "{", "}", members)
@@ -18,6 +19,11 @@ struct JSONText {
     mutating func member(_ name: StaticString, _ number: Int) {
         begin(name)
         bytes.append(decimal: number)
+    }
+
+    mutating func member(_ name: StaticString, _ truth: Bool) {
+        begin(name)
+        bytes.append(truth ? "true" : "false")
     }
 
     mutating func member(_ name: StaticString, _ string: String) {
@@ -36,7 +42,11 @@ struct JSONText {
         begin(name)
         bytes.append(open)
         needsComma = false
+        depth += 1
         body(&self)
+        depth -= 1
+        // Something came, and its line ends.
+        if needsComma { beginLine() }
         bytes.append(close)
         needsComma = true
     }
@@ -45,10 +55,16 @@ struct JSONText {
     private mutating func begin(_ name: StaticString?) {
         if needsComma { bytes.append(",") }
         needsComma = true
+        if depth > 0 { beginLine() }
         guard let name else { return }
         bytes.append("\"")
         bytes.append(name)
-        bytes.append("\":")
+        bytes.append("\": ")
+    }
+
+    private func beginLine() {
+        bytes.append("\n")
+        for _ in 0..<depth { bytes.append("  ") }
     }
 
     private func append(_ string: String) {

@@ -13,11 +13,19 @@ struct StatusReport {
     /// - Parameters:
     ///   - servers: of each upstream, in the order of the configuration.
     ///   - time: of the control loop, in nanoseconds.
-    init(_ server: ProxyServer, _ servers: [UpstreamServers], at time: Int64) {
+    init(_ server: ProxyServer, _ servers: [UpstreamServers], _ program: ProgramHistory, at time: Int64) {
         let now = server.snapshot
         var json = JSONText()
         json.object { json in
+            json.member("version", program.version)
             json.member("state", now.isDraining ? "draining" : "running")
+            json.member("uptime_seconds", JSONText.seconds(program.age(at: time)))
+            if let reload = program.lastReload {
+                json.object("last_reload") { json in
+                    json.member("succeeded", reload.succeeded)
+                    json.member("seconds", JSONText.seconds(time - reload.at))
+                }
+            }
             json.array("listeners", now.addresses) { json, address in json.value("\(address)") }
             json.member("workers", now.workers)
             json.object("clients") { json in
@@ -79,5 +87,5 @@ extension JSONText {
         }
     }
 
-    private static func seconds(_ nanoseconds: Int64) -> Int { Int(max(0, nanoseconds) / 1_000_000_000) }
+    fileprivate static func seconds(_ nanoseconds: Int64) -> Int { Int(max(0, nanoseconds) / 1_000_000_000) }
 }

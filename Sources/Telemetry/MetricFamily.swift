@@ -53,6 +53,8 @@ public struct MetricSample: Sendable {
     /// A number as it is written on the page.
     public enum Value: Sendable {
         case whole(UInt64)
+        /// Written as seconds.
+        case nanoseconds(UInt64)
         case distribution(LatencyDistribution)
     }
 

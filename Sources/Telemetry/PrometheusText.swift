@@ -24,6 +24,7 @@ public enum PrometheusText {
         for sample in family.samples {
             switch sample.value {
             case .whole(let value): page.append(name, sample.labels) { $0.append(decimal: value) }
+            case .nanoseconds(let value): page.append(name, sample.labels) { $0.append(exactSeconds: value) }
             case .distribution(let distribution): append(distribution, name, sample.labels, to: page)
             }
         }

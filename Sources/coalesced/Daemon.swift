@@ -215,6 +215,7 @@ final class Daemon {
         defer { serviceManager.ready() }
         do throws(ConfigurationSource.Failure) {
             let (new, path) = try source.read(mayWait: false)
+            admin?.reloaded(succeeded: true)
             log.logLevel = Logger.Level(new.logLevel)
             server.reload(provision.bounded(new, telling: log).proxy, upstreams: new.upstreams)
             log.info(
@@ -223,6 +224,7 @@ final class Daemon {
             let waiting = settings.keysAtStart(changedBy: new)
             if !waiting.isEmpty { log.notice("takes effect at the next start: \(waiting.joined(separator: ", "))") }
         } catch {
+            admin?.reloaded(succeeded: false)
             for line in error.lines { log.error("\(line)") }
             log.error("not reloaded: the settings in use stay")
         }

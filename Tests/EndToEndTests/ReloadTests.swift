@@ -103,6 +103,39 @@ import Testing
         }
     }
 
+    @Test func `whether the last one succeeded is on the admin pages`() throws {
+        try scenario { origin, proxy in
+            let fresh = try proxy.status()
+            #expect(fresh["last_reload"] == nil && fresh["version"]?.string?.isEmpty == false)
+            #expect(fresh["uptime_seconds"]?.number != nil)
+            let began = try proxy.metric(.lastReloadSucceeded)
+            #expect(began == 1, "the settings are those of the file")
+
+            let good = System.contents(of: proxy.configurationPath)
+            for (text, succeeded) in [(Setting.fileWithFiveMistakes.text, false), (good, true)] {
+                try System.write(text, to: proxy.configurationPath)
+                proxy.signal(SIGHUP)
+                try eventually("the status says so") {
+                    try proxy.status()["last_reload"]?["succeeded"] == .bool(succeeded)
+                }
+                let metric = try proxy.metric(.lastReloadSucceeded)
+                #expect(metric == (succeeded ? 1 : 0))
+            }
+        }
+    }
+
+    @Test func `what the process takes of the machine is among the metrics`() throws {
+        try scenario { _, proxy in
+            let memory = try proxy.metric(.residentBytes), open = try proxy.metric(.openDescriptors)
+            // Each measurement is of another moment.
+            #expect(abs(memory - proxy.residentBytes) < 32 << 20)
+            #expect(abs(open - proxy.openDescriptors) < 20)
+            let limit = try proxy.metric(.mostDescriptors), start = try proxy.metric(.startTime)
+            #expect(limit >= open)
+            #expect(abs(System.secondsNow - start) < 60)
+        }
+    }
+
     @Test func `to be told to reload while it waits for its file is not the end`() throws {
         let folder = try System.makeTemporaryFolder()
         let path = "\(folder)/fifo"

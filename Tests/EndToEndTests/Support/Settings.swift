@@ -147,6 +147,11 @@ enum Metric: String {
     case retries = "coalesced_upstream_retries_total"
     case connectFailures = #"coalesced_upstream_failures_total{kind="connect"}"#
     case openClients = "coalesced_client_connections"
+    case lastReloadSucceeded = "coalesced_config_last_reload_successful"
+    case residentBytes = "coalesced_process_resident_memory_bytes"
+    case openDescriptors = "coalesced_process_open_fds"
+    case mostDescriptors = "coalesced_process_max_fds"
+    case startTime = "coalesced_process_start_time_seconds"
     case refusedClients = "coalesced_client_connections_refused_total"
     case openUpstreams = "coalesced_upstream_connections"
     case clientSentBytes = "coalesced_client_sent_bytes_total"

@@ -1,0 +1,56 @@
+import Glibc
+
+/// What this process takes of the machine. Each is 0 where the system does not tell it.
+public struct ProcessUsage: Sendable {
+    /// Nanoseconds of processor time, in user mode and in the kernel, of all threads since the start.
+    public var processorTime: UInt64 = 0
+    /// Bytes of memory that are present.
+    public var residentBytes = 0
+    public var openDescriptors = 0
+    /// As many descriptors may be open.
+    public var descriptorLimit = 0
+
+    /// Of this moment: reads `/proc`, for a scrape, not for a request.
+    public init() {
+        var usage = rusage()
+        if unsafe getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage) == 0 {
+            processorTime = usage.ru_utime.nanoseconds + usage.ru_stime.nanoseconds
+        }
+        // Pages of the whole program, and of what is resident.
+        let pages = Self.text(ofFile: "/proc/self/statm").split(separator: " ")
+        if pages.count > 1, let resident = Int(pages[1]) { residentBytes = resident * sysconf(Int32(_SC_PAGESIZE)) }
+        openDescriptors = Self.countDescriptors()
+        var limit = rlimit()
+        if unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 {
+            descriptorLimit = Int(clamping: limit.rlim_cur)
+        }
+    }
+
+    /// Since Linux 6.2 the folder's size is their number; before that it has to be read.
+    private static func countDescriptors() -> Int {
+        let path = "/proc/self/fd"
+        var status = stat()
+        if unsafe stat(path, &status) == 0, status.st_size > 0 { return Int(status.st_size) }
+        // The stream lives until it is closed here; an entry is not looked at.
+        guard let folder = unsafe opendir(path) else { return 0 }
+        defer { unsafe closedir(folder) }
+        // Not `.`, `..` and the descriptor of the folder itself.
+        var count = -3
+        while unsafe readdir(folder) != nil { count += 1 }
+        return max(0, count)
+    }
+
+    /// As much as such a file has, which is one line.
+    private static func text(ofFile path: String) -> String {
+        let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return "" }
+        defer { close(file) }
+        var bytes = [UInt8](repeating: 0, count: 256)
+        let count = unsafe read(file, &bytes, bytes.count)
+        return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+    }
+}
+
+extension timeval {
+    fileprivate var nanoseconds: UInt64 { UInt64(clamping: tv_sec) * 1_000_000_000 + UInt64(clamping: tv_usec) * 1000 }
+}
