@@ -81,24 +81,25 @@ final class AdminPages {
         }
     }
 
-    /// A line of a purge.
-    private enum Purge {
-        case url(ParsedURL)
-        /// With everything below it.
-        case prefix(ParsedURL)
+    /// What the lines of a purge name, each URL with either scheme.
+    private struct Purge {
+        var urls: [ParsedURL] = []
+        /// With everything below them.
+        var prefixes: [ParsedURL] = []
 
-        /// `nil` if it is neither a URL nor a prefix.
-        init?(_ line: String) {
+        /// - Returns: whether it is a URL or a prefix.
+        mutating func add(_ line: String) -> Bool {
             let word = "prefix "
-            guard line.hasPrefix(word) else {
-                guard let url = ParsedURL(asClientsSay: line) else { return nil }
-                self = .url(url)
-                return
+            if line.hasPrefix(word) {
+                guard !line.contains("?"), let urls = ParsedURL.ofEachScheme(String(line.dropFirst(word.count))) else {
+                    return false
+                }
+                prefixes += urls
+            } else {
+                guard let urls = ParsedURL.ofEachScheme(line) else { return false }
+                self.urls += urls
             }
-            guard !line.contains("?"), let url = ParsedURL(asClientsSay: String(line.dropFirst(word.count))) else {
-                return nil
-            }
-            self = .prefix(url)
+            return true
         }
     }
 
@@ -119,32 +120,17 @@ final class AdminPages {
         if lines == ["all"] { return completion(AdminPage(status: .ok, text: Self.purged(server.purgeAll()))) }
         if lines.isEmpty { return refuse("this is empty") }
         if lines.count > AdminSettings.maxPurges { return refuse("at most \(AdminSettings.maxPurges) at a time") }
-        var purges: [Purge] = []
+        var purge = Purge()
         for (index, line) in numbered {
             if line == "all" { return refuse("'all' stands alone, and nothing was purged") }
-            guard let purge = Purge(line) else {
+            guard purge.add(line) else {
                 return refuse(
                     lines.count == 1
                         ? "this is none of them" : "line \(index + 1) is none of them, and nothing was purged")
             }
-            purges.append(purge)
         }
-        perform(purges[...], purged: 0) { completion(AdminPage(status: .ok, text: Self.purged($0))) }
-    }
-
-    /// One after another: a prefix takes several turns of the loop.
-    private func perform(_ purges: ArraySlice<Purge>, purged: Int, _ completion: @escaping (Int) -> Void) {
-        var (purged, left) = (purged, purges)
-        while let purge = left.popFirst() {
-            switch purge {
-            case .url(let url):
-                purged += server.purge(url)
-            case .prefix(let url):
-                let (before, rest) = (purged, left)
-                return server.purge(below: url) { [self] in perform(rest, purged: before + $0, completion) }
-            }
-        }
-        completion(purged)
+        let purged = purge.urls.reduce(0) { $0 + server.purge($1) }
+        server.purge(below: purge.prefixes) { completion(AdminPage(status: .ok, text: Self.purged(purged + $0))) }
     }
 
     private static func purged(_ count: Int) -> String {

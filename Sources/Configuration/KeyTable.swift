@@ -102,8 +102,9 @@ enum KeyTable {
             Proxies in front of this one, such as a TLS terminator: addresses, blocks such as 10.0.0.0/8, or unix for all who \
             connect by a Unix socket. For a request from one of them the access log names the last address in X-Forwarded-For that \
             is not one of theirs; and what it says of its client in X-Real-IP, True-Client-IP, CF-Connecting-IP and so on goes to \
-            the upstream, as nobody else's does. What it says of the scheme, in X-Forwarded-Proto, goes there only if the route has \
-            key: {headers: [x-forwarded-proto]}. A change counts for new connections.
+            the upstream, as nobody else's does. If its last word in X-Forwarded-Proto is https, the request is one for an https \
+            URL: the upstream is told so, and responses are stored apart from those to http. Have it set that field itself. A \
+            change counts for new connections.
             """),
     ]
 
@@ -117,11 +118,10 @@ enum KeyTable {
             """
             X-Forwarded-For, -Proto and -Host on requests to upstreams. The client's address is added to the X-Forwarded-For that \
             came with the request; a client on a Unix socket has none, and nothing is added. A response that varies by this field \
-            is not shared. Other such fields from a client are not forwarded (docs/decisions.md lists them): -Proto, -Host, \
-            Forwarded, X-Host, X-Original-URL and so on, X-Real-IP and so on unless from clients.trusted-proxies, and \
-            X-HTTP-Method-Override with GET and HEAD. Upstreams build links and paths from them, which other clients would get. \
-            Fields in the route's key are the exception, as behind a proxy that terminates TLS: key: {headers: \
-            [x-forwarded-proto]}.
+            is not shared. Other such fields from a client are not forwarded (docs/decisions.md lists them): -Proto (unless from \
+            clients.trusted-proxies), -Host, Forwarded, X-Host, X-Original-URL and so on, X-Real-IP and so on (unless from \
+            clients.trusted-proxies), and X-HTTP-Method-Override with GET and HEAD. Upstreams build links and paths from them, \
+            which other clients would get. Fields in the route's key are the exception.
             """),
         Key(
             "odd-field-names", \.proxy.forwarding.sendsOddNames, .flag,

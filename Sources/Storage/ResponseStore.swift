@@ -193,15 +193,17 @@ public final class ResponseStore: Sendable {
     /// Into how many parts the index is split: `remove(below:inShard:)` walks one of them.
     public var shardCount: Int { shards.count }
 
-    /// Forgets what one shard knows of `url` and everything below it (`CacheKey.isBelow`): a step of a walk of the
+    /// Forgets what one shard knows of `urls` and everything below them (`CacheKey.isBelow`): a step of a walk of the
     /// whole store, for operators. The lock is held while its keys are looked through, and anew for each that goes.
     /// Fetches that have begun are stored all the same, unless `remove` named their keys before. Any thread.
     /// - Parameters:
-    ///   - url: scheme, authority and path as in a key.
+    ///   - urls: scheme, authority and path as in a key.
     ///   - index: below `shardCount`.
     /// - Returns: the number of responses dropped.
-    public func remove(below url: ByteSlice, inShard index: Int) -> Int {
-        let keys = shards[index].shard.withLock { $0.keys { $0.isBelow(url.span) } }
+    public func remove(below urls: [ByteSlice], inShard index: Int) -> Int {
+        let keys = shards[index].shard.withLock { shard in
+            shard.keys { key in urls.contains { key.isBelow($0.span) } }
+        }
         var removed = 0
         for key in keys { removed += change(key) { $0.dropAll(of: key, keepsNotes: false) } }
         return removed

@@ -83,7 +83,7 @@ struct Purge: ParsableCommand {
         if prefix, url.contains("?") {
             throw ValidationError("'\(url)' has a query: --prefix takes what stands before it.")
         }
-        guard ParsedURL(asClientsSay: url) == nil else { return }
+        guard ParsedURL(url) == nil else { return }
         let scheme = ["http://", "https://"].first { url.lowercased().hasPrefix($0) }
         guard let scheme, let first = url.dropFirst(scheme.count).first, !"/?#:".contains(first) else {
             throw ValidationError("'\(url)' is not a URL such as http://www.example.com/page.")

@@ -12,10 +12,10 @@ import Upstream
         try Configuration.load(text: String(contentsOfRepositoryFile: "config/examples/\(name)"), path: name).get()
     }
 
-    @Test func `an example file for a proxy behind TLS has the client's scheme in the key`() throws {
+    @Test func `an example file for a proxy behind TLS believes the server before it`() throws {
         let settings = try load("behind-tls.yaml")
         #expect(settings.proxy.hosts == ["www.example.com"])
-        #expect(settings.proxy.routes.map(\.key.fields) == [[ByteSlice("x-forwarded-proto")]])
+        #expect(settings.proxy.clients.trustedProxies.count == 2)
     }
 
     @Test func `an example file for downloads gives them slots of their own, for which the memory suffices`() throws {

@@ -67,6 +67,41 @@ import Testing
         }
     }
 
+    @Test func `a trusted proxy says by which scheme it was asked, and each has its page`() throws {
+        let trust = Setting.other(section: "clients", key: "trusted-proxies", value: "[127.0.0.1]")
+        try scenario(trust) { origin, proxy in
+            origin.on("*") { request in
+                guard request.method == "GET" else { return [.answer(200, "Location: https://\(proxy.host)/x")] }
+                return [
+                    .answer(
+                        200, "Cache-Control: max-age=600", "Vary: X-Forwarded-Proto",
+                        body: "\(request["x-forwarded-proto"] ?? "none") \(request.number)")
+                ]
+            }
+            func page(_ said: String?) throws -> String {
+                guard let said else { return try proxy.get("/x").text }
+                return try proxy.get("/x", "X-Forwarded-Proto: \(said)").text
+            }
+            let first = try [page("https"), page(nil), page("HTTPS"), page("http"), page("wss")]
+            #expect(first == ["https 1", "http 2", "https 1", "http 2", "https 1"])
+            // What an unsafe request's response names is of the scheme it names.
+            try proxy.send("POST", "/form", "X-Forwarded-Proto: https", body: "y")
+            let changed = try [page("https"), page(nil)]
+            #expect(changed == ["https 3", "http 2"])
+            // A purge means both.
+            let purged = try proxy.purge("http://\(proxy.host)/x")
+            #expect(purged.text.hasPrefix("purged 2 stored"), "\(purged.text)")
+            let anew = try page("https")
+            #expect(anew == "https 4")
+            let below = try proxy.purge("prefix https://\(proxy.host)/x")
+            #expect(below.text.hasPrefix("purged 1 stored"), "\(below.text)")
+
+            try proxy.rewriteConfiguration(upstream: origin.url)
+            proxy.signal(SIGHUP)
+            try eventually("nobody is believed any more") { try page("https").hasPrefix("http ") }
+        }
+    }
+
     @Test func `who is trusted no more after a reload names nobody, on old connections either`() throws {
         try scenario(.other(section: "clients", key: "trusted-proxies", value: "[127.0.0.1]")) { origin, proxy in
             origin.on("*") {

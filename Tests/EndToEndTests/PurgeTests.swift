@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test func `a URL with https is that with http, by which the server in front asks for it`() throws {
+    @Test func `a URL with https is taken for that with http, too, by which the server in front asks for it`() throws {
         try scenario { origin, proxy in
             origin.on("*") { [.answer(200, "Cache-Control: max-age=600", body: "\($0.number)")] }
             for path in ["/a", "/b/c"] { try proxy.get(path, "Host: www.example.com") }

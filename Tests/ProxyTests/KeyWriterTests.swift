@@ -167,29 +167,55 @@ import Upstream
     }
 
     @Test(arguments: [
-        ("https://a.example/x?y", "http://a.example/x?y"), ("HTTPS://A.example:443/x", "http://a.example/x"),
-        ("https://a.example:443", "http://a.example/"), ("https://a.example:8443/x", "http://a.example:8443/x"),
-        ("https://a.example?:443", "http://a.example/?:443"), ("https://[::1]:443/", "http://[::1]/"),
-        ("http://a.example:443/", "http://a.example:443/"),
+        ("https://a.example/x?y", "a.example /x?y"), ("HTTPS://A.example:443/x", "a.example /x"),
+        ("https://a.example:443", "a.example /"), ("https://a.example:8443/x", "a.example:8443 /x"),
+        ("https://a.example?:443", "a.example /?:443"), ("https://[::1]:443/", "[::1] /"),
+        ("http://a.example/x?y", "a.example /x?y"), ("http://a.example:80/x", "a.example /x"),
     ])
-    func `a URL that clients ask a TLS terminator for has the key of what that asks us for`(url: String, ours: String)
-        throws
-    {
+    func `an operator's URL has the keys of both schemes, with the port of neither`(url: String, rest: String) throws {
         let writer = KeyWriter(hash: hash)
-        let keys = try [ParsedURL(asClientsSay: url), ParsedURL(ours)].map {
-            try #require($0).write(to: writer, KeyPolicy())
-            return writer.key()
+        let keys = try #require(ParsedURL.ofEachScheme(url)).map {
+            $0.write(to: writer, KeyPolicy())
+            return String(writer.key().bytes.span)
         }
-        #expect(keys[0] == keys[1])
+        #expect(keys == ["http \(rest)", "https \(rest)"])
+    }
+
+    @Test(arguments: [
+        ("X-Forwarded-Proto: https", "https"), ("X-Forwarded-Proto: HTTPS", "https"),
+        ("X-Forwarded-Proto: wss", "https"),
+        ("X-Forwarded-Proto: http", "http"), ("X-Forwarded-Proto: ftp", "http"), ("X-Forwarded-Proto:", "http"),
+        ("X-Forwarded-Proto: http, https", "https"), ("X-Forwarded-Proto: https\r\nX-Forwarded-Proto: http", "http"),
+        ("X-Other: https", "http"),
+    ])
+    func `the scheme is what a trusted proxy said last, and nobody else's word`(line: String, said: String) throws {
+        let parsed = try ParsedHead("GET /x\n\(line)")
+        for (isTrusted, name) in [(true, said), (false, "http")] {
+            let scheme = ClientScheme(of: parsed.fields.view, isFromTrustedProxy: isTrusted)
+            #expect("\(scheme.name)" == name)
+            let writer = KeyWriter(hash: hash)
+            writer.write(parsed.head, parsed.fields.view, scheme, KeyPolicy())
+            #expect(String(writer.key().bytes.span).hasPrefix("\(name) "))
+        }
+    }
+
+    @Test func `the same host with another scheme has another key, whichever was written last`() throws {
+        let writer = KeyWriter(hash: hash)
+        let parsed = try ParsedHead("GET /x\nHost: a.example:443")
+        let keys = [ClientScheme.http, .https, .https, .http].map { scheme in
+            writer.write(parsed.head, parsed.fields.view, scheme, KeyPolicy())
+            return String(writer.key().bytes.span)
+        }
+        #expect(keys == ["http a.example:443 /x", "https a.example /x", "https a.example /x", "http a.example:443 /x"])
     }
 
     @Test(arguments: ["https://", "https:///x", "https://:443/", "https://me@a.example/", "ftp://a.example/", "/x"])
     func `what clients cannot ask for has no key`(url: String) {
-        #expect(ParsedURL(asClientsSay: url) == nil)
+        #expect(ParsedURL.ofEachScheme(url) == nil)
     }
 
     @Test(arguments: [
-        "https://a.example/", "/x", "a.example", "http://", "http:// a", "http://a.example/\u{7f}",
+        "ftp://a.example/", "/x", "a.example", "http://", "http:// a", "http://a.example/\u{7f}",
         "http://a.example/x y",
     ])
     func `what is no URL of ours has no key`(url: String) {
@@ -204,7 +230,7 @@ import Upstream
 
     private static func key(_ request: String, _ route: Route, _ writer: KeyWriter) throws -> CacheKey {
         let parsed = try ParsedHead(request)
-        writer.write(parsed.head, parsed.fields.view, route)
+        writer.write(parsed.head, parsed.fields.view, .http, route)
         return writer.key()
     }
 

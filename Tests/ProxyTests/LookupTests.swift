@@ -316,7 +316,7 @@ private struct World {
 
     func request(_ text: String) throws -> ClientRequest {
         let parsed = try ParsedHead(text)
-        writer.write(parsed.head, parsed.fields.view, route)
+        writer.write(parsed.head, parsed.fields.view, .http, route)
         let admitted = AdmittedHead(parsed.head, parsed.fields, route: route, key: writer.key(), visits: 0)
         return ClientRequest(admitted, arrived: arrival, clientAddress: ByteSlice("192.0.2.1"))
     }

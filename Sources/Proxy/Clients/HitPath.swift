@@ -26,6 +26,7 @@ final class HitPath {
     private let onlyRoute: Route?
     private let forwarding: ResponseForwarding
     private let maxRanges: Int
+    private let trustsProxies: Bool
     private let store: ResponseStore
     private let variations: SearchVariations
     private let loop: EventLoop
@@ -42,6 +43,7 @@ final class HitPath {
         onlyRoute = loopSettings.onlyRoute
         forwarding = loopSettings.responseForwarding
         maxRanges = loopSettings.settings.caching.maxRanges
+        trustsProxies = loopSettings.trustsProxies
         store = shared.store
         variations = shared.variations
         self.loop = loop
@@ -70,7 +72,8 @@ final class HitPath {
         -> Outcome
     {
         guard route.isCached, !route.hasPassCookie(fields) else { return .undecided }
-        keys.write(head, fields, route)
+        let isTrusted = client.isTrustedProxy && trustsProxies
+        keys.write(head, fields, ClientScheme(of: fields, isFromTrustedProxy: isTrusted), route)
         if answerWritten(head, fields, to: client) { return .answered }
         guard !variations.isEmpty else { return .nothingFresh(route) }
         return answerEquivalent(head, fields, to: client) ? .answered : .undecided

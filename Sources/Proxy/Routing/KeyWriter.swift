@@ -15,8 +15,9 @@ final class KeyWriter {
     /// Of the key written last, once asked for.
     private var hashOfBytes: UInt64?
     private let parameters = QueryParameters()
-    /// The authority of the key in `bytes`, as it was sent.
+    /// The authority of the key in `bytes`, as it was sent, and its scheme.
     private let lastAuthority = ByteBuffer(capacity: 64)
+    private var lastScheme = ClientScheme.http
     /// Bytes of the key before its path; 0 if it was not written from a request.
     private var startLength = 0
     /// What `key` gave last.
@@ -25,37 +26,40 @@ final class KeyWriter {
     init(hash: KeyedHash) { self.hash = hash }
 
     /// Writes the key into `bytes`.
-    func write(_ head: RequestHead, _ fields: FieldView, _ route: Route) {
-        guard route.hasPlainKey else { return write(head, fields, route.key) }
-        bytes.append(writeStart(head, fields))
+    func write(_ head: RequestHead, _ fields: FieldView, _ scheme: ClientScheme, _ route: Route) {
+        guard route.hasPlainKey else { return write(head, fields, scheme, route.key) }
+        bytes.append(writeStart(head, fields, scheme))
     }
 
-    func write(_ head: RequestHead, _ fields: FieldView, _ policy: KeyPolicy) {
-        write(head, fields, policy, as: fields)
+    func write(_ head: RequestHead, _ fields: FieldView, _ scheme: ClientScheme, _ policy: KeyPolicy) {
+        write(head, fields, scheme, policy, as: fields)
     }
 
     /// - Parameter request: whose fields and cookies stand in the key, where `head` with `fields` is only a URL.
-    func write(_ head: RequestHead, _ fields: FieldView, _ policy: KeyPolicy, as request: FieldView) {
-        policy.append(pathAndQuery: writeStart(head, fields), of: request, to: bytes)
+    func write(
+        _ head: RequestHead, _ fields: FieldView, _ scheme: ClientScheme, _ policy: KeyPolicy, as request: FieldView
+    ) {
+        policy.append(pathAndQuery: writeStart(head, fields, scheme), of: request, to: bytes)
     }
 
     /// Writes what comes before path and query.
     /// - Returns: path and query.
     @_lifetime(copy fields)
-    private func writeStart(_ head: RequestHead, _ fields: FieldView) -> Span<UInt8> {
+    private func writeStart(_ head: RequestHead, _ fields: FieldView, _ scheme: ClientScheme) -> Span<UInt8> {
         let buffer = bytes
         hashOfBytes = nil
         let authority = fields.bytes.extracting(head.authority.range)
         // Most requests are for the host that was asked for last: its part of the key is there already.
-        if startLength > 0, isLastAuthority(authority) {
+        if startLength > 0, lastScheme == scheme, isLastAuthority(authority) {
             buffer.truncate(to: startLength)
         } else {
             buffer.removeAll()
-            buffer.append(ClientScheme.ofClients.name)
+            buffer.append(scheme.name)
             buffer.append(UInt8(ascii: " "))
-            buffer.appendKeyHost(authority, head.host, defaultPort: ClientScheme.ofClients.defaultPort)
+            buffer.appendKeyHost(authority, head.host, defaultPort: scheme.defaultPort)
             buffer.append(UInt8(ascii: " "))
             startLength = buffer.count
+            lastScheme = scheme
             lastAuthority.removeAll()
             lastAuthority.append(authority)
         }

@@ -76,6 +76,9 @@ final class LoopSettings: Sendable {
         return false
     }
 
+    /// Whether any proxy's word on its clients counts.
+    var trustsProxies: Bool { !settings.clients.trustedProxies.isEmpty }
+
     /// The route of all requests, where hosts and paths make no difference.
     var onlyRoute: Route? {
         let first = routes.first ?? lastRoute

@@ -5,12 +5,15 @@ import HTTPSemantics
 public struct ParsedURL {
     let head: RequestHead
     let fields: HeadBlock
+    let scheme: ClientScheme
 
-    /// `nil` when `url` is no absolute URL of the scheme that clients use.
+    /// `nil` when `url` is no absolute URL of a scheme that clients use.
     public init?(_ url: String) {
-        guard url.lowercased().hasPrefix("\(ClientScheme.ofClients.name)://"),
+        let start = url.prefix(8).lowercased()
+        guard let scheme = ClientScheme.allCases.first(where: { start.hasPrefix("\($0.name)://") }),
             !url.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7f })
         else { return nil }
+        self.scheme = scheme
         let text = ByteSlice("GET \(url) HTTP/1.1\r\nHost: purge\r\n\r\n")
         var parser = RequestHeadParser(
             limits: HeadLimits(maxHeadBytes: 65_536, maxFieldLines: 4, maxTargetLength: 65_000))
@@ -23,24 +26,22 @@ public struct ParsedURL {
         fields = HeadBlock(copying: parser.view(in: text.span))
     }
 
-    /// What is stored of `url` where it may be one that clients of a TLS terminator in front ask for: that server asks
-    /// for it by http, under which it is stored. The default port of https is as little in its `Host` as that of http.
-    public init?(asClientsSay url: String) {
-        let scheme = "https://"
-        guard url.lowercased().hasPrefix(scheme) else {
-            self.init(url)
-            return
-        }
-        let rest = url.dropFirst(scheme.count)
+    /// `url` as people mean it where a proxy before this one may terminate TLS: with either scheme. What that proxy was
+    /// asked for by https is stored under https if it is trusted and says so, and under http if not.
+    public static func ofEachScheme(_ url: String) -> [ParsedURL]? {
+        guard let parsed = ParsedURL(url) else { return nil }
+        let rest = url.dropFirst("\(parsed.scheme.name)://".utf8.count)
         let authority = rest.prefix { !"/?#".contains($0) }
-        let host = authority.hasSuffix(":443") ? authority.dropLast(4) : authority
-        self.init("\(ClientScheme.ofClients.name)://\(host)\(rest[authority.endIndex...])")
+        // Neither scheme's own port is in the URL of the other.
+        let port = ":\(parsed.scheme.defaultPort)"
+        let host = authority.hasSuffix(port) ? authority.dropLast(port.count) : authority
+        return ClientScheme.allCases.compactMap { ParsedURL("\($0.name)://\(host)\(rest[authority.endIndex...])") }
     }
 
     /// Writes the key that a request without fields has for it.
-    func write(to writer: KeyWriter, _ policy: KeyPolicy) { writer.write(head, fields.view, policy) }
+    func write(to writer: KeyWriter, _ policy: KeyPolicy) { writer.write(head, fields.view, scheme, policy) }
     /// Writes the key that a request with the fields of another one has for it.
     func write(to writer: KeyWriter, _ policy: KeyPolicy, as request: FieldView) {
-        writer.write(head, fields.view, policy, as: request)
+        writer.write(head, fields.view, scheme, policy, as: request)
     }
 }

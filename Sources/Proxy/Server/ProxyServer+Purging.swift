@@ -51,27 +51,33 @@ extension ProxyServer {
         return removed
     }
 
-    /// Removes what is stored for a URL without a query and for everything below it, as a route's `path` matches; what
-    /// is on its way for them goes on for those who wait, and is not stored. The store is walked a shard at a time, so
-    /// that the loop serves others in between: what is asked for meanwhile may still be answered from it.
-    /// - Parameter completion: called on the loop with how many responses went; not if the loop ends before.
-    public func purge(below url: ParsedURL, completion: @escaping (Int) -> Void) {
-        let writer = KeyWriter(hash: shared.keyHash)
-        url.write(to: writer, KeyPolicy())
-        let start = writer.key().bytes
+    /// Removes what is stored for URLs without a query and for everything below them, as a route's `path` matches; what
+    /// is on its way for them goes on for those who wait, and is not stored. The store is walked once, a shard at a time,
+    /// so that the loop serves others in between: what is asked for meanwhile may still be answered from it.
+    /// - Parameter completion: called on the loop with how many responses went, at once if there is no URL; not if the
+    ///   loop ends before.
+    public func purge(below urls: [ParsedURL], completion: @escaping (Int) -> Void) {
+        guard !urls.isEmpty else { return completion(0) }
+        let starts = urls.map { url in
+            let writer = KeyWriter(hash: shared.keyHash)
+            url.write(to: writer, KeyPolicy())
+            return writer.key().bytes
+        }
         // Before the walk: see `keys(withURLOf:)`. What begins from now on is asked for after the purge, and may be
         // stored.
-        let removed = fetchedKeys { $0.isBelow(start.span) }.reduce(0) { $0 + remove($1) }
+        let removed = fetchedKeys { key in starts.contains { key.isBelow($0.span) } }.reduce(0) { $0 + remove($1) }
         // More than is below, which costs a fetch at most.
         shared.variations.noteInvalidationOfAll()
-        walk(fromShard: 0, below: start, removed: removed, completion)
+        walk(fromShard: 0, below: starts, removed: removed, completion)
     }
 
-    private func walk(fromShard index: Int, below url: ByteSlice, removed: Int, _ completion: @escaping (Int) -> Void) {
+    private func walk(
+        fromShard index: Int, below urls: [ByteSlice], removed: Int, _ completion: @escaping (Int) -> Void
+    ) {
         guard index < shared.store.shardCount else { return completion(removed) }
-        let removed = removed + shared.store.remove(below: url, inShard: index)
+        let removed = removed + shared.store.remove(below: urls, inShard: index)
         control.schedule(after: 0) { [weak self] in
-            self?.walk(fromShard: index + 1, below: url, removed: removed, completion)
+            self?.walk(fromShard: index + 1, below: urls, removed: removed, completion)
         }
     }
 

@@ -8,14 +8,19 @@ final class ClientRequest: Sendable {
     let admitted: AdmittedHead
     /// When its head was complete.
     let arrived: Moment
+    let scheme: ClientScheme
     /// The client's IP address as text, without the port, for `X-Forwarded-For`; empty if it came by a Unix socket.
     let clientAddress: ByteSlice
     /// Whether it came from a proxy whose word on the client counts.
     let isFromTrustedProxy: Bool
 
-    init(_ admitted: AdmittedHead, arrived: Moment, clientAddress: ByteSlice, isFromTrustedProxy: Bool = false) {
+    init(
+        _ admitted: AdmittedHead, arrived: Moment, scheme: ClientScheme = .http, clientAddress: ByteSlice,
+        isFromTrustedProxy: Bool = false
+    ) {
         self.admitted = admitted
         self.arrived = arrived
+        self.scheme = scheme
         self.clientAddress = clientAddress
         self.isFromTrustedProxy = isFromTrustedProxy
     }
@@ -24,6 +29,7 @@ final class ClientRequest: Sendable {
     init(_ other: ClientRequest, key: CacheKey, variation: SearchVariation?) {
         admitted = AdmittedHead(other.admitted, key: key, variation: variation)
         arrived = other.arrived
+        scheme = other.scheme
         clientAddress = other.clientAddress
         isFromTrustedProxy = other.isFromTrustedProxy
     }
@@ -32,6 +38,7 @@ final class ClientRequest: Sendable {
     init(anonymous other: ClientRequest) {
         admitted = AdmittedHead(other.admitted, without: FieldSet(.authorization))
         arrived = other.arrived
+        scheme = other.scheme
         clientAddress = other.clientAddress
         isFromTrustedProxy = other.isFromTrustedProxy
     }
@@ -47,7 +54,6 @@ final class ClientRequest: Sendable {
     var variation: SearchVariation? { admitted.variation }
     var isUnderVariation: Bool { admitted.isUnderVariation }
 
-    var scheme: ClientScheme { .ofClients }
     var method: Method { head.method }
     var hasContent: Bool {
         switch head.framing {

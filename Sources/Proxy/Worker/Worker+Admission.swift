@@ -34,26 +34,28 @@ extension Worker {
             throw OwnAnswer(
                 Status(508), "The request has come through here before: the upstream leads back to this proxy.")
         }
-        let route = if let known { known } else { try findRoute(head, view) }
+        let scheme = ClientScheme(of: view, isFromTrustedProxy: isTrustedProxy && loopSettings.trustsProxies)
+        let route = if let known { known } else { try findRoute(head, view, scheme) }
         if case .length(let length) = head.framing, let limit = settings.clients.maxBodySize, length > UInt64(limit) {
             throw OwnAnswer.contentTooLarge
         }
-        if known == nil { keys.write(head, view, route) }
+        if known == nil { keys.write(head, view, scheme, route) }
         let request = ClientRequest(
-            AdmittedHead(head, fields, route: route, key: keys.key(), visits: visits), arrived: moment,
-            clientAddress: client,
-            isFromTrustedProxy: isTrustedProxy)
+            AdmittedHead(head, fields, route: route, key: keys.key(), visits: visits), arrived: moment, scheme: scheme,
+            clientAddress: client, isFromTrustedProxy: isTrustedProxy)
         return variations.isEmpty ? request : keyed(request)
     }
 
-    private func findRoute(_ head: RequestHead, _ fields: FieldView) throws(OwnAnswer) -> Route {
+    private func findRoute(_ head: RequestHead, _ fields: FieldView, _ scheme: ClientScheme) throws(OwnAnswer) -> Route
+    {
         // RFC 9110 §7.4: a request for another scheme's resource must not be answered with ours of the same name.
         let target = head.target
-        guard
-            target.form != .absolute
-                || fields.bytes.extracting(target.scheme.range).isEqualIgnoringCase(to: ClientScheme.ofClients.name)
-        else {
-            throw OwnAnswer(.misdirectedRequest, "Only http URLs are served here.")
+        if target.form == .absolute {
+            // A proxy that terminates TLS may write what it was asked for, or what it asks for.
+            let name = fields.bytes.extracting(target.scheme.range)
+            guard name.isEqualIgnoringCase(to: "http") || name.isEqualIgnoringCase(to: scheme.name) else {
+                throw OwnAnswer(.misdirectedRequest, "Only http URLs are served here.")
+            }
         }
         guard loopSettings.serves(fields.bytes.extracting(head.authority.range)) else {
             throw OwnAnswer(.misdirectedRequest, "This host is not served here.")
