@@ -27,11 +27,13 @@ final class Origin: Sendable {
         }
     }
 
-    /// - Parameter key: only its fetches; `nil`: all.
-    func closeFetches(of key: CacheKey? = nil) {
+    /// Lets nobody join any more what is fetched for such keys. Looks at all that is in flight: for several keys, once.
+    func closeFetches(where isMeant: (CacheKey) -> Bool) {
         for case let fetch as FetchOperation in fetches.operations
-        where key == nil || fetch.key.primary == key || fetch.value?.key == key {
+        where isMeant(fetch.key.primary) || fetch.value.map({ isMeant($0.key) }) ?? false {
             fetch.close()
         }
     }
+
+    func closeFetches(of key: CacheKey) { closeFetches { $0 == key } }
 }

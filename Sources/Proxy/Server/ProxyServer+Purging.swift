@@ -18,8 +18,7 @@ extension ProxyServer {
         // Of this URL there is a key for each set of values of the fields and cookies that the route's key has.
         let dividesByFields = route.key.dividesByFields
         func remove(_ key: CacheKey) -> Int {
-            let keys = dividesByFields ? keys(withURLOf: key) : []
-            return keys.reduce(self.remove(key)) { $0 + self.remove($1) }
+            self.remove([key] + (dividesByFields ? keys(withURLOf: key) : []))
         }
         // The URL's own key first: see `Worker.invalidate`.
         var removed = remove(key)
@@ -45,9 +44,12 @@ extension ProxyServer {
         }.filter(isWanted)
     }
 
-    private func remove(_ key: CacheKey) -> Int {
-        let removed = shared.store.remove(key)
-        for origin in origins { origin.closeFetches(of: key) }
+    /// All of them in one pass over what is in flight, which may be thousands. The store first: see
+    /// `Worker.invalidateWhatElse`.
+    private func remove(_ keys: [CacheKey]) -> Int {
+        let keys = Set(keys)
+        let removed = keys.reduce(0) { $0 + shared.store.remove($1) }
+        for origin in origins { origin.closeFetches { keys.contains($0) } }
         return removed
     }
 
@@ -65,7 +67,7 @@ extension ProxyServer {
         }
         // Before the walk: see `keys(withURLOf:)`. What begins from now on is asked for after the purge, and may be
         // stored.
-        let removed = fetchedKeys { key in starts.contains { key.isBelow($0.span) } }.reduce(0) { $0 + remove($1) }
+        let removed = remove(fetchedKeys { key in starts.contains { key.isBelow($0.span) } })
         // More than is below, which costs a fetch at most.
         shared.variations.noteInvalidationOfAll()
         walk(fromShard: 0, below: starts, removed: removed, completion)
@@ -86,7 +88,7 @@ extension ProxyServer {
     public func purgeAll() -> Int {
         let removed = shared.store.removeAll()
         shared.variations.noteInvalidationOfAll()
-        for origin in origins { origin.closeFetches() }
+        for origin in origins { origin.closeFetches { _ in true } }
         return removed
     }
 }
