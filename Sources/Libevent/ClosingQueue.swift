@@ -6,8 +6,10 @@ import Glibc
 /// Closing a TCP connection costs the kernel some 10 µs. When thousands of peers leave together, whoever asks for
 /// something meanwhile would wait for all of them: a loop serves sockets in the order in which they became ready.
 ///
-/// What waits here is no longer watched, but holds its descriptor and what the kernel keeps for it. So it never grows by
-/// connections that come and go: for each that is opened one is closed, and there are never more descriptors than were
+/// What waits here is no longer watched, but holds its descriptor and what the kernel keeps for it: its peer, if that has
+/// not left by itself, takes the connection for open, and what it sends is lost. So who ends connections of peers that
+/// are still there does it by the hundred at most (`EventLoop.isClosingMany`). The queue never grows by connections that
+/// come and go: for each that is opened one is closed, and there are never more descriptors than were
 /// in use at the same time before.
 ///
 /// Of one loop, on its thread. Whatever is left is closed with it.
@@ -16,6 +18,8 @@ struct ClosingQueue: ~Copyable {
     static let least = 4
     /// Descriptors closed at once where they are short: a millisecond.
     static let whenShort = 64
+    /// As many wait that what is not urgent had better be ended later: some hundredths of a second, on a busy loop.
+    static let many = 256
 
     private var waiting: [Int32] = []
     /// Of `waiting`, the first that is not closed yet.
@@ -27,6 +31,8 @@ struct ClosingQueue: ~Copyable {
     deinit { for descriptor in waiting[next...] { _ = Glibc.close(descriptor) } }
 
     var isEmpty: Bool { next == waiting.count }
+
+    var isLong: Bool { waiting.count - next >= Self.many }
 
     private var closesMore: Bool { closed < max(Self.least, opened) }
 

@@ -125,6 +125,10 @@ extension EventLoop {
     /// - Returns: whether there was any.
     func freeDescriptors() -> Bool { closing.closeSome() }
 
+    /// Whether so many sockets wait for their end that one more would be left open to its peer for a while, unread. Who
+    /// may end something now or later, such as an idle connection, does it later. On the loop's thread.
+    public var isClosingMany: Bool { closing.isLong }
+
     private var hasEnding: Bool { ending.use { !$0.isEmpty } }
 
     /// Ends the loop: refuses new posts, runs those already taken and the hooks, drops timers and signals.

@@ -59,6 +59,29 @@ import Testing
         }
     }
 
+    @Test func `a loop tells when it has so many to close that another would have to wait`() throws {
+        try onLoop { loop in
+            let pairs = (0..<400).map { _ in socketPair(on: loop) }
+            var seen: [Bool] = []
+            loop.afterBatch {
+                seen.append(loop.isClosingMany)
+                for (left, right) in pairs {
+                    left.close()
+                    right.close()
+                }
+                seen.append(loop.isClosingMany)
+            }
+            func wait() {
+                guard loop.isClosingMany else { return loop.stop() }
+                loop.afterBatch(wait)
+            }
+            loop.afterBatch(wait)
+            loop.run()
+            #expect(seen == [false, true])
+            loop.stop()
+        }
+    }
+
     @Test func `who waits to be closed is closed, however many come and go meanwhile`() throws {
         try onLoop { loop in
             let pairs = (0..<20).map { _ in socketPair(on: loop) }

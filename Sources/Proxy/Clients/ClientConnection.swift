@@ -172,6 +172,9 @@ final class ClientConnection: Socket {
         switch reached {
         case .nothing: return nil
         case .later(let time): return time
+        case .due(.request) where loop.isClosingMany:
+            // Thousands became idle together. Until its turn comes it stays a connection on which a request is answered.
+            due(.request, DeadlineWheel.Settings.tick)
         case .due(.request), .due(.tunnel), .due(.linger): end()
         case .due(.send): end(abruptly: true)
         case .due(.head): timeOut("The request's head took too long.")
