@@ -34,8 +34,7 @@ import Testing
     /// A path to a pipe that holds `text` and has no writer any more, as a shell's `<(…)` is in the end.
     private func withPipe<Result>(of text: String, _ body: (_ path: String) throws -> Result) throws -> Result {
         var ends: [Int32] = [0, 0]
-        guard unsafe pipe(&ends) == 0 else { throw System.Failure(call: "pipe", code: errno) }
-        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        guard unsafe pipe2(&ends, O_CLOEXEC) == 0 else { throw System.Failure(call: "pipe", code: errno) }
         defer { Socket.close(ends[0]) }
         try System.write(text, to: "/proc/\(getpid())/fd/\(ends[1])")
         Socket.close(ends[1])

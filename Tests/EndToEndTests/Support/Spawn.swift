@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 
 /// A child process with its output in files.
 enum Spawn {
@@ -45,10 +46,20 @@ enum Spawn {
         var words = unsafe ([path] + arguments).map { unsafe strdup($0) } + [nil]
         defer { for index in unsafe words.indices { unsafe free(words[index]) } }
         var child: pid_t = 0
-        let code = unsafe posix_spawn(&child, path, &actions, &attributes, &words, environ)
+        let code = copying.withLock { _ in
+            unsafe posix_spawn(&child, path, &actions, &attributes, &words, environ)
+        }
         guard code == 0 else { throw System.Failure(call: "posix_spawn \(path)", code: code) }
         return child
     }
+
+    /// Held while a child has a copy of all our descriptors, which it has until the program is loaded into it: what is
+    /// closed here meanwhile stays open there, so that a listener still accepts and a peer hears of no end. Whoever
+    /// closes a socket takes it, and takes nothing else inside.
+    private static let copying = Mutex(())
+
+    /// Closes a descriptor for everybody but those it was passed to.
+    static func close(_ descriptor: Int32) { copying.withLock { _ in _ = Glibc.close(descriptor) } }
 
     /// How the child ended, or nil while it runs. Asked again after that, it would be a stranger: ask once.
     static func poll(_ child: pid_t) -> Exit? {
