@@ -50,6 +50,8 @@ enum Move: Sendable {
     case pause(Duration)
     /// Waits until the origin has been asked so often in all: for what happens in the background.
     case originAsked(Int)
+    /// Waits until nothing is fetched in the background any more. For programs that do not tell, a second.
+    case fetchesEnd
 }
 
 /// What the origin does when it is asked.
@@ -58,6 +60,8 @@ struct Reply: Sendable {
     var fields: [String] = []
     /// `nil`: text that no other reply of the case has.
     var body: String?
+    /// Only when all who ask are in. Of programs that do not tell, it is supposed after 300 ms.
+    var waitsForAll = false
     /// Performed before.
     var before: [Step] = []
     /// Instead of all else.
@@ -110,9 +114,14 @@ extension Move {
         .script(Reply(status: status, fields: fields, body: body, before: [.wait(.seconds(seconds))]))
     }
 
-    /// Interim responses come before the answer, with time between for all to join.
+    /// When all who ask are in.
+    static func answersTogether(_ status: Int, _ fields: String..., body: String? = nil) -> Self {
+        .script(Reply(status: status, fields: fields, body: body, waitsForAll: true))
+    }
+
+    /// Interim responses come before the answer, when all who ask are in.
     static func answersAfter(_ interims: [Step], _ fields: String..., body: String? = nil) -> Self {
-        .script(Reply(fields: fields, body: body, before: [.wait(.milliseconds(300))] + interims))
+        .script(Reply(fields: fields, body: body, waitsForAll: true, before: interims))
     }
 
     static func does(_ steps: Step...) -> Self { .script(Reply(steps: steps)) }

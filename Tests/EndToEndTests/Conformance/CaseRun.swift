@@ -6,6 +6,8 @@ struct CaseRun {
     private let stage: Stage
     private let path: String
     private var reply = Reply()
+    /// Before the reply: `Reply.waitsForAll`.
+    private var allAreIn: Gate?
     /// Begun and not ended.
     private var begun: Conversation?
     private var replies = 0
@@ -48,6 +50,8 @@ struct CaseRun {
             {
                 board.asked(path).count >= count
             }
+        case .fetchesEnd:
+            if stage.isOurs { try stage.waitForFetches(of: path) } else { System.nap(.seconds(1)) }
         case .ask(let method, let clients, let outcome, let details):
             try ask(method, clients, outcome, details)
         case .begin(let details):
@@ -81,6 +85,10 @@ struct CaseRun {
         reply = new
         reply.body = filled(new.body ?? "answer \(replies)")
         reply.fields = new.fields.map(filled)
+        if reply.waitsForAll {
+            allAreIn = stage.isOurs ? Gate() : nil
+            reply.before.insert(allAreIn.map { .gate($0) } ?? .wait(.milliseconds(300)), at: 0)
+        }
         stage.board.set(steps(reply), for: path)
         let shown = reply.steps.map { "\($0.count) steps" } ?? "\(reply.status) \(reply.fields) \"\(reply.body ?? "")\""
         transcript.append("origin: \(shown)")
@@ -159,11 +167,20 @@ struct CaseRun {
         if clients == 1 {
             let conversation = try stage.proxy.connect()
             try conversation.send(text)
+            try letReply(to: clients)
             return [try conversation.answer(to: method, within: Self.patience)]
         }
         let visitor = Visitor(request: Array(text.utf8), method: method)
-        return Crowd(at: stage.proxy.endpoint, Array(repeating: visitor, count: clients)).finished(
-            within: Self.patience)
+        let crowd = Crowd(at: stage.proxy.endpoint, Array(repeating: visitor, count: clients))
+        try letReply(to: clients)
+        return crowd.finished(within: Self.patience)
+    }
+
+    /// The first time after the reply was scripted; what is fetched later is not held up.
+    private func letReply(to clients: Int) throws {
+        guard let allAreIn, !allAreIn.isOpen else { return }
+        try stage.waitForClients(clients, of: path)
+        allAreIn.open()
     }
 
     // MARK: - Was it as promised?

@@ -265,7 +265,7 @@ extension Conformance {
                 "Cache-Status: a method that goes past the cache", .answers(fresh),
                 .send("POST", .fetched, .contains("Cache-Status", "fwd=method")))
             Case(
-                "Cache-Status: those who joined say so", .answersSlowly(0.3, 200, fresh),
+                "Cache-Status: those who joined say so", .answersTogether(200, fresh),
                 .together(3, .fetched, .number(2, "Cache-Status", "collapsed")))
             Case(
                 "Cache-Status: max-stale has a negative ttl",
@@ -312,7 +312,7 @@ extension Conformance {
                 .get(.fetched, .cutOff, .contains("Cache-Status", "; detail=too-large")))
             Case(
                 "Cache-Status: those who joined are told why, too",
-                .answersSlowly(0.3, 200, "Cache-Control: max-age=0"),
+                .answersTogether(200, "Cache-Control: max-age=0"),
                 .together(3, .fetched, .number(3, "Cache-Status", "; detail=no-freshness")))
             Case(
                 "Cache-Status: what is stored has no such reason", .answers(fresh),

@@ -3,7 +3,7 @@ import Testing
 /// The rule book through the running program: RFC 9111 and its companions as conversations. The rules themselves are
 /// tested in `HTTPSemanticsTests`; here they are shown to be wired, with real time. The suites are in the files beside
 /// this one.
-@Suite(.onStage, .atOnce) struct Conformance {}
+@Suite(.onStage, .byDozens) struct Conformance {}
 
 extension Case {
     /// On the stage of the running suite.

@@ -184,7 +184,7 @@ extension Conformance {
                 .script(
                     Reply(
                         status: 206, fields: [fresh, tag, "Content-Range: bytes 0-4/26"], body: "abcde",
-                        before: [.wait(.milliseconds(300))])),
+                        waitsForAll: true)),
                 .together(4, .fetched, "Range: bytes=0-4", .body("abcde")))
             Case(
                 "a body cut off is completed by a range",

@@ -403,7 +403,7 @@ extension Conformance {
                 "stale-while-revalidate serves at once and refreshes",
                 .answers("Cache-Control: max-age=10, stale-while-revalidate=600", "Age: 20"), .get(.fetched),
                 .answersSlowly(0.5, 200, fresh), .get(.stale, .body("answer 1"), .age(20...50)), .originAsked(2),
-                .pause(1), .get(.hit, .body("answer 2")))
+                .fetchesEnd, .get(.hit, .body("answer 2")))
             Case(
                 "stale-while-revalidate that is over",
                 .answers("Cache-Control: max-age=10, stale-while-revalidate=5", "Age: 20"), .get(.fetched),
@@ -424,32 +424,32 @@ extension Conformance {
             Case(
                 "a refresh that fails leaves what is stored",
                 .answers("Cache-Control: max-age=10, stale-while-revalidate=600", "Age: 20"), .get(.fetched),
-                .answers(500), .get(.stale), .originAsked(2), .pause(0.3), .get(.stale, .body("answer 1")))
+                .answers(500), .get(.stale), .originAsked(2), .fetchesEnd, .get(.stale, .body("answer 1")))
         }
 
         @CaseTable static var collapsing: [Case] {
-            Case("a fresh response is one fetch for all", .answersSlowly(0.3, 200, fresh), .together(5, .fetched))
+            Case("a fresh response is one fetch for all", .answersTogether(200, fresh), .together(5, .fetched))
             Case(
-                "a response without lifetime is one fetch for all who wait", .answersSlowly(0.3, 200),
+                "a response without lifetime is one fetch for all who wait", .answersTogether(200),
                 .together(5, .fetched))
             Case(
-                "max-age=0 is one fetch for all who wait", .answersSlowly(0.3, 200, "Cache-Control: max-age=0"),
+                "max-age=0 is one fetch for all who wait", .answersTogether(200, "Cache-Control: max-age=0"),
                 .together(5, .fetched))
             for directive in ["private", "no-store", "no-cache"] {
                 Case(
-                    "\(directive) is a fetch for each", .answersSlowly(0.3, 200, "Cache-Control: \(directive)"),
+                    "\(directive) is a fetch for each", .answersTogether(200, "Cache-Control: \(directive)"),
                     .together(4, .fetchedEach))
             }
             Case(
-                "Set-Cookie is a fetch for each", .answersSlowly(0.3, 200, fresh, "Set-Cookie: a=1"),
+                "Set-Cookie is a fetch for each", .answersTogether(200, fresh, "Set-Cookie: a=1"),
                 .together(4, .fetchedEach))
             Case(
-                "requests with no-store fetch each", .answersSlowly(0.3, 200, fresh),
+                "requests with no-store fetch each", .answersTogether(200, fresh),
                 .together(4, .fetchedEach, "Cache-Control: no-store"))
-            Case("an error is one fetch for all who wait", .answersSlowly(0.3, 503), .together(5, .fetched))
+            Case("an error is one fetch for all who wait", .answersTogether(503), .together(5, .fetched))
             Case(
                 "a validation is one fetch for all who wait", .answers("Cache-Control: max-age=0", "ETag: \"a\""),
-                .get(.fetched), .answersSlowly(0.3, 304, fresh, "ETag: \"a\""), .together(5, .validated))
+                .get(.fetched), .answersTogether(304, fresh, "ETag: \"a\""), .together(5, .validated))
         }
     }
 }

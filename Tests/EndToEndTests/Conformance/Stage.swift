@@ -38,12 +38,23 @@ final class Stage: Sendable {
     /// Waits until no fetch below `path` is in flight: a client may have the last byte it waits for, or a 304, before
     /// the response is stored.
     func waitForFetches(of path: String) throws {
-        guard let program else { return }
-        try eventually("the fetches of \(path) end") {
-            // One at a time: the admin listener takes few connections.
-            let page = try statusPages.withLock { _ in try program.admin.get("/status").wholeText }
-            return !page.split(separator: path).dropFirst().contains { $0.first?.isNumber != true }
+        try eventually("the fetches of \(path) end") { try fetches(of: path).isEmpty }
+    }
+
+    /// Waits until so many clients wait for fetches below `path`.
+    func waitForClients(_ count: Int, of path: String) throws {
+        try eventually("\(count) clients wait for \(path)") {
+            let waiters = try fetches(of: path).map { $0.firstMatch(of: #/"waiters" ?: ?(\d+)/#).flatMap { Int($0.1) } }
+            return waiters.reduce(0) { $0 + ($1 ?? 0) } == count
         }
+    }
+
+    /// What the status page says of each fetch below `path`, from there on.
+    private func fetches(of path: String) throws -> [Substring] {
+        guard let program else { return [] }
+        // One at a time: the admin listener takes few connections.
+        let page = try statusPages.withLock { _ in try program.admin.get("/status").wholeText }
+        return page.split(separator: path).dropFirst().filter { $0.first?.isNumber != true }
     }
 
     /// Routes by first path segment. Cases make the origin fail on purpose, so it is never left alone for that.
@@ -61,7 +72,7 @@ final class Stage: Sendable {
           - name: impatient
             servers: ["\(url)"]
             max-failures: 1000000
-            first-byte-timeout: 2s
+            first-byte-timeout: 4s
         routes:
           - {path: /impatient/, upstream: impatient}
           - {path: /ignore/, upstream: origin, request-directives: ignore}

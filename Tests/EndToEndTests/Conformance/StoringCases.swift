@@ -120,7 +120,7 @@ extension Conformance {
                 "Authorization goes to the origin", .answers(fresh),
                 .get(.fetched, "Authorization: Basic eA==", .asked("Authorization", "Basic eA==")))
             Case(
-                "those who come together with Authorization fetch each", .answersSlowly(0.3, 200, fresh),
+                "those who come together with Authorization fetch each", .answersTogether(200, fresh),
                 .together(4, .fetchedEach, "Authorization: x"))
         }
 
@@ -336,7 +336,7 @@ extension Conformance {
             Case(
                 "a 304's Set-Cookie is not for those who wait", .answers("Cache-Control: max-age=0", "ETag: \"a\""),
                 .get(.fetched),
-                .answersSlowly(0.3, 304, "Cache-Control: max-age=100", "Set-Cookie: a=1", "ETag: \"a\""),
+                .answersTogether(304, "Cache-Control: max-age=100", "Set-Cookie: a=1", "ETag: \"a\""),
                 .together(4, .validated, .lacks("Set-Cookie")))
             Case(
                 "a HEAD's Set-Cookie is not stored",
