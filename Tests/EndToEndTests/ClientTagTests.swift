@@ -35,6 +35,7 @@ import Testing
             #expect(crowd.finished().allSatisfy { $0.status == 200 && $0.text == "new" })
             #expect(origin.requests("/t").map { $0["if-none-match"] } == [nil, "\"a\", \"c\"", nil])
             #expect(try proxy.metric(.released) == 0, "nobody had to look again")
+            try proxy.fetchesEnd(of: "/t")
             #expect(try proxy.get("/t").cacheStatus.contains("hit"))
         }
     }

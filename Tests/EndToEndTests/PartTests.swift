@@ -153,6 +153,7 @@ import Testing
                 })
             #expect(origin.requests("/x").last?["range"] == "bytes=10000-19999")
             #expect(origin.count("/x") == 3)
+            try proxy.fetchesEnd(of: "/x")
             #expect(try proxy.get("/x").isWhole(30_000))
             #expect(origin.count("/x") == 3, "three parts are the whole")
         }
@@ -189,6 +190,7 @@ import Testing
             for (index, crowd) in crowds.enumerated() {
                 for answer in crowd.finished() { expect(answer, is: index * 10_000..<(index + 1) * 10_000, of: 40_000) }
             }
+            try proxy.fetchesEnd(of: "/x")
             let whole = try proxy.get("/x")
             #expect(whole.status == 200 && whole.isWhole(40_000) && whole.cacheStatus.contains("hit"))
             #expect(origin.count("/x") == 4)

@@ -207,6 +207,7 @@ import Testing
             gate.open()
             #expect(crowd.finished().allSatisfy { $0.text == "v1" })
             #expect(other.finished()[0].text == "v1")
+            try proxy.fetchesEnd(of: "/other")
             let (after, kept) = try (proxy.get("/img/a?u=3"), proxy.get("/other"))
             #expect(after.text == "v2" && after.cacheStatus.contains("hit"))
             #expect(kept.text == "v1" && kept.cacheStatus.contains("hit"))

@@ -19,7 +19,7 @@ import Testing
             let targets = ["/p?id=2&u=1", "/p?u=2&id=2", "/p?%69d=2", "/p?id=2&u=%41+b"]
             let crowds = clients(proxy, targets)
             try proxy.joined(5)
-            #expect(origin.count("/p") == 2)
+            try eventually("it is asked once more") { origin.count("/p") == 2 }
             gate.open()
             let sent = origin.requests("/p")[1].target
             #expect(targets.contains(sent))
@@ -46,6 +46,7 @@ import Testing
             }
             rest.open()
             #expect(texts(late + [first]) == ["ab", "ab", "ab", "ab"])
+            try proxy.fetchesEnd(of: "/p")
             #expect(origin.count("/p") == 1)
             #expect(try proxy.get("/p?a=9").cacheStatus.contains("hit"))
         }
@@ -66,7 +67,7 @@ import Testing
             let targets = (1...6).map { "/p?id=2&u=\($0)" }
             let crowds = clients(proxy, targets) + clients(proxy, targets)
             try proxy.joined(13)
-            #expect(origin.count("/p") == 2)
+            try eventually("it is asked once more") { origin.count("/p") == 2 }
             first.open()
             // Five are left, two clients each, and nobody waits for another.
             try eventually("each has a fetch of its own") { origin.count("/p") == 7 }
@@ -97,6 +98,7 @@ import Testing
             gate.open()
             #expect(texts(crowds) == ["/p?u=1&v=2", "/p?u=2&v=2", "/p?u=3&v=2"])
             #expect(origin.count("/p") == 4)
+            try proxy.fetchesEnd(of: "/p")
             for u in 1...3 { #expect(try proxy.get("/p?u=\(u)&v=99").text == "/p?u=\(u)&v=2") }
             #expect(origin.count("/p") == 4)
         }

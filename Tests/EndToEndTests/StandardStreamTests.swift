@@ -73,7 +73,11 @@ import Testing
         let messages = try Pipe(at: "\(folder)/stderr", capacity: 8192)
         let (program, place) = try serve(in: folder, upstream: Self.deadUpstream)
         defer { program.stop() }
-        try eventually("it says where it listens") { messages.read().contains("listening on") }
+        var start = ""
+        try eventually("it says where it listens and, last, where it forwards to") {
+            start += messages.read()
+            return start.contains("listening on") && start.contains(#/forwarding to .*\n/#)
+        }
         // One page is taken then, one is free.
         #expect(try place.get("/short", "Host: a").status == 502)
         for number in 1...3 {

@@ -48,6 +48,7 @@ import Testing
             try eventually("each of them is at the origin") { origin.count("/x") == 3 }
             gate.open()
             #expect(Set(crowd.finished().map(\.text)) == ["1", "2", "3"])
+            try proxy.fetchesEnd(of: "/x")
             #expect(try proxy.get("/x").cacheStatus.contains("; hit"))
             #expect(origin.count("/x") == 3)
         }

@@ -40,7 +40,8 @@ extension Program {
         return answer
     }
 
-    private func fetchesEnd(of target: String, within limit: Duration) throws {
+    /// Waits until what was fetched of the target's path is stored, with whatever query.
+    func fetchesEnd(of target: String, within limit: Duration = .seconds(10)) throws {
         func path(_ target: Substring) -> Substring { target.prefix { $0 != "?" && $0 != "\0" } }
         try eventually("the fetches of \(target) end", within: limit) {
             guard case .array(let fetches) = try status()["fetches"] else { return false }

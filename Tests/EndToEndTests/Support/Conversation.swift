@@ -8,6 +8,8 @@ final class Conversation: Sendable {
         var isEndedByPeer = false
         /// Came outside of any answer.
         var unread: [UInt8] = []
+        /// Before the first byte of what was sent last, unless an answer was being read.
+        var askedAt: Instant?
         /// The answer that is being read.
         var reader: AnswerReader?
     }
@@ -36,7 +38,9 @@ final class Conversation: Sendable {
     func send(_ text: String) throws { try send(Array(text.utf8)) }
 
     func send(_ bytes: [UInt8]) throws {
-        let deadline = Instant.now + Self.patience
+        let begun = Instant.now
+        let deadline = begun + Self.patience
+        state.withLock { state in if state.reader == nil { state.askedAt = begun } }
         var sent = 0
         while sent < bytes.count {
             switch Socket.write(descriptor, bytes, from: sent) {
@@ -93,7 +97,7 @@ final class Conversation: Sendable {
     private func reading(to method: String) -> Answer {
         state.withLock { state in
             if let reader = state.reader { return reader.answer }
-            var reader = AnswerReader(to: method, askedAt: .now)
+            var reader = AnswerReader(to: method, askedAt: state.askedAt ?? .now)
             reader.read(state.unread[...], at: .now)
             if state.isEndedByPeer { reader.finish(.cutOff, at: .now) }
             state.reader = reader

@@ -78,10 +78,12 @@ final class Program: Peer, Sendable {
 
     var admin: Address { Address(endpoint: .unix("\(folder)/admin.sock")) }
     var configurationPath: String { "\(folder)/coalesced.yaml" }
-    /// What `.accessLog` wrote so far, line by line.
+    /// What `.accessLog` wrote so far, line by line. The last one may be half written: that does not count yet.
     var accessLog: [JSON] {
         get throws {
-            try System.contents(of: "\(folder)/access.log").split(separator: "\n").map { try JSON(String($0)) }
+            let lines = System.contents(of: "\(folder)/access.log").split(
+                separator: "\n", omittingEmptySubsequences: false)
+            return try lines.dropLast().map { try JSON(String($0)) }
         }
     }
     var output: String { System.contents(of: "\(folder)/stdout") }
