@@ -58,7 +58,7 @@ enum UpstreamKeys {
             """),
         Key(
             "max-failures", \.maxFailures, .integer(1...1_000_000),
-            "Consecutive failures, counted by each worker, after which a server is not used for a while; a warning tells which, and so do `status` and the metrics. Where no other is left, it is asked nevertheless."
+            "Consecutive failures, counted by each worker, after which a server is not used for a while; the log tells which, and when it is back, and so do `status` and the metrics. Where no other is left, it is asked nevertheless."
         ),
         Key(
             "failure-cooldown", \.failureCooldown, .patience,

@@ -34,7 +34,7 @@ public final class UpstreamPool {
     private let names: NameResolution
     private let resolver: Resolver
     private let balance: Exclusive<ServerBalance>
-    private let onNews: (UpstreamSettings, UpstreamServer, ServerNews) -> Void
+    private let onNews: (UpstreamServer, ServerNews) -> Void
     private let servers: Exclusive<[Server]>
     private var idleCount = 0
     /// When the names are asked for again, in nanoseconds of the loop's clock.
@@ -47,7 +47,7 @@ public final class UpstreamPool {
     public init(
         _ settings: UpstreamSettings, on loop: EventLoop, resolver: Resolver, names: NameResolution,
         buffers: BufferStock, metrics: LoopMetrics,
-        onNews: @escaping (UpstreamSettings, UpstreamServer, ServerNews) -> Void
+        onNews: @escaping (UpstreamServer, ServerNews) -> Void
     ) {
         self.settings = settings
         self.loop = loop
@@ -131,12 +131,12 @@ public final class UpstreamPool {
     }
 
     func succeeded(server: Int) {
-        if balance.use({ $0.succeeded(server, at: loop.now) }) { report(.isBack, of: server) }
+        if balance.use({ $0.succeeded(server, at: loop.now) }) { onNews(settings.servers[server], .isBack) }
     }
 
     func failed(server: Int, _ error: UpstreamError) {
         let now = loop.now
-        if balance.use({ $0.failed(server, at: now) }) { report(.isLeftAlone(error), of: server) }
+        if balance.use({ $0.failed(server, at: now) }) { onNews(settings.servers[server], .isFailing(error)) }
     }
 
     /// How this loop finds each server.
@@ -146,11 +146,6 @@ public final class UpstreamPool {
             (state.idle, state.inUse) = servers.use { ($0[server].idle.count, $0[server].open - $0[server].idle.count) }
             return state
         }
-    }
-
-    private func report(_ news: ServerNews, of server: Int) {
-        // The only one is asked all the same, and who asks tells of its failures.
-        if settings.servers.count > 1 { onNews(settings, settings.servers[server], news) }
     }
 
     /// The addresses of a server: remembered, looked up, or by joining a look-up in flight.
@@ -183,9 +178,9 @@ public final class UpstreamPool {
     }
 }
 
-/// What became of one of several servers, as one loop sees it.
+/// What became of a server, as one loop sees it.
 public enum ServerNews {
     /// After `maxFailures` in a row, the last of which is this one. Told once, until it is back.
-    case isLeftAlone(UpstreamError)
+    case isFailing(UpstreamError)
     case isBack
 }

@@ -67,7 +67,46 @@ import Testing
                 round += 1
                 return try proxy.get("/\(round)").text == "back"
             }
-            #expect(told("is back").count == 1 && told("").count == 2, "\(proxy.diagnostics)")
+            #expect(told("is back after 0 s").count == 1 && told("").count == 2, "\(proxy.diagnostics)")
+        }
+    }
+
+    @Test(arguments: [1, 2])
+    func `of the only server, too, the log says that it fails and that it is back, once for all workers`(_ workers: Int)
+        throws
+    {
+        try scenario(.workers(workers), .maxFailures(2)) { origin, proxy in
+            func told(_ what: String) -> Int {
+                proxy.diagnostics.split(separator: "\n").count {
+                    $0.contains(" upstream origin: server \(origin.url) \(what)")
+                }
+            }
+            origin.goDown()
+            var round = 0
+            // Each by a connection of its own, which any of the workers may accept.
+            try eventually("every worker has found it") {
+                round += 1
+                let answer = try proxy.get("/\(round)")
+                guard case .array(let upstreams) = try proxy.status()["upstreams"],
+                    case .array(let servers) = upstreams.first?["servers"]
+                else { return false }
+                return answer.status == 502 && servers.first?["failing_workers"]?.number == Double(workers)
+            }
+            let reason =
+                "is failing, and asked all the same as the only one, after 2 failures in a row, the last one: connect"
+            #expect(told(reason) == 1 && told("") == 1, "\(proxy.diagnostics)")
+            let again = try ScriptedOrigin(port: origin.port)
+            defer { again.stop() }
+            Self.answer(again, "back")
+            try eventually("every worker has found it back") {
+                round += 1
+                let answer = try proxy.get("/\(round)")
+                guard case .array(let upstreams) = try proxy.status()["upstreams"],
+                    case .array(let servers) = upstreams.first?["servers"]
+                else { return false }
+                return answer.text == "back" && servers.first?["failing_workers"]?.number == 0
+            }
+            #expect(told("is back after") == 1 && told("") == 2, "\(proxy.diagnostics)")
         }
     }
 

@@ -32,7 +32,7 @@ final class Asker: ExchangeHandler {
         pool = UpstreamPool(
             settings, on: loop, resolver: try Resolver(on: loop), names: NameResolution(),
             buffers: BufferStock(bufferCapacity: 1 << 16, most: 4),
-            metrics: metrics, onNews: { _, _, _ in })
+            metrics: metrics, onNews: { _, _ in })
     }
 
     deinit { loop.finish() }

@@ -1,3 +1,4 @@
+import Bytes
 import Coalescing
 import HTTPSemantics
 import Storage
@@ -7,6 +8,9 @@ import Upstream
 final class Origin: Sendable {
     let settings: UpstreamSettings
     let fetches: OperationQueueManager<FetchKey>
+    /// Servers of which the operator was told that they fail, and since when (nanoseconds of the loops' clock). Each loop
+    /// finds that for itself; the first one tells it, and the first one to get an answer again.
+    private let failingSince = Guarded<[UpstreamServer: Int64]>([:])
 
     init(_ settings: UpstreamSettings) {
         self.settings = settings
@@ -14,6 +18,20 @@ final class Origin: Sendable {
         limits.maxConcurrent = settings.maxConcurrentFetches
         limits.maxQueued = settings.maxQueuedFetches
         fetches = OperationQueueManager(settings: limits)
+    }
+
+    /// - Returns: whether that is news.
+    func notesFailing(_ server: UpstreamServer, at now: Int64) -> Bool {
+        failingSince.withLock { failing in
+            guard failing[server] == nil else { return false }
+            failing[server] = now
+            return true
+        }
+    }
+
+    /// - Returns: for how long it failed, in nanoseconds; `nil`: it is known to be back.
+    func notesBack(_ server: UpstreamServer, at now: Int64) -> Int64? {
+        failingSince.withLock { failing in failing.removeValue(forKey: server).map { max(0, now - $0) } }
     }
 
     // Fetches in flight go on for those who wait, but nobody joins them any more.

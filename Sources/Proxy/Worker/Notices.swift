@@ -46,17 +46,24 @@ final class Notices {
         write(.upstream, "upstream \(request.route.origin.settings.name) failed for \(request.summary): \(error)")
     }
 
-    /// With several servers a failure of one is seen by nobody else: another answers.
-    func serverChanged(_ upstream: UpstreamSettings, _ server: UpstreamServer, _ news: ServerNews) {
+    /// What this loop finds of a server, if no other loop has found it before.
+    func serverChanged(_ origin: Origin, _ server: UpstreamServer, _ news: ServerNews) {
+        let upstream = origin.settings
         switch news {
-        case .isLeftAlone(let error):
-            let (rest, failures) = (upstream.failureCooldown, upstream.maxFailures)
+        case .isFailing(let error):
+            guard origin.notesFailing(server, at: loop.now) else { return }
+            let consequence =
+                upstream.servers.count > 1
+                ? "left alone for \(upstream.failureCooldown)" : "is failing, and asked all the same as the only one,"
             write(
                 .server,
-                "upstream \(upstream.name): server \(server) left alone for \(rest) after \(failures) failures in a row, the last one: \(error)"
+                "upstream \(upstream.name): server \(server) \(consequence) after \(upstream.maxFailures) failures in a row, the last one: \(error)"
             )
         case .isBack:
-            write(.server, at: .info, "upstream \(upstream.name): server \(server) is back")
+            guard let time = origin.notesBack(server, at: loop.now) else { return }
+            write(
+                .server, at: .notice,
+                "upstream \(upstream.name): server \(server) is back after \(time / 1_000_000_000) s")
         }
     }
 

@@ -46,7 +46,7 @@ final class UpstreamPools {
         }
         let pool = UpstreamPool(
             origin.settings, on: loop, resolver: resolver, names: names, buffers: buffers, metrics: metrics,
-            onNews: notices.serverChanged)
+            onNews: { [notices] in notices.serverChanged(origin, $0, $1) })
         if origins.contains(where: { $0 === origin }) {
             pools[id] = (origin, pool)
         } else {
