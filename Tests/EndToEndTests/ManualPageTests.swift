@@ -2,7 +2,7 @@ import Testing
 
 /// `docs/coalesced.8` says of the command line what the program says itself.
 @Suite struct ManualPageTests {
-    private static let folder = #filePath.split(separator: "/").dropLast(3).map { "/" + $0 }.joined()
+    static let folder = #filePath.split(separator: "/").dropLast(3).map { "/" + $0 }.joined()
     private static let page = System.contents(of: "\(folder)/docs/coalesced.8")
 
     /// The lines of a section, without its heading.

@@ -51,6 +51,27 @@ import Testing
         }
     }
 
+    @Test func `systemd does not try again with a file that has mistakes, each of which is told`() throws {
+        let unit = System.contents(of: "\(ManualPageTests.folder)/systemd/coalesced.service").split(separator: "\n")
+        func said(_ key: String) -> [Substring] {
+            unit.filter { $0.hasPrefix("\(key)=") }.map { $0.dropFirst(key.count + 1) }
+        }
+        let folder = try System.makeTemporaryFolder()
+        try System.write("workers: none\nlisten: nowhere\n", to: "\(folder)/coalesced.yaml")
+        let words = try #require(said("ExecStart").first).split(separator: " ").dropFirst().map {
+            String($0).replacing("/etc/coalesced", with: folder)
+        }
+        let program = try Program(folder: folder, words)
+        defer { program.stop() }
+        let exit = try program.exited()
+        let told = program.diagnostics
+        #expect(told.contains("coalesced.yaml:1:") && told.contains("coalesced.yaml:2:"), "\(told)")
+        // What it does not ask of anything but ExecStart.
+        #expect(said("ExecStartPre").isEmpty)
+        let final = said("RestartPreventExitStatus").flatMap { $0.split(separator: " ") }
+        #expect(final.compactMap { Int32($0) }.contains { exit == .code($0) }, "\(exit)")
+    }
+
     /// Where somebody may mount something of his own: as root, or where users may be root of a namespace.
     private static let hidingProc = [
         "--user", "--map-root-user", "--mount", "sh", "-c", #"mount -t tmpfs none /proc && exec "$0" "$@""#,
