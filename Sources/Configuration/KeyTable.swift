@@ -252,7 +252,7 @@ enum KeyTable {
 
     private static let admin: [Key<Settings>] = [
         Key(
-            "address", \.admin.address, .optional(.address, "off"),
+            "address", \.admin.address, .adminAddress,
             """
             An address with a port, unix:/path, or off. Anyone who can connect to it may purge; only requests from web pages in a browser \
             are refused. On a loopback address it answers only requests whose Host is an address or localhost.

@@ -11,7 +11,7 @@ public struct Overrides: Sendable, Equatable {
     public var listeners: [SocketAddress] = []
     /// In place of the servers of the first upstream, whose name and limits stay.
     public var servers: [UpstreamServer] = []
-    public var admin: SocketAddress?
+    public var admin: AdminTarget?
     public var workers: Int?
     /// Bytes.
     public var memory: Int?
@@ -19,6 +19,31 @@ public struct Overrides: Sendable, Equatable {
     public var accessLog: AccessLogTarget?
 
     public init() {}
+}
+
+/// Where the admin listener is, in a flag.
+public enum AdminTarget: Sendable, Equatable {
+    case off
+    case address(SocketAddress)
+
+    var address: SocketAddress? {
+        switch self {
+        case .off: nil
+        case .address(let address): address
+        }
+    }
+}
+
+extension ScalarSyntax where Value == AdminTarget {
+    /// As `admin.address` of the file.
+    public static var adminTarget: Self {
+        ScalarSyntax<SocketAddress?>.adminAddress.mapped(
+            to: { $0.map { .address($0) } ?? .off }, from: \.address)
+    }
+}
+
+extension ScalarSyntax where Value == SocketAddress? {
+    static var adminAddress: Self { .optional(.address, "off") }
 }
 
 extension Settings {
@@ -30,7 +55,7 @@ extension Settings {
             if settings.upstreams.isEmpty { settings.upstreams = [.local] }
             settings.upstreams[0].servers = flags.servers
         }
-        if let admin = flags.admin { settings.admin.address = admin }
+        if let admin = flags.admin { settings.admin.address = admin.address }
         if let workers = flags.workers { settings.proxy.workers = workers }
         if let memory = flags.memory { settings.storage.memory = memory }
         if let logLevel = flags.logLevel { settings.logLevel = logLevel }

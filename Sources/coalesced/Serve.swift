@@ -30,9 +30,9 @@ struct Serve: ParsableCommand {
     var upstream: [UpstreamServer] = []
 
     @Option(
-        help: ArgumentHelp("The admin listener.", valueName: "addr:port|unix:path"),
-        transform: ScalarSyntax<SocketAddress>.address.value(of:))
-    var admin: SocketAddress?
+        help: ArgumentHelp("The admin listener; off: none.", valueName: "addr:port|unix:path|off"),
+        transform: ScalarSyntax<AdminTarget>.adminTarget.value(of:))
+    var admin: AdminTarget?
 
     @Option(
         help: ArgumentHelp("Worker loops; 0 is one per core.", valueName: "n"),

@@ -172,7 +172,7 @@ import Upstream
         var flags = Overrides()
         flags.listeners = [try ScalarSyntax.address.value(of: "127.0.0.1:0")]
         flags.servers = [try ScalarSyntax.server.value(of: "http://c.example")]
-        flags.admin = try ScalarSyntax.address.value(of: "unix:/run/a.sock")
+        flags.admin = try ScalarSyntax.adminTarget.value(of: "unix:/run/a.sock")
         flags.memory = try ScalarSyntax.memory.value(of: "64MiB")
         flags.accessLog = try ScalarSyntax.accessLogTarget.value(of: "stdout")
         let settings = file.overridden(by: flags)
@@ -198,10 +198,17 @@ import Upstream
         #expect(throws: ValueMistake.self) { try ScalarSyntax.memory.value(of: "1KiB") }
     }
 
+    @Test func `a flag also turns the admin listener off, with the word of the file`() throws {
+        var flags = Overrides()
+        flags.admin = try ScalarSyntax.adminTarget.value(of: "off")
+        #expect(Settings().admin.address != nil && Settings().overridden(by: flags).admin.address == nil)
+        #expect(throws: ValueMistake.self) { try ScalarSyntax.adminTarget.value(of: "of") }
+    }
+
     @Test func `a flag is the only way to an admin listener where there is no file`() throws {
         #expect(Settings.withoutFile.admin.address == nil)
         var flags = Overrides()
-        flags.admin = .ipv4(.loopback, port: 0)
+        flags.admin = .address(.ipv4(.loopback, port: 0))
         #expect(Settings.withoutFile.overridden(by: flags).admin.address == .ipv4(.loopback, port: 0))
     }
 }

@@ -177,6 +177,22 @@ import Testing
         #expect(System.contents(of: "\(folder)/stderr").contains("Too many open files"), "\(limit)")
     }
 
+    @Test func `beside a running service it starts with the same file, if told to have no admin listener`() throws {
+        let taken = try Socket.listen()
+        defer { Socket.close(taken.descriptor) }
+        let folder = try System.makeTemporaryFolder()
+        let file = "upstreams: [{name: a, servers: http://127.0.0.1:9}]\nadmin: {address: 127.0.0.1:\(taken.port)}\n"
+        try System.write(file, to: "\(folder)/coalesced.yaml")
+        let words = ["--config", "\(folder)/coalesced.yaml", "--listen", "127.0.0.1:0"]
+        let refused = try Program(folder: folder, words)
+        defer { refused.stop() }
+        #expect(try refused.exited() == .code(69))
+        let program = try Program(folder: folder, words + ["--admin", "off"])
+        defer { program.stop() }
+        try program.waitUntilListening(1)
+        #expect(!program.diagnostics.contains("(admin)"))
+    }
+
     @Test func `the command may be left out`() throws {
         let folder = try System.makeTemporaryFolder()
         let program = try Program(
