@@ -34,8 +34,13 @@ final class AdminPages {
     private let settings: AdminSettings
     private var program: ProgramHistory
     private let loop: EventLoop
+    private let onPurge: (String) -> Void
 
-    init(_ server: ProxyServer, _ settings: AdminSettings, version: String, on loop: EventLoop) {
+    init(
+        _ server: ProxyServer, _ settings: AdminSettings, version: String, on loop: EventLoop,
+        onPurge: @escaping (String) -> Void
+    ) {
+        self.onPurge = onPurge
         self.server = server
         self.settings = settings
         program = ProgramHistory(version: version, on: loop)
@@ -117,7 +122,13 @@ final class AdminPages {
         let all = content.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).map(String.init)
         let numbered = all.enumerated().filter { !$0.element.isEmpty }
         let lines = numbered.map(\.element)
-        if lines == ["all"] { return completion(AdminPage(status: .ok, text: Self.purged(server.purgeAll()))) }
+        func finish(_ count: Int) {
+            onPurge("\(Self.purged(count)): \(Self.summary(of: lines))")
+            completion(
+                AdminPage(
+                    status: .ok, text: "\(Self.purged(count)); responses still being fetched will not be stored\n"))
+        }
+        if lines == ["all"] { return finish(server.purgeAll()) }
         if lines.isEmpty { return refuse("this is empty") }
         if lines.count > AdminSettings.maxPurges { return refuse("at most \(AdminSettings.maxPurges) at a time") }
         var purge = Purge()
@@ -130,11 +141,20 @@ final class AdminPages {
             }
         }
         let purged = purge.urls.reduce(0) { $0 + server.purge($1) }
-        server.purge(below: purge.prefixes) { completion(AdminPage(status: .ok, text: Self.purged(purged + $0))) }
+        server.purge(below: purge.prefixes) { finish(purged + $0) }
     }
 
     private static func purged(_ count: Int) -> String {
-        "purged \(count) stored response\(count == 1 ? "" : "s"); responses still being fetched will not be stored\n"
+        "purged \(count) stored response\(count == 1 ? "" : "s")"
+    }
+
+    /// Bytes of a purge's first line that the log has: a URL may be longer than a line there.
+    private static let shownInLog = 200
+
+    private static func summary(of lines: [String]) -> String {
+        let first = lines.first ?? ""
+        let shown = first.utf8.count > shownInLog ? "\(first.prefix(shownInLog))…" : first
+        return lines.count > 1 ? "\(shown), and \(lines.count - 1) more" : shown
     }
 
     private func metrics(_ completion: @escaping (AdminPage) -> Void) {

@@ -25,15 +25,16 @@ public final class AdminServer {
     ///   - inherited: sockets that listen already, of which one may listen there.
     ///   - version: of the program, for its pages.
     ///   - onRefusal: told why, the first time that a request is refused because of where it comes from.
+    ///   - onPurge: told in a line what was purged, and how much of it there was.
     /// - Throws: if that address cannot be listened at.
     public init(
         at address: SocketAddress, _ settings: AdminSettings, from inherited: [InheritedListener],
         of server: ProxyServer, version: String, on loop: EventLoop,
-        onRefusal: @escaping (String) -> Void
+        onRefusal: @escaping (String) -> Void, onPurge: @escaping (String) -> Void
     ) throws(ListenError) {
         self.loop = loop
         self.onRefusal = onRefusal
-        pages = AdminPages(server, settings, version: version, on: loop)
+        pages = AdminPages(server, settings, version: version, on: loop, onPurge: onPurge)
         var listening = Listener.Settings()
         listening.pathMode = settings.socketMode
         let accepting = Accepting()

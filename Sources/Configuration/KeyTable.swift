@@ -60,6 +60,11 @@ enum KeyTable {
             accessLog),
     ]
 
+    /// The names of what the elements of a list are made of, by the name of the list.
+    static let lists = [
+        (name: "upstreams", keys: UpstreamKeys.all.map(\.name)), (name: "routes", keys: RouteKeys.all.map(\.name)),
+    ]
+
     private static let clients: [Key<Settings>] = [
         Key(
             "max-connections", \.proxy.clients.maxConnections, .integer(1...10_000_000),

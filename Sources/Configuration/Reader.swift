@@ -80,6 +80,9 @@ struct Reader {
         if let home = KeyTable.all.first(where: { $0.children.contains(name) }) {
             return "`\(shown)` does not belong here; put it under `\(home.name)`"
         }
+        if let list = KeyTable.lists.first(where: { $0.keys.contains(name) }) {
+            return "`\(shown)` does not belong here; put it into one of `\(list.name)`"
+        }
         return "`\(shown)` is not known; remove it. Known here: \(keys.map { "`\($0.name)`" }.joined(separator: ", "))"
     }
 
@@ -113,10 +116,11 @@ struct Reader {
         guard let node = root?["storage"]?["max-object-size"],
             storage.maxObjectSize > storage.memory * storage.inFlightPercent / 100
         else { return }
+        let size = ScalarSyntax.memory.write
         note(
             node.position,
-            "no more than `in-flight-share` of `memory` is stored of a response, which is \(storage.inFlightLimit >> 10)KiB; "
-                + "lower `max-object-size`, or raise one of the two")
+            "no response larger than `in-flight-share` (\(storage.inFlightPercent)%) of `memory` (\(size(storage.memory))) is stored, "
+                + "which is \(size(storage.inFlightLimit)); lower `max-object-size`, or raise one of the two")
     }
 
     /// The access log has a file of its own.

@@ -33,6 +33,10 @@ extension ScalarSyntax where Value == Int {
                 }
                     ?? .malformed
             }
+            if unit.isEmpty, number < range.lowerBound {
+                return .refused(
+                    "\(number) bytes are out of range, and the unit may be missing; give \(form) (\(allowed))")
+            }
             return ranged(scaled(number, by: factor), in: range)
         }
     }

@@ -45,6 +45,9 @@ public struct ScalarSyntax<Value: Sendable>: Sendable {
         }
     }
 
+    /// How `value` is written.
+    public func text(of value: Value) -> String { write(value) }
+
     private var expectation: String { range.map { "\(form) (\($0))" } ?? form }
 
     /// The same text for a type that holds the value in another form.

@@ -37,7 +37,8 @@ public struct ListenError: Error, Hashable, Sendable, CustomStringConvertible {
     private var advice: String {
         switch reason {
         case .addressInUse: "; end the program that listens there, or choose another address"
-        case .noPermission: "; ports below 1024 need CAP_NET_BIND_SERVICE, a socket's folder must be writable"
+        case .noPermission where isPath: "; the folder it is to stand in must be writable"
+        case .noPermission: "; ports below 1024 need CAP_NET_BIND_SERVICE"
         case .addressUnavailable where isPath:
             cause.code == ENAMETOOLONG
                 ? "; choose a shorter path" : "; make the folder it is to stand in, or choose another path"

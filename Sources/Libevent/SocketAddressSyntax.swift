@@ -5,6 +5,8 @@ public enum AddressSyntaxError: String, Error, Sendable {
     case empty = "it is empty"
     case url = "it is a URL"
     case missingPort = "a port is missing"
+    case missingHost = "in front of the port stands an address, of which 0.0.0.0 and [::] mean all"
+    case localhost = "localhost is a name, which stands for 127.0.0.1 or [::1]"
     case badPort = "the port is not a number from 0 to 65535"
     case badHost = "not an IP address"
     case missingBracket = "an IPv6 address stands in brackets: [::1]:80"
@@ -35,10 +37,14 @@ extension SocketAddress {
             self = .ipv6(address, port: port, scope: scope)
             return
         }
-        guard let colon = text.lastIndex(of: ":") else { throw .missingPort }
+        guard let colon = text.lastIndex(of: ":") else { throw UInt16(text) == nil ? .missingPort : .missingHost }
         guard text.firstIndex(of: ":") == colon else { throw .missingBracket }
         let port = try Self.port(text[text.index(after: colon)...])
-        guard let address = IPv4Address(String(text[..<colon])) else { throw .badHost }
+        let host = text[..<colon]
+        guard !host.isEmpty, host != "*" else { throw .missingHost }
+        guard let address = IPv4Address(String(host)) else {
+            throw host.lowercased() == "localhost" ? .localhost : .badHost
+        }
         self = .ipv4(address, port: port)
     }
 

@@ -96,9 +96,11 @@ struct Purge: ParsableCommand {
     func run() throws {
         let reply = try admin.ask("POST", "/purge", body: content)
         try output(reply)
-        if urls.contains(where: { $0.contains("*") }), reply.hasPrefix("purged 0 ") {
-            System.writeError("'*' stands for itself here: --prefix removes everything below a URL\n")
-        }
+        guard !all, reply.hasPrefix("purged 0 ") else { return }
+        System.writeError(
+            urls.contains { $0.contains("*") }
+                ? "'*' stands for itself here: --prefix removes everything below a URL\n"
+                : "a URL is as clients ask for it: with their host, and with the port if that is not 80\n")
     }
 }
 

@@ -4,6 +4,7 @@ import Glibc
 import Libevent
 import Logging
 import Proxy
+import Storage
 import Upstream
 
 /// The running program: the proxy and its admin listener, signals, and what the service manager is told.
@@ -47,11 +48,12 @@ final class Daemon {
 
     /// Runs until a signal ends it. On the main thread.
     /// - Parameters:
+    ///   - file: from which they are, for the log.
     ///   - source: where `SIGHUP` finds new settings. `nil`: nowhere.
     ///   - isReady: called once all listeners accept.
     /// - Throws: an exit code, after saying why on standard error.
     static func run(
-        _ settings: Settings, reloadingFrom source: ConfigurationSource?,
+        _ settings: Settings, from file: String? = nil, reloadingFrom source: ConfigurationSource?,
         isReady: @escaping (Addresses) -> Void = { _ in }
     ) throws {
         // Before anything else is opened: a descriptor that was promised and is not there would be taken for it.
@@ -59,6 +61,7 @@ final class Daemon {
         let log = Logger(label: "coalesced") { _ in DiagnosticsLog(level: Logger.Level(settings.logLevel)) }
         let libeventLog = LibeventLog(log)
         LibeventMessages.send(to: libeventLog.write)
+        log.info("\(begin(settings, file))")
         // Until the loop watches for them: sockets in the file system are removed at the end.
         holdSignalsBack()
         do throws(ProxyServer.StartError) {
@@ -67,7 +70,7 @@ final class Daemon {
             libeventLog.tellRest(on: daemon.loop)
             try daemon.serve(isReady)
         } catch {
-            log.critical("\(error)")
+            log.critical("\(error)\(advice(for: error, settings))")
             throw error.exitStatus
         }
     }
@@ -100,6 +103,8 @@ final class Daemon {
                     log.warning(
                         "the admin listener refused a request; further ones are not reported",
                         metadata: ["reason": "\(reason.dropLast())"])
+                } onPurge: {
+                    log.info("\($0)")
                 }
             } else {
                 admin = nil
@@ -130,7 +135,7 @@ final class Daemon {
 
     private func serve(_ isReady: @escaping (Addresses) -> Void) throws(ProxyServer.StartError) {
         do throws(SystemError) {
-            for signal in Self.endingSignals { try loop.onSignal(signal) { [unowned self] in end() } }
+            for signal in Self.endingSignals { try loop.onSignal(signal) { [unowned self] in end(on: signal) } }
             try loop.onSignal(SIGHUP) { [unowned self] in reload() }
             // What nginx takes for 'open the logs again', and logrotate's rules were copied with.
             try loop.onSignal(SIGUSR1) { [unowned self] in server.reopenLogs() }
@@ -174,28 +179,52 @@ final class Daemon {
     }
 
     /// The first time lets requests finish; the second time ends at once.
-    private func end() {
+    private func end(on signal: Int32) {
+        let name = signal == SIGINT ? "SIGINT" : "SIGTERM"
         switch phase {
         case .opening, .serving:
             phase = .draining(isCutShort: false)
-            log.info("ending: no new connections, waiting for requests in flight")
+            log.info("\(name): no new connections, waiting for requests in flight")
             serviceManager.stopping()
             server.drain { [unowned self] in loop.stop() }
         case .draining:
             phase = .draining(isCutShort: true)
-            log.notice("second signal: closing remaining connections")
+            log.notice("\(name), the second signal: closing remaining connections")
             loop.stop()
         }
     }
 
     private func tellOfDraining() {
         guard case .draining(let isCutShort) = phase else { return }
-        func counted(_ number: Int, _ what: String) -> String { "\(number) \(what)\(number == 1 ? "" : "s")" }
         let report = server.drainReport
-        let finished = "drained: \(report.ended) requests and tunnels finished"
+        let finished =
+            "drained: \(report.ended) \(report.ended == 1 ? "request or tunnel" : "requests and tunnels") finished"
         guard report.cutRequests + report.cutTunnels > 0 else { return log.info("\(finished), none cut off") }
-        let cut = "\(counted(report.cutRequests, "request")) and \(counted(report.cutTunnels, "tunnel")) cut off"
+        let cut =
+            "\(Self.counted(report.cutRequests, "request")) and \(Self.counted(report.cutTunnels, "tunnel")) cut off"
         log.notice("\(finished), \(cut) \(isCutShort ? "by the second signal" : "after drain-timeout")")
+    }
+
+    private static func counted(_ number: Int, _ what: String) -> String {
+        "\(number) \(what)\(number == 1 ? "" : "s")"
+    }
+
+    /// Which program this is, with what: so that the log shows which version began after an upgrade.
+    private static func begin(_ settings: Settings, _ file: String?) -> String {
+        let workers = settings.proxy.workers > 0 ? settings.proxy.workers : processorCount()
+        let parts = [
+            counted(settings.upstreams.count, "upstream"), counted(settings.proxy.routes.count, "route"),
+            counted(workers, "worker"), ScalarSyntax.memory.text(of: settings.storage.memory),
+        ]
+        return "coalesced \(Version.current), pid \(System.processNumber), \(file ?? "no configuration file"): "
+            + parts.joined(separator: ", ")
+    }
+
+    /// Takes the place of the general advice where the admin listener has no address.
+    private static func advice(for error: ProxyServer.StartError, _ settings: Settings) -> String {
+        guard case .listen(let error) = error, error.address == settings.admin.address else { return "" }
+        let origin = error.address == AdminSettings().address ? ", its default" : ""
+        return "; this is admin.address\(origin): set another, or off, in the file or with --admin"
     }
 
     /// Opens the logs again. Takes up new settings, or keeps the old ones whole if there is a mistake anywhere.

@@ -79,9 +79,13 @@ struct Serve: ParsableCommand {
         // Held back since `main`. The file may be waited for.
         for signal in Daemon.endingSignals { System.exit(on: signal) }
         let source = ConfigurationSource(path: file.config, flags: flags)
-        let settings: Settings
-        do throws(ConfigurationSource.Failure) { settings = try source.load() } catch { throw error.report() }
-        try Daemon.run(settings, reloadingFrom: source)
+        let (settings, file): (Settings, String?)
+        do throws(ConfigurationSource.Failure) {
+            (settings, file) = try source.read(mayWait: true)
+        } catch {
+            throw error.report()
+        }
+        try Daemon.run(settings, from: file, reloadingFrom: source)
     }
 }
 

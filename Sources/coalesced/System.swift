@@ -119,6 +119,8 @@ enum System {
         unsafe sigprocmask(how, &set, nil)
     }
 
+    static var processNumber: Int32 { getpid() }
+
     /// Writes out what was printed, even if standard output is a pipe.
     static func flushOutput() { _ = fflush(nil) }
 

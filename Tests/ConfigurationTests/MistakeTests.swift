@@ -40,6 +40,10 @@ struct Faulty: CustomTestStringConvertible, Sendable {
             "f:2:3: `max-waitres` is not known; did you mean `max-waiters`?"),
         Faulty("max-waiters: 5\n", "f:1:1: `max-waiters` does not belong here; put it under `coalescing`"),
         Faulty(
+            "caching:\n  key: {query: none}\n",
+            "f:2:3: `key` does not belong here; put it into one of `routes`"),
+        Faulty("servers: http://a\n", "f:1:1: `servers` does not belong here; put it into one of `upstreams`"),
+        Faulty(
             "admin:\n  frobnicate: 1\n",
             "f:2:3: `frobnicate` is not known; remove it. Known here: `address`, `socket-mode`, `purge`"),
         Faulty("[a]: 1\n", "f:1:1: a key is a word, not a list"),
@@ -76,6 +80,10 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         Faulty(
             "storage:\n  memory: 10KiB\n",
             "f:2:11: `memory: 10KiB`: out of range; give a size such as `256MiB` (1MiB to 1024TiB)"),
+        Faulty(
+            "storage:\n  memory: 256\n",
+            "f:2:11: `memory: 256`: 256 bytes are out of range, and the unit may be missing; "
+                + "give a size such as `256MiB` (1MiB to 1024TiB)"),
         Faulty(
             "drain-timeout: 10sec\n",
             "f:1:16: `drain-timeout: 10sec`: `sec` is not a unit, `s` is; "
@@ -137,6 +145,10 @@ struct Faulty: CustomTestStringConvertible, Sendable {
     }
 
     @Test(arguments: [
+        Faulty(
+            "listen: 8080\n",
+            "f:1:9: `listen: 8080`: not an address to listen at: in front of the port stands an address, "
+                + "of which 0.0.0.0 and [::] mean all; give one such as `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`"),
         Faulty(
             "listen: 127.0.0.1\n",
             "f:1:9: `listen: 127.0.0.1`: not an address to listen at: a port is missing; "
@@ -364,7 +376,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
     @Test(arguments: [
         Faulty(
             "storage: {memory: 100MiB, max-object-size: 51MiB}\n",
-            "f:1:44: no more than `in-flight-share` of `memory` is stored of a response, which is 51200KiB; "
+            "f:1:44: no response larger than `in-flight-share` (50%) of `memory` (100MiB) is stored, which is 50MiB; "
                 + "lower `max-object-size`, or raise one of the two"),
         Faulty("storage: {memory: 100MiB, max-object-size: 51MiB, in-flight-share: 60%}\n"),
         Faulty("storage: {memory: 128MiB, max-object-size: 64MiB}\n"),

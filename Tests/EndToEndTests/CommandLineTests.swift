@@ -187,10 +187,21 @@ import Testing
         let refused = try Program(folder: folder, words)
         defer { refused.stop() }
         #expect(try refused.exited() == .code(69))
+        let said = "this is admin.address: set another, or off, in the file or with --admin"
+        #expect(refused.diagnostics.contains(said), "\(refused.diagnostics)")
         let program = try Program(folder: folder, words + ["--admin", "off"])
         defer { program.stop() }
         try program.waitUntilListening(1)
         #expect(!program.diagnostics.contains("(admin)"))
+    }
+
+    @Test func `the log begins with the version, the process, the file and what is in it`() throws {
+        try scenario(.workers(2), arguments: ["--memory", "32MiB"]) { _, proxy in
+            let version = try Program.run("--version").output.split(separator: "\n")[0]
+            let first = proxy.diagnostics.split(separator: "\n").first ?? ""
+            let rest = "/coalesced.yaml: 1 upstream, 0 routes, 2 workers, 32MiB"
+            #expect(first.contains("info: \(version), pid \(proxy.child), /") && first.hasSuffix(rest), "\(first)")
+        }
     }
 
     @Test func `the command may be left out`() throws {

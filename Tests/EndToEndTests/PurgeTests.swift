@@ -32,6 +32,14 @@ import Testing
             #expect(try proxy.get("/b").text == "1")
             #expect(try proxy.command("purge", "--all").exit == .code(0))
             #expect(try proxy.get("/b").text == "2")
+            let none = try proxy.command("purge", "http://a/", "http://b/")
+            #expect(none.exit == .code(0) && none.errors.contains("with the port if that is not 80"))
+            let told = proxy.diagnostics.split(separator: "\n").filter { $0.contains(" purged ") }
+            let ends = [
+                "purged 1 stored response: http://\(proxy.host)/a", "purged 2 stored responses: all",
+                "purged 0 stored responses: http://a/, and 1 more",
+            ]
+            #expect(told.count == 3 && zip(told, ends).allSatisfy { $0.hasSuffix("info: \($1)") }, "\(told)")
         }
     }
 

@@ -19,6 +19,8 @@ import Testing
             gate.open()
             #expect(download.finished().allSatisfy { $0.isWhole(100_000) })
             #expect(try proxy.exited() == .code(0))
+            let name = signal == SIGTERM ? "SIGTERM" : "SIGINT"
+            #expect(proxy.diagnostics.contains("info: \(name): no new connections"), "\(proxy.diagnostics)")
             // Three, and perhaps one that came just before another worker closed.
             #expect(
                 proxy.diagnostics.contains(
@@ -126,6 +128,7 @@ import Testing
             let answer = try client.answer()
             #expect(answer.text == "x")
             #expect(try proxy.exited(within: .seconds(3)) == .code(0))
+            #expect(proxy.diagnostics.contains("drained: 1 request or tunnel finished, none"), "\(proxy.diagnostics)")
         }
     }
 

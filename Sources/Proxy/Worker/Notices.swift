@@ -7,15 +7,26 @@ import Upstream
 
 /// What a loop tells the operator in the diagnostics log, with a limit per second for each kind. On its loop.
 final class Notices {
-    private enum Kind: String {
-        case malformed = "malformed requests"
-        case timeout = "requests that did not arrive in time"
-        case upstream = "failures of upstreams"
-        case server = "changes of servers"
-        case accept = "failures to accept connections"
-        case capacity = "connections turned away"
-        case memory = "times without memory for bodies"
-        case bound = "requests at a bound"
+    private enum Kind: Hashable {
+        case malformed, timeout
+        /// One of each upstream: that one fails hides nothing of another.
+        case upstream(String)
+        case server, accept, capacity, memory
+        case bound(String)
+
+        /// What was suppressed.
+        var description: String {
+            switch self {
+            case .malformed: "malformed requests"
+            case .timeout: "requests that did not arrive in time"
+            case .upstream(let name): "failures of upstream \(name)"
+            case .server: "changes of servers"
+            case .accept: "failures to accept connections"
+            case .capacity: "connections turned away"
+            case .memory: "times without memory for bodies"
+            case .bound(let name): "requests at a bound of upstream \(name)"
+            }
+        }
     }
 
     /// Messages of one kind per second and loop.
@@ -43,7 +54,8 @@ final class Notices {
     func timeout(_ peer: SocketAddress) { write(.timeout, "request from \(peer) did not arrive in time, answered 408") }
 
     func upstreamFailed(_ error: UpstreamError, of request: ClientRequest) {
-        write(.upstream, "upstream \(request.route.origin.settings.name) failed for \(request.summary): \(error)")
+        let upstream = request.route.origin.settings.name
+        write(.upstream(upstream), "upstream \(upstream) failed for \(request.summary): \(error)")
     }
 
     /// What this loop finds of a server, if no other loop has found it before.
@@ -77,7 +89,8 @@ final class Notices {
 
     /// A request reached a bound of its upstream's fetches, and nothing can stand in.
     func refused(_ request: ClientRequest, at bound: StaticString) {
-        write(.bound, "upstream \(request.route.origin.settings.name): answered 503 (\(bound)) for \(request.summary)")
+        let upstream = request.route.origin.settings.name
+        write(.bound(upstream), "upstream \(upstream): answered 503 (\(bound)) for \(request.summary)")
     }
 
     func cannotAccept(_ error: SystemError) { write(.accept, "cannot accept connections: \(error)") }
@@ -105,7 +118,7 @@ final class Notices {
     private func tellRest() {
         willTellRest = false
         for (kind, count) in limit.takeSuppressed(at: UInt64(loop.now)) {
-            log.warning("\(kind.rawValue): \(count) more, suppressed")
+            log.warning("\(kind.description): \(count) more, suppressed")
         }
         if limit.hasSuppressed { tellRestLater() }
     }

@@ -10,7 +10,7 @@ final class Program: Peer, Sendable {
     }
 
     let folder: String
-    private let child: pid_t
+    let child: pid_t
     private let state = Mutex(State())
 
     /// The first public listener.
