@@ -65,8 +65,13 @@ enum Socket {
 
     /// The next connection, or nil when none is waiting.
     static func accept(_ listener: Int32) -> Int32? {
-        let descriptor = accept4(listener, nil, nil, Int32(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue))
+        let descriptor = Spawn.betweenStarts {
+            let descriptor = Glibc.accept(listener, nil, nil)
+            _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+            return descriptor
+        }
         guard descriptor >= 0 else { return nil }
+        _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
         setNoDelay(descriptor)
         return descriptor
     }
@@ -133,7 +138,7 @@ enum Socket {
         return errno == EAGAIN || errno == EINTR ? .notNow : .failed(errno)
     }
 
-    static func close(_ descriptor: Int32) { Spawn.close(descriptor) }
+    static func close(_ descriptor: Int32) { Spawn.betweenStarts { _ = Glibc.close(descriptor) } }
     static func finishSending(_ descriptor: Int32) { _ = shutdown(descriptor, Int32(SHUT_WR)) }
 
     /// Closes with a reset instead of an orderly end.
@@ -152,7 +157,11 @@ enum Socket {
     /// A pipe that never blocks: `Waker` writes to it to interrupt a `poll`.
     static func makePipe() -> (reading: Int32, writing: Int32) {
         var ends: [Int32] = [-1, -1]
-        precondition(unsafe pipe2(&ends, O_NONBLOCK | O_CLOEXEC) == 0, "no pipe")
+        Spawn.betweenStarts {
+            precondition(unsafe pipe(&ends) == 0, "no pipe")
+            for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        }
+        for end in ends { _ = fcntl(end, F_SETFL, O_NONBLOCK) }
         return (ends[0], ends[1])
     }
 

@@ -27,9 +27,11 @@ enum Spawn {
         unsafe posix_spawn_file_actions_addopen(&actions, 1, output, O_WRONLY | O_CREAT | O_APPEND, 0o644)
         unsafe posix_spawn_file_actions_addopen(&actions, 2, errors, O_WRONLY | O_CREAT | O_APPEND, 0o644)
 
+        _ = inheritedStayHere
+
         // Out of the way of the numbers they get.
         let copies = passed.map { fcntl($0, F_DUPFD_CLOEXEC, 64) }
-        defer { for copy in copies { close(copy) } }
+        defer { for copy in copies { Socket.close(copy) } }
         for (index, copy) in copies.enumerated() {
             unsafe posix_spawn_file_actions_adddup2(&actions, copy, Int32(3 + index))
         }
@@ -46,20 +48,24 @@ enum Spawn {
         var words = unsafe ([path] + arguments).map { unsafe strdup($0) } + [nil]
         defer { for index in unsafe words.indices { unsafe free(words[index]) } }
         var child: pid_t = 0
-        let code = copying.withLock { _ in
-            unsafe posix_spawn(&child, path, &actions, &attributes, &words, environ)
-        }
+        let code = betweenStarts { unsafe posix_spawn(&child, path, &actions, &attributes, &words, environ) }
         guard code == 0 else { throw System.Failure(call: "posix_spawn \(path)", code: code) }
         return child
     }
 
-    /// Held while a child has a copy of all our descriptors, which it has until the program is loaded into it: what is
-    /// closed here meanwhile stays open there, so that a listener still accepts and a peer hears of no end. Whoever
-    /// closes a socket takes it, and takes nothing else inside.
+    /// What whoever started the tests left open is not for the programs: some may have few descriptors.
+    private static let inheritedStayHere: Void = {
+        for number in System.list("/proc/self/fd").compactMap({ Int32($0) }) where number > 2 {
+            _ = fcntl(number, F_SETFD, FD_CLOEXEC)
+        }
+    }()
+
+    /// Held while a child has a copy of all our descriptors, which it has until the program is loaded into it.
     private static let copying = Mutex(())
 
-    /// Closes a descriptor for everybody but those it was passed to.
-    static func close(_ descriptor: Int32) { copying.withLock { _ in _ = Glibc.close(descriptor) } }
+    /// Does something that no child may see half done, such as closing a socket: in a copy it would stay open, so that
+    /// a listener still accepts and a peer hears of no end. Takes a lock.
+    static func betweenStarts<Result: Sendable>(_ body: () -> Result) -> Result { copying.withLock { _ in body() } }
 
     /// How the child ended, or nil while it runs. Asked again after that, it would be a stranger: ask once.
     static func poll(_ child: pid_t) -> Exit? {
