@@ -146,8 +146,9 @@ final class Download: CoalescibleOperation<Body> {
             case .chunk(let chunk):
                 self.body.append(chunk)
             case .end:
-                self.body.end()
+                // First: a task that has read all leaves, and the last to leave would cancel it.
                 self.finish()
+                self.body.end()
             }
         }
     }
