@@ -6,10 +6,12 @@ import Testing
 struct AsyncFaceTests {
     let manager = OperationQueueManager<String>()
 
-    /// Waits until `count` wait for the operation under "a", without sleeping: the tasks get there by themselves.
+    /// Waits until `count` wait for the operation under "a", which executes, without sleeping: the tasks get there by themselves.
     private func waiters(_ count: Int) async -> ManualOperation {
         while true {
-            if let operation = manager.operation(for: "a", as: ManualOperation.self), operation.waiterCount == count {
+            if let operation = manager.operation(for: "a", as: ManualOperation.self), operation.waiterCount == count,
+                operation.calls.entries.contains("execute")
+            {
                 return operation
             }
             await Task.yield()

@@ -4,7 +4,15 @@ import LoopTesting
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct ListenerTests {
-    @Test(arguments: [anyPort, .ipv6(.loopback, port: 0), .unix(path: temporaryPath("accept"))])
+    /// Not every machine has IPv6.
+    private static let places: [SocketAddress] = [
+        anyPort, .ipv6(.loopback, port: 0), .unix(path: temporaryPath("accept")),
+    ].filter { place in
+        guard case .ipv6 = place else { return true }
+        return (try? Listener.probe(place)) != nil
+    }
+
+    @Test(arguments: places)
     func `a connection is accepted and knows both ends`(address: SocketAddress) throws {
         try onLoop { loop in
             var accepted: TestSocket?

@@ -9,10 +9,13 @@ import Testing
 
     @Test func `what is asked for before there is a loop is done once there is one`() throws {
         try onLoop { loop in
-            later.schedule(after: millisecond) { [runs] in runs.up() }
+            let handle = loop.handle
+            later.schedule(after: millisecond) { [later, runs] in
+                runs.up()
+                later.schedule(after: 20 * millisecond) { handle.stop() }
+            }
             later.schedule(after: millisecond) { Issue.record("asked for twice, done twice") }
             later.attach(to: loop)
-            loop.schedule(after: 30 * millisecond) { loop.stop() }
         }
         #expect(runs.value == 1)
     }

@@ -31,9 +31,6 @@ private let temporaryFolder: String = {
 
 private func folderOfThisRun() -> String { "/tmp/libevent-tests-\(getpid())" }
 
-/// Whether the descriptor number is open.
-func isOpen(_ number: Int32) -> Bool { fcntl(number, F_GETFD) >= 0 }
-
 /// Lets threads meet: `arrive` from each, `wait` returns when all have.
 final class Gate: Sendable {
     private let open = Atomic<Int>(0)

@@ -7,11 +7,14 @@ import Testing
     @Test func `timers run in the order of their delays and once`() throws {
         try onLoop { loop in
             var order: [Int] = []
-            loop.schedule(after: 30 * millisecond) {
-                order.append(3); loop.stop()
+            // From one callback: all three count from the same moment.
+            loop.schedule(after: 0) {
+                loop.schedule(after: 30 * millisecond) {
+                    order.append(3); loop.stop()
+                }
+                loop.schedule(after: 10 * millisecond) { order.append(1) }
+                loop.schedule(after: 20 * millisecond) { order.append(2) }
             }
-            loop.schedule(after: 10 * millisecond) { order.append(1) }
-            loop.schedule(after: 20 * millisecond) { order.append(2) }
             loop.run()
             #expect(order == [1, 2, 3])
             loop.stop()

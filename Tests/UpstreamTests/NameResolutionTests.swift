@@ -12,25 +12,49 @@ import Testing
 
     private func address(_ last: UInt8) -> SocketAddress { .ipv4(IPv4Address(192, 0, 2, last), port: 80) }
 
-    /// What is known of one name, by a hosts file that changes, and no name server behind it.
+    /// What is known of one name, by a hosts file that changes, and a name server that says nothing.
     private func onLoop(
         _ body: (_ loop: EventLoop, _ resolver: Resolver, _ write: @escaping (String) -> Void) throws -> Void
     ) throws {
         let path = "/tmp/upstream-tests-\(getpid())-\(UInt64.random(in: 0 ... .max))"
         defer { _ = unsafe unlink(path) }
-        func write(_ text: String) {
-            let file = unsafe open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
-            let bytes = Array(text.utf8)
-            let written = unsafe Glibc.write(file, bytes, bytes.count)
-            #expect(written == bytes.count)
-            close(file)
-        }
-        write("192.0.2.7 origin.test\n")
+        write("192.0.2.7 origin.test\n", at: path)
         var settings = Resolver.Settings()
         settings.hosts = path
-        settings.resolvConf = "/nowhere/resolv.conf"
+        // Without a file it would be port 53 of this machine, where somebody may answer.
+        let (silent, port) = try silentNameServer()
+        defer { close(silent) }
+        write("nameserver 127.0.0.1:\(port)\n", at: path + "-servers")
+        defer { _ = unsafe unlink(path + "-servers") }
+        settings.resolvConf = path + "-servers"
         settings.timeout = 200_000_000
-        try LoopTesting.onLoop { try body($0, Resolver(on: $0, settings: settings), write) }
+        try LoopTesting.onLoop { loop in
+            try body(loop, Resolver(on: loop, settings: settings)) { write($0, at: path) }
+        }
+    }
+
+    private func write(_ text: String, at path: String) {
+        let file = unsafe open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+        let bytes = Array(text.utf8)
+        let written = unsafe Glibc.write(file, bytes, bytes.count)
+        #expect(written == bytes.count)
+        close(file)
+    }
+
+    /// A socket for datagrams that nobody reads.
+    private func silentNameServer() throws -> (descriptor: Int32, port: UInt16) {
+        let descriptor = socket(AF_INET, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let code = unsafe withUnsafeMutableBytes(of: &address) { bytes in
+            let place = unsafe bytes.baseAddress!.assumingMemoryBound(to: sockaddr.self)
+            let code = unsafe bind(descriptor, place, length)
+            return code == 0 ? unsafe getsockname(descriptor, place, &length) : code
+        }
+        try #require(descriptor >= 0 && code == 0)
+        return (descriptor, UInt16(bigEndian: address.sin_port))
     }
 
     @Test func `an answer from before all was forgotten is for who asked, and for nobody later`() throws {

@@ -38,6 +38,16 @@ func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
     group.wait()
 }
 
+/// Waits for what takes long, without one of the few threads on which the other tests run.
+func onThreadOfItsOwn(_ body: @escaping @Sendable () -> Void) async {
+    await withCheckedContinuation { whole in
+        DispatchQueue(label: "of its own").async {
+            body()
+            whole.resume()
+        }
+    }
+}
+
 /// Repeatable randomness.
 struct Dice {
     private var generator: SeededGenerator
