@@ -68,9 +68,13 @@ import Testing
             try proxy.whileStopped {
                 // First the request, then what nobody asked for: both are there when the program looks.
                 try client.send(proxy.request("GET", "/x"))
-                try eventually("the request is there") { System.hasUnreadBytes(ownPort: proxy.endpoint.port) }
+                try eventually("the request is there", within: .seconds(30)) {
+                    System.hasUnreadBytes(ownPort: proxy.endpoint.port)
+                }
                 gate.open()
-                try eventually("the rest is there") { System.hasUnreadBytes(peerPort: origin.endpoint.port) }
+                try eventually("the rest is there", within: .seconds(30)) {
+                    System.hasUnreadBytes(peerPort: origin.endpoint.port)
+                }
             }
             #expect(try client.answer().text == "right")
             #expect(try proxy.get("/x").text == "right")
@@ -113,9 +117,13 @@ import Testing
                 : proxy.request("POST", "/post", body: text)
             try proxy.whileStopped {
                 try client.send(post)
-                try eventually("the request is there") { System.hasUnreadBytes(ownPort: proxy.endpoint.port) }
+                try eventually("the request is there", within: .seconds(30)) {
+                    System.hasUnreadBytes(ownPort: proxy.endpoint.port)
+                }
                 gate.open()
-                try eventually("the connection is over") { !System.hasOpenConnection(peerPort: origin.endpoint.port) }
+                try eventually("the connection is over", within: .seconds(30)) {
+                    !System.hasOpenConnection(peerPort: origin.endpoint.port)
+                }
             }
             let answer = try client.answer(to: "POST")
             let requests = origin.requests("/post")

@@ -44,7 +44,7 @@ import Testing
             [.head(200, "Content-Length: \(length)"), .pattern(length, over: .milliseconds(200), in: 4)]
         }
 
-        let answers = origin.crowd(1_000, get: "/p").finished()
+        let answers = origin.crowd(1_000, get: "/p").finished(within: .seconds(120))
 
         #expect(answers.allSatisfy { $0.isWhole(length) })
         #expect(origin.count("/p") == 1_000)

@@ -18,6 +18,8 @@ import Testing
 
     @Test func `an origin that takes nothing costs little memory, however much clients send`() throws {
         try deafOrigin { proxy in
+            // Its workers have begun.
+            try proxy.send("TRACE", "/")
             let before = proxy.residentBytes
             let request = upload(40_000_000)
             let crowd = Crowd(at: proxy.endpoint, Array(repeating: Visitor(request: request, method: "PUT"), count: 20))

@@ -112,7 +112,7 @@ import Testing
             let client = try proxy.connect()
             let begun = Instant.now
             try client.send("GET / HTTP/1.1\r\n")
-            while .now - begun < .seconds(3), !client.isEndedByPeer {
+            while .now - begun < .seconds(8), !client.isEndedByPeer {
                 do { try client.send("X: 1\r\n") } catch is System.Failure { break }
                 if let answer = try? client.progress(within: .milliseconds(50), until: { $0.status == 408 }) {
                     #expect(answer.status == 408)
@@ -129,7 +129,7 @@ import Testing
             let client = try proxy.connect()
             try client.send(proxy.request("GET", "/x"))
             #expect(try client.answer().status == 200)
-            #expect(client.isClosed(within: .seconds(3)))
+            #expect(client.isClosed())
         }
     }
 

@@ -120,7 +120,7 @@ import Testing
                 }
             }
             let clients = (0..<200).map { proxy.crowd(1, get: "/\($0)") }
-            try eventually("each was asked for, or refused") {
+            try eventually("each was asked for, or refused", within: .seconds(60)) {
                 let refused = clients.count { $0.pending == 0 }
                 let asked = (0..<200).reduce(0) { $0 + origin.count("/\($1)") }
                 return asked + refused >= 200

@@ -168,11 +168,11 @@ import Testing
     }
 
     @Test func `a client that sends its body bit by bit has the time it needs`() throws {
-        try scenario(.bodyTimeout(.seconds(1))) { origin, proxy in
+        try scenario(.bodyTimeout(.seconds(2))) { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(200, body: "all of it")] }
             let client = try proxy.connect()
-            try client.send("POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\n")
-            for count in 1...8 {
+            try client.send("POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 15\r\n\r\n")
+            for count in 1...15 {
                 try client.send("a")
                 try eventually("the origin has it") { origin.requests("/up").first?.body.length == count }
                 // Longer altogether than the time set.

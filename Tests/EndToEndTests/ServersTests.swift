@@ -146,7 +146,7 @@ import Testing
             let down = try servers()
             #expect(down.map { $0["state"]?.string } == ["failing", "up"], "\(down)")
             #expect(
-                down[0]["failing_workers"]?.number == 1 && down[0]["state_seconds"]?.number == 0
+                down[0]["failing_workers"]?.number == 1 && (0...9).contains(down[0]["state_seconds"]?.number ?? -1)
                     && down[0]["next_try_seconds"]?.number == 0, "\(down)")
             #expect(try isUp(first) == 0 && isUp(second) == 1)
 
@@ -159,7 +159,9 @@ import Testing
                 return try proxy.get("/\(round)").text == "back"
             }
             let back = try servers()
-            #expect(back.allSatisfy { $0["state"]?.string == "up" } && back[0]["state_seconds"]?.number == 0, "\(back)")
+            #expect(
+                back.allSatisfy { $0["state"]?.string == "up" }
+                    && (0...9).contains(back[0]["state_seconds"]?.number ?? -1), "\(back)")
             #expect(try isUp(first) == 1)
         }
     }

@@ -9,15 +9,15 @@ import Testing
     }
 
     @Test func `silent after half the body, it is given up after the time set`() throws {
-        try scenario(.noProgressTimeout(.seconds(1)), .overtakeAfter(.milliseconds(500))) { origin, proxy in
+        try scenario(.noProgressTimeout(.seconds(3)), .overtakeAfter(.seconds(2))) { origin, proxy in
             origin.on("/half") { [self] in halfThenSilence($0) }
-            let answers = proxy.crowd(20, get: "/half").finished(within: .seconds(10))
+            let answers = proxy.crowd(20, get: "/half").finished()
 
             #expect(answers.allSatisfy { $0.ending == .cutOff || $0.ending == .reset })
             #expect(answers.allSatisfy { $0.body.length == 5_000 && $0.body.isIntact })
             let longest = answers.map(\.took).max()!
-            note("given up after (set to 1 s)", longest.rounded)
-            #expect(longest < .seconds(1) + aStall)
+            note("given up after (set to 3 s)", longest.rounded)
+            #expect(longest < .seconds(3) + aStall)
             try eventually("the origin is left alone") { origin.requests("/half")[0].wasAbandoned }
         }
     }

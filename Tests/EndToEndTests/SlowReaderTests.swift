@@ -8,7 +8,7 @@ import Testing
             origin.on("/big") { _ in [.answer(200, "Cache-Control: max-age=60", pattern: length)] }
             let before = proxy.residentBytes
             let slow = proxy.crowd(500, get: "/big", pace: .slow(bytes: 2_048, every: .milliseconds(100)))
-            try eventually("all of them read") { slow.answers.allSatisfy { $0.body.length > 0 } }
+            try eventually("all of them read", within: .seconds(60)) { slow.answers.allSatisfy { $0.body.length > 0 } }
 
             let fast = proxy.crowd(1, get: "/big").finished()[0]
             #expect(fast.isWhole(length))
@@ -23,7 +23,7 @@ import Testing
             note(
                 "10 MB for a fast client beside 500 slow ones, and alone", "\(fast.took.rounded), \(alone.took.rounded)"
             )
-            #expect(fast.took < alone.took * 10 + aStall * 8)
+            #expect(fast.took < alone.took * 10 + aStall * 2)
         }
     }
 
@@ -97,7 +97,7 @@ import Testing
 
     /// With a small buffer: a large one opens its window in steps that take this client longer than the time set.
     @Test func `a client that takes a little now and then is not`() throws {
-        try scenario(.sendTimeout(.seconds(1))) { origin, proxy in
+        try scenario(.sendTimeout(.seconds(2))) { origin, proxy in
             origin.on("/big") { _ in [.answer(200, "Cache-Control: max-age=60", pattern: 30_000_000)] }
             let client = try Socket.connect(to: proxy.endpoint, receiveBuffer: 65_536)
             defer { Socket.close(client) }
@@ -105,7 +105,7 @@ import Testing
             try eventually("it has asked") { Socket.write(client, request, from: 0) == .bytes(request.count) }
             var piece = [UInt8](repeating: 0, count: 65_536)
             var taken = 0
-            try stays("it is served", for: .milliseconds(2500)) {
+            try stays("it is served", for: .seconds(4)) {
                 // The pace of this client.
                 System.nap(.milliseconds(100))
                 switch Socket.read(client, into: &piece) {

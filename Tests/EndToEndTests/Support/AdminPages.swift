@@ -22,8 +22,8 @@ extension Program {
     }
 
     /// Waits until so many requests have begun or joined a fetch: all of a crowd are in.
-    func joined(_ count: Int) throws {
-        try eventually("\(count) requests have begun or joined a fetch") {
+    func joined(_ count: Int, within limit: Duration = .seconds(10)) throws {
+        try eventually("\(count) requests have begun or joined a fetch", within: limit) {
             try metric(.led) + metric(.alone) + metric(.joined) + metric(.joinedLate) >= count
         }
     }
