@@ -69,10 +69,11 @@ let package = Package(
             ],
             swiftSettings: strict
         ),
+        .target(name: "Console", swiftSettings: strict),
         .executableTarget(
             name: "coalesced",
             dependencies: [
-                "Bytes", "Libevent", "Proxy", "Admin", "Configuration", "Storage", "Upstream", "Telemetry",
+                "Bytes", "Console", "Libevent", "Proxy", "Admin", "Configuration", "Storage", "Upstream", "Telemetry",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -120,6 +121,7 @@ let package = Package(
             ],
             swiftSettings: strict
         ),
+        .testTarget(name: "ConsoleTests", dependencies: ["Console"], swiftSettings: strict),
         .testTarget(name: "EndToEndTests", dependencies: ["coalesced"], swiftSettings: strict),
     ]
 )

@@ -1,6 +1,7 @@
 import Admin
 import ArgumentParser
 import Configuration
+import Console
 import Libevent
 import Proxy
 
@@ -106,12 +107,19 @@ struct Purge: ParsableCommand {
 
 /// `coalesced status`
 struct Status: ParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Show the state of a running proxy, in JSON.")
+    static let configuration = CommandConfiguration(
+        abstract: "Show the state of a running proxy.",
+        discussion: "For people if standard output is a terminal, else in JSON, as /status has it."
+    )
 
     @OptionGroup var admin: AdminOption
+    @Flag(help: "JSON on a terminal, too.") var json = false
 
     func run() throws {
         let status = try admin.ask("GET", "/status")
-        try output(status.hasSuffix("\n") ? status : status + "\n")
+        guard !json, let terminal = System.terminalSize, let read = JSONValue(status) else {
+            return try output(status.hasSuffix("\n") ? status : status + "\n")
+        }
+        try output(StatusText.lines(read, width: terminal.columns).joined(separator: "\n") + "\n")
     }
 }

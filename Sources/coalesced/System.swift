@@ -98,6 +98,15 @@ enum System {
         if let failure { throw failure }
     }
 
+    /// Of the terminal that standard output is; `nil`: it is none.
+    static var terminalSize: (columns: Int, rows: Int)? {
+        var size = winsize()
+        // The kernel fills what is lent for this call.
+        guard unsafe ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0 else { return nil }
+        // A serial line does not know its own.
+        return (size.ws_col > 0 ? Int(size.ws_col) : 80, size.ws_row > 0 ? Int(size.ws_row) : 24)
+    }
+
     /// From now on `signal` has no effect until a loop watches for it. `SIGPIPE`: writing to a pipe without a reader is
     /// an error like any other.
     static func ignore(_ signal: Int32) { _ = Glibc.signal(signal, SIG_IGN) }

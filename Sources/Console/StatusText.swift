@@ -1,0 +1,103 @@
+/// The proxy's state as `/status` tells it, for people. What an older program does not tell is left out.
+public enum StatusText {
+    /// Fetches that are listed: those in flight for longest.
+    private static let listedFetches = 5
+
+    /// - Parameters:
+    ///   - status: what `/status` answered.
+    ///   - width: columns of the terminal.
+    public static func lines(_ status: JSONValue, width: Int) -> [String] {
+        var lines = [headline(status), ""]
+        func add(_ title: String, _ text: String) {
+            lines.append(title + String(repeating: " ", count: max(1, 12 - title.count)) + text)
+        }
+        add("listening", status["listeners"]?.elements.compactMap(\.string).joined(separator: ", ") ?? "-")
+        add("workers", figure(status["workers"]))
+        let (clients, limit) = (status["clients"]?["connections"], status["clients"]?["limit"])
+        add("clients", figure(clients) + (limit == nil ? "" : " of \(figure(limit))"))
+        add("memory", memory(status))
+        for upstream in status["upstreams"]?.elements ?? [] {
+            let slots = upstream["slots"].map { " of \(figure($0))" } ?? ""
+            add(
+                "upstream",
+                "\(name(of: upstream)): \(figure(upstream["in_flight"]))\(slots) fetches in flight, "
+                    + "\(figure(upstream["queued"])) queued")
+            let servers = upstream["servers"]?.elements.map { server in
+                [
+                    server["server"]?.string ?? "-", "\(figure(server["in_use"])) in use",
+                    "\(figure(server["idle"])) idle", condition(server),
+                ]
+            }
+            lines += TextTable(rows: servers ?? []).lines.map { String(repeating: " ", count: 14) + $0 }
+        }
+        let fetches = Fetches.oldestFirst(status)
+        add("fetches", fetches.isEmpty ? "none" : "\(fetches.count)")
+        lines += Fetches.table(Array(fetches.prefix(listedFetches))).lines.map { "  " + $0 }
+        if fetches.count > listedFetches { lines.append("  and \(fetches.count - listedFetches) more") }
+        return lines.map { Wording.line($0, width: width) }
+    }
+
+    /// Which program it is, and what became of the last reload.
+    static func headline(_ status: JSONValue) -> String {
+        var parts = ["coalesced \(status["version"]?.string ?? "")", status["state"]?.string ?? "-"]
+        if let uptime = status["uptime_seconds"]?.number { parts[1] += " for \(Wording.duration(uptime))" }
+        if let reload = status["last_reload"], let ago = reload["seconds"]?.number {
+            let result = reload["succeeded"]?.isTrue == true ? "ok" : "FAILED, the settings before it stay"
+            parts.append("reloaded \(Wording.duration(ago)) ago: \(result)")
+        }
+        return parts.joined(separator: ", ")
+    }
+
+    static func memory(_ status: JSONValue) -> String {
+        let (memory, store) = (status["memory"], status["store"])
+        func size(_ name: String) -> String { Wording.bytes(memory?[name]?.number ?? 0) }
+        let used = (memory?["stored"]?.number ?? 0) + (memory?["in_flight"]?.number ?? 0)
+        return
+            "\(Wording.bytes(used)) of \(size("limit")): \(size("stored")) stored (\(figure(store?["responses"])) responses), "
+            + "\(size("in_flight")) in flight"
+    }
+
+    /// `up`, or since when it is not.
+    private static func condition(_ server: JSONValue) -> String {
+        let since = server["state_seconds"]?.number.map { " for \(Wording.duration($0))" } ?? ""
+        guard server["state"]?.string != "up" else { return "up\(since)" }
+        let next = server["next_try_seconds"]?.number.map { ", next try in \(Wording.duration($0))" } ?? ""
+        return "FAILING\(since)\(next)"
+    }
+
+    static func name(of upstream: JSONValue) -> String { upstream["name"]?.string ?? "-" }
+
+    private static func figure(_ value: JSONValue?) -> String { value?.number.map(Wording.whole) ?? "-" }
+}
+
+/// The fetches in flight that `/status` lists.
+enum Fetches {
+    static func oldestFirst(_ status: JSONValue) -> [JSONValue] {
+        (status["fetches"]?.elements ?? []).sorted {
+            // Later ones have higher numbers.
+            ($1["seconds"]?.number ?? 0, $0["number"]?.number ?? 0) < (
+                $0["seconds"]?.number ?? 0, $1["number"]?.number ?? 0
+            )
+        }
+    }
+
+    /// With a heading; empty if there are none.
+    static func table(_ fetches: [JSONValue]) -> TextTable {
+        guard !fetches.isEmpty else { return TextTable(rows: []) }
+        let hasAge = fetches.contains { $0["seconds"] != nil }
+        let hasBytes = fetches.contains { $0["bytes"] != nil }
+        let heading =
+            ["FETCH OF"] + (hasAge ? ["AGE"] : []) + (hasBytes ? ["BYTES"] : []) + ["WAITING", "PHASE", "KEY"]
+        return TextTable(
+            rows: [heading]
+                + fetches.map { fetch in
+                    [fetch["upstream"]?.string ?? "-"]
+                        + (hasAge ? [Wording.duration(fetch["seconds"]?.number ?? 0)] : [])
+                        + (hasBytes ? [Wording.bytes(fetch["bytes"]?.number ?? 0)] : [])
+                        + [
+                            Wording.whole(fetch["waiters"]?.number ?? 0), fetch["phase"]?.string ?? "-",
+                            fetch["key"]?.string ?? "-",
+                        ]
+                })
+    }
+}

@@ -1,0 +1,134 @@
+/// What `/status` and `/metrics` said at one moment.
+public struct TopSample: Sendable {
+    let status: JSONValue
+    let metrics: MetricsPage
+    /// Seconds of any clock that only goes on.
+    let time: Double
+
+    public init(status: JSONValue, metrics: MetricsPage, time: Double) {
+        self.status = status
+        self.metrics = metrics
+        self.time = time
+    }
+}
+
+/// One screen of `coalesced top`: what a proxy does now, with the rates since the sample before.
+public struct TopScreen {
+    let now: TopSample
+    /// `nil`: there are no rates yet.
+    let before: TopSample?
+
+    public init(_ now: TopSample, since before: TopSample?) {
+        self.now = now
+        self.before = before
+    }
+
+    /// At most `rows` lines of at most `columns` characters each: of what does not fit, the last is left off.
+    public func lines(columns: Int, rows: Int) -> [String] {
+        let fetches = Fetches.table(Fetches.oldestFirst(now.status)).lines
+        let all =
+            [StatusText.headline(now.status), ""] + summary + [""] + upstreams + (fetches.isEmpty ? [] : [""]) + fetches
+        return all.prefix(max(0, rows)).map { Wording.line($0, width: columns) }
+    }
+
+    // MARK: - The proxy
+
+    private var summary: [String] {
+        let status = now.status
+        let clients = now.metrics.sum("client_connections") ?? status["clients"]?["connections"]?.number ?? 0
+        let limit = now.metrics.sum("client_connections_limit") ?? status["clients"]?["limit"]?.number
+        return [
+            "requests  \(rate("requests_total"))/s: " + shares(verdicts),
+            "bytes     \(byteRate("client_sent_bytes_total"))/s to clients, "
+                + "\(byteRate("upstream_received_bytes_total"))/s from origins",
+            "clients   \(Wording.whole(clients))\(limit.map { " of \(Wording.whole($0))" } ?? "")",
+            "memory    \(StatusText.memory(status)), \(rate("evictions_total"))/s evicted",
+            "per s     joined \(event("joined", "joined-late")), overtaken \(event("overtaken")), "
+                + "refused \(event("refused")), retries \(rate("upstream_retries_total")), "
+                + "log lines dropped \(rate("log_lines_total", ["fate": "dropped"]))",
+        ]
+    }
+
+    /// Verdicts in the words of the log, those that differ little put together.
+    private static let groups = [
+        ("hit", ["hit"]), ("stale", ["stale"]), ("miss", ["miss", "revalidated"]), ("pass", ["pass"]),
+        ("own", ["synthetic", "refused"]),
+    ]
+
+    private var verdicts: [(name: String, perSecond: Double)] {
+        Self.groups.map { name, verdicts in
+            (name, verdicts.reduce(0) { $0 + (growth("verdicts_total", ["verdict": $1]) ?? 0) })
+        }
+    }
+
+    private func shares(_ verdicts: [(name: String, perSecond: Double)]) -> String {
+        let all = verdicts.reduce(0) { $0 + $1.perSecond }
+        return verdicts.map { "\($0.name) \(Wording.share($0.perSecond, of: all))" }.joined(separator: "  ")
+    }
+
+    // MARK: - Its upstreams
+
+    /// A line for each, with those columns for which there are figures.
+    private var upstreams: [String] {
+        let upstreams = now.status["upstreams"]?.elements ?? []
+        func isThere(_ family: String) -> Bool {
+            upstreams.contains { now.metrics.sum(family, ["upstream": StatusText.name(of: $0)]) != nil }
+        }
+        let (requests, fetches, failures) = (
+            isThere("verdicts_total"), isThere("upstream_fetches_total"), isThere("upstream_failures_total")
+        )
+        let heading =
+            ["UPSTREAM"] + (requests ? ["REQ/S", "HIT%"] : []) + (fetches ? ["FETCH/S"] : [])
+            + (failures ? ["FAIL/S"] : []) + ["IN FLIGHT", "QUEUED", "SERVERS"]
+        let rows = upstreams.map { upstream in
+            let name = StatusText.name(of: upstream)
+            let label = ["upstream": name]
+            let hits = growth("verdicts_total", label.merging(["verdict": "hit"]) { $1 })
+            return [name]
+                + (requests
+                    ? [
+                        rate("verdicts_total", label),
+                        Wording.share(hits ?? 0, of: growth("verdicts_total", label) ?? 0),
+                    ] : [])
+                + (fetches ? [rate("upstream_fetches_total", label)] : [])
+                + (failures ? [rate("upstream_failures_total", label)] : [])
+                + [slots(upstream, label), Wording.whole(upstream["queued"]?.number ?? 0), servers(upstream)]
+        }
+        return TextTable(rows: [heading] + rows).lines
+    }
+
+    private func slots(_ upstream: JSONValue, _ label: [String: String]) -> String {
+        let limit = now.metrics.sum("fetches_limit", label) ?? upstream["slots"]?.number
+        return Wording.whole(upstream["in_flight"]?.number ?? 0) + (limit.map { "/\(Wording.whole($0))" } ?? "")
+    }
+
+    private func servers(_ upstream: JSONValue) -> String {
+        let servers = upstream["servers"]?.elements ?? []
+        let failing = servers.filter { $0["state"]?.string != "up" }
+        let up = servers.count - failing.count
+        guard !failing.isEmpty else { return "\(up) up" }
+        let longest = failing.compactMap { $0["state_seconds"]?.number }.max()
+        return (up > 0 ? "\(up) up, " : "") + "\(failing.count) FAILING"
+            + (longest.map { " for \(Wording.duration($0))" } ?? "")
+    }
+
+    // MARK: - Rates
+
+    /// Per second; `nil` where there is nothing to compare, or no such counter.
+    private func growth(_ family: String, _ labels: [String: String] = [:]) -> Double? {
+        guard let before, now.time > before.time, let value = now.metrics.sum(family, labels) else { return nil }
+        // A counter that is less than before is one of a program that was started anew.
+        return max(0, value - (before.metrics.sum(family, labels) ?? 0)) / (now.time - before.time)
+    }
+
+    private func rate(_ family: String, _ labels: [String: String] = [:]) -> String {
+        growth(family, labels).map(Wording.rate) ?? "-"
+    }
+
+    private func byteRate(_ family: String) -> String { growth(family).map(Wording.bytes) ?? "-" }
+
+    private func event(_ names: String...) -> String {
+        let found = names.compactMap { growth("coalescing_total", ["event": $0]) }
+        return found.isEmpty ? "-" : Wording.rate(found.reduce(0, +))
+    }
+}

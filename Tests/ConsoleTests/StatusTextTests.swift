@@ -1,0 +1,52 @@
+import Console
+import Testing
+
+@Suite struct StatusTextTests {
+    @Test func `the state is told in lines that stand below each other`() throws {
+        let lines = StatusText.lines(try status(limits: true), width: 100)
+        #expect(
+            lines == [
+                "coalesced 0.1.0, running for 3d 4h, reloaded 12m ago: ok",
+                "",
+                "listening   127.0.0.1:8080, unix:/run/a",
+                "workers     2",
+                "clients     1204 of 19050",
+                "memory      231 MiB of 256 MiB: 219 MiB stored (6120 responses), 12 MiB in flight",
+                "upstream    wp: 12 of 256 fetches in flight, 0 queued",
+                "              http://127.0.0.1:9101  12 in use  20 idle  up",
+                "upstream    api: 41 of 41 fetches in flight, 3 queued",
+                "              http://127.0.0.1:9102  41 in use  3 idle  up for 1m",
+                "              http://127.0.0.1:9199   0 in use  0 idle  FAILING for 31s, next try in 9s",
+                "fetches     2",
+                "  FETCH OF  AGE   BYTES  WAITING      PHASE  KEY",
+                "  api       41s  38 MiB        1  streaming  http a /big?8",
+                "  wp         1s     0 B        2  executing  http a /b?[2J",
+            ])
+    }
+
+    @Test func `what is not told is left out`() throws {
+        let lines = StatusText.lines(try status(limits: false), width: 100)
+        #expect(lines[4] == "clients     1204" && lines[6] == "upstream    wp: 12 fetches in flight, 0 queued")
+        #expect(
+            lines[12...] == [
+                "  FETCH OF  WAITING      PHASE  KEY", "  api             1  streaming  http a /big?8",
+                "  wp              2  executing  http a /b?[2J",
+            ])
+        #expect(StatusText.lines(try json("{}"), width: 100).last == "fetches     none")
+    }
+
+    @Test(arguments: [1, 20, 40, 79])
+    func `no line is wider than the terminal`(width: Int) throws {
+        let lines = StatusText.lines(try status(limits: true), width: width)
+        #expect(lines.count == 15 && lines.allSatisfy { $0.count <= width })
+        #expect(lines[5].count == width && lines[5].hasSuffix("…"))
+    }
+
+    @Test func `of many fetches the oldest are listed`() throws {
+        let fetches = (1...50).map { "{\"number\": \($0), \"key\": \"k\($0)\", \"seconds\": \(100 - $0)}" }
+        let lines = StatusText.lines(
+            try json("{\"fetches\": [\(fetches.reversed().joined(separator: ","))]}"), width: 80)
+        #expect(lines.suffix(6).map { $0.split(separator: " ").last } == ["k1", "k2", "k3", "k4", "k5", "more"])
+        #expect(lines.last == "  and 45 more")
+    }
+}

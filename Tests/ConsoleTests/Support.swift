@@ -1,0 +1,32 @@
+@testable import Console
+import Testing
+
+/// Reads `text`, which is JSON.
+func json(_ text: String) throws -> JSONValue { try #require(JSONValue(text)) }
+
+/// As `/status` has it; `limits` as a program tells them that knows them.
+func status(limits: Bool) throws -> JSONValue {
+    try json(
+        """
+        {
+          "version": "0.1.0", "state": "running", "uptime_seconds": 273600,
+          "last_reload": {"succeeded": true, "seconds": 720},
+          "listeners": ["127.0.0.1:8080", "unix:/run/a"], "workers": 2,
+          "clients": {"connections": 1204\(limits ? ", \"limit\": 19050" : "")},
+          "memory": {"limit": 268435456, "stored": 229638144, "in_flight": 12582912},
+          "store": {"responses": 6120, "resources": 5870, "unshareable": 0, "evicted": 9},
+          "upstreams": [
+            {"name": "wp", "in_flight": 12, "queued": 0\(limits ? ", \"slots\": 256" : ""), "servers": [
+              {"server": "http://127.0.0.1:9101", "state": "up", "failing_workers": 0, "in_use": 12, "idle": 20}]},
+            {"name": "api", "in_flight": 41, "queued": 3\(limits ? ", \"slots\": 41" : ""), "servers": [
+              {"server": "http://127.0.0.1:9102", "state": "up", "state_seconds": 100, "failing_workers": 0, "in_use": 41, "idle": 3},
+              {"server": "http://127.0.0.1:9199", "state": "failing", "state_seconds": 31, "failing_workers": 2,
+               "next_try_seconds": 9, "in_use": 0, "idle": 0}]}
+          ],
+          "fetches": [
+            {"number": 8, "upstream": "wp", "key": "http a /b\\u001b[2J", "phase": "executing", "waiters": 2\(limits ? ", \"seconds\": 1, \"bytes\": 0" : "")},
+            {"number": 7, "upstream": "api", "key": "http a /big?8", "phase": "streaming", "waiters": 1\(limits ? ", \"seconds\": 41, \"bytes\": 39845888" : "")}
+          ]
+        }
+        """)
+}

@@ -1,0 +1,87 @@
+@testable import Console
+import Testing
+
+@Suite struct TopScreenTests {
+    /// Counters after `seconds`, of which those of upstreams have a label if that is known.
+    private static func metrics(_ seconds: Double, byUpstream: Bool) -> String {
+        let (wp, api) = byUpstream ? (",upstream=\"wp\"", ",upstream=\"api\"") : ("", "")
+        let all = """
+            # HELP coalesced_requests_total Requests.
+            # TYPE coalesced_requests_total counter
+            coalesced_requests_total{method="get"} \(100 * seconds)
+            coalesced_requests_total{method="post"} \(10 * seconds)
+            coalesced_verdicts_total{verdict="hit"\(wp)} \(80 * seconds)
+            coalesced_verdicts_total{verdict="miss"\(wp)} \(20 * seconds)
+            coalesced_verdicts_total{verdict="revalidated"\(api)} \(5 * seconds)
+            coalesced_verdicts_total{verdict="synthetic"\(api)} \(5 * seconds)
+            coalesced_coalescing_total{event="joined"} \(3 * seconds)
+            coalesced_coalescing_total{event="joined-late"} \(4 * seconds)
+            coalesced_client_sent_bytes_total \(2097152 * seconds)
+            coalesced_client_connections 1204
+            """
+        let labelled = """
+
+            coalesced_upstream_fetches_total{upstream="wp"} \(20 * seconds)
+            coalesced_upstream_fetches_total{upstream="api"} \(10 * seconds)
+            coalesced_upstream_failures_total{upstream="api",kind="connect"} \(5 * seconds)
+            """
+        return all + (byUpstream ? labelled : "\ncoalesced_upstream_fetches_total \(30 * seconds)\n")
+    }
+
+    private static func sample(at time: Double, known: Bool) throws -> TopSample {
+        TopSample(status: try status(limits: known), metrics: MetricsPage(metrics(time, byUpstream: known)), time: time)
+    }
+
+    @Test func `a screen has rates, shares, what limits them, and a line for each upstream`() throws {
+        let screen = TopScreen(try Self.sample(at: 12, known: true), since: try Self.sample(at: 10, known: true))
+        #expect(
+            screen.lines(columns: 100, rows: 100) == [
+                "coalesced 0.1.0, running for 3d 4h, reloaded 12m ago: ok",
+                "",
+                "requests  110/s: hit 72.7%  stale 0.0%  miss 22.7%  pass 0.0%  own 4.5%",
+                "bytes     2.0 MiB/s to clients, -/s from origins",
+                "clients   1204 of 19050",
+                "memory    231 MiB of 256 MiB: 219 MiB stored (6120 responses), 12 MiB in flight, -/s evicted",
+                "per s     joined 7.0, overtaken -, refused -, retries -, log lines dropped -",
+                "",
+                "UPSTREAM  REQ/S   HIT%  FETCH/S  FAIL/S  IN FLIGHT  QUEUED  SERVERS",
+                "wp          100  80.0%       20       -     12/256       0  1 up",
+                "api          10   0.0%       10     5.0      41/41       3  1 up, 1 FAILING for 31s",
+                "",
+                "FETCH OF  AGE   BYTES  WAITING      PHASE  KEY",
+                "api       41s  38 MiB        1  streaming  http a /big?8",
+                "wp         1s     0 B        2  executing  http a /b?[2J",
+            ])
+    }
+
+    @Test func `the first screen has no rates, and of an older program there are fewer columns`() throws {
+        let lines = TopScreen(try Self.sample(at: 10, known: false), since: nil).lines(columns: 100, rows: 100)
+        #expect(lines[2] == "requests  -/s: hit -  stale -  miss -  pass -  own -")
+        #expect(lines[4] == "clients   1204")
+        #expect(lines[8...9] == ["UPSTREAM  IN FLIGHT  QUEUED  SERVERS", "wp               12       0  1 up"])
+    }
+
+    @Test(arguments: [(80, 24), (40, 5), (10, 1), (1, 1), (0, 0)])
+    func `it fits the terminal`(columns: Int, rows: Int) throws {
+        let screen = TopScreen(try Self.sample(at: 12, known: true), since: try Self.sample(at: 10, known: true))
+        let lines = screen.lines(columns: columns, rows: rows)
+        #expect(lines.count == min(rows, 15) && lines.allSatisfy { $0.count <= columns })
+    }
+
+    @Test func `a program that was started anew has no rates below zero`() throws {
+        let screen = TopScreen(try Self.sample(at: 2, known: true), since: try Self.sample(at: 1, known: true))
+        let again = TopScreen(
+            TopSample(status: screen.now.status, metrics: MetricsPage("coalesced_requests_total 1\n"), time: 3),
+            since: screen.now)
+        #expect(again.lines(columns: 100, rows: 3).last?.hasPrefix("requests  0/s") == true)
+    }
+
+    @Test func `samples have their labels unescaped`() {
+        let page = MetricsPage("a{x=\"1,\\\"}\\\\\\n\",y=\"\"} 2\nb 3\n# c 4\nd\ne x\n")
+        #expect(
+            page.samples == [
+                .init(family: "a", labels: ["x": "1,\"}\\\n", "y": ""], value: 2),
+                .init(family: "b", labels: [:], value: 3),
+            ])
+    }
+}
