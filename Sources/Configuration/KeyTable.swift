@@ -52,7 +52,7 @@ enum KeyTable {
             compared as they were sent: /x/../a and /%61 are not /a. Upstreams should mark what must never be stored with \
             `Cache-Control: no-store`; if they do not, make routes for what may be stored and set `cache: false` for the \
             rest. That alone stores nothing, but clients that ask at the same moment still share a response that says nothing against \
-            it; `coalesce: false` ends that too, and each request is answered by the upstream.
+            it; `coalesce: false` ends that too, and each request is answered by the upstream, as it was sent.
             """),
         Key("admin", isReadAtStart: true, "The listener for /healthz, /readyz, /metrics, /status and /purge.", admin),
         Key(

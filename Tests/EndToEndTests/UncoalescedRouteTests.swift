@@ -35,7 +35,10 @@ import Testing
         let answers = own.map { $0.finished()[0] }
         #expect(answers.map(\.text) == users)
         #expect(answers.allSatisfy { !$0.cacheStatus.contains("collapsed") && !$0.cacheStatus.contains("stored") })
-        #expect(Set(shared.map { $0.finished()[0].text }).count == 1)
+        let together = shared.map { $0.finished()[0] }
+        #expect(Set(together.map(\.text)).count == 1)
+        #expect((answers + together).allSatisfy { $0.cacheStatus.contains("fwd=bypass") })
+        #expect(together.filter { $0.cacheStatus.contains("collapsed") }.count == 2)
         #expect(origin.count("/shared") == 1)
         #expect(try proxy.get("/own", "Cookie: user=d").text == "user=d")
     }
@@ -51,6 +54,80 @@ import Testing
             try proxy.fetchesEnd(of: "/x")
             #expect(try proxy.get("/x").cacheStatus.contains("; hit"))
             #expect(origin.count("/x") == 3)
+        }
+    }
+
+    /// Larger than what is stored by the settings below.
+    private static let large = 65_536
+    private static let smallObjects = Setting.other(section: "storage", key: "max-object-size", value: "16KiB")
+
+    /// The range that is asked for, else the whole, as static files are served.
+    private static func file(_ request: Received, _ fields: String) -> [Step] {
+        let length = large
+        guard let range = request["range"], let first = Int(range.dropFirst("bytes=".count).prefix { $0 != "-" }) else {
+            return [.answer(200, fields, "ETag: \"a\"", body: String(repeating: "x", count: length))]
+        }
+        return [
+            .answer(
+                206, fields, "ETag: \"a\"", "Content-Range: bytes \(first)-\(first + 9)/\(length)",
+                body: String(repeating: "y", count: 10))
+        ]
+    }
+
+    @Test(arguments: ["Cache-Control: private", "Cache-Control: max-age=60"])
+    func `the origin learns of a range of what is not kept, from the second request on`(_ fields: String) throws {
+        try scenario(Self.setting, Self.smallObjects) { origin, proxy in
+            origin.on("/x") { Self.file($0, fields) }
+            for first in [100, 2_000, 30_000] {
+                let answer = try proxy.get("/x", "Range: bytes=\(first)-\(first + 9)")
+                #expect(answer.status == 206 && answer.text == String(repeating: "y", count: 10))
+            }
+            let ranges = origin.requests("/x").map { $0["range"] }
+            #expect(ranges == [nil, "bytes=100-109", "bytes=2000-2009", "bytes=30000-30009"])
+        }
+    }
+
+    @Test func `range-misses holds for it, too`() throws {
+        try scenario(Self.setting, .other(section: "route", key: "range-misses", value: "part")) { origin, proxy in
+            origin.on("/x") { Self.file($0, "Cache-Control: max-age=60") }
+            let crowd = proxy.crowd(2, get: "/x", "Range: bytes=100-109").finished()
+            #expect(crowd.allSatisfy { $0.status == 206 })
+            let later = try proxy.get("/x", "Range: bytes=102-105")
+            #expect(later.cacheStatus.contains("; hit"))
+            #expect(origin.requests("/x").allSatisfy { $0["range"] == "bytes=100-109" })
+        }
+    }
+
+    @Test func `a condition goes to the origin once what it is about is known to be private`() throws {
+        try scenario(Self.setting) { origin, proxy in
+            let date = "Mon, 01 Jan 2024 00:00:00 GMT"
+            origin.on("/x") { request in
+                let fields = ["Cache-Control: private", "Last-Modified: \(date)"]
+                return [
+                    request["if-modified-since"] == nil
+                        ? .answer(200, fields[0], fields[1], body: "page") : .answer(304, fields[0], fields[1])
+                ]
+            }
+            for _ in 1...3 {
+                let answer = try proxy.get("/x", "If-Modified-Since: \(date)")
+                #expect(answer.status == 304)
+            }
+            #expect(origin.requests("/x").map { $0["if-modified-since"] } == [nil, date, date])
+        }
+    }
+
+    @Test func `where nothing is stored either, conditions and ranges pass from the first request on`() throws {
+        let route = Self.setting
+        try scenario(route, .other(section: "route", key: "cache", value: "false")) { origin, proxy in
+            origin.on("/x") { Self.file($0, "Cache-Control: private") }
+            let part = try proxy.get("/x", "Range: bytes=100-109")
+            #expect(part.status == 206)
+            #expect(part.cacheStatus.contains("fwd=bypass; fwd-status=206; detail=caching-off"), "\(part.cacheStatus)")
+            origin.on("/y") { _ in [.answer(200, "Cache-Control: max-age=60", body: "page")] }
+            let page = try proxy.get("/y", "If-None-Match: \"b\"")
+            #expect(page.text == "page" && page.cacheStatus.contains("fwd=bypass"), "\(page.cacheStatus)")
+            #expect(origin.requests("/x").map { $0["range"] } == ["bytes=100-109"])
+            #expect(origin.requests("/y").map { $0["if-none-match"] } == ["\"b\""])
         }
     }
 

@@ -75,9 +75,22 @@ import Upstream
         Row("GET /x", "alone uri-miss", where: [.coalescingOff]),
         Row("GET /x", "alone uri-miss", where: [.alone]),
         Row("GET /x\nCache-Control: only-if-cached", "504", where: [.ignoresDirectives]),
-        Row("GET /x", "get uri-miss", where: [.notCached]),
-        Row("GET /x", "get uri-miss", fresh, where: [.notCached]),
-        Row("GET /x\nCache-Control: max-stale", "get uri-miss", fresh, age: 100, where: [.notCached]),
+        Row("GET /x", "get bypass", where: [.notCached]),
+        Row("GET /x", "get bypass", fresh, where: [.notCached]),
+        Row("HEAD /x", "head bypass", fresh, where: [.notCached]),
+        Row("GET /x\nRange: bytes=0-9", "get bypass", where: [.notCached]),
+        Row("GET /x\nCache-Control: max-stale", "get bypass", fresh, age: 100, where: [.notCached]),
+        Row("GET /x\nCache-Control: no-store", "alone request, as it came", where: [.notCached]),
+        // Neither stored nor shared: nothing to look up.
+        Row("GET /x", "alone bypass, as it came", where: [.notCached, .coalescingOff]),
+        Row("GET /x\nRange: bytes=0-9", "alone bypass, as it came", where: [.notCached, .coalescingOff]),
+        Row("GET /x\nIf-None-Match: \"a\"", "alone bypass, as it came", fresh, where: [.notCached, .coalescingOff]),
+        Row(
+            "GET /x\nRange: bytes=0-9", "alone bypass, as it came", .marker(.range),
+            where: [.notCached, .coalescingOff, .asksForParts]),
+        Row("GET /x\nCache-Control: only-if-cached", "504", fresh, where: [.notCached, .coalescingOff]),
+        Row("POST /x\nContent-Length: 0", "alone method, as it came", where: [.notCached, .coalescingOff]),
+        Row("GET /x", "alone bypass, as it came", where: [.notCached, .alone]),
     ]
 
     static let freshStored: [Row] = [
@@ -204,9 +217,11 @@ import Upstream
         Row("HEAD /x\nRange: bytes=0-9", "head uri-miss", where: [.asksForParts]),
         Row("GET /x\nRange: bytes=0-9,20-29", "get uri-miss", where: [.asksForParts]),
         Row("GET /x\nRange: bytes=0-9\nIf-Range: \"a\"", "get uri-miss", where: [.asksForParts]),
-        Row("GET /x\nRange: bytes=0-9", "alone uri-miss", where: [.asksForParts, .coalescingOff]),
+        Row("GET /x\nRange: bytes=0-9", "alone uri-miss, of a part", where: [.asksForParts, .coalescingOff]),
+        Row("GET /x\nRange: bytes=0-9", "alone uri-miss, of a part", .marker(.range), where: [.coalescingOff]),
+        Row("GET /x\nRange: bytes=0-9", "alone uri-miss", where: [.coalescingOff]),
         Row("GET /x\nRange: bytes=0-9", "alone uri-miss", where: [.asksForParts, .alone]),
-        Row("GET /x\nRange: bytes=0-9", "get uri-miss", where: [.asksForParts, .notCached]),
+        Row("GET /x\nRange: bytes=0-9", "get bypass", where: [.asksForParts, .notCached]),
         Row("GET /x\nRange: bytes=0-9", "get uri-miss", where: [.asksForParts, .noRanges]),
         Row("GET /x\nRange: bytes=0-9\nCache-Control: only-if-cached", "504", where: [.asksForParts]),
         // The first hundred of a thousand bytes stored.
@@ -230,7 +245,7 @@ import Upstream
         Row("GET /x\nRange: bytes=0-9\nCache-Control: max-stale", "serve, stale", beginning, age: 100),
         Row("GET /x\nRange: bytes=50-149", "alone partial, with parts", beginning, where: [.coalescingOff]),
         Row("GET /x\nRange: bytes=50-149", "alone uri-miss", beginning, where: [.alone]),
-        Row("GET /x\nRange: bytes=0-9", "get uri-miss", beginning, where: [.notCached]),
+        Row("GET /x\nRange: bytes=0-9", "get bypass", beginning, where: [.notCached]),
         Row("GET /x\nRange: bytes=0-9", "alone bypass, as it came", beginning, .marker(.prohibited(.setCookie))),
     ]
 
@@ -275,6 +290,7 @@ import Upstream
                 + (plan.isPass ? ", as it came" : "")
                 + (plan.stored != nil ? ", with what is stored" : plan.fallback != nil ? ", with a fallback" : "")
                 + (plan.parts == nil ? "" : ", with parts")
+                + (plan.key.kind == .alone && plan.range != nil && plan.parts == nil ? ", of a part" : "")
         }
     }
 

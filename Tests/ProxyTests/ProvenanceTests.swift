@@ -78,6 +78,9 @@ import Upstream
         Row("known to be unshareable", .pass, "fwd=bypass; fwd-status=200; ttl=50") {
             ($0.forwarded, $0.role) = (.bypass, .alone)
         },
+        Row("of a route that is not cached, joined", .miss, "fwd=bypass; fwd-status=200; collapsed; ttl=50") {
+            ($0.forwarded, $0.role) = (.bypass, .joined)
+        },
         Row("the request's own wish", .pass, "fwd=request; fwd-status=200; ttl=50") {
             ($0.forwarded, $0.role) = (.request, .led)
         },

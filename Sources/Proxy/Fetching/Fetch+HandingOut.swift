@@ -11,6 +11,7 @@ extension Fetch {
         // All of it came with its head.
         if response.isPacked { fetched.noteEnd(at: worker.moment) }
         if !plan.isShared {
+            if learnsForOthers { rememberIfUnshareable(response, fetched.sharing) }
             // Others could have had it: what is known of the key no longer holds.
             if keeping == .stored, plan.range == nil, fetched.sharing.isForLateJoiners {
                 worker.shared.store.clearMarker(storeKey)
@@ -38,15 +39,9 @@ extension Fetch {
         addAlias(for: response, of: operation)
         noteContradiction()
         switch sharing {
-        case .nobody(let reason):
+        case .nobody:
             operation.close()
-            // What HEAD gets says nothing of what GET will get, whose key it has.
-            let isForOthersToo = !response.facts.status.concernsRequest || leaderWasReleased
-            // Nobody asked for a part, and whoever asks again gets as little.
-            let reason = reason == .range && plan.range == nil ? .part : reason
-            if method != .head, request.route.isCoalesced, reason.isRemembered, isForOthersToo {
-                remember(reason)
-            }
+            rememberIfUnshareable(response, sharing)
         case .waitersOnly:
             operation.close()
         case .everyone, .whileArriving:
@@ -54,6 +49,19 @@ extension Fetch {
             if plan.range == nil { worker.shared.store.clearMarker(storeKey) }
         }
     }
+
+    private func rememberIfUnshareable(_ response: StoredResponse, _ sharing: Sharing) {
+        guard case .nobody(let found) = sharing else { return }
+        let isForOthersToo = !response.facts.status.concernsRequest || leaderWasReleased
+        // Nobody asked for a part, and whoever asks again gets as little.
+        let reason = found == .range && plan.range == nil ? .part : found
+        // What HEAD gets says nothing of what GET will get, whose key it has.
+        if method != .head, reason.isRemembered, isForOthersToo { remember(reason) }
+    }
+
+    /// Whether it is for its leader alone only because coalescing is off: it asked for what all others would have asked
+    /// for, and they, too, are better off with what it learns.
+    var learnsForOthers: Bool { !plan.isShared && !plan.isPass && !request.route.isCoalesced }
 
     /// Whether a request before the leader's got what nobody else could have, either: then a status that speaks of the
     /// request speaks of them all, and the next crowd must not wait for one another.

@@ -49,11 +49,11 @@ extension Fetch: ExchangeHandler {
         if method == .head { freshenFromHead(head, facts) }
         let decision = settle(head, facts, policy)
         forbidStaleUse(after: facts, head.fields)
-        if plan.isShared, plan.range == nil, decision.keeping != .stored, status == .ok,
-            request.fields.present.contains(.range),
-            decision.length ?? 0 > worker.storage.objectLimit || !decision.sharing.isForSeveral
+        if plan.range == nil, decision.keeping != .stored, status == .ok, request.fields.present.contains(.range),
+            decision.length ?? 0 > worker.storage.objectLimit || !decision.sharing.isForSeveral,
+            releaseAll(because: decision.sharing)
         {
-            return releaseAll(because: decision.sharing)
+            return
         }
         let response = makeResponse(head, facts, policy, decision)
         let forLeader =
@@ -83,12 +83,17 @@ extension Fetch: ExchangeHandler {
             invalidations: response.groups == nil ? nil : worker.shared.groups)
     }
 
-    /// The whole was asked for so that all could have their parts of it. But it will not be kept, and their parts may
-    /// be small: those who wait ask for what they want themselves, and for a while so does everybody else.
-    private func releaseAll(because sharing: Sharing) {
+    /// The whole was asked for so that all could have their parts of it, or what is stored be used. But it will not be
+    /// kept, and their parts may be small: those who wait ask for what they want themselves, and for a while so does
+    /// everybody else.
+    /// - Returns: false where the leader, for whom alone it is, would only ask for the same again.
+    private func releaseAll(because sharing: Sharing) -> Bool {
         let reason: NotSharedReason = if case .nobody(let reason) = sharing { reason } else { .range }
+        guard plan.isShared || (learnsForOthers && !leaderWasReleased && (plan.stored == nil || reason != .noCache))
+        else { return false }
         remember(reason)
         cutOff(OperationError.released)
+        return true
     }
 
     func makeResponse(

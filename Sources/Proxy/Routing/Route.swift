@@ -57,6 +57,12 @@ final class Route: Sendable {
         !request.present.isDisjoint(with: passFields) && CookiePattern.occurs(passCookies, in: request)
     }
 
+    /// Whether every request is passed: nothing is stored, and nothing shared.
+    var passesAll: Bool { !isCached && !isCoalesced }
+
+    /// Why the origin is asked where nothing is known of a URL (RFC 9211 §2.2).
+    var missReason: ForwardReason { isCached ? .uriMiss : .bypass }
+
     /// Whether a request for `path` at `host` goes here. `host` is in lower case and without a port.
     func matches(host: Span<UInt8>, path requested: Span<UInt8>) -> Bool {
         if let only = self.host, !only.span.isEqualIgnoringCase(to: host) { return false }

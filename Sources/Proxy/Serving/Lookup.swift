@@ -36,6 +36,8 @@ struct Lookup {
         {
             return passed(because: reason)
         }
+        // Nothing of it is stored, and nobody to share with: its conditions and its range are for the origin.
+        if sharing != .shared, !request.route.isCached { return passed(because: .bypass) }
         // After a reload the route may be cached no longer: then what is still stored does not count.
         let stored = request.route.isCached ? resource?.response(matching: fields.view) : nil
         let usable = stored.map { markedIfInvalidated($0) }
@@ -85,7 +87,7 @@ struct Lookup {
         _ marker: NotSharedReason?
     ) -> FetchPlan {
         if request.directives.noStore { return pass(.request) }
-        if stored == nil, sharing == .shared, marker == .range || (marker == nil && request.route.asksForParts),
+        if stored == nil, sharing != .alone, marker == .range || (marker == nil && request.route.asksForParts),
             request.route.isCached
         {
             let fields = request.fields
@@ -122,8 +124,9 @@ struct Lookup {
             .refresh(of: stored), fallback: stored)
     }
 
+    /// Why the origin is asked for what is not stored.
     private func missReason(_ resource: CachedResource?) -> ForwardReason {
-        (resource?.count ?? 0) > 0 ? .varyMiss : .uriMiss
+        (resource?.count ?? 0) > 0 ? .varyMiss : request.route.missReason
     }
 
     private func key(_ kind: FetchKey.Kind) -> FetchKey { request.fetchKey(kind, knowing: resource) }

@@ -32,6 +32,12 @@ struct Provenance: Sendable {
         verdict = wasPassed ? .pass : .miss
     }
 
+    /// It waits for what another request asked for.
+    mutating func noteJoined(late: Bool) {
+        role = late ? .joinedLate : .joined
+        verdict = wasPassed ? .pass : .miss
+    }
+
     /// What is answered from the store.
     mutating func note(_ stored: StoredResponse, _ reuse: Reuse, detail: StaticString?, at now: Moment) {
         forwarded = nil
@@ -52,7 +58,10 @@ struct Provenance: Sendable {
         case .origin:
             verdict = wasPassed ? .pass : .miss
             if facts.lifetimeSource != .none { timeToLive = facts.timeToLive(at: now) }
-            if case .nobody(let reason) = fetched.sharing {
+            // What the response says was of no account where all are passed.
+            let isPassedAnyway =
+                forwarded == .bypass && fetched.notStored == .cachingOff && fetched.leader.route.passesAll
+            if case .nobody(let reason) = fetched.sharing, !isPassedAnyway {
                 detail = reason.name
             } else {
                 detail = fetched.notStored?.name
@@ -80,11 +89,19 @@ struct Provenance: Sendable {
 
     private static let staleIfError: StaticString = "stale-if-error"
 
-    /// Whether the store could not have answered, whatever was in it.
+    /// Whether the store could not have answered, whatever was in it; and not another request's fetch, either.
     private var wasPassed: Bool {
         switch forwarded {
-        case .method, .bypass, .request: true
+        case .bypass: !hasJoined
+        case .method, .request: true
         case .uriMiss, .varyMiss, .stale, .partial, nil: false
+        }
+    }
+
+    private var hasJoined: Bool {
+        switch role {
+        case .joined, .joinedLate: true
+        case .none, .alone, .led: false
         }
     }
 
@@ -102,10 +119,7 @@ struct Provenance: Sendable {
         var status = CacheStatus(handling)
         status.forwardStatus = originStatus
         status.stored = isStored ? true : nil
-        switch role {
-        case .joined, .joinedLate: status.collapsed = true
-        case .none, .alone, .led: break
-        }
+        if hasJoined { status.collapsed = true }
         status.timeToLive = timeToLive
         return status
     }

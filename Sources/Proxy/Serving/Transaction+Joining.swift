@@ -19,7 +19,7 @@ extension Transaction {
             crowd.latestHead === request.admitted || (crowd.isFor(request) && isOrdinary)
         else { return false }
         if let seat = crowd.join(self) {
-            provenance.noteAsking(for: .uriMiss)
+            provenance.noteAsking(for: request.route.missReason)
             noteJoined(late: false)
             // Without `boundWait`: the crowd keeps the time of all its members.
             wait(at: seat, of: crowd.operation)
@@ -30,7 +30,7 @@ extension Transaction {
         let bound = LoopBound<FetchWaiter>(self, on: worker.loop)
         switch crowd.operation.join(waiter(bound)) {
         case .joined(let token, let late):
-            provenance.noteAsking(for: .uriMiss)
+            provenance.noteAsking(for: request.route.missReason)
             joined(crowd.operation, token, late: late, bound)
             return true
         case .refused(.full):
@@ -98,7 +98,7 @@ extension Transaction {
     }
 
     private func noteJoined(late: Bool) {
-        provenance.role = late ? .joinedLate : .joined
+        provenance.noteJoined(late: late)
         worker.metrics.add(.coalescing(late ? .joinedLate : .joined))
     }
 }
