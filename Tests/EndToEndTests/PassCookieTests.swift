@@ -40,6 +40,20 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        (Setting.other(section: "caching", key: "pass-cookies", value: "['*']"), "Cookie: abc"),
+        (.other(section: "caching", key: "pass-cookies", value: "[sessionid]"), "Cookie: a=b; sessionid"),
+    ])
+    func `a cookie without a value is one as well`(_ setting: Setting, _ cookie: String) throws {
+        try scenario(setting) { origin, proxy in
+            origin.on("/x") { [.answer(200, Self.fresh, body: $0["cookie"] ?? "public")] }
+            let own = try proxy.get("/x", cookie)
+            #expect(own.cacheStatus.contains("fwd=bypass") && !own.cacheStatus.contains("stored"))
+            let other = try proxy.get("/x")
+            #expect(other.text == "public")
+        }
+    }
+
     @Test func `the beginning of a name is enough where the operator says so`() throws {
         try scenario(Self.setting) { origin, proxy in
             origin.on("/x", Self.page)

@@ -1,8 +1,8 @@
 import Bytes
 
 /// The cookies of a request, line by line in their order: `name=value` between semicolons (RFC 6265 §4.2.1), without
-/// the white space around either. A pair without `=` is left out. Quotes do not count: a semicolon within them separates
-/// as well. None where `Connection` names the field, since the origin does not see it then. Allocates nothing.
+/// the white space around either. What has no `=` is a name without a value, as PHP and Rack take it. Quotes do not
+/// count: a semicolon within them separates as well. None where `Connection` names the field, since the origin does not see it then. Allocates nothing.
 ///
 ///     var cookies = CookieIterator(fields)
 ///     while cookies.next() { … cookies.name … cookies.value … }
@@ -35,9 +35,10 @@ struct CookieIterator: ~Escapable {
                 let end = line.firstIndex(of: UInt8(ascii: ";"), from: position) ?? line.count
                 let pair = line.extracting(position..<end).trimmingOptionalWhitespace()
                 position = end + 1
-                guard let equals = pair.firstIndex(of: UInt8(ascii: "=")) else { continue }
+                if pair.isEmpty { continue }
+                let equals = pair.firstIndex(of: UInt8(ascii: "=")) ?? pair.count
                 name = pair.extracting(0..<equals).trimmingOptionalWhitespace()
-                value = pair.extracting((equals + 1)...)
+                value = pair.extracting(min(equals + 1, pair.count)...)
                 return true
             }
             guard !isNominated, let next = lines.next() else { return false }

@@ -19,7 +19,9 @@ struct CookiePatternTests {
         (session, "Cookie: S=1", false), (session, "Cookie: ss=1", false), (session, "Cookie: t=s", false),
         (session, "Cookie: t=s=1", false),
         (session, "Cookie: s=", true), (session, "Cookie: s=\"\"", true), (session, "Cookie: s==1", true),
-        (session, "Cookie:", false), (session, "Cookie: s", false), (session, "Cookie: =s", false),
+        (session, "Cookie:", false), (session, "Cookie: =s", false),
+        // Without `=` it is a name to some origins.
+        (session, "Cookie: s", true), (session, "Cookie: t; s ;u=1", true), (session, "Cookie: ss", false),
         // Some origins see this cookie, and some do not.
         (session, "Cookie: a=\"; s=1; b=\"", true),
         // These do not see any.
@@ -27,7 +29,8 @@ struct CookiePatternTests {
         (beginnings, "Cookie: wp_=1", true), (beginnings, "Cookie: wp_a=1", true), (beginnings, "Cookie: wp=1", false),
         (beginnings, "Cookie: a_wp_=1", false), (beginnings, "Cookie: WP_a=1", false),
         (beginnings, "Cookie: a=1; other=2", true), (beginnings, "Cookie: others=2", false),
-        (every, "Cookie: a=1", true), (every, "Cookie: =1", true), (every, "Cookie: a", false), (every, "", false),
+        (every, "Cookie: a=1", true), (every, "Cookie: =1", true), (every, "Cookie: a", true),
+        (every, "", false), (every, "Cookie:", false), (every, "Cookie: ; ;", false),
     ]
 
     @Test(arguments: rows)

@@ -132,6 +132,8 @@ struct KeyTests {
         (policy { $0.cookies = [ByteSlice("s")] }, "Cookie: s=1", "Cookie: S=1", false),
         (policy { $0.cookies = [ByteSlice("s")] }, "Cookie: s=", "Cookie: t=1", false),
         (policy { $0.cookies = [ByteSlice("s")] }, "Cookie: xs=1", "", true),
+        (policy { $0.cookies = [ByteSlice("s")] }, "Cookie: s", "", false),
+        (policy { $0.cookies = [ByteSlice("s")] }, "Cookie: s", "Cookie: s=", true),
         (policy { $0.cookies = [ByteSlice("s")] }, "Cookie: s=1; s=2", "Cookie: s=1", false),
         (policy { $0.cookies = [ByteSlice("s")] }, "Cookie: s=1; s=2", "Cookie: s=1; s=3", false),
         (policy { $0.cookies = [ByteSlice("s")] }, "Cookie: s=1; s=2", "Cookie: s=2; s=1", false),
