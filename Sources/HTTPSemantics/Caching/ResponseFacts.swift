@@ -145,7 +145,7 @@ public struct ResponseFacts: Sendable, Equatable {
     /// Seconds it stays fresh; negative once it is stale (RFC 9211 §2.5).
     @inlinable
     public func timeToLive(at now: Moment) -> Int64 {
-        now.monotonic < freshUntil
+        isFresh(at: now)
             ? Int64(lifetime) &- Int64(age(at: now))
             : -Int64(DeltaSeconds.saturating((now.monotonic &- freshUntil) / 1_000_000_000))
     }

@@ -26,11 +26,11 @@ public enum Reuse: Sendable, Equatable {
 extension ResponseFacts {
     /// RFC 9111 §4 for a stored response that matches by URI, method and `Vary`.
     ///
-    /// The hot path: for a request without directives and a fresh response, two comparisons.
+    /// The hot path: for a request without directives and a fresh response, three comparisons.
     @inlinable
     public func reuse(for request: RequestDirectives, at now: Moment) -> Reuse {
         let age = age(at: now)
-        if request.flags.isEmpty, now.monotonic < freshUntil, flags.isDisjoint(with: [.noCache, .isInvalidated]) {
+        if request.flags.isEmpty, isFresh(at: now), flags.isDisjoint(with: [.noCache, .isInvalidated]) {
             return .fresh(age: age, ttl: lifetime &- min(age, lifetime))
         }
         return considered(for: request, age: age, at: now)
@@ -40,7 +40,7 @@ extension ResponseFacts {
     func considered(for request: RequestDirectives, age: UInt32, at now: Moment) -> Reuse {
         if contains(.isInvalidated) { return .validate(.invalidated) }
         if contains(.noCache) { return .validate(.noCache) }
-        let isFresh = now.monotonic < freshUntil
+        let isFresh = isFresh(at: now)
         if request.noCache { return .validate(isFresh ? .requestNoCache : .stale) }
         // §5.2.1.1: no older than max-age, whatever else is said.
         if age > request.maxAge { return .validate(isFresh ? .requestAge : .stale) }
@@ -57,6 +57,11 @@ extension ResponseFacts {
         guard !request.limitsAge, overdue <= staleWhileRevalidate else { return .validate(.stale) }
         return staleWhileRevalidate > 0 ? .staleWhileRevalidate(age: age) : .validate(.stale)
     }
+
+    /// The clock of a loop may be behind that of the one which fetched it: what has no lifetime is never fresh, all the
+    /// same.
+    @inlinable
+    func isFresh(at now: Moment) -> Bool { lifetime > 0 && now.monotonic < freshUntil }
 
     /// Seconds since it went stale.
     func overdue(at now: Moment) -> UInt32 {

@@ -143,6 +143,19 @@ struct ReuseTests {
         #expect(!stored.mayServeStale(on: .unreachable, for: .none, at: arrival.after(1), policy: CachingPolicy()))
     }
 
+    /// Each loop reads its clock once an iteration: another one may be behind that of the loop which fetched it.
+    @Test func `what has no lifetime is not fresh by a clock that is behind, either`() {
+        let before = arrival.after(-0.1)
+        let (zero, none) = (facts("Cache-Control: max-age=0\nETag: \"a\""), facts("ETag: \"a\""))
+        #expect(zero.reuse(for: .none, at: before) == .validate(.stale))
+        #expect(none.reuse(for: .none, at: before) == .validate(.stale))
+        #expect(zero.reuse(for: request("Cache-Control: max-age=60"), at: before) == .validate(.stale))
+        #expect(zero.timeToLive(at: before) == 0)
+        let refreshed = facts("Cache-Control: max-age=0, stale-while-revalidate=30")
+        #expect(refreshed.reuse(for: .none, at: before) == .staleWhileRevalidate(age: 0))
+        #expect(facts("Cache-Control: max-age=60").reuse(for: .none, at: before) == .fresh(age: 0, ttl: 60))
+    }
+
     @Test func `a response that HEAD found changed is stale`() {
         // §4.3.5
         var stored = facts("Cache-Control: max-age=60")
