@@ -27,8 +27,9 @@ struct Attempts {
 
     enum Next: Equatable { case again, nextServer, giveUp }
 
-    /// Servers that were not asked yet.
-    private var othersLeft: Int
+    /// The servers that were asked in vain, by their places in the settings: none of them is asked again.
+    private(set) var askedInVain: [Int] = []
+    private let serverCount: Int
     /// Whether it may be sent a second time; never a third.
     private var mayRepeat: Bool
     private let isSafe: Bool
@@ -38,16 +39,17 @@ struct Attempts {
     private(set) var mayUseIdle = true
 
     init(_ request: UpstreamRequest, _ settings: UpstreamSettings) {
-        othersLeft = settings.servers.count - 1
+        serverCount = settings.servers.count
         retries = settings.retriesDeadConnection
         mayRepeat = retries && request.mayBeSentAgain
         isSafe = request.method.isSafe
     }
 
-    mutating func next(after ending: Ending) -> Next {
+    /// - Parameter server: the one that was asked.
+    mutating func next(after ending: Ending, at server: Int) -> Next {
         switch ending {
         case .notConnected:
-            return nextServer()
+            return nextServer(after: server)
         case .idleWasDead(isUnsent: true) where retries:
             mayUseIdle = false
             return .again
@@ -58,15 +60,14 @@ struct Attempts {
         case .closed:
             guard mayRepeat, isSafe else { return .giveUp }
             (mayRepeat, mayUseIdle) = (false, false)
-            return nextServer()
+            return nextServer(after: server)
         case .failed:
             return .giveUp
         }
     }
 
-    private mutating func nextServer() -> Next {
-        guard othersLeft > 0 else { return .giveUp }
-        othersLeft -= 1
-        return .nextServer
+    private mutating func nextServer(after server: Int) -> Next {
+        askedInVain.append(server)
+        return askedInVain.count < serverCount ? .nextServer : .giveUp
     }
 }

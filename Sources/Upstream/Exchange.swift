@@ -125,11 +125,10 @@ public final class Exchange {
 
     // MARK: Finding a connection
 
-    /// - Parameter failed: the server that has just failed.
-    private func chooseServer(after failed: Int? = nil) {
+    private func chooseServer() {
         enter(.resolving)
         waitsForRoomUntil = nil
-        serverIndex = pool.nextServer(after: failed)
+        serverIndex = pool.nextServer(besides: attempts.askedInVain)
         if attempts.mayUseIdle, let idle = pool.takeIdle(server: serverIndex) {
             enter(.connecting)
             connection = idle
@@ -219,10 +218,10 @@ public final class Exchange {
     }
 
     private func goOn(after ending: Attempts.Ending, _ error: UpstreamError) {
-        let next = attempts.next(after: ending)
+        let next = attempts.next(after: ending, at: serverIndex)
         guard next != .giveUp else { return end(with: error) }
         if ending != .notConnected { pool.metrics.add(.upstreamRetries) }
-        chooseServer(after: next == .nextServer ? serverIndex : nil)
+        chooseServer()
     }
 
     private func cannotConnect(_ error: UpstreamError) {

@@ -29,17 +29,18 @@ public struct ServerBalance: Sendable {
 
     /// The index of the server to ask at `now`. When all are left alone, the one whose time ends soonest: better to ask
     /// a server that may have recovered than to give up.
-    /// - Parameter failed: not that one, if there is another.
-    public mutating func pick(at now: Int64, after failed: Int? = nil) -> Int {
+    /// - Parameter others: none of these, if there is another.
+    public mutating func pick(at now: Int64, besides others: [Int] = []) -> Int {
         for step in 0..<health.count {
             let candidate = (next + step) % health.count
-            guard health[candidate].leftAloneUntil <= now, candidate != failed else { continue }
+            guard health[candidate].leftAloneUntil <= now, !others.contains(candidate) else { continue }
             next = (candidate + 1) % health.count
             // One request tries it. Others pass it over until that one has an answer, or for another cool-down.
             if health[candidate].failuresInARow >= maxFailures { health[candidate].leftAloneUntil = now + cooldown }
             return candidate
         }
-        return health.indices.filter { $0 != failed }.min { health[$0].leftAloneUntil < health[$1].leftAloneUntil } ?? 0
+        return health.indices.filter { !others.contains($0) }
+            .min { health[$0].leftAloneUntil < health[$1].leftAloneUntil } ?? 0
     }
 
     /// A response came, whatever its status: failures are counted from zero, and the server is asked again.

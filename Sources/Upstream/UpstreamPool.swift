@@ -124,10 +124,10 @@ public final class UpstreamPool {
     }
 
     /// Which server is to be asked.
-    /// - Parameter failed: the one that has just failed for the same request.
-    func nextServer(after failed: Int? = nil) -> Int {
+    /// - Parameter others: those that the same request asked in vain.
+    func nextServer(besides others: [Int]) -> Int {
         let now = loop.now
-        return balance.use { $0.pick(at: now, after: failed) }
+        return balance.use { $0.pick(at: now, besides: others) }
     }
 
     func succeeded(server: Int) {

@@ -64,17 +64,29 @@ struct AttemptsTests {
     @Test(arguments: rows)
     func `a request goes out again only where that does no harm`(row: Row) {
         var attempts = Self.attempts(row)
-        for (ending, expected) in row.story {
-            let next = attempts.next(after: ending)
+        for (server, (ending, expected)) in row.story.enumerated() {
+            let next = attempts.next(after: ending, at: server)
             #expect(next == expected, "after \(ending)")
         }
+    }
+
+    @Test func `those that were asked in vain are known, so that each is asked once`() {
+        var attempts = Self.attempts(Row(method: .get, servers: 4, story: []))
+        var known: [[Int]] = []
+        for (server, ending) in [(2, Attempts.Ending.notConnected), (3, Self.unsent), (0, .notConnected), (3, .closed)]
+        {
+            let next = attempts.next(after: ending, at: server)
+            #expect(next != .giveUp)
+            known.append(attempts.askedInVain)
+        }
+        #expect(known == [[2], [2], [2, 0], [2, 0, 3]])
     }
 
     @Test(arguments: [(Attempts.Ending.notConnected, true), (unsent, false), (dead, false), (.closed, false)])
     func `after a closed connection only a new one will do`(ending: Attempts.Ending, mayUseIdle: Bool) {
         var attempts = Self.attempts(Row(method: .get, story: []))
         #expect(attempts.mayUseIdle)
-        let next = attempts.next(after: ending)
+        let next = attempts.next(after: ending, at: 0)
         #expect(next != .giveUp)
         #expect(attempts.mayUseIdle == mayUseIdle)
     }

@@ -7,6 +7,8 @@ import Testing
     enum Event: Sendable {
         /// `pick` at this time gives that server.
         case pick(at: Int64, Int)
+        /// The same for a request that asked those in vain.
+        case pickBesides([Int], at: Int64, Int)
         case failed(Int, at: Int64)
         case succeeded(Int)
     }
@@ -66,6 +68,13 @@ import Testing
             "all left alone: the one whose time is over soonest", servers: 3, maxFailures: 1,
             .failed(0, at: 3), .failed(1, at: 1), .failed(2, at: 2), .pick(at: 4, 1), .pick(at: 4, 1),
             .failed(1, at: 4), .pick(at: 4, 2), .pick(at: 101, 2)),
+        Transcript(
+            "a request passes over all that it asked in vain, whoever was asked meanwhile",
+            .pick(at: 0, 0), .pick(at: 0, 1), .pick(at: 0, 2), .pickBesides([0], at: 0, 1), .pick(at: 0, 2),
+            .pickBesides([0, 1], at: 0, 2)),
+        Transcript(
+            "rather asks one that is left alone than one of those twice", maxFailures: 1,
+            .failed(2, at: 0), .pick(at: 1, 0), .pickBesides([0], at: 1, 1), .pickBesides([0, 1], at: 1, 2)),
     ])
     func `the server asked next`(_ transcript: Transcript) {
         var balance = ServerBalance(
@@ -76,6 +85,9 @@ import Testing
             case .succeeded(let server): _ = balance.succeeded(server, at: 0)
             case .pick(let now, let expected):
                 let picked = balance.pick(at: now)
+                #expect(picked == expected, "step \(step + 1), at \(now)")
+            case .pickBesides(let others, let now, let expected):
+                let picked = balance.pick(at: now, besides: others)
                 #expect(picked == expected, "step \(step + 1), at \(now)")
             }
         }
