@@ -191,7 +191,8 @@ enum KeyTable {
             "pass-cookies", \.proxy.caching.passCookies, .list(of: .cookiePattern),
             """
             Cookies, such as that of a session, with which a request goes past the cache: the upstream answers it alone, and the answer is \
-            neither shared nor stored. wordpress_logged_in_* means all names that begin so. Upper and lower case differ.
+            neither shared nor stored. wordpress_logged_in_* means all names that begin so. Upper and lower case differ. \
+            What such requests brought before the key was there stays stored: add it, reload, then purge.
             """),
         Key(
             "set-cookie", \.proxy.caching.policy.setCookie, .word,

@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 
 /// Requests with a cookie that the operator named go past the cache.
@@ -61,6 +62,65 @@ import Testing
             #expect(try proxy.get("/x", "Cookie: wordpress_logged_in_0a1b=me").text == "public 2")
             #expect(try proxy.get("/x", "Cookie: wordpress_test_cookie=1").text == "public 1")
             #expect(try proxy.get("/x", "Cookie: sessionids=1").text == "public 1")
+        }
+    }
+
+    /// `isLate`: the head of the response is there before the reload.
+    @Test(arguments: [false, true])
+    func `a reload that names a cookie reaches what is on its way`(isLate: Bool) throws {
+        let origin = try ScriptedOrigin()
+        defer { origin.stop() }
+        let gate = Gate()
+        for path in ["/joined", "/stored"] {
+            origin.on(path) { request in
+                let page = request["cookie"] ?? "public"
+                guard request.number == 1 else { return [.answer(200, Self.fresh, body: page)] }
+                let head = Step.head(200, Self.fresh, "Content-Length: \(page.utf8.count)")
+                return (isLate ? [head, .gate(gate)] : [.gate(gate), head]) + [.text(page)]
+            }
+        }
+        origin.on("/") { _ in [.answer(200)] }
+        func file(_ hosts: String, _ cookies: String) -> String {
+            """
+            workers: 1
+            hosts: \(hosts)
+            caching:
+              pass-cookies: \(cookies)
+            upstreams:
+              - {name: shop, servers: ["\(origin.url)"]}
+
+            """
+        }
+        let proxy = try Program.serve(file: file("[]", "[]"))
+        defer { proxy.stop() }
+        var members: [Conversation] = []
+        for path in ["/joined", "/stored"] {
+            let member = try proxy.connect()
+            try member.send(proxy.request("GET", path, ["Cookie: sessionid=1"]))
+            if isLate {
+                _ = try member.progress { $0.status == 200 }
+            } else {
+                try eventually("it is at the origin") { origin.count(path) == 1 }
+            }
+            members.append(member)
+        }
+        try System.write(file("[127.0.0.1]", "[sessionid]"), to: proxy.configurationPath)
+        proxy.signal(SIGHUP)
+        try eventually("the new settings hold") { try proxy.get("/", "Host: elsewhere").status == 421 }
+        let others = proxy.crowd(3, get: "/joined")
+        try eventually("they wait for it, or fetch for themselves") {
+            try proxy.joined(5)
+            return isLate ? origin.count("/joined") == 2 : true
+        }
+        gate.open()
+        #expect(others.finished().map(\.text) == ["public", "public", "public"])
+        for member in members {
+            let page = try member.answer()
+            #expect(page.text == "sessionid=1")
+        }
+        for path in ["/joined", "/stored"] {
+            let page = try proxy.get(path)
+            #expect(page.text == "public")
         }
     }
 

@@ -117,9 +117,9 @@ extension Fetch {
                 })
         }
         // Into the store before it leaves the in-flight table: every look-up must find it in one of them.
-        if keeping == .stored, let part = arriving.part {
+        if isToBeStored, let part = arriving.part {
             store(part: part.range, of: part.length, from: response)
-        } else if keeping == .stored {
+        } else if isToBeStored {
             let outcome = worker.shared.store.store(
                 response, under: storeKey, generation: placement.storeGeneration, requested: sentAt,
                 popularity: max(0, (operation?.waiterCount ?? 0) - 1))

@@ -44,10 +44,23 @@ extension Fetch {
         return sharing.isForSeveral && length <= worker.storage.objectLimit ? .forSharing : .window
     }
 
+    /// Whether what arrived goes into the store: a reload may have come since its head did.
+    var isToBeStored: Bool { keeping == .stored && !hasPassCookie }
+
     func sharing(of facts: ResponseFacts, _ policy: CachingPolicy) -> Sharing {
         facts.sharing(
             method: method, request: request.directives, hasAuthorization: request.hasAuthorization,
-            hasPassCookie: request.hasPassCookie, policy: policy)
+            hasPassCookie: hasPassCookie, policy: policy)
+    }
+
+    /// Whether the leader's request was to go past the cache by one of its cookies: also by settings that came since.
+    private var hasPassCookie: Bool {
+        if request.hasPassCookie { return true }
+        // Nearly always, and then no route need be looked for.
+        guard request.fields.present.contains(.cookie) else { return false }
+        let fields = request.fields
+        let route = worker.loopSettings.route(request.head, fields.view)
+        return route !== request.route && route.hasPassCookie(fields.view)
     }
 
     /// - Parameter length: what would be stored, in bytes, as far as it is announced.
@@ -66,7 +79,7 @@ extension Fetch {
         if facts.status == .preconditionFailed || facts.status == .rangeNotSatisfiable { return .requestCondition }
         switch facts.storability(
             method: method, request: request.directives, hasAuthorization: request.hasAuthorization,
-            hasPassCookie: request.hasPassCookie,
+            hasPassCookie: hasPassCookie,
             answersTarget: method == .post && PostAnswer.isForTarget(head.fields, target: request.targetURI)
                 && !request.namesMethod,
             policy: policy)

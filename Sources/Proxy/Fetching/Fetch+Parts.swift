@@ -116,7 +116,7 @@ extension Fetch {
     /// (RFC 9111 §3.3).
     func keepWhatArrived(of response: StoredResponse) {
         let policy = request.route.policy
-        guard keeping == .stored, method == .get, policy.storesPartialContent, response.facts.status == .ok,
+        guard isToBeStored, method == .get, policy.storesPartialContent, response.facts.status == .ok,
             response.facts.contains(.hasStrongETag)
         else { return }
         let body = response.bodyToFollow()

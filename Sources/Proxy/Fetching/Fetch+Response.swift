@@ -89,6 +89,8 @@ extension Fetch: ExchangeHandler {
     /// - Returns: false where the leader, for whom alone it is, would only ask for the same again.
     private func releaseAll(because sharing: Sharing) -> Bool {
         let reason: NotSharedReason = if case .nobody(let reason) = sharing { reason } else { .range }
+        // Which says nothing of what others get.
+        if reason == .prohibited(.passCookie) { return false }
         guard plan.isShared || (learnsForOthers && !leaderWasReleased && (plan.stored == nil || reason != .noCache))
         else { return false }
         remember(reason)

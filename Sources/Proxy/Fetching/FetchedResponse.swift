@@ -117,7 +117,7 @@ final class FetchedResponse: Sendable {
     /// RFC 9111 §4: storable, and matching in what `Vary` nominates; fresh for whoever came when the head had arrived.
     func mayServe(_ request: ClientRequest) -> Bool {
         if request === leader { return true }
-        guard isFor(request) else { return false }
+        guard isFor(request), !wasPassed(by: request.route) else { return false }
         if isOutdated(for: request) { return false }
         switch sharing {
         case .nobody:
@@ -150,6 +150,14 @@ final class FetchedResponse: Sendable {
             let since = invalidations.whenInvalidated(groups, of: leader.authority)
         else { return false }
         return request.arrived.monotonic >= since
+    }
+
+    /// Whether the leader's request would have gone past the cache by the settings of somebody who joins: a reload may
+    /// have come since the response's head did, or not have reached the leader's loop yet.
+    private func wasPassed(by route: Route) -> Bool {
+        guard route !== leader.route else { return false }
+        let fields = leader.fields
+        return route.hasPassCookie(fields.view)
     }
 
     /// Whether it came when the head was there already.
