@@ -48,7 +48,8 @@ enum UpstreamKeys {
             """
             A request without content is sent once more, and never a third time, if its connection is closed before a byte of the response: \
             an idempotent one on a new connection if a reused one was dead, a safe one on the next server if a new one was closed. After \
-            first-byte-timeout nothing is sent again. Any request that a dead reused connection took nothing of goes out on a new one.
+            first-byte-timeout nothing is sent again. Any request that a dead reused connection took nothing of goes out on a new one, \
+            and any without content that was met there by a 408.
             """),
         Key(
             "resolve-ttl", \.resolveTTL, .duration(.seconds(1) ... .seconds(86_400)),

@@ -6,7 +6,8 @@ import HTTPSemantics
 /// | --- | --- |
 /// | no connection to the server | to the next server, until all were asked |
 /// | idle connection dead, nothing of the request taken | on a new connection, whatever the method: no server has heard of it |
-/// | idle connection dead before a response, or answering 408 as it closes | on a new connection, once, if it may be sent twice (RFC 9110 §9.2.2, RFC 9112 §9.3.1) |
+/// | idle connection answering 408 as it closes | the same, if the request has no content: the server had stopped waiting for one (RFC 9110 §15.5.9). Content that is on its way cannot be sent again: the 408 is the response, and the client may repeat it all |
+/// | idle connection dead before a response | on a new connection, once, if it may be sent twice (RFC 9110 §9.2.2, RFC 9112 §9.3.1): the end alone does not tell whether it was acted on |
 /// | new connection closed before a response | to the next server, once, if it may be sent twice and is safe (RFC 9110 §9.2.1): the first may have begun on it |
 /// | anything else | not at all |
 ///
@@ -16,8 +17,8 @@ struct Attempts {
     enum Ending: Equatable {
         /// No address of the server took a connection.
         case notConnected
-        /// The connection had been idle, and was closed before a byte of a response. `isUnsent`: it took nothing of the
-        /// request.
+        /// The connection had been idle, and was closed before a byte of a response. `isUnsent`: the server took nothing
+        /// of the request.
         case idleWasDead(isUnsent: Bool)
         /// The connection was new, and was closed before a byte of a response.
         case closed

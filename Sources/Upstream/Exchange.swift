@@ -261,7 +261,7 @@ public final class Exchange {
     }
 
     /// - Parameters:
-    ///   - isUnsent: whether the connection took nothing of the request.
+    ///   - isUnsent: whether the server took nothing of the request.
     ///   - content: what it was given of the content and did not send.
     func failed(_ error: UpstreamError, isUnsent: Bool, content: OutgoingContent?) {
         guard state == .exchanging else { return }

@@ -125,7 +125,7 @@ public final class UpstreamConnection: Socket {
         close()
     }
 
-    /// - Parameter isNoResponse: what came is none to the request.
+    /// - Parameter isNoResponse: what came is none to the request, of which the server took nothing.
     func fail(_ failure: UpstreamFailure, _ detail: String, isMalformed: Bool = false, isNoResponse: Bool = false) {
         let exchange = exchange
         let closedBeforeResponse =
@@ -136,7 +136,7 @@ public final class UpstreamConnection: Socket {
             UpstreamError(
                 failure, detail: "\(address): \(detail)", closedBeforeResponse: closedBeforeResponse,
                 isMalformed: isMalformed),
-            isUnsent: lease.isUnsent, content: lease.outgoing)
+            isUnsent: lease.isUnsent || isNoResponse, content: lease.outgoing)
     }
 
     func giveBackInput() {

@@ -91,7 +91,11 @@ import Testing
             try proxy.get("/warm")
             #expect(try proxy.get("/x").text == "right")
             #expect(origin.count("/x") == 2)
-            // What may have been done is not done again, and what is said on a new connection is meant.
+            // Also where nothing may be done twice: it was not done once.
+            try proxy.get("/warm")
+            let posted = try proxy.send("POST", "/post")
+            #expect(posted.text == "right" && origin.count("/post") == 2)
+            // Content is not held, and what is said on a new connection is meant.
             #expect(try proxy.send("POST", "/y", body: "pay once").status == 408)
             origin.on("/z") { _ in [Self.timedOut] }
             #expect(try proxy.get("/z").status == 408)

@@ -106,6 +106,19 @@ import Testing
         #expect(asker.pool.serverStates[0].isUp)
     }
 
+    @Test(arguments: [
+        Dead(method: .get, isRepeated: true), Dead(method: .post, isRepeated: true),
+        Dead(method: .post, content: .length, isRepeated: false),
+    ])
+    func `a 408 that passed a request on its way has it repeated, if it has no content`(row: Dead) throws {
+        let timedOut = "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+        let asker = try Asker([Self.answer + [.request(), .send(timedOut), .close], Self.answer])
+        #expect(asker.ask(asker.exchange()) == answered)
+        let events = asker.ask(asker.exchange(row.method, content: row.content))
+        #expect(events == (row.isRepeated ? answered : ["head 408", "end"]))
+        #expect(asker.servers[0].requests.count == (row.isRepeated ? 3 : 2))
+    }
+
     @Test(arguments: [(HTTPSemantics.Method.get, true), (.delete, false), (.post, false)])
     func `when a new connection is closed the next server is asked, if the request is safe`(
         method: HTTPSemantics.Method, isRepeated: Bool
