@@ -5,6 +5,7 @@ import HTTPSemantics
 /// | the attempt ended so | the request goes out again |
 /// | --- | --- |
 /// | no connection to the server | to the next server, until all were asked |
+/// | the queue of the server's Unix socket is full | to the next server; once all were asked, the first such one is waited for |
 /// | idle connection dead, nothing of the request taken | on a new connection, whatever the method: no server has heard of it |
 /// | idle connection answering 408 as it closes | the same, if the request has no content: the server had stopped waiting for one (RFC 9110 §15.5.9). Content that is on its way cannot be sent again: the 408 is the response, and the client may repeat it all |
 /// | idle connection dead before a response | on a new connection, once, if it may be sent twice (RFC 9110 §9.2.2, RFC 9112 §9.3.1): the end alone does not tell whether it was acted on |
@@ -17,6 +18,8 @@ struct Attempts {
     enum Ending: Equatable {
         /// No address of the server took a connection.
         case notConnected
+        /// It has not accepted so many connections that no more are taken for now.
+        case queueIsFull
         /// The connection had been idle, and was closed before a byte of a response. `isUnsent`: the server took nothing
         /// of the request.
         case idleWasDead(isUnsent: Bool)
@@ -26,11 +29,17 @@ struct Attempts {
         case failed
     }
 
-    enum Next: Equatable { case again, nextServer, giveUp }
+    enum Next: Equatable {
+        case again, nextServer, giveUp
+        /// Wait for the one server that is not among `askedInVain`.
+        case waitForRoom
+    }
 
     /// The servers that were asked in vain, by their places in the settings: none of them is asked again.
     private(set) var askedInVain: [Int] = []
     private let serverCount: Int
+    /// The first whose queue was full, until it is waited for.
+    private var fullServer: Int?
     /// Whether it may be sent a second time; never a third.
     private var mayRepeat: Bool
     private let isSafe: Bool
@@ -51,6 +60,9 @@ struct Attempts {
         switch ending {
         case .notConnected:
             return nextServer(after: server)
+        case .queueIsFull:
+            fullServer = fullServer ?? server
+            return nextServer(after: server)
         case .idleWasDead(isUnsent: true) where retries:
             mayUseIdle = false
             return .again
@@ -69,6 +81,9 @@ struct Attempts {
 
     private mutating func nextServer(after server: Int) -> Next {
         askedInVain.append(server)
-        return askedInVain.count < serverCount ? .nextServer : .giveUp
+        guard askedInVain.count == serverCount else { return .nextServer }
+        guard let full = fullServer.take() else { return .giveUp }
+        askedInVain.removeAll { $0 == full }
+        return .waitForRoom
     }
 }

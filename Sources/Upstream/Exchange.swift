@@ -53,7 +53,7 @@ public final class Exchange {
     private var connection: UpstreamConnection?
     private var serverIndex = 0
     private var addresses: ArraySlice<SocketAddress> = []
-    /// Until when a full Unix socket is tried again, in nanoseconds of the loop's clock; `nil`: it was not tried yet.
+    /// Until when a full Unix socket is tried again, in nanoseconds of the loop's clock; `nil`: nobody waits.
     private var waitsForRoomUntil: Int64?
     private var attempts: Attempts
     private var isReused = false
@@ -127,7 +127,6 @@ public final class Exchange {
 
     private func chooseServer() {
         enter(.resolving)
-        waitsForRoomUntil = nil
         serverIndex = pool.nextServer(besides: attempts.askedInVain)
         if attempts.mayUseIdle, let idle = pool.takeIdle(server: serverIndex) {
             enter(.connecting)
@@ -172,11 +171,10 @@ public final class Exchange {
     /// The server has not accepted so many connections that its queue is full. At a port the kernel would try again by
     /// itself; at a Unix socket it leaves that to us.
     private func waitForRoom(at address: SocketAddress, after before: UpstreamError) {
-        let end = waitsForRoomUntil ?? pool.loop.now + pool.timeouts.connect
-        waitsForRoomUntil = end
-        guard pool.loop.now < end else {
-            return connectToNext(after: UpstreamError(.connectTimeout, detail: "\(address): its queue stayed full"))
-        }
+        let error = UpstreamError(.connectTimeout, detail: "\(address): its queue stayed full")
+        // No failure: it is busy, and may be the only one that works.
+        guard let end = waitsForRoomUntil else { return goOn(after: .queueIsFull, error) }
+        guard pool.loop.now < end else { return connectToNext(after: error) }
         pool.loop.schedule(after: Self.roomInterval) { [weak self] in
             guard let self, state == .connecting else { return }
             // Another exchange may have ended, and left its connection.
@@ -220,7 +218,11 @@ public final class Exchange {
     private func goOn(after ending: Attempts.Ending, _ error: UpstreamError) {
         let next = attempts.next(after: ending, at: serverIndex)
         guard next != .giveUp else { return end(with: error) }
-        if ending != .notConnected { pool.metrics.add(.upstreamRetries) }
+        switch ending {
+        case .notConnected, .queueIsFull: break
+        case .idleWasDead, .closed, .failed: pool.metrics.add(.upstreamRetries)
+        }
+        if next == .waitForRoom { waitsForRoomUntil = pool.loop.now + pool.timeouts.connect }
         chooseServer()
     }
 

@@ -32,6 +32,12 @@ struct AttemptsTests {
             method: .post, content: .length, retries: false,
             story: [(.notConnected, .nextServer), (.notConnected, .giveUp)]),
         Row(method: .get, servers: 1, story: [(.notConnected, .giveUp)]),
+        // The queue of one is full: nobody waits there as long as another may have room.
+        Row(method: .post, servers: 1, story: [(.queueIsFull, .waitForRoom), (.notConnected, .giveUp)]),
+        Row(method: .get, story: [(.queueIsFull, .nextServer), (.failed, .giveUp)]),
+        Row(
+            method: .get, servers: 3,
+            story: [(.queueIsFull, .nextServer), (.queueIsFull, .nextServer), (.notConnected, .waitForRoom)]),
         // An idle connection was dead and took nothing.
         Row(method: .get, servers: 1, story: [(unsent, .again), (.failed, .giveUp)]),
         Row(method: .post, content: .chunked, servers: 1, story: [(unsent, .again)]),
@@ -80,6 +86,20 @@ struct AttemptsTests {
             known.append(attempts.askedInVain)
         }
         #expect(known == [[2], [2], [2, 0], [2, 0, 3]])
+    }
+
+    @Test func `the first whose queue was full is the one that is waited for, once`() {
+        var attempts = Self.attempts(Row(method: .get, servers: 3, story: []))
+        let next = [
+            attempts.next(after: .notConnected, at: 1), attempts.next(after: .queueIsFull, at: 2),
+            attempts.next(after: .queueIsFull, at: 0),
+        ]
+        #expect(next == [.nextServer, .nextServer, .waitForRoom] && attempts.askedInVain == [1, 0])
+        // While it was waited for an idle connection there was free, but dead: not to those that were asked.
+        let again = attempts.next(after: Self.unsent, at: 2)
+        #expect(again == .again && attempts.askedInVain == [1, 0])
+        let end = attempts.next(after: .notConnected, at: 2)
+        #expect(end == .giveUp)
     }
 
     @Test(arguments: [(Attempts.Ending.notConnected, true), (unsent, false), (dead, false), (.closed, false)])

@@ -59,6 +59,27 @@ import Testing
         withExtendedLifetime((server, first)) {}
     }
 
+    @Test func `nobody waits at a full one while another server takes the request`() throws {
+        let asker = try Asker([Self.answer]) { [path] in $0.servers.insert(.unix(path: path), at: 0) }
+        let server = try UnixListener(path, small)
+        let first = try Socket(connectingTo: .unix(path: path), on: asker.loop)
+        let events = asker.ask(asker.exchange(.post))
+        let counts = asker.metrics.read()
+        #expect(events == answered && asker.servers[0].requests.count == 1)
+        #expect(counts[.upstreamFailures(.connectTimeout)] == 0 && counts[.upstreamRetries] == 0)
+        #expect(asker.pool.serverStates[0].isUp)
+        withExtendedLifetime((server, first)) {}
+    }
+
+    @Test func `where no other takes it, it waits for a full one`() throws {
+        let asker = try Asker { [path] in $0.servers = [.unix(path: path), .unix(path: path + ".none")] }
+        let server = try ScriptedServer(on: asker.loop, [[.pause], Self.answer], at: .unix(path: path), small)
+        let first = try Socket(connectingTo: .unix(path: path), on: asker.loop)
+        let events = asker.ask(asker.exchange())
+        #expect(events == answered)
+        #expect(server.requests == ["GET / HTTP/1.1\r\n\r\n"] && !first.isClosed)
+    }
+
     @Test func `what is wrong with a Unix socket is told with what it takes`() {
         func detail(_ code: Int32, _ address: SocketAddress) -> String {
             UpstreamError(cannotConnectTo: address, SystemError(.connect, code: code)).detail
