@@ -166,7 +166,8 @@ final class AdminPages {
     private func metrics(_ latencies: LatencySnapshot, _ servers: [UpstreamServers]) -> AdminPage {
         let now = server.snapshot
         let families =
-            now.counters.families() + latencies.families() + now.accessLog + program.families() + [
+            now.counters.families(upstreams: now.upstreams.map(\.name)) + latencies.families() + now.accessLog
+            + program.families() + [
                 .gauge("stored_responses", "Responses stored now, all variants.", UInt64(now.storage.responses)),
                 .gauge("stored_bytes", "Bytes of all that is stored.", UInt64(now.storage.bytes)),
                 .gauge("in_flight_bytes", "Bytes of bodies on their way.", UInt64(now.inFlightBytes)),

@@ -1,3 +1,4 @@
+import Bytes
 public import Synchronization
 
 /// The counters of one worker loop.
@@ -5,10 +6,14 @@ public import Synchronization
 /// One instance per loop. Only that loop adds; any thread reads. With a single writer a plain load and store is enough,
 /// so counting costs no locked instruction; readers see each counter whole, but not all counters at one moment.
 public final class LoopMetrics: Sendable {
+    /// Of requests that were refused before an upstream was found for them.
+    public let unrouted = UpstreamMetrics()
+    /// By name: those of the settings. Locked for a reload and a scrape.
+    private let upstreams = Guarded<[String: UpstreamMetrics]>([:])
     /// Two loops' counters never share a cache line, nor a pair of lines that the CPU prefetches together (128 bytes),
     /// nor do they share one with the object's own reference count, which the scraping thread touches.
     private let paddingBefore: InlineArray<16, UInt64> = .init(repeating: 0)
-    @usableFromInline let cells: InlineArray<56, Atomic<UInt64>> = .init { _ in Atomic<UInt64>(0) }
+    @usableFromInline let cells: InlineArray<40, Atomic<UInt64>> = .init { _ in Atomic<UInt64>(0) }
     private let paddingAfter: InlineArray<16, UInt64> = .init(repeating: 0)
 
     public init() {}
@@ -19,9 +24,27 @@ public final class LoopMetrics: Sendable {
         cells[slot].store(cells[slot].load(ordering: .relaxed) &+ amount, ordering: .relaxed)
     }
 
+    /// The upstreams that there are from now on. One whose name stays goes on with its counters, whatever else of it
+    /// changed; those of a name that goes are forgotten.
+    public func change(toUpstreams names: [String]) {
+        upstreams.withLock { upstreams in
+            let former = upstreams
+            upstreams = [:]
+            for name in names { upstreams[name] = former[name] ?? UpstreamMetrics() }
+        }
+    }
+
+    /// The counters of the upstream with that name. From any thread; for whoever is to keep them. Where the settings
+    /// have none of that name any more, what the last requests for it count stands on no page.
+    public func upstream(_ name: String) -> UpstreamMetrics {
+        upstreams.withLock { $0[name] } ?? UpstreamMetrics()
+    }
+
     /// The current values. From any thread.
     public func read() -> CounterValues {
         var values = CounterValues()
+        values.unrouted = unrouted.read()
+        for (name, upstream) in upstreams.withLock({ $0 }) { values.upstreams[name] = upstream.read() }
         for slot in cells.indices { values.slots[slot] = cells[slot].load(ordering: .relaxed) }
         return values
     }
@@ -29,7 +52,11 @@ public final class LoopMetrics: Sendable {
 
 /// Counters at one moment, of one loop or of several added up.
 public struct CounterValues: Sendable {
-    fileprivate(set) var slots = [UInt64](repeating: 0, count: Counter.capacity)
+    fileprivate var slots = [UInt64](repeating: 0, count: Counter.capacity)
+    /// By name.
+    fileprivate var upstreams: [String: UpstreamCounterValues] = [:]
+    /// Of requests that were refused before an upstream was found for them.
+    public fileprivate(set) var unrouted = UpstreamCounterValues()
 
     public init() {}
 
@@ -41,9 +68,14 @@ public struct CounterValues: Sendable {
     /// The counter's value when this was read.
     public subscript(counter: Counter) -> UInt64 { slots[counter.slot] }
 
+    /// The counters of the upstream with that name, all 0 where nothing knows it.
+    public subscript(upstream name: String) -> UpstreamCounterValues { upstreams[name] ?? UpstreamCounterValues() }
+
     /// Adds another loop's values.
     public mutating func add(_ other: CounterValues) {
         for slot in slots.indices { slots[slot] &+= other.slots[slot] }
+        for (name, values) in other.upstreams { upstreams[name, default: UpstreamCounterValues()].add(values) }
+        unrouted.add(other.unrouted)
     }
 
     /// Client connections open now; never below zero though the two counts are read one after the other.

@@ -211,7 +211,7 @@ public final class Exchange {
     /// No connection to this server.
     private func serverFailed(_ error: UpstreamError) {
         pool.failed(server: serverIndex, error)
-        pool.metrics.add(.upstreamFailures(error.failure))
+        pool.upstreamMetrics.add(.failures(error.failure))
         goOn(after: .notConnected, error)
     }
 
@@ -220,14 +220,14 @@ public final class Exchange {
         guard next != .giveUp else { return end(with: error) }
         switch ending {
         case .notConnected, .queueIsFull: break
-        case .idleWasDead, .closed, .failed: pool.metrics.add(.upstreamRetries)
+        case .idleWasDead, .closed, .failed: pool.upstreamMetrics.add(.retries)
         }
         if next == .waitForRoom { waitsForRoomUntil = pool.loop.now + pool.timeouts.connect }
         chooseServer()
     }
 
     private func cannotConnect(_ error: UpstreamError) {
-        pool.metrics.add(.upstreamFailures(error.failure))
+        pool.upstreamMetrics.add(.failures(error.failure))
         end(with: error)
     }
 
@@ -268,7 +268,7 @@ public final class Exchange {
     func failed(_ error: UpstreamError, isUnsent: Bool, content: OutgoingContent?) {
         guard state == .exchanging else { return }
         loseConnection()
-        pool.metrics.add(.upstreamFailures(error.failure))
+        pool.upstreamMetrics.add(.failures(error.failure))
         let ending: Attempts.Ending =
             if !error.closedBeforeResponse { .failed } else if isReused { .idleWasDead(isUnsent: isUnsent) } else {
                 .closed

@@ -97,7 +97,7 @@ public final class UpstreamConnection: Socket {
             outgoing: early ?? (framing == .none ? nil : OutgoingContent(framing)), contentIsHeldBack: early != nil)
         let method = exchange.request.method
         reader.use { $0.begin(answering: method) }
-        pool.metrics.add(.upstreamFetches)
+        pool.upstreamMetrics.add(.fetches)
         if isReused { pool.metrics.add(.upstreamReuses) }
         startReading()
         expect(.progress, within: pool.timeouts.noProgress)

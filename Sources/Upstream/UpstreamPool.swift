@@ -26,8 +26,10 @@ public final class UpstreamPool {
     public let settings: UpstreamSettings
     /// On which everything of it happens.
     public let loop: EventLoop
-    /// Where its connections and failures are counted: those of the loop.
+    /// Where its connections are counted: those of the loop.
     public let metrics: LoopMetrics
+    /// Where its exchanges are counted: those of the origin on the loop.
+    let upstreamMetrics: UpstreamMetrics
     private let buffers: BufferStock
     let deadlines: DeadlineWheel
     let timeouts: UpstreamTimeouts
@@ -55,6 +57,7 @@ public final class UpstreamPool {
         self.names = names
         self.buffers = buffers
         self.metrics = metrics
+        upstreamMetrics = metrics.upstream(settings.name)
         self.onNews = onNews
         deadlines = loop.deadlines
         timeouts = UpstreamTimeouts(settings)

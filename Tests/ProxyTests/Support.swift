@@ -1,6 +1,7 @@
 import Bytes
 import HTTPSemantics
 import Storage
+import Telemetry
 import Testing
 import Upstream
 
@@ -12,6 +13,13 @@ let arrival = Moment(monotonic: 1_000_000_000_000, wall: 784_111_777)
 extension Moment {
     func after(_ seconds: Int64) -> Moment {
         Moment(monotonic: monotonic + seconds * 1_000_000_000, wall: wall + seconds)
+    }
+}
+
+extension Route {
+    /// Whose requests are counted nowhere.
+    convenience init(_ settings: RouteSettings, origin: Origin, _ proxy: ProxySettings) {
+        self.init(settings, origin: origin, proxy, LoopMetrics())
     }
 }
 

@@ -7,6 +7,8 @@ import Testing
     @Test func `every counter has a slot of its own`() {
         #expect(Counter.allCases.map(\.slot) == Array(0..<Counter.allCases.count))
         #expect(Counter.allCases.count <= Counter.capacity)
+        #expect(UpstreamCounter.allCases.map(\.slot) == Array(0..<UpstreamCounter.allCases.count))
+        #expect(UpstreamCounter.allCases.count <= UpstreamCounter.capacity)
     }
 
     @Test func `public names are distinct, and small words joined by hyphens`() {
@@ -46,12 +48,38 @@ import Testing
         loops[0].add(.requests(.get))
         loops[0].add(.clientBytesOut, 1000)
         loops[1].add(.requests(.get), 2)
-        loops[1].add(.verdicts(.hit))
+        for loop in loops { loop.change(toUpstreams: ["one", "two"]) }
+        loops[0].upstream("one").add(.verdicts(.hit))
+        loops[1].upstream("one").add(.verdicts(.hit))
+        loops[1].upstream("two").add(.fetches)
+        loops[1].unrouted.add(.verdicts(.refused))
         let sum = CounterValues(sumOf: loops)
         #expect(sum[.requests(.get)] == 3)
         #expect(sum[.requests(.head)] == 0)
         #expect(sum[.clientBytesOut] == 1000)
-        #expect(sum[.verdicts(.hit)] == 1)
+        #expect(sum[upstream: "one"][.verdicts(.hit)] == 2 && sum[upstream: "one"][.fetches] == 0)
+        #expect(sum[upstream: "two"][.verdicts(.hit)] == 0 && sum[upstream: "two"][.fetches] == 1)
+        #expect(sum.unrouted[.verdicts(.refused)] == 1)
+        #expect(sum[upstream: "three"][.fetches] == 0)
+    }
+
+    @Test func `an upstream that stays goes on counting, and one that goes is forgotten`() {
+        let loop = LoopMetrics()
+        loop.change(toUpstreams: ["stays", "goes"])
+        let (stays, goes) = (loop.upstream("stays"), loop.upstream("goes"))
+        stays.add(.fetches)
+        goes.add(.fetches)
+        loop.change(toUpstreams: ["stays", "comes"])
+        // Requests from before.
+        stays.add(.fetches)
+        goes.add(.fetches)
+        loop.upstream("goes").add(.fetches)
+        loop.upstream("comes").add(.fetches)
+        var values = loop.read()
+        #expect(["stays", "goes", "comes"].map { values[upstream: $0][.fetches] } == [2, 0, 1])
+        loop.change(toUpstreams: ["goes"])
+        values = loop.read()
+        #expect(values[upstream: "goes"][.fetches] == 0)
     }
 
     @Test func `open connections are opened less closed, never below zero`() {

@@ -74,18 +74,51 @@ import Testing
     @Test func `every counter stands on the page exactly once`() {
         let loop = LoopMetrics()
         for (index, counter) in Counter.allCases.enumerated() { loop.add(counter, 7_000_000 + UInt64(index)) }
-        let page = text(PrometheusText.page(loop.read().families()))
+        let page = text(PrometheusText.page(loop.read().families(upstreams: [])))
         for index in Counter.allCases.indices {
             #expect(page.split(separator: "\n").count { $0.hasSuffix(" \(7_000_000 + index)") } == 1)
         }
         #expect(page.contains("coalesced_requests_total{method=\"get\"} 7000000\n"))
-        #expect(page.contains("coalesced_verdicts_total{verdict=\"stale\"} 7000014\n"))
-        #expect(page.contains("coalesced_upstream_failures_total{kind=\"connect-timeout\"} 7000030\n"))
-        #expect(page.contains("coalesced_malformed_requests_total 7000055\n"))
+        #expect(page.contains("coalesced_malformed_requests_total 7000036\n"))
+    }
+
+    @Test func `what is counted for an upstream stands beside its name, what is refused beside none`() {
+        let loop = LoopMetrics()
+        loop.change(toUpstreams: ["b", "a"])
+        for (index, counter) in UpstreamCounter.allCases.enumerated() {
+            for _ in 0...index { loop.upstream("a").add(counter) }
+        }
+        loop.unrouted.add(.verdicts(.refused))
+        let families = loop.read().families(upstreams: ["b", "a"])
+        func lines(_ name: String) -> [Substring] {
+            text(PrometheusText.page(families.filter { $0.name == name })).split(separator: "\n").filter {
+                !$0.hasPrefix("#")
+            }
+        }
+        /// - Parameter others: the labels behind the upstream's, one sample each.
+        func samples(_ name: String, _ others: [String], from first: Int) -> [Substring] {
+            ["b", "a"].flatMap { upstream in
+                others.enumerated().map { index, label in
+                    let value = upstream == "a" ? first + index : 0
+                    return "coalesced_\(name)_total{upstream=\"\(upstream)\"\(label)} \(value)"
+                }
+            }
+        }
+        let verdicts = Verdict.allCases.filter { $0 != .refused }.map { ",verdict=\"\($0.name)\"" }
+        let kinds = UpstreamFailure.allCases.map { ",kind=\"\($0.name)\"" }
+        #expect(
+            lines("verdicts") == samples("verdicts", verdicts, from: 1) + [
+                "coalesced_verdicts_total{upstream=\"\",verdict=\"refused\"} 1"
+            ])
+        #expect(lines("upstream_failures") == samples("upstream_failures", kinds, from: 8))
+        #expect(lines("upstream_fetches") == samples("upstream_fetches", [""], from: 18))
+        #expect(lines("upstream_retries") == samples("upstream_retries", [""], from: 19))
     }
 
     @Test func `no metric is announced twice and every sample follows its announcement`() {
-        let families = LoopMetrics().read().families() + LatencySnapshot().families() + AccessLogStatus().families()
+        let families =
+            LoopMetrics().read().families(upstreams: ["one"]) + LatencySnapshot().families()
+            + AccessLogStatus().families()
         var announced: Set<Substring> = []
         var current: Substring = ""
         for line in text(PrometheusText.page(families)).split(separator: "\n") {

@@ -29,6 +29,7 @@ final class Asker: ExchangeHandler {
         var settings = UpstreamSettings(
             name: "origin", servers: servers.map { UpstreamServer(host: "127.0.0.1", port: $0.port) })
         change(&settings)
+        metrics.change(toUpstreams: [settings.name])
         pool = UpstreamPool(
             settings, on: loop, resolver: try Resolver(on: loop), names: NameResolution(),
             buffers: BufferStock(bufferCapacity: 1 << 16, most: 4),
@@ -36,6 +37,8 @@ final class Asker: ExchangeHandler {
     }
 
     deinit { loop.finish() }
+
+    func counted(_ counter: UpstreamCounter) -> UInt64 { metrics.read()[upstream: pool.settings.name][counter] }
 
     func exchange(
         _ method: HTTPSemantics.Method = .get, content: UpstreamRequest.Content = .none, asksForUpgrade: Bool = false

@@ -71,7 +71,7 @@ import Testing
         asker.run(untilTrue: { idle(asker) == [0] })
         // Nobody was told, and the next request takes a new one.
         #expect(asker.ask(asker.exchange()) == ["head 200", "body ok", "end"])
-        #expect(asker.metrics.read()[.upstreamRetries] == 0)
+        #expect(asker.counted(.retries) == 0)
     }
 
     @Test func `a pool that is going away closes its connections, those in use after their exchange`() throws {

@@ -6,16 +6,22 @@ import Telemetry
 final class AnsweredRequest {
     let status: Status
     let verdict: Verdict
+    /// Of the upstream it is counted with; `nil` for a refusal.
+    let upstreamMetrics: UpstreamMetrics?
     /// With `fields`; `nil` where it could not be read.
     let head: RequestHead?
     let fields: HeadBlock?
     /// Bytes of the content that share one piece of memory with the answer's head.
     let contentInHead: Int
 
-    init(_ status: Status, _ verdict: Verdict, _ head: RequestHead?, _ fields: HeadBlock?, contentInHead: Int = 0) {
+    init(
+        _ status: Status, _ verdict: Verdict, _ upstreamMetrics: UpstreamMetrics?, _ head: RequestHead?,
+        _ fields: HeadBlock?, contentInHead: Int = 0
+    ) {
         self.contentInHead = contentInHead
         self.status = status
         self.verdict = verdict
+        self.upstreamMetrics = upstreamMetrics
         self.head = head
         self.fields = fields
     }

@@ -32,7 +32,7 @@ extension ClientConnection {
         let content = worker.loopSettings.errors.write(
             answer, to: head, nil, upstream: nil, persists: keepsAlive, date: worker.loop.wallClockSeconds, into: buffer
         )
-        answered = AnsweredRequest(answer.status, .refused, head, fields)
+        answered = AnsweredRequest(answer.status, .refused, nil, head, fields)
         send(buffer, content, .sized, passesTrailers: false)
     }
 

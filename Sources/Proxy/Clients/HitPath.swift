@@ -74,14 +74,16 @@ final class HitPath {
         guard route.isCached, !route.hasPassCookie(fields) else { return .undecided }
         let isTrusted = client.isTrustedProxy && trustsProxies
         keys.write(head, fields, ClientScheme(of: fields, isFromTrustedProxy: isTrusted), route)
-        if answerWritten(head, fields, to: client) { return .answered }
+        if answerWritten(head, fields, on: route, to: client) { return .answered }
         guard !variations.isEmpty else { return .nothingFresh(route) }
-        return answerEquivalent(head, fields, to: client) ? .answered : .undecided
+        return answerEquivalent(head, fields, on: route, to: client) ? .answered : .undecided
     }
 
     /// The URL itself has no plain hit: perhaps one that differs in what does not matter has (No-Vary-Search).
     @inline(never) // Rare: not in the way of plain hits.
-    private func answerEquivalent(_ head: RequestHead, _ fields: FieldView, to client: ClientConnection) -> Bool {
+    private func answerEquivalent(
+        _ head: RequestHead, _ fields: FieldView, on route: Route, to client: ClientConnection
+    ) -> Bool {
         let sent = keys.bytes
         guard let variation = variations.latest(for: sent.span) else { return false }
         let own = keys.response(in: store, matching: fields)
@@ -92,11 +94,13 @@ final class HitPath {
         {
             return false
         }
-        return answerWritten(head, fields, to: client)
+        return answerWritten(head, fields, on: route, to: client)
     }
 
     /// - Returns: false when the key that was written last has no plain hit.
-    private func answerWritten(_ head: RequestHead, _ fields: FieldView, to client: ClientConnection) -> Bool {
+    private func answerWritten(_ head: RequestHead, _ fields: FieldView, on route: Route, to client: ClientConnection)
+        -> Bool
+    {
         guard let stored = keys.response(in: store, matching: fields), stored.groups == nil,
             case .fresh(let age, let ttl) = stored.facts.reuse(
                 for: .none, at: Moment(monotonic: loop.now, wall: loop.wallClockSeconds)),
@@ -124,13 +128,13 @@ final class HitPath {
                 isProxied: isProxied)
         case .begun(let contentInHead):
             client.answered = AnsweredRequest(
-                status, .hit, head, HeadBlock(copying: fields), contentInHead: contentInHead)
+                status, .hit, route.upstreamMetrics, head, HeadBlock(copying: fields), contentInHead: contentInHead)
             return true
         case .failed:
             sent = SentResponse(
                 status: nil, isAborted: true, began: began, firstByte: 0, bodyBytes: 0, isProxied: isProxied)
         }
-        recorder.recordHit(sent, of: head, fields, client: peer.span)
+        recorder.recordHit(sent, of: head, fields, on: route, client: peer.span)
         return true
     }
 }

@@ -1,5 +1,6 @@
 import Bytes
 import HTTPSemantics
+import Telemetry
 import Upstream
 
 /// The settings as a loop works with them: names resolved, texts made bytes. Immutable; a reload makes a new one, and
@@ -30,7 +31,11 @@ final class LoopSettings: Sendable {
     ///   - upstreams: at least one.
     ///   - number: different for each load.
     ///   - previous: its origins are kept where their settings are the same: their fetches go on.
-    init(_ settings: ProxySettings, upstreams: [UpstreamSettings], number: Int = 0, previous: LoopSettings? = nil) {
+    ///   - metrics: of the loop, which has the upstreams already; nobody's where no requests are served.
+    init(
+        _ settings: ProxySettings, upstreams: [UpstreamSettings], number: Int = 0, previous: LoopSettings? = nil,
+        metrics: LoopMetrics = LoopMetrics()
+    ) {
         precondition(!upstreams.isEmpty, "a proxy of nothing")
         self.settings = settings
         self.number = number
@@ -58,14 +63,17 @@ final class LoopSettings: Sendable {
         trustedProxies = TrustedProxies(settings.clients.trustedProxies)
         mostRequests = settings.clients.maxRequestsPerConnection ?? .max
         routes = settings.routes.compactMap { route in
-            origins.first { $0.settings.name == route.upstream }.map { Route(route, origin: $0, settings) }
+            origins.first { $0.settings.name == route.upstream }.map { Route(route, origin: $0, settings, metrics) }
         }
-        lastRoute = Route(RouteSettings(upstream: upstreams[0].name), origin: origins[0], settings)
+        lastRoute = Route(RouteSettings(upstream: upstreams[0].name), origin: origins[0], settings, metrics)
     }
 
-    /// The same in objects of its own, except the origins, whose fetches all loops share.
-    func copy() -> LoopSettings {
-        LoopSettings(settings, upstreams: origins.map(\.settings), number: number, previous: self)
+    /// The same for one loop: in objects of its own, except the origins, whose fetches all loops share.
+    /// - Parameter metrics: of the loop. From now on they are of these upstreams.
+    func copy(countingIn metrics: LoopMetrics) -> LoopSettings {
+        metrics.change(toUpstreams: origins.map(\.settings.name))
+        return LoopSettings(
+            settings, upstreams: origins.map(\.settings), number: number, previous: self, metrics: metrics)
     }
 
     /// Whether requests for `authority` are served at all (RFC 9110 §15.5.20).

@@ -1,5 +1,6 @@
 import Bytes
 import HTTPSemantics
+import Telemetry
 import Upstream
 
 /// Where requests for some hosts and paths go, and by which rules. Immutable.
@@ -7,6 +8,8 @@ final class Route: Sendable {
     let host: ByteSlice?
     let path: ByteSlice
     let origin: Origin
+    /// Where requests that go here are counted: those of the origin on the loop that has this.
+    let upstreamMetrics: UpstreamMetrics
     /// What the origin is asked for, if not the host that the client asked for.
     let hostForOrigin: ByteSlice?
     let isCached: Bool
@@ -30,10 +33,11 @@ final class Route: Sendable {
     /// Whether every request matches.
     let takesAll: Bool
 
-    init(_ settings: RouteSettings, origin: Origin, _ proxy: ProxySettings) {
+    init(_ settings: RouteSettings, origin: Origin, _ proxy: ProxySettings, _ metrics: LoopMetrics) {
         host = settings.host.map { ByteSlice($0) }
         path = ByteSlice(settings.path == "/" ? "" : settings.path)
         self.origin = origin
+        upstreamMetrics = metrics.upstream(origin.settings.name)
         hostForOrigin = origin.settings.host.map { ByteSlice($0) }
         isCached = settings.isCached ?? proxy.caching.isEnabled
         isCoalesced = settings.isCoalesced ?? proxy.coalescing.isEnabled

@@ -94,7 +94,7 @@ public final class ProxyServer {
             count, at: targets,
             make: { [shared, loopSettings, accessLog] index, loop, metrics throws(SystemError) in
                 try Worker(
-                    index: index, on: loop, shared: shared, loopSettings: loopSettings.copy(), metrics: metrics,
+                    index: index, on: loop, shared: shared, loopSettings: loopSettings, metrics: metrics,
                     accessLog: accessLog)
             }
         ) { [unowned self] result in
@@ -144,7 +144,7 @@ public final class ProxyServer {
         formerOrigins.replaced(self.loopSettings.origins, by: loopSettings.origins)
         self.loopSettings = loopSettings
         shared.origins = loopSettings.origins + formerOrigins.origins
-        workers.post { $0.apply(loopSettings.copy()) }
+        workers.post { $0.apply(loopSettings) }
     }
 
     /// Opens the access log again, after it was rotated away.

@@ -41,7 +41,7 @@ final class Recorder {
         record.operation = provenance.operation ?? 0
         record.upstreamStatus = provenance.originStatus?.code ?? 0
         record.upstreamDuration = upstreamDuration
-        count(admitted.head.method, record)
+        count(admitted.head.method, record, admitted.route.upstreamMetrics)
         append(
             record, admitted.head, fields.view, client: client, isProxied: sent.isProxied, server: server,
             detail: (provenance.detail ?? "").bytes)
@@ -50,20 +50,22 @@ final class Recorder {
     func record(_ sent: SentResponse, of answered: AnsweredRequest, client: ByteSlice) {
         var record = makeRecord(sent, answered.verdict)
         guard let head = answered.head, let fields = answered.fields else {
-            count(.other, record)
+            count(.other, record, metrics.unrouted)
             return appendUnread(record, client: client)
         }
         record.version = ProtocolVersion(head.version)
-        count(head.method, record)
+        count(head.method, record, answered.upstreamMetrics ?? metrics.unrouted)
         append(record, head, fields.view, client: client.span, isProxied: sent.isProxied)
     }
 
     /// A hit, while its head still stands in the buffer.
     @inline(__always) // In the only place where a hit is recorded.
-    func recordHit(_ sent: SentResponse, of head: RequestHead, _ fields: FieldView, client: Span<UInt8>) {
+    func recordHit(
+        _ sent: SentResponse, of head: RequestHead, _ fields: FieldView, on route: Route, client: Span<UInt8>
+    ) {
         var record = makeRecord(sent, .hit)
         record.version = ProtocolVersion(head.version)
-        count(head.method, record)
+        count(head.method, record, route.upstreamMetrics)
         append(record, head, fields, client: client, isProxied: sent.isProxied)
     }
 
@@ -95,9 +97,9 @@ final class Recorder {
         return record
     }
 
-    private func count(_ method: Method, _ record: TransactionRecord) {
+    private func count(_ method: Method, _ record: TransactionRecord, _ upstreamMetrics: UpstreamMetrics) {
         metrics.add(.requests(MethodClass(method)))
-        metrics.add(.verdicts(record.verdict))
+        upstreamMetrics.add(.verdicts(record.verdict))
         if record.status != 0 { metrics.add(.responses(StatusClass(status: record.status))) }
         if let firstByte = record.firstByte {
             latency.record(record.verdict, firstByte: firstByte, total: record.duration)

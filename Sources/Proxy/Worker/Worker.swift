@@ -44,7 +44,9 @@ final class Worker {
     /// The crowd that the next similar request will join.
     var crowd: Crowd?
 
-    /// - Parameter accessLog: `nil` without one.
+    /// - Parameters:
+    ///   - loopSettings: of which it makes a copy.
+    ///   - accessLog: `nil` without one.
     init(
         index: Int, on loop: EventLoop, shared: SharedState, loopSettings: LoopSettings, metrics: LoopMetrics,
         accessLog: AccessLog?
@@ -54,6 +56,7 @@ final class Worker {
         store = shared.store
         variations = shared.variations
         groups = shared.groups
+        let loopSettings = loopSettings.copy(countingIn: metrics)
         self.loopSettings = loopSettings
         self.metrics = metrics
         recorder = Recorder(
@@ -138,7 +141,9 @@ final class Worker {
         try clients.listen(at: target, for: self)
     }
 
-    func apply(_ new: LoopSettings) {
+    /// - Parameter settings: of which it makes a copy.
+    func apply(_ settings: LoopSettings) {
+        let new = settings.copy(countingIn: metrics)
         loopSettings = new
         hitPath = HitPath(
             loopSettings: new, shared: shared, loop: loop, keys: keys, output: scratch, recorder: recorder)

@@ -1,0 +1,38 @@
+/// What one worker loop counts for each upstream. Closed, as `Counter` is.
+public enum UpstreamCounter: Hashable, Sendable {
+    /// Requests that were routed there, by verdict.
+    case verdicts(Verdict)
+    case failures(UpstreamFailure)
+    /// Exchanges begun with its servers, and those among them that repeated a failed one.
+    case fetches, retries
+}
+
+extension UpstreamCounter {
+    /// How many slots `UpstreamMetrics` reserves; a multiple of a cache line's eight.
+    @usableFromInline static let capacity = 24
+
+    /// Where the slots of each group begin: behind those of the group before, of which there are so many.
+    @usableFromInline
+    enum Start {
+        @inlinable static var failures: Int { 7 }
+        @inlinable static var others: Int { failures + 10 }
+    }
+
+    /// The counter's own place. Folds to a constant where the case is written out.
+    @inlinable var slot: Int {
+        switch self {
+        case .verdicts(let verdict): verdict.position
+        case .failures(let failure): Start.failures + failure.position
+        case .fetches: Start.others
+        case .retries: Start.others + 1
+        }
+    }
+}
+
+extension UpstreamCounter: CaseIterable {
+    /// Every counter, in slot order.
+    public static var allCases: [UpstreamCounter] {
+        Verdict.allCases.map(UpstreamCounter.verdicts) + UpstreamFailure.allCases.map(UpstreamCounter.failures)
+            + [.fetches, .retries]
+    }
+}
