@@ -1,27 +1,29 @@
 import Bytes
 
-/// The kinds of response whose latencies are reported separately: from the store, fetched and shared, forwarded.
+/// The kinds of response whose latencies are reported separately: from the store, fetched and shared, forwarded, our own.
 public enum LatencyClass: UInt8, PublicName {
-    case hit, miss, pass
+    case hit, miss, pass, synthetic
 
     public var name: StaticString {
         switch self {
         case .hit: "hit"
         case .miss: "miss"
         case .pass: "pass"
+        case .synthetic: "synthetic"
         }
     }
 }
 
 extension Verdict {
-    /// The class this verdict's latencies are recorded under; `nil` for the proxy's own responses, which would flatter
-    /// the numbers.
+    /// The class this verdict's latencies are recorded under; `nil` for what is refused at once, which would flatter the
+    /// numbers.
     @inlinable public var latencyClass: LatencyClass? {
         switch self {
         case .hit, .stale: .hit
         case .miss, .revalidated: .miss
         case .pass: .pass
-        case .synthetic, .refused: nil
+        case .synthetic: .synthetic
+        case .refused: nil
         }
     }
 }

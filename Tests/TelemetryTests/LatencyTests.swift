@@ -6,7 +6,7 @@ import Testing
     @Test(
         arguments: [
             (.hit, .hit), (.stale, .hit), (.miss, .miss), (.revalidated, .miss), (.pass, .pass),
-            (.synthetic, nil), (.refused, nil),
+            (.synthetic, .synthetic), (.refused, nil),
         ] as [(Verdict, LatencyClass?)])
     func `a verdict is recorded under its class`(verdict: Verdict, expected: LatencyClass?) {
         let recorder = LatencyRecorder()
