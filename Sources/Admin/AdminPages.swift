@@ -168,6 +168,7 @@ final class AdminPages {
         let families =
             now.counters.families(upstreams: now.upstreams.map(\.name)) + latencies.families() + now.accessLog
             + program.families() + [
+                .gauge("client_connections_limit", "Client connections admitted at most.", UInt64(now.clientLimit)),
                 .gauge("stored_responses", "Responses stored now, all variants.", UInt64(now.storage.responses)),
                 .gauge("stored_bytes", "Bytes of all that is stored.", UInt64(now.storage.bytes)),
                 .gauge("in_flight_bytes", "Bytes of bodies on their way.", UInt64(now.inFlightBytes)),
@@ -189,6 +190,9 @@ final class AdminPages {
                     now.upstreams.map {
                         MetricSample([("upstream", $0.name)], .whole(UInt64($0.operations.queued)))
                     }),
+                .gauge(
+                    "fetches_limit", "Slots: fetches that may run at a time; more wait for one.",
+                    now.upstreams.map { MetricSample([("upstream", $0.name)], .whole(UInt64($0.slots))) }),
                 .gauge(
                     "upstream_server_up", "Whether the server is asked in its turn; 0 after max-failures in a row.",
                     servers.samples { [([], $0.isUp ? 1 : 0)] }),

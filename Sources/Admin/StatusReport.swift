@@ -30,6 +30,7 @@ struct StatusReport {
             json.member("workers", now.workers)
             json.object("clients") { json in
                 json.member("connections", Int(clamping: now.counters.clientConnectionsOpen))
+                json.member("limit", now.clientLimit)
             }
             json.object("memory") { json in
                 json.member("limit", now.memoryLimit)
@@ -46,6 +47,7 @@ struct StatusReport {
                 let (upstream, servers) = pair
                 json.object { json in
                     json.member("name", upstream.name)
+                    json.member("slots", upstream.slots)
                     json.member("in_flight", upstream.operations.inFlight)
                     json.member("queued", upstream.operations.queued)
                     json.member("started", upstream.operations.started)

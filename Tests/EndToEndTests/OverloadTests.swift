@@ -19,6 +19,23 @@ import Testing
         }
     }
 
+    @Test func `how much there is of what may be taken is told, in the metrics and in the status`() throws {
+        try scenario(.maxConnections(40), .maxConcurrentFetches(2)) { origin, proxy in
+            let gate = Gate()
+            origin.on("*") { _ in [.gate(gate), .answer(200, body: "x")] }
+            let crowds = (1...3).map { proxy.crowd(1, get: "/\($0)") }
+            try eventually("one waits for a slot") { try proxy.metric(.queued) == 1 }
+            #expect(try [proxy.metric(.inFlight), proxy.metric(.slots), proxy.metric(.clientLimit)] == [3, 2, 40])
+            let status = try proxy.status()
+            guard case .array(let upstreams) = status["upstreams"] else {
+                throw Late(what: "upstreams", place: "status")
+            }
+            #expect(upstreams.map { $0["slots"] } == [.number(2)] && status["clients"]?["limit"] == .number(40))
+            gate.open()
+            for crowd in crowds { #expect(crowd.finished().allSatisfy { $0.text == "x" }) }
+        }
+    }
+
     @Test func `over the limit of connections, the one that has been idle for longest makes room`() throws {
         try scenario(.maxConnections(5), .workers(1)) { origin, proxy in
             origin.on("*") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
@@ -89,7 +106,10 @@ import Testing
         }
         let clients = try (0..<150).map { _ in try program.connect() }
         defer { for client in clients { client.close() } }
-        try eventually("all were let in or turned away") { try program.metric(.openClients) < 32 }
+        // Not the 5000 of the file.
+        let limit = try program.metric(.clientLimit)
+        #expect(limit > 0 && limit < 32)
+        try eventually("all were let in or turned away") { try program.metric(.openClients) <= limit }
         let health = try program.admin.get("/healthz")
         #expect(health.status == 200)
         // Once the others have been idle for long enough; with a descriptor left for the connection to its origin.

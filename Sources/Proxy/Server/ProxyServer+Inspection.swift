@@ -12,7 +12,10 @@ extension ProxyServer {
         ServerSnapshot(
             isDraining: isDraining, addresses: workers.addresses, workers: workers.count, counters: workers.counters,
             storage: shared.store.numbers, inFlightBytes: shared.inFlightBytes, memoryLimit: shared.budget.limit,
-            upstreams: loopSettings.origins.map { ($0.settings.name, formerOrigins.snapshot(with: $0)) },
+            clientLimit: loopSettings.settings.clients.maxConnections,
+            upstreams: loopSettings.origins.map {
+                ($0.settings.name, formerOrigins.snapshot(with: $0), $0.settings.maxConcurrentFetches)
+            },
             accessLog: accessLog?.status.families() ?? [])
     }
 

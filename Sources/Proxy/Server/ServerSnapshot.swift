@@ -19,8 +19,11 @@ public struct ServerSnapshot: Sendable {
     public let inFlightBytes: Int
     /// Bytes: the ceiling for what is stored and what is on its way.
     public let memoryLimit: Int
-    /// What each upstream has done and has in flight, in the order of the configuration.
-    public let upstreams: [(name: String, operations: OperationQueueSnapshot)]
+    /// As many clients may be connected.
+    public let clientLimit: Int
+    /// What each upstream has done and has in flight, and how many fetches from it may run at a time, in the order of the
+    /// configuration.
+    public let upstreams: [(name: String, operations: OperationQueueSnapshot, slots: Int)]
     /// Of the access log; empty without one.
     public let accessLog: [MetricFamily]
 }

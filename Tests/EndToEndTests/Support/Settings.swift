@@ -144,9 +144,12 @@ enum Metric: String {
     case tooLarge = #"coalesced_stores_total{outcome="too-large"}"#
     case fetches = "coalesced_upstream_fetches_total"
     case inFlight = #"coalesced_fetches_in_flight{upstream="origin"}"#
+    case queued = #"coalesced_fetches_queued{upstream="origin"}"#
+    case slots = #"coalesced_fetches_limit{upstream="origin"}"#
     case retries = "coalesced_upstream_retries_total"
     case connectFailures = #"coalesced_upstream_failures_total{kind="connect"}"#
     case openClients = "coalesced_client_connections"
+    case clientLimit = "coalesced_client_connections_limit"
     case lastReloadSucceeded = "coalesced_config_last_reload_successful"
     case residentBytes = "coalesced_process_resident_memory_bytes"
     case openDescriptors = "coalesced_process_open_fds"
