@@ -158,15 +158,15 @@ final class AdminPages {
     }
 
     private func metrics(_ completion: @escaping (AdminPage) -> Void) {
-        server.latencies { [self] latencies in
-            server.servers { [self] servers in completion(metrics(latencies, servers)) }
+        server.workerUsage { [self] usage in
+            server.servers { [self] servers in completion(metrics(usage, servers)) }
         }
     }
 
-    private func metrics(_ latencies: LatencySnapshot, _ servers: [UpstreamServers]) -> AdminPage {
+    private func metrics(_ usage: WorkerUsage, _ servers: [UpstreamServers]) -> AdminPage {
         let now = server.snapshot
         let families =
-            now.counters.families(upstreams: now.upstreams.map(\.name)) + latencies.families() + now.accessLog
+            now.counters.families(upstreams: now.upstreams.map(\.name)) + usage.latencies.families() + now.accessLog
             + program.families() + [
                 .gauge("client_connections_limit", "Client connections admitted at most.", UInt64(now.clientLimit)),
                 .gauge("stored_responses", "Responses stored now, all variants.", UInt64(now.storage.responses)),
@@ -202,6 +202,11 @@ final class AdminPages {
                         [([("state", "in-use")], $0.inUse), ([("state", "idle")], $0.idle)]
                     }),
                 .gauge("workers", "Worker loops.", UInt64(now.workers)),
+                .counter(
+                    "worker_cpu_seconds", "Processor time of each worker, in user mode and in the kernel.",
+                    usage.processorTimes.enumerated().map { index, time in
+                        MetricSample([("worker", "\(index)")], .nanoseconds(time))
+                    }),
             ]
         return AdminPage(PrometheusText.contentType, PrometheusText.page(families))
     }

@@ -26,6 +26,13 @@ public struct ProcessUsage: Sendable {
         }
     }
 
+    /// Nanoseconds of processor time of the thread that asks, in user mode and in the kernel, since it began.
+    public static var processorTimeOfThisThread: UInt64 {
+        var time = timespec()
+        guard unsafe clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) == 0 else { return 0 }
+        return UInt64(clamping: time.tv_sec) * 1_000_000_000 + UInt64(clamping: time.tv_nsec)
+    }
+
     /// Since Linux 6.2 the folder's size is their number; before that it has to be read.
     private static func countDescriptors() -> Int {
         let path = "/proc/self/fd"

@@ -91,6 +91,20 @@ import Testing
         }
     }
 
+    @Test func `the processor time of each worker is told`() throws {
+        try scenario(.workers(2)) { _, proxy in
+            func times() throws -> [Double] {
+                let page = try proxy.admin.get("/metrics").wholeText
+                return (0...2).map { Program.sum("coalesced_worker_cpu_seconds_total{worker=\"\($0)\"}", in: page) }
+            }
+            let before = try times()
+            // It takes some to tell.
+            let after = try times()
+            #expect(before[0] > 0 && before[1] > 0 && before[2] == 0, "there are two")
+            #expect(after[0] > before[0] && after[1] > before[1])
+        }
+    }
+
     @Test func `a fetch that nobody can join has not been led`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: no-store", body: "x")] }

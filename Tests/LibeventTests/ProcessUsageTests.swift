@@ -1,5 +1,6 @@
 import Glibc
 import Libevent
+import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct ProcessUsageTests {
@@ -11,5 +12,22 @@ import Testing
         // Busy until the kernel's clock of this process has gone on.
         while ProcessUsage().processorTime == before.processorTime {}
         #expect(ProcessUsage().processorTime > before.processorTime)
+    }
+
+    @Test func `a thread's time is its own`() throws {
+        let times = Mutex<[UInt64]>([])
+        let thread = try LoopThread(name: "busy") { _ in
+            let begin = ProcessUsage.processorTimeOfThisThread
+            while ProcessUsage.processorTimeOfThisThread < begin + 20_000_000 {}
+            times.withLock { $0 = [begin, ProcessUsage.processorTimeOfThisThread] }
+        }
+        thread.join()
+        let other = try LoopThread(name: "new") { _ in
+            times.withLock { $0.append(ProcessUsage.processorTimeOfThisThread) }
+        }
+        other.join()
+        let seen = times.withLock { $0 }
+        // A new thread does not begin with what another has used.
+        #expect(seen.count == 3 && seen[0] < 20_000_000 && seen[1] >= 20_000_000 && seen[2] < 20_000_000)
     }
 }

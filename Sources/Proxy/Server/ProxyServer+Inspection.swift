@@ -2,7 +2,7 @@ import Bytes
 import Coalescing
 import Libevent
 import Storage
-public import Telemetry
+import Telemetry
 import Upstream
 
 /// How the proxy is. All on the control loop.
@@ -28,13 +28,15 @@ extension ProxyServer {
         }
     }
 
-    /// Asks every loop for its latencies; `completion` is called on the control loop with all of them merged.
-    public func latencies(_ completion: @escaping (LatencySnapshot) -> Void) {
-        workers.gather({ worker, answer in answer(worker.recorder.latency.snapshot()) }) {
-            (snapshots: [LatencySnapshot]) in
-            var merged = LatencySnapshot()
-            for snapshot in snapshots { merged.merge(snapshot) }
-            completion(merged)
+    /// Asks every loop for its latencies and its thread's processor time; `completion` is called on the control loop.
+    public func workerUsage(_ completion: @escaping (WorkerUsage) -> Void) {
+        workers.gather({ worker, answer in
+            answer((worker.index, worker.recorder.latency.snapshot(), ProcessUsage.processorTimeOfThisThread))
+        }) { (answers: [(index: Int, latencies: LatencySnapshot, processorTime: UInt64)]) in
+            var usage = WorkerUsage()
+            for answer in answers { usage.latencies.merge(answer.latencies) }
+            usage.processorTimes = answers.sorted { $0.index < $1.index }.map(\.processorTime)
+            completion(usage)
         }
     }
 

@@ -28,6 +28,14 @@ public struct ServerSnapshot: Sendable {
     public let accessLog: [MetricFamily]
 }
 
+/// What only the workers themselves can tell, each on its loop.
+public struct WorkerUsage: Sendable {
+    /// Of all of them together.
+    public var latencies = LatencySnapshot()
+    /// Nanoseconds of processor time of each, in the order of their indexes.
+    public var processorTimes: [UInt64] = []
+}
+
 /// The servers of one upstream at one moment, and how the loops find them.
 public struct UpstreamServers: Sendable {
     /// The upstream's name.

@@ -11,6 +11,8 @@ final class Worker {
     /// How long a body waits for memory before it looks again, in nanoseconds.
     static let memoryRetryInterval: Int64 = 50_000_000
 
+    /// Its place among the workers.
+    let index: Int
     let loop: EventLoop
     let deadlines: DeadlineWheel
     let shared: SharedState
@@ -51,6 +53,7 @@ final class Worker {
         index: Int, on loop: EventLoop, shared: SharedState, loopSettings: LoopSettings, metrics: LoopMetrics,
         accessLog: AccessLog?
     ) throws(SystemError) {
+        self.index = index
         self.loop = loop
         self.shared = shared
         store = shared.store
