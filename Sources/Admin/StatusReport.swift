@@ -68,6 +68,8 @@ struct StatusReport {
                     json.member("key", fetch.key)
                     json.member("phase", fetch.phase)
                     json.member("waiters", fetch.waiters)
+                    json.member("seconds", JSONText.seconds(time - fetch.made))
+                    if let received = fetch.received { json.member("bytes", received) }
                 }
             }
         }

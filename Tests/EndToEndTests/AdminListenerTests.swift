@@ -128,6 +128,29 @@ import Testing
         }
     }
 
+    @Test func `the status tells of each fetch how old it is and what has come, the oldest first`() throws {
+        try scenario { origin, proxy in
+            let (silent, rest) = (Gate(), Gate())
+            origin.on("/silent") { _ in [.gate(silent), .answer(200, body: "x")] }
+            origin.on("/half") { _ in [.head(200, "Content-Length: 4"), .text("ab"), .gate(rest), .text("cd")] }
+            var crowds: [Crowd] = []
+            for path in ["/silent", "/half"] {
+                crowds.append(proxy.crowd(1, get: path))
+                try eventually("it is asked") { origin.count(path) == 1 }
+            }
+            try eventually("the first is a second old, and of the other one half is there") {
+                guard case .array(let fetches) = try proxy.status()["fetches"], fetches.count == 2 else { return false }
+                let keys = fetches.map { $0["key"]?.string ?? "" }
+                let (age, bytes) = (fetches.map { $0["seconds"]?.number ?? -1 }, fetches.map { $0["bytes"] })
+                return keys[0].hasSuffix("/silent") && keys[1].hasSuffix("/half") && age[0] >= 1 && age[0] >= age[1]
+                    && age[0] < 30 && bytes == [nil, .number(2)]
+            }
+            silent.open()
+            rest.open()
+            for crowd in crowds { #expect(crowd.finished().allSatisfy { $0.status == 200 }) }
+        }
+    }
+
     @Test func `its pages are not on the public listener`() throws {
         try scenario { origin, proxy in
             origin.on("*") { _ in [.answer(200, body: "from the origin")] }

@@ -9,6 +9,8 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
     /// In the access log and `/status`: one number in all the lines of one fetch.
     nonisolated let number: UInt64
     nonisolated let plan: FetchPlan
+    /// When it was made, in nanoseconds of the monotonic clock.
+    nonisolated let made: Int64
     /// Interim responses so far, and who is told of them.
     nonisolated let interims = InterimResponses()
     /// The fetch, for its own loop only.
@@ -17,9 +19,10 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
     /// loops to read.
     private nonisolated let hasLeader = Atomic(true)
 
-    nonisolated init(number: UInt64, plan: FetchPlan, work: consuming LoopOwned<Fetch>) {
+    nonisolated init(number: UInt64, plan: FetchPlan, made: Int64, work: consuming LoopOwned<Fetch>) {
         self.number = number
         self.plan = plan
+        self.made = made
         self.work = work
         super.init()
     }

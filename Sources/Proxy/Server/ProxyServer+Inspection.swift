@@ -19,13 +19,13 @@ extension ProxyServer {
             accessLog: accessLog?.status.families() ?? [])
     }
 
-    /// The fetches in flight at this moment.
+    /// The fetches in flight at this moment, the oldest first.
     public var fetchesInFlight: [FetchDescription] {
         origins.flatMap { origin in
             origin.fetches.operations.compactMap { operation in
                 (operation as? FetchOperation).map { FetchDescription($0, upstream: origin.settings.name) }
             }
-        }
+        }.sorted { ($0.made, $0.number) < ($1.made, $1.number) }
     }
 
     /// Asks every loop for its latencies and its thread's processor time; `completion` is called on the control loop.

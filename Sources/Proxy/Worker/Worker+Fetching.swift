@@ -14,7 +14,7 @@ extension Worker {
     /// - Parameter leader: is told what concerns nobody else.
     func makeFetch(_ request: ClientRequest, _ plan: FetchPlan, leader: (any FetchLeader)?) -> FetchOperation {
         let operation = FetchOperation(
-            number: shared.nextOperation(), plan: plan,
+            number: shared.nextOperation(), plan: plan, made: now,
             work: LoopOwned(Fetch(request, plan: plan, worker: self, leader: leader), on: loop))
         guard plan.isShared else { return operation }
         operation.waiterLimit = settings.coalescing.maxWaiters
