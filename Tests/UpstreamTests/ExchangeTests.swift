@@ -64,9 +64,8 @@ import Testing
         let server = try UnixListener(path, small)
         let first = try Socket(connectingTo: .unix(path: path), on: asker.loop)
         let events = asker.ask(asker.exchange(.post))
-        let counts = asker.metrics.read()
         #expect(events == answered && asker.servers[0].requests.count == 1)
-        #expect(counts[.upstreamFailures(.connectTimeout)] == 0 && counts[.upstreamRetries] == 0)
+        #expect(asker.counted(.failures(.connectTimeout)) == 0 && asker.counted(.retries) == 0)
         #expect(asker.pool.serverStates[0].isUp)
         withExtendedLifetime((server, first)) {}
     }
