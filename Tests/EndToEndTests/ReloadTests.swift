@@ -218,7 +218,7 @@ import Testing
             try eventually("half is there") { download.answers[0].body.length == 1 }
             if matter == "while ending" {
                 proxy.terminate()
-                try eventually("it is ending") { proxy.diagnostics.contains("ending") }
+                try eventually("it is ending") { proxy.diagnostics.contains("no new connections") }
             } else {
                 try System.write(Setting.fileWithFiveMistakes.text, to: proxy.configurationPath)
             }
