@@ -81,7 +81,7 @@ import Testing
             head.open()
             try eventually("its head is there") { before.answers[0].status == 200 }
             if headIsFirst { try invalidate(proxy) }
-            #expect(try proxy.get("/g").text == "2")
+            #expect(try proxy.send("GET", "/g").text == "2")
             body.open()
             #expect(before.finished().first?.text == "11")
         }

@@ -170,7 +170,7 @@ import Testing
             }
             let whole = proxy.crowd(1, get: "/x")
             try eventually("half is there") { whole.answers.allSatisfy { $0.body.length == 5_000 } }
-            expect(try proxy.get("/x", "Range: bytes=1000-1999"), is: 1_000..<2_000, of: 10_000)
+            expect(try proxy.send("GET", "/x", "Range: bytes=1000-1999"), is: 1_000..<2_000, of: 10_000)
             rest.open()
             #expect(whole.finished().allSatisfy { $0.isWhole(10_000) })
             #expect(origin.count("/x") == 1)
@@ -217,7 +217,7 @@ import Testing
             try proxy.joined(4)
             head.open()
             for answer in early.finished() { expect(answer, is: 1_000..<2_000, of: 40_000) }
-            expect(try proxy.get("/x", "Range: bytes=2000-4999"), is: 2_000..<5_000, of: 40_000)
+            expect(try proxy.send("GET", "/x", "Range: bytes=2000-4999"), is: 2_000..<5_000, of: 40_000)
             let late = proxy.crowd(3, get: "/x", "Range: bytes=8990-8999")
             try proxy.joined(8)
             rest.open()
@@ -238,7 +238,7 @@ import Testing
             let larger = proxy.crowd(1, get: "/x", "Range: bytes=1000-\(last)")
             try eventually("it is asked for") { origin.count("/x") == 1 }
             expect(
-                try proxy.get("/x", "Range: \(range)"), is: try #require(Self.range(range, of: 700_000)), of: 700_000)
+                try proxy.send("GET", "/x", "Range: \(range)"), is: try #require(Self.range(range, of: 700_000)), of: 700_000)
             gate.open()
             for answer in larger.finished() { expect(answer, is: 1_000..<last + 1, of: 700_000) }
             #expect(origin.count("/x") == 2)

@@ -31,7 +31,8 @@ import Testing
             let post = try proxy.connect()
             try post.send(proxy.request("POST", "/p", body: "q"))
             try post.progress(to: "POST") { $0.body.length == 2 }
-            #expect(try proxy.get("/p").text == "got")
+            #expect(try proxy.send("GET", "/p").text == "got")
+            try eventually("it is stored") { try proxy.metric(.inFlight) == 1 }
             gate.open()
             #expect(try post.answer(to: "POST").text == "made")
             // It was made after the POST's head had come: what it shows is no older, and must not be overwritten.

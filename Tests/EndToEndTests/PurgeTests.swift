@@ -211,7 +211,8 @@ import Testing
             let (crowd, other) = (proxy.crowd(3, get: "/img/a?u=1"), proxy.crowd(1, get: "/other"))
             try eventually("both are under way") { (crowd.answers + other.answers).allSatisfy { $0.body.length == 1 } }
             try proxy.purge("prefix http://\(proxy.host)/img/")
-            #expect(try proxy.get("/img/a?u=2").text == "v2", "nobody joins it any more")
+            #expect(try proxy.send("GET", "/img/a?u=2").text == "v2", "nobody joins it any more")
+            try eventually("it is stored") { try proxy.metric(.inFlight) == 2 }
             gate.open()
             #expect(crowd.finished().allSatisfy { $0.text == "v1" })
             #expect(other.finished()[0].text == "v1")

@@ -87,7 +87,7 @@ import Testing
             try eventually("half is there") { before.answers[0].body.length == 1 }
             change.open()
             #expect(try client.answer().status == 200)
-            #expect(try proxy.get("/x").text == "nn")
+            #expect(try proxy.send("GET", "/x").text == "nn")
             page.open()
             #expect(before.finished().first?.text == "oo")
         }

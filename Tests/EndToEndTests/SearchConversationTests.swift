@@ -308,7 +308,8 @@ import Testing
             }
             let first = proxy.crowd(1, get: "/p?id=1&u=1")
             try eventually("it is asked for") { origin.count("/p") == 1 }
-            if isKnownMeanwhile { try proxy.get("/p?id=2&u=1") }
+            if isKnownMeanwhile { try proxy.send("GET", "/p?id=2&u=1") }
+            try eventually("it is stored") { try proxy.metric(.inFlight) == 1 }
             if how == "purge" {
                 try proxy.purge("http://\(proxy.host)/p?u=2&id=1")
             } else {

@@ -129,7 +129,8 @@ import Testing
             }
             let stuck = proxy.crowd(1, get: "/x")
             try eventually("it was overtaken") { try proxy.metric(.overtaken) == 1 }
-            #expect(try proxy.get("/x").text == "new")
+            #expect(try proxy.send("GET", "/x").text == "new")
+            try eventually("it is stored") { try proxy.metric(.inFlight) == 1 }
             rest.open()
             #expect(stuck.finished().allSatisfy { $0.text == "old" })
             #expect(try proxy.get("/x").text == "new")

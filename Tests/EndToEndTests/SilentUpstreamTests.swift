@@ -80,7 +80,7 @@ import Testing
                 try proxy.get(path)
                 let leader = proxy.crowd(1, get: path)
                 try eventually("it leads") { origin.count(path) == 2 }
-                let waiter = try proxy.get(path)
+                let waiter = try proxy.send("GET", path)
                 #expect(waiter.took > .milliseconds(250))
                 #expect(waiter.text == (path == "/mute" ? "stored" : "own"))
                 #expect(origin.count(path) == (path == "/mute" ? 2 : 3))

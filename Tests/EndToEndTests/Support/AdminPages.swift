@@ -29,14 +29,14 @@ extension Program {
     }
 
     /// As that of any peer; but what is announced as stored is stored when it returns. A client may have its last byte,
-    /// or a 304 of the program's own, a moment before that.
+    /// or a 304 of the program's own, a moment before that. Where the test holds another fetch of the target, `send` does
+    /// not wait for it.
     @discardableResult
     func get(_ target: String, _ fields: String...) throws -> Answer {
         let conversation = try connect()
         try conversation.send(request("GET", target, fields))
         let answer = try conversation.answer()
-        // Other fetches of the target may be held by the test, which is not waited for.
-        if answer.cacheStatus.contains("; stored") { try? fetchesEnd(of: target, within: .milliseconds(500)) }
+        if answer.cacheStatus.contains("; stored") { try fetchesEnd(of: target) }
         return answer
     }
 
