@@ -83,12 +83,14 @@ public struct TopScreen {
         let rows = upstreams.map { upstream in
             let name = StatusText.name(of: upstream)
             let label = ["upstream": name]
-            let hits = growth("verdicts_total", label.merging(["verdict": "hit"]) { $1 })
+            let hits = ["hit", "stale"].compactMap {
+                growth("verdicts_total", label.merging(["verdict": $0]) { $1 })
+            }
             return [name]
                 + (requests
                     ? [
                         rate("verdicts_total", label),
-                        Wording.share(hits ?? 0, of: growth("verdicts_total", label) ?? 0),
+                        Wording.share(hits.reduce(0, +), of: growth("verdicts_total", label) ?? 0),
                     ] : [])
                 + (fetches ? [rate("upstream_fetches_total", label)] : [])
                 + (failures ? [rate("upstream_failures_total", label)] : [])

@@ -22,8 +22,9 @@ struct Top: ParsableCommand {
             // Asked each time: the window may have changed.
             if !once, let terminal = System.terminalSize {
                 let lines = TopScreen(screen, since: before).lines(columns: terminal.columns, rows: terminal.rows - 1)
-                // Cursor home; each line erases the rest of the one it covers, the last all below it: no flicker.
-                try output("\u{1B}[H\(lines.map { "\($0)\u{1B}[K\n" }.joined())\u{1B}[J")
+                // Cursor home; each line first erases the one it covers (behind a line as wide as the terminal its last
+                // character would go), the last all below it: no flicker.
+                try output("\u{1B}[H\(lines.map { "\u{1B}[K\($0)\n" }.joined())\u{1B}[J")
             } else if before != nil {
                 let columns = System.terminalSize?.columns ?? .max
                 let lines = TopScreen(screen, since: before).lines(columns: columns, rows: .max)

@@ -12,7 +12,8 @@ import Testing
             coalesced_requests_total{method="post"} \(10 * seconds)
             coalesced_verdicts_total{verdict="hit"\(wp)} \(80 * seconds)
             coalesced_verdicts_total{verdict="miss"\(wp)} \(20 * seconds)
-            coalesced_verdicts_total{verdict="revalidated"\(api)} \(5 * seconds)
+            coalesced_verdicts_total{verdict="revalidated"\(api)} \(4 * seconds)
+            coalesced_verdicts_total{verdict="stale"\(api)} \(1 * seconds)
             coalesced_verdicts_total{verdict="synthetic"\(api)} \(5 * seconds)
             coalesced_coalescing_total{event="joined"} \(3 * seconds)
             coalesced_coalescing_total{event="joined-late"} \(4 * seconds)
@@ -38,7 +39,7 @@ import Testing
             screen.lines(columns: 100, rows: 100) == [
                 "coalesced 0.1.0, running for 3d 4h, reloaded 12m ago: ok",
                 "",
-                "requests  110/s: hit 72.7%  stale 0.0%  miss 22.7%  pass 0.0%  own 4.5%",
+                "requests  110/s: hit 72.7%  stale 0.9%  miss 21.8%  pass 0.0%  own 4.5%",
                 "bytes     2.0 MiB/s to clients, -/s from origins",
                 "clients   1204 of 19050",
                 "memory    231 MiB of 256 MiB: 219 MiB stored (6120 responses), 12 MiB in flight, -/s evicted",
@@ -46,7 +47,7 @@ import Testing
                 "",
                 "UPSTREAM  REQ/S   HIT%  FETCH/S  FAIL/S  IN FLIGHT  QUEUED  SERVERS",
                 "wp          100  80.0%       20       -     12/256       0  1 up",
-                "api          10   0.0%       10     5.0      41/41       3  1 up, 1 FAILING for 31s",
+                "api          10  10.0%       10     5.0      41/41       3  1 up, 1 FAILING for 31s",
                 "",
                 "FETCH OF  AGE   BYTES  WAITING      PHASE  KEY",
                 "api       41s  38 MiB        1  streaming  http a /big?8",

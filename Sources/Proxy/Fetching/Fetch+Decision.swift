@@ -57,7 +57,7 @@ extension Fetch {
     private var hasPassCookie: Bool {
         if request.hasPassCookie { return true }
         // Nearly always, and then no route need be looked for.
-        guard request.fields.present.contains(.cookie) else { return false }
+        guard request.hasCookies else { return false }
         let fields = request.fields
         let route = worker.loopSettings.route(request.head, fields.view)
         return route !== request.route && route.hasPassCookie(fields.view)

@@ -49,7 +49,8 @@ extension Fetch: ExchangeHandler {
         if method == .head { freshenFromHead(head, facts) }
         let decision = settle(head, facts, policy)
         forbidStaleUse(after: facts, head.fields)
-        if plan.range == nil, decision.keeping != .stored, status == .ok, request.fields.present.contains(.range),
+        if !plan.isPass, plan.range == nil, decision.keeping != .stored, status == .ok,
+            request.fields.present.contains(.range),
             decision.length ?? 0 > worker.storage.objectLimit || !decision.sharing.isForSeveral,
             releaseAll(because: decision.sharing)
         {

@@ -12,6 +12,8 @@ final class AdmittedHead: Sendable {
     let route: Route
     /// Whether it goes past the cache by one of its cookies (`Route.passCookies`).
     let hasPassCookie: Bool
+    /// Whether it has any cookies, with which a reload may have requests do so.
+    let hasCookies: Bool
     /// How often the request has been through here already (`LoopDetection`).
     let visits: UInt8
     /// By which it is looked up and its fetch is found: the key of its URL, or what that becomes under a variation
@@ -32,6 +34,7 @@ final class AdmittedHead: Sendable {
         self.visits = UInt8(clamping: visits)
         directives = RequestDirectives(fields.view, ignoring: route.policy.ignoredRequestDirectives)
         hasPassCookie = route.hasPassCookie(fields.view)
+        hasCookies = fields.present.contains(.cookie)
         self.fields = fields
         self.route = route
         self.key = key
@@ -46,6 +49,7 @@ final class AdmittedHead: Sendable {
         directives = other.directives
         route = other.route
         hasPassCookie = other.hasPassCookie
+        hasCookies = other.hasCookies
         visits = other.visits
         self.key = key
         otherSentKey = key == other.sentKey ? nil : other.sentKey
@@ -59,6 +63,7 @@ final class AdmittedHead: Sendable {
         directives = other.directives
         route = other.route
         hasPassCookie = other.hasPassCookie
+        hasCookies = other.hasCookies
         visits = other.visits
         key = other.key
         otherSentKey = other.otherSentKey

@@ -48,6 +48,7 @@ final class ClientRequest: Sendable {
     var directives: RequestDirectives { admitted.directives }
     var route: Route { admitted.route }
     var hasPassCookie: Bool { admitted.hasPassCookie }
+    var hasCookies: Bool { admitted.hasCookies }
     var visits: UInt8 { admitted.visits }
     var key: CacheKey { admitted.key }
     var sentKey: CacheKey { admitted.sentKey }

@@ -58,10 +58,7 @@ struct Provenance: Sendable {
         case .origin:
             verdict = wasPassed ? .pass : .miss
             if facts.lifetimeSource != .none { timeToLive = facts.timeToLive(at: now) }
-            // What the response says was of no account where all are passed.
-            let isPassedAnyway =
-                forwarded == .bypass && fetched.notStored == .cachingOff && fetched.leader.route.passesAll
-            if case .nobody(let reason) = fetched.sharing, !isPassedAnyway {
+            if case .nobody(let reason) = fetched.sharing, !isPassedAnyway(fetched) {
                 detail = reason.name
             } else {
                 detail = fetched.notStored?.name
@@ -88,6 +85,12 @@ struct Provenance: Sendable {
     }
 
     private static let staleIfError: StaticString = "stale-if-error"
+
+    /// Whether what the response says was of no account, since all requests of its route are passed.
+    private func isPassedAnyway(_ fetched: FetchedResponse) -> Bool {
+        guard forwarded == .bypass, case .cachingOff = fetched.notStored else { return false }
+        return fetched.leader.route.passesAll
+    }
 
     /// Whether the store could not have answered, whatever was in it; and not another request's fetch, either.
     private var wasPassed: Bool {
