@@ -20,7 +20,7 @@ public enum StatusText {
             let slots = upstream["slots"].map { " of \(figure($0))" } ?? ""
             add(
                 "upstream",
-                "\(name(of: upstream)): \(figure(upstream["in_flight"]))\(slots) fetches in flight, "
+                "\(name(of: upstream)): \(Wording.whole(running(upstream)))\(slots) fetches running, "
                     + "\(figure(upstream["queued"])) queued")
             let servers = upstream["servers"]?.elements.map { server in
                 [
@@ -65,6 +65,11 @@ public enum StatusText {
         return "FAILING\(since)\(next)"
     }
 
+    /// Fetches that have a slot.
+    static func running(_ upstream: JSONValue) -> Double {
+        (upstream["in_flight"]?.number ?? 0) - (upstream["queued"]?.number ?? 0)
+    }
+
     static func name(of upstream: JSONValue) -> String { upstream["name"]?.string ?? "-" }
 
     private static func figure(_ value: JSONValue?) -> String { value?.number.map(Wording.whole) ?? "-" }
@@ -93,7 +98,7 @@ enum Fetches {
                 + fetches.map { fetch in
                     [fetch["upstream"]?.string ?? "-"]
                         + (hasAge ? [Wording.duration(fetch["seconds"]?.number ?? 0)] : [])
-                        + (hasBytes ? [Wording.bytes(fetch["bytes"]?.number ?? 0)] : [])
+                        + (hasBytes ? [fetch["bytes"]?.number.map(Wording.bytes) ?? "-"] : [])
                         + [
                             Wording.whole(fetch["waiters"]?.number ?? 0), fetch["phase"]?.string ?? "-",
                             fetch["key"]?.string ?? "-",

@@ -79,7 +79,7 @@ public struct TopScreen {
         )
         let heading =
             ["UPSTREAM"] + (requests ? ["REQ/S", "HIT%"] : []) + (fetches ? ["FETCH/S"] : [])
-            + (failures ? ["FAIL/S"] : []) + ["IN FLIGHT", "QUEUED", "SERVERS"]
+            + (failures ? ["FAIL/S"] : []) + ["RUNNING", "QUEUED", "SERVERS"]
         let rows = upstreams.map { upstream in
             let name = StatusText.name(of: upstream)
             let label = ["upstream": name]
@@ -101,7 +101,7 @@ public struct TopScreen {
 
     private func slots(_ upstream: JSONValue, _ label: [String: String]) -> String {
         let limit = now.metrics.sum("fetches_limit", label) ?? upstream["slots"]?.number
-        return Wording.whole(upstream["in_flight"]?.number ?? 0) + (limit.map { "/\(Wording.whole($0))" } ?? "")
+        return Wording.whole(StatusText.running(upstream)) + (limit.map { "/\(Wording.whole($0))" } ?? "")
     }
 
     private func servers(_ upstream: JSONValue) -> String {

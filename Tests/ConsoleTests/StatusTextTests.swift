@@ -12,9 +12,9 @@ import Testing
                 "workers     2",
                 "clients     1204 of 19050",
                 "memory      231 MiB of 256 MiB: 219 MiB stored (6120 responses), 12 MiB in flight",
-                "upstream    wp: 12 of 256 fetches in flight, 0 queued",
+                "upstream    wp: 12 of 256 fetches running, 0 queued",
                 "              http://127.0.0.1:9101  12 in use  20 idle  up",
-                "upstream    api: 41 of 41 fetches in flight, 3 queued",
+                "upstream    api: 41 of 41 fetches running, 3 queued",
                 "              http://127.0.0.1:9102  41 in use  3 idle  up for 1m",
                 "              http://127.0.0.1:9199   0 in use  0 idle  FAILING for 31s, next try in 9s",
                 "fetches     2",
@@ -26,7 +26,7 @@ import Testing
 
     @Test func `what is not told is left out`() throws {
         let lines = StatusText.lines(try status(limits: false), width: 100)
-        #expect(lines[4] == "clients     1204" && lines[6] == "upstream    wp: 12 fetches in flight, 0 queued")
+        #expect(lines[4] == "clients     1204" && lines[6] == "upstream    wp: 12 fetches running, 0 queued")
         #expect(
             lines[12...] == [
                 "  FETCH OF  WAITING      PHASE  KEY", "  api             1  streaming  http a /big?8",

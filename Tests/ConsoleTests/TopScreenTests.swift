@@ -45,9 +45,9 @@ import Testing
                 "memory    231 MiB of 256 MiB: 219 MiB stored (6120 responses), 12 MiB in flight, -/s evicted",
                 "per s     joined 7.0, overtaken -, refused -, retries -, log lines dropped -",
                 "",
-                "UPSTREAM  REQ/S   HIT%  FETCH/S  FAIL/S  IN FLIGHT  QUEUED  SERVERS",
-                "wp          100  80.0%       20       -     12/256       0  1 up",
-                "api          10  10.0%       10     5.0      41/41       3  1 up, 1 FAILING for 31s",
+                "UPSTREAM  REQ/S   HIT%  FETCH/S  FAIL/S  RUNNING  QUEUED  SERVERS",
+                "wp          100  80.0%       20       -   12/256       0  1 up",
+                "api          10  10.0%       10     5.0    41/41       3  1 up, 1 FAILING for 31s",
                 "",
                 "FETCH OF  AGE   BYTES  WAITING      PHASE  KEY",
                 "api       41s  38 MiB        1  streaming  http a /big?8",
@@ -59,7 +59,7 @@ import Testing
         let lines = TopScreen(try Self.sample(at: 10, known: false), since: nil).lines(columns: 100, rows: 100)
         #expect(lines[2] == "requests  -/s: hit -  stale -  miss -  pass -  own -")
         #expect(lines[4] == "clients   1204")
-        #expect(lines[8...9] == ["UPSTREAM  IN FLIGHT  QUEUED  SERVERS", "wp               12       0  1 up"])
+        #expect(lines[8...9] == ["UPSTREAM  RUNNING  QUEUED  SERVERS", "wp             12       0  1 up"])
     }
 
     @Test(arguments: [(80, 24), (40, 5), (10, 1), (1, 1), (0, 0)])
