@@ -48,6 +48,8 @@ struct Attempts {
     /// Whether an idle connection will do. After a dead one there may be more of them.
     private(set) var mayUseIdle = true
 
+    // Inlined, so that neither is copied.
+    @inline(__always)
     init(_ request: UpstreamRequest, _ settings: UpstreamSettings) {
         serverCount = settings.servers.count
         retries = settings.retriesDeadConnection

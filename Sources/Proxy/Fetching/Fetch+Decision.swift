@@ -54,10 +54,11 @@ extension Fetch {
     }
 
     /// Whether the leader's request was to go past the cache by one of its cookies: also by settings that came since.
-    private var hasPassCookie: Bool {
-        if request.hasPassCookie { return true }
-        // Nearly always, and then no route need be looked for.
-        guard request.hasCookies else { return false }
+    /// Nearly always two bits tell.
+    @inline(__always)
+    private var hasPassCookie: Bool { request.hasPassCookie || (request.hasCookies && hasPassCookieByNow) }
+
+    private var hasPassCookieByNow: Bool {
         let fields = request.fields
         let route = worker.loopSettings.route(request.head, fields.view)
         return route !== request.route && route.hasPassCookie(fields.view)
