@@ -41,7 +41,8 @@ import Testing
             let rest = Gate()
             Self.script(origin, rest, "Cache-Control: max-age=100", "Age: 50")
             let leader = try Self.lead(proxy)
-            #expect(try proxy.send("GET", "/x", "Cache-Control: \(directive)").text == "next", "before the first has ended")
+            #expect(
+                try proxy.send("GET", "/x", "Cache-Control: \(directive)").text == "next", "before the first has ended")
             rest.open()
             #expect(try leader.answer().text == "firs")
         }

@@ -238,7 +238,8 @@ import Testing
             let larger = proxy.crowd(1, get: "/x", "Range: bytes=1000-\(last)")
             try eventually("it is asked for") { origin.count("/x") == 1 }
             expect(
-                try proxy.send("GET", "/x", "Range: \(range)"), is: try #require(Self.range(range, of: 700_000)), of: 700_000)
+                try proxy.send("GET", "/x", "Range: \(range)"), is: try #require(Self.range(range, of: 700_000)),
+                of: 700_000)
             gate.open()
             for answer in larger.finished() { expect(answer, is: 1_000..<last + 1, of: 700_000) }
             #expect(origin.count("/x") == 2)
