@@ -52,7 +52,7 @@ struct Purge: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Remove stored responses from a running proxy: of URLs, of all below them, or all.",
         discussion:
-            "A URL with https is taken for the same with http, by which a TLS terminator in front asks for it. Where one URL is wrong, nothing is purged."
+            "http and https mean the same here: what is stored for either goes, as a server in front may terminate TLS. Where one URL is wrong, nothing is purged."
     )
 
     @OptionGroup var admin: AdminOption
@@ -101,7 +101,8 @@ struct Purge: ParsableCommand {
         System.writeError(
             urls.contains { $0.contains("*") }
                 ? "'*' stands for itself here: --prefix removes everything below a URL\n"
-                : "a URL is as clients ask for it: with their host, and with the port if that is not 80\n")
+                : "a URL is as clients ask for it: with their host, and with the port if that is not the scheme's own\n"
+        )
     }
 }
 

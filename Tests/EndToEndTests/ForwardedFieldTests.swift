@@ -102,6 +102,32 @@ import Testing
         }
     }
 
+    /// In a crowd heads in the same words are not looked at again.
+    @Test func `a crowd's requests are for the scheme that was said, those that are asked for again, too`() throws {
+        let trust = Setting.other(section: "clients", key: "trusted-proxies", value: "[127.0.0.1]")
+        try scenario(trust, .workers(1)) { origin, proxy in
+            let gate = Gate()
+            origin.on("/x") { request in
+                let isFirst = request.number == 1
+                return (isFirst ? [.gate(gate)] : []) + [
+                    .answer(
+                        200, "Cache-Control: \(isFirst ? "private" : "max-age=60")",
+                        body: "for \(request["x-forwarded-proto"] ?? "nobody")")
+                ]
+            }
+            let clients = try (0..<6).map { _ in try proxy.connect() }
+            try proxy.whileStopped {
+                for client in clients { try client.send(proxy.request("GET", "/x", ["X-Forwarded-Proto: https"])) }
+            }
+            try proxy.joined(6)
+            gate.open()
+            let texts = try clients.map { try $0.answer().text }
+            #expect(texts == Array(repeating: "for https", count: 6))
+            #expect(origin.requests("/x").allSatisfy { $0["x-forwarded-proto"] == "https" })
+            #expect(try proxy.get("/x").text == "for http")
+        }
+    }
+
     @Test func `who is trusted no more after a reload names nobody, on old connections either`() throws {
         try scenario(.other(section: "clients", key: "trusted-proxies", value: "[127.0.0.1]")) { origin, proxy in
             origin.on("*") {

@@ -195,7 +195,13 @@ import Upstream
             #expect("\(scheme.name)" == name)
             let writer = KeyWriter(hash: hash)
             writer.write(parsed.head, parsed.fields.view, scheme, KeyPolicy())
-            #expect(String(writer.key().bytes.span).hasPrefix("\(name) "))
+            let key = writer.key()
+            #expect(String(key.bytes.span).hasPrefix("\(name) "))
+            // The same words of somebody else.
+            let admitted = AdmittedHead(
+                parsed.head, parsed.fields, route: Self.route(KeyPolicy()), scheme: scheme, key: key, visits: 0)
+            #expect(admitted.isForSameURL(isFromTrustedProxy: isTrusted))
+            #expect(admitted.isForSameURL(isFromTrustedProxy: !isTrusted) == (said == "http"))
         }
     }
 

@@ -2,7 +2,8 @@ import Bytes
 
 /// The cookies of a request, line by line in their order: `name=value` between semicolons (RFC 6265 §4.2.1), without
 /// the white space around either. What has no `=` is a name without a value, as PHP and Rack take it. Quotes do not
-/// count: a semicolon within them separates as well. None where `Connection` names the field, since the origin does not see it then. Allocates nothing.
+/// count: a semicolon within them separates as well. None where `Connection` names the field, since the origin does not
+/// see it then. Allocates nothing.
 ///
 ///     var cookies = CookieIterator(fields)
 ///     while cookies.next() { … cookies.name … cookies.value … }

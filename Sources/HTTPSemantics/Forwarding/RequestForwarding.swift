@@ -8,7 +8,8 @@ public final class RequestForwarding: Sendable {
         /// Our client's address is appended to `X-Forwarded-For`, if it has one. `X-Forwarded-Proto` and `-Host` say
         /// what we know ourselves; `Forwarded` (RFC 7239) and the like go no further (`KeyedForwarding`).
         case append
-        /// Forwarded as they are, and none written.
+        /// Forwarded as they are, and none written: but the scheme that stands in the key in place of an
+        /// `X-Forwarded-Proto`, where some proxies are believed and others are not.
         case off
     }
 
@@ -55,11 +56,17 @@ public final class RequestForwarding: Sendable {
     public let clientFields: ClientFields
     /// Whether fields go on whose names hold other bytes than letters, digits and hyphens.
     public let forwardsOddNames: Bool
+    /// Whether the scheme is what a trusted proxy said, and so may be https.
+    public let trustsProxies: Bool
     /// `Host` where an HTTP/1.0 client sent none.
     public let defaultHost: ByteSlice
 
-    public init(via: ByteSlice?, clientFields: ClientFields, forwardsOddNames: Bool = false, defaultHost: ByteSlice) {
+    public init(
+        via: ByteSlice?, clientFields: ClientFields, forwardsOddNames: Bool = false, trustsProxies: Bool = false,
+        defaultHost: ByteSlice
+    ) {
         self.via = via
+        self.trustsProxies = trustsProxies
         self.clientFields = clientFields
         self.forwardsOddNames = forwardsOddNames
         self.defaultHost = defaultHost
@@ -124,7 +131,8 @@ public final class RequestForwarding: Sendable {
     private func fieldsWrittenHere(_ keyed: FieldSet, addsAddress: Bool) -> FieldSet {
         var written = Self.alwaysWritten
         switch clientFields {
-        case .off: break
+        case .off:
+            if trustsProxies, !keyed.contains(.xForwardedProto) { written.insert(.xForwardedProto) }
         case .append:
             written.formUnion(KeyedForwarding.known.subtracting(keyed))
             // With nothing to add, what came goes on as it is: no empty members (RFC 9110 §5.6.1).
@@ -142,7 +150,9 @@ public final class RequestForwarding: Sendable {
     ) {
         switch clientFields {
         case .off:
-            return
+            if trustsProxies, fields.present.contains(.xForwardedProto), !keyed.contains(.xForwardedProto) {
+                buffer.appendField("X-Forwarded-Proto", scheme)
+            }
         case .append:
             if !address.isEmpty {
                 buffer.appendName(KnownField.xForwardedFor.wireName)

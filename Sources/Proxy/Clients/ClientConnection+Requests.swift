@@ -74,7 +74,8 @@ extension ClientConnection {
         let buffer = context.buffer
         // Not if something learnt about queries since might give the same words another key.
         if let crowd = worker.crowd, let admitted = crowd.latestHead, admitted.isBeginning(of: buffer.span),
-            worker.variations.isEmpty
+            worker.variations.isEmpty,
+            admitted.isForSameURL(isFromTrustedProxy: isTrustedProxy && worker.loopSettings.trustsProxies)
         {
             context.parser.use { $0.reset() }
             keepsAlive = mayPersist(behind: admitted.head)

@@ -56,7 +56,7 @@ extension Fetch {
     /// Whether the leader's request was to go past the cache by one of its cookies: also by settings that came since.
     /// Nearly always two bits tell.
     @inline(__always)
-    private var hasPassCookie: Bool { request.hasPassCookie || (request.hasCookies && hasPassCookieByNow) }
+    var hasPassCookie: Bool { request.hasPassCookie || (request.hasCookies && hasPassCookieByNow) }
 
     private var hasPassCookieByNow: Bool {
         let fields = request.fields

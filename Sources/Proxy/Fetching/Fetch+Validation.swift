@@ -97,7 +97,7 @@ extension Fetch {
             if chosen == nil || answersRequest { chosen = (new.answering(fields.view), isStored, answersRequest) }
         }
         guard let chosen else { return nil }
-        guard chosen.isStored, !chosen.answersRequest else { return (chosen.response, chosen.isStored) }
+        guard chosen.isStored, !chosen.answersRequest, !hasPassCookie else { return (chosen.response, chosen.isStored) }
         // It becomes a variant of its own, which the next request with these fields finds.
         let outcome = worker.shared.store.store(
             chosen.response, under: request.key, generation: placement.generation, requested: sentAt, popularity: 0)
@@ -129,7 +129,7 @@ extension Fetch {
     /// - Returns: whether it is there.
     @discardableResult
     private func replace(_ old: StoredResponse, by new: StoredResponse) -> Bool {
-        guard speaksForOthers(new.facts) else { return false }
+        guard speaksForOthers(new.facts), !hasPassCookie else { return false }
         guard staysUnderItsKey(new) else {
             worker.shared.store.invalidate(request.key)
             return false

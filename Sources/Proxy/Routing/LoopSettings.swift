@@ -52,6 +52,7 @@ final class LoopSettings: Sendable {
             via: settings.forwarding.viaName.map { ByteSlice($0) },
             clientFields: settings.forwarding.sendsXForwarded ? .append : .off,
             forwardsOddNames: settings.forwarding.sendsOddNames,
+            trustsProxies: !settings.clients.trustedProxies.isEmpty,
             defaultHost: ByteSlice(upstreams[0].servers.first?.host ?? "localhost"))
         responseForwarding = ResponseForwarding(
             via: via.copied(), cacheStatus: settings.forwarding.sendsCacheStatus ? CacheStatusWriter(name: name) : nil)

@@ -29,6 +29,7 @@ final class Origin: Sendable {
         }
     }
 
+    /// The first loop that gets an answer tells it, though others may still leave the server alone: `/status` has those.
     /// - Returns: for how long it failed, in nanoseconds; `nil`: it is known to be back.
     func notesBack(_ server: UpstreamServer, at now: Int64) -> Int64? {
         failingSince.withLock { failing in failing.removeValue(forKey: server).map { max(0, now - $0) } }

@@ -10,6 +10,8 @@ final class AdmittedHead: Sendable {
     let fields: HeadBlock
     let directives: RequestDirectives
     let route: Route
+    /// That of its key.
+    let scheme: ClientScheme
     /// Whether it goes past the cache by one of its cookies (`Route.passCookies`).
     let hasPassCookie: Bool
     /// Whether it has any cookies, with which a reload may have requests do so.
@@ -29,8 +31,12 @@ final class AdmittedHead: Sendable {
     /// Whether requests for other URLs have the same key.
     var isUnderVariation: Bool { otherSentKey != nil }
 
-    init(_ head: RequestHead, _ fields: consuming HeadBlock, route: Route, key: consuming CacheKey, visits: Int) {
+    init(
+        _ head: RequestHead, _ fields: consuming HeadBlock, route: Route, scheme: ClientScheme = .http,
+        key: consuming CacheKey, visits: Int
+    ) {
         self.head = head
+        self.scheme = scheme
         self.visits = UInt8(clamping: visits)
         directives = RequestDirectives(fields.view, ignoring: route.policy.ignoredRequestDirectives)
         hasPassCookie = route.hasPassCookie(fields.view)
@@ -48,6 +54,7 @@ final class AdmittedHead: Sendable {
         fields = other.fields
         directives = other.directives
         route = other.route
+        scheme = other.scheme
         hasPassCookie = other.hasPassCookie
         hasCookies = other.hasCookies
         visits = other.visits
@@ -62,12 +69,20 @@ final class AdmittedHead: Sendable {
         fields = other.fields.without(left)
         directives = other.directives
         route = other.route
+        scheme = other.scheme
         hasPassCookie = other.hasPassCookie
         hasCookies = other.hasCookies
         visits = other.visits
         key = other.key
         otherSentKey = other.otherSentKey
         variation = other.variation
+    }
+
+    /// Whether a request with this head, from such a client, is for the same URL: the words are the same, but nobody
+    /// believes everybody's word on the scheme.
+    func isForSameURL(isFromTrustedProxy: Bool) -> Bool {
+        let fields = fields
+        return ClientScheme(of: fields.view, isFromTrustedProxy: isFromTrustedProxy) == scheme
     }
 
     /// Whether `bytes` begin with this head, and so would be parsed as it: a head marks its own end.

@@ -8,19 +8,16 @@ final class ClientRequest: Sendable {
     let admitted: AdmittedHead
     /// When its head was complete.
     let arrived: Moment
-    let scheme: ClientScheme
     /// The client's IP address as text, without the port, for `X-Forwarded-For`; empty if it came by a Unix socket.
     let clientAddress: ByteSlice
     /// Whether it came from a proxy whose word on the client counts.
     let isFromTrustedProxy: Bool
 
     init(
-        _ admitted: AdmittedHead, arrived: Moment, scheme: ClientScheme = .http, clientAddress: ByteSlice,
-        isFromTrustedProxy: Bool = false
+        _ admitted: AdmittedHead, arrived: Moment, clientAddress: ByteSlice, isFromTrustedProxy: Bool = false
     ) {
         self.admitted = admitted
         self.arrived = arrived
-        self.scheme = scheme
         self.clientAddress = clientAddress
         self.isFromTrustedProxy = isFromTrustedProxy
     }
@@ -29,7 +26,6 @@ final class ClientRequest: Sendable {
     init(_ other: ClientRequest, key: CacheKey, variation: SearchVariation?) {
         admitted = AdmittedHead(other.admitted, key: key, variation: variation)
         arrived = other.arrived
-        scheme = other.scheme
         clientAddress = other.clientAddress
         isFromTrustedProxy = other.isFromTrustedProxy
     }
@@ -38,7 +34,6 @@ final class ClientRequest: Sendable {
     init(anonymous other: ClientRequest) {
         admitted = AdmittedHead(other.admitted, without: FieldSet(.authorization))
         arrived = other.arrived
-        scheme = other.scheme
         clientAddress = other.clientAddress
         isFromTrustedProxy = other.isFromTrustedProxy
     }
@@ -47,6 +42,7 @@ final class ClientRequest: Sendable {
     var fields: HeadBlock { admitted.fields }
     var directives: RequestDirectives { admitted.directives }
     var route: Route { admitted.route }
+    var scheme: ClientScheme { admitted.scheme }
     var hasPassCookie: Bool { admitted.hasPassCookie }
     var hasCookies: Bool { admitted.hasCookies }
     var visits: UInt8 { admitted.visits }

@@ -41,7 +41,7 @@ extension Worker {
         }
         if known == nil { keys.write(head, view, scheme, route) }
         let request = ClientRequest(
-            AdmittedHead(head, fields, route: route, key: keys.key(), visits: visits), arrived: moment, scheme: scheme,
+            AdmittedHead(head, fields, route: route, scheme: scheme, key: keys.key(), visits: visits), arrived: moment,
             clientAddress: client, isFromTrustedProxy: isTrustedProxy)
         return variations.isEmpty ? request : keyed(request)
     }

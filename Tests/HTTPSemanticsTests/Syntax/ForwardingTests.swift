@@ -6,14 +6,14 @@ import Testing
 private func forward(
     _ request: String, _ changes: RequestForwarding.Changes? = nil,
     _ clientFields: RequestForwarding.ClientFields = .off, via: Bool = false, from client: String = "192.0.2.7",
-    oddNames: Bool = false, extra: @escaping (ByteBuffer) -> Void = { _ in }
+    oddNames: Bool = false, trustsProxies: Bool = false, extra: @escaping (ByteBuffer) -> Void = { _ in }
 ) throws -> String {
     let message = wire(request)
     var parser = RequestHeadParser(limits: .roomy)
     guard case .complete = try parser.parse(message.span) else { return "incomplete" }
     let forwarding = RequestForwarding(
         via: via ? ByteSlice("us") : nil, clientFields: clientFields, forwardsOddNames: oddNames,
-        defaultHost: ByteSlice("origin:9000")
+        trustsProxies: trustsProxies, defaultHost: ByteSlice("origin:9000")
     )
     let buffer = ByteBuffer(capacity: 64)
     let address = ByteSlice(client)
@@ -30,6 +30,21 @@ private func forward(
 }
 
 @Suite struct RequestForwardingTests {
+    @Test func `where some proxies are believed, the origin hears the key's scheme and no other`() throws {
+        let request = "GET / HTTP/1.1|Host: h|X-Forwarded-Proto: https|X-Forwarded-Host: o|X-Forwarded-Proto: x||"
+        let bare = "GET / HTTP/1.1|Host: h||"
+        func sent(_ request: String, keyed: [String] = [], trustsProxies: Bool = true) throws -> String {
+            let keyed = KeyedForwarding(keyed.map { ByteSlice($0) })
+            return try forward(
+                request.replacing("|", with: "\r\n"), .init(framing: .none, keyed: keyed), trustsProxies: trustsProxies)
+        }
+        let changed = try sent(request), without = try sent(bare)
+        #expect(changed == "GET / HTTP/1.1|Host: h|X-Forwarded-Host: o|X-Forwarded-Proto: http||" && without == bare)
+        let believingNobody = try sent(request, trustsProxies: false),
+            inKey = try sent(request, keyed: ["x-forwarded-proto"])
+        #expect(believingNobody == request && inKey == request)
+    }
+
     @Test(arguments: [
         // Hop-by-hop (RFC 9110 §7.6.1)
         ("GET /a?b HTTP/1.1|Host: h|A: 1|b:2||", "GET /a?b HTTP/1.1|Host: h|A: 1|b:2||"),
