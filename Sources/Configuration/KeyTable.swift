@@ -169,6 +169,12 @@ enum KeyTable {
         Key(
             "share-errors", \.proxy.caching.policy.sharesErrors, .flag,
             "A 5xx or a failed connection answers all waiting requests. Off: each of them tries on its own."),
+        Key(
+            "share-across-cookies", \.proxy.caching.policy.sharesAcrossCookies, .flag,
+            """
+            Requests with different cookies share a response that has no lifetime (nothing is said, max-age=0, Expires in the \
+            past) and is not public. Off: those with the same Cookie field share it, and those without one.
+            """),
     ]
 
     private static let caching: [Key<Settings>] = [

@@ -49,6 +49,7 @@ import Upstream
           when-last-leaves: cancel
           unshareable-ttl: 19s
           share-errors: false
+          share-across-cookies: true
         caching:
           enabled: false
           heuristic-share: 20%
@@ -153,6 +154,7 @@ import Upstream
         all.proxy.coalescing.whenLastLeaves = .cancel
         all.proxy.coalescing.unshareableTTL = .seconds(19)
         all.proxy.caching.policy.sharesErrors = false
+        all.proxy.caching.policy.sharesAcrossCookies = true
         all.proxy.caching.isEnabled = false
         all.proxy.caching.policy.heuristicPercent = 20
         all.proxy.caching.policy.heuristicLimit = 21

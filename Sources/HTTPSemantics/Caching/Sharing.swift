@@ -3,6 +3,10 @@ public enum NotSharedReason: Sendable, Hashable {
     case method
     case prohibited(Prohibition)
     case noCache
+    /// It is stale from the start, and must not be used then without a validation (RFC 9111 §5.2.2.2).
+    case mustRevalidate
+    /// It is only for requests with the cookies of the one it was fetched for.
+    case cookies
     /// A part of the representation, asked for by one client.
     case range
     /// A part that cannot be kept as one: it has no strong entity tag, or is not what was asked for.
@@ -18,6 +22,8 @@ public enum NotSharedReason: Sendable, Hashable {
         case .method: "method"
         case .prohibited(let reason): reason.name
         case .noCache: "no-cache"
+        case .mustRevalidate: "must-revalidate"
+        case .cookies: "cookie"
         case .range: "range"
         case .part: "part"
         case .notCacheable: "not-cacheable"
@@ -59,15 +65,27 @@ extension ResponseFacts {
         // §5.2.2.4: not for any other request without a validation of its own.
         if contains(.noCache) { return .nobody(.noCache) }
         if status == .partialContent || status.code == 416 { return .nobody(.range) }
+        // §5.2.2.2, §5.2.2.8: the same from the moment it is stale, which this one is already.
+        if contains(.mustRevalidate), freshUntil <= received.monotonic { return .nobody(.mustRevalidate) }
 
         if lifetime > 0 { return freshUntil > received.monotonic ? .everyone : .waitersOnly }
         if lifetimeSource.isExplicit { return .waitersOnly }
         if status.isServerError { return policy.sharesErrors ? .waitersOnly : .nobody(.serverError) }
         // Storable, so shareable (§4), but for how long is unknown.
         guard contains(.public) || Freshness.isHeuristicallyCacheable(status) else { return .nobody(.notCacheable) }
-        // §5.2.2.2: a client that comes later would get it without a validation.
-        return contains(.mustRevalidate) ? .waitersOnly : .whileArriving
+        return .whileArriving
     }
+
+    /// Whether it is shared only among requests with the same `Cookie` field, or all without one. It has no lifetime in
+    /// which any request could have it, and the origin does not call it public: it may have been written for servers
+    /// that share nothing of the kind, and show what belongs to a session.
+    public func separatesCookies(policy: CachingPolicy) -> Bool {
+        lifetime == 0 && staleWhileRevalidate == 0 && !contains(.public) && !status.isServerError
+            && !policy.sharesAcrossCookies
+    }
+
+    /// Whether each request needs a validation of its own: it can never be fresh, and must not be used stale.
+    public var isNeverForTwo: Bool { contains(.noCache) || (lifetime == 0 && contains(.mustRevalidate)) }
 
     /// Whether a client that asks with `request` at `now` may have it, while it still arrives and has no lifetime of
     /// its own: it is not known to be stale, but it is not new (RFC 9111 §5.2.1).

@@ -1,3 +1,4 @@
+import Coalescing
 import HTTPSemantics
 import Libevent
 import Storage
@@ -103,6 +104,15 @@ extension Fetch {
         worker.shared.store.markUnshareable(request.key, until: worker.now + memory, reason: reason)
     }
 
+    /// Its response goes to those with the leader's cookies: requests with others shall not wait for it again. Where
+    /// nobody had cookies nothing is written down.
+    func rememberCookies(_ operation: FetchOperation) {
+        guard request.hasCookies || operation.waiterCount > 1,
+            worker.shared.store.resource(storeKey)?.separatesCookies(at: worker.moment) != true
+        else { return }
+        remember(.cookies)
+    }
+
     /// Where errors are not shared (`sharesErrors`): for this long each request tries on its own, in nanoseconds. The
     /// origin may recover at any moment.
     private static let errorMemory: Int64 = 1_000_000_000
@@ -132,9 +142,10 @@ extension NotSharedReason {
         switch self {
         case .prohibited(.noStore), .prohibited(.private), .prohibited(.authorization), .prohibited(.setCookie),
             .prohibited(.varyStar),
-            .prohibited(.varyForwarded), .noCache, .notCacheable, .serverError, .part:
+            .prohibited(.varyForwarded), .noCache, .mustRevalidate, .notCacheable, .serverError, .part:
             true
-        case .prohibited(.passCookie), .prohibited(.status), .prohibited(.requestNoStore), .method, .range, .search:
+        case .prohibited(.passCookie), .prohibited(.status), .prohibited(.requestNoStore), .method, .range, .search,
+            .cookies:
             false
         }
     }

@@ -38,15 +38,20 @@ extension Fetch {
     private func announce(_ response: StoredResponse, _ sharing: Sharing, by operation: FetchOperation) {
         addAlias(for: response, of: operation)
         noteContradiction()
+        let separatesCookies = response.facts.separatesCookies(policy: request.route.policy)
         switch sharing {
         case .nobody:
             operation.close()
             rememberIfUnshareable(response, sharing)
-        case .waitersOnly:
-            operation.close()
-        case .everyone, .whileArriving:
-            // Of a part the marker says that the whole is too large, which is still so.
-            if plan.range == nil { worker.shared.store.clearMarker(storeKey) }
+        case .waitersOnly, .whileArriving:
+            if sharing == .waitersOnly { operation.close() }
+            if separatesCookies { rememberCookies(operation) }
+        case .everyone:
+            break
+        }
+        // Of a part the marker says that the whole is too large, which is still so.
+        if sharing.isForLateJoiners, !separatesCookies, plan.range == nil {
+            worker.shared.store.clearMarker(storeKey)
         }
     }
 

@@ -19,7 +19,8 @@ struct FetchKey: Hashable, Sendable {
 
     let kind: Kind
     let primary: CacheKey
-    /// The requested variant, once the resource's `Vary` is known (RFC 9111 §4.1); before that `nil`.
+    /// The requested variant, once the resource's `Vary` is known (RFC 9111 §4.1); before that `nil`. Where responses
+    /// are shared only among requests with the same cookies, those are part of it.
     let variant: VariantKey?
     /// How often the request has been through here. Where an upstream leads back to this proxy, the request that a
     /// fetch sent must not wait for that same fetch: it makes one of its own, until it has come often enough to be
@@ -50,12 +51,25 @@ struct FetchKey: Hashable, Sendable {
 
 extension ClientRequest {
     /// The key of a fetch for it. Not an initializer, which would retain what it is given.
-    /// - Parameter resource: what is known under the request's key.
-    func fetchKey(_ kind: FetchKey.Kind, knowing resource: CachedResource?) -> FetchKey {
-        let variant = resource?.knownVary.first.map { rule in
+    /// - Parameters:
+    ///   - resource: what is known under the request's key.
+    ///   - separatesCookies: whether requests with other cookies have another.
+    func fetchKey(_ kind: FetchKey.Kind, knowing resource: CachedResource?, separatesCookies: Bool = false) -> FetchKey
+    {
+        var rule = resource?.knownVary.first
+        // Those without cookies keep the usual key: late ones find what was begun before it was known.
+        if separatesCookies, hasCookies { rule = (rule ?? .none).withCookies }
+        let variant = rule.map { rule in
             let fields = fields
             return VariantKey(fields.view, under: rule)
         }
         return FetchKey(kind, key, variant, visits: visits)
+    }
+
+    /// Whether it has the cookies of `other`, in the same words, or neither has any.
+    func hasSameCookies(as other: ClientRequest) -> Bool {
+        if !hasCookies || !other.hasCookies { return hasCookies == other.hasCookies }
+        let (own, others, rule) = (fields, other.fields, VaryRule.none.withCookies)
+        return VariantKey(others.view, under: rule).matches(own.view, under: rule)
     }
 }

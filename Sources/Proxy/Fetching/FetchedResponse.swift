@@ -118,7 +118,7 @@ final class FetchedResponse: Sendable {
     func mayServe(_ request: ClientRequest) -> Bool {
         if request === leader { return true }
         guard isFor(request), !wasPassed(by: request.route) else { return false }
-        if isOutdated(for: request) { return false }
+        if isOutdated(for: request) || isForOtherCookies(than: request) { return false }
         switch sharing {
         case .nobody:
             return false
@@ -158,6 +158,13 @@ final class FetchedResponse: Sendable {
         guard route !== leader.route else { return false }
         let fields = leader.fields
         return route.hasPassCookie(fields.view)
+    }
+
+    /// Whether only requests with the leader's cookies may have it, and `request` has others. What stands in for a
+    /// failure was stored for all.
+    private func isForOtherCookies(than request: ClientRequest) -> Bool {
+        if case .staleOnError = source { return false }
+        return response.facts.separatesCookies(policy: request.route.policy) && !request.hasSameCookies(as: leader)
     }
 
     /// Whether it came when the head was there already.

@@ -95,10 +95,12 @@ struct Lookup {
                 return part(range, missReason(resource), of: nil)
             }
         }
-        if let marker, stored == nil || marker != .noCache { return pass(.bypass, fallback: usable) }
+        if let marker, stored == nil || (marker != .noCache && marker != .mustRevalidate) {
+            return pass(.bypass, fallback: usable)
+        }
         let known = request.route.isCached ? resource : nil
-        // RFC 9111 §5.2.2.4: `no-cache` asks for a validation by each request; they are made at the same time.
-        let mustValidateItself = stored?.facts.contains(.noCache) ?? false
+        // RFC 9111 §5.2.2.2, §5.2.2.4: each request asks for a validation; they are made at the same time.
+        let mustValidateItself = stored?.facts.isNeverForTwo ?? false
         let kind: FetchKey.Kind =
             if sharing != .shared || marker != nil || mustValidateItself {
                 .alone
@@ -107,8 +109,13 @@ struct Lookup {
             } else {
                 .get(isAuthorized: request.hasAuthorization)
             }
+        let separatesCookies =
+            request.hasCookies
+            && (resource?.separatesCookies(at: now) == true
+                || stored?.facts.separatesCookies(policy: request.route.policy) == true)
         return FetchPlan(
-            key: key(kind), reason: stored == nil ? missReason(known) : ForwardReason(doubt), resource: known,
+            key: request.fetchKey(kind, knowing: resource, separatesCookies: separatesCookies),
+            reason: stored == nil ? missReason(known) : ForwardReason(doubt), resource: known,
             .whole(validating: stored),
             fallback: usable)
     }
@@ -128,8 +135,6 @@ struct Lookup {
     private func missReason(_ resource: CachedResource?) -> ForwardReason {
         (resource?.count ?? 0) > 0 ? .varyMiss : request.route.missReason
     }
-
-    private func key(_ kind: FetchKey.Kind) -> FetchKey { request.fetchKey(kind, knowing: resource) }
 
     // MARK: - Parts
 
@@ -171,7 +176,8 @@ struct Lookup {
     ) -> FetchPlan {
         let kind: FetchKey.Kind = sharing == .shared ? .part(range, isAuthorized: request.hasAuthorization) : .alone
         return FetchPlan(
-            key: key(kind), reason: reason, resource: resource, .part(range, of: stored, validates: validates),
+            key: request.fetchKey(kind, knowing: resource), reason: reason, resource: resource,
+            .part(range, of: stored, validates: validates),
             fallback: fallback)
     }
 }

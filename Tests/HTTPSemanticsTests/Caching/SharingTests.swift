@@ -10,7 +10,7 @@ struct SharingTests {
         Row("§4.2.2 fresh by a guess", "Last-Modified: {-1000}", .everyone),
         Row("§4.1 for those who match", "Cache-Control: max-age=9\nVary: Accept", .everyone),
         Row("§4 stale from the start", "Cache-Control: max-age=0", .waitersOnly),
-        Row("§4 stale by s-maxage", "Cache-Control: s-maxage=0, max-age=9", .waitersOnly),
+        Row("§4 stale by s-maxage", "Cache-Control: s-maxage=0, max-age=9", .nobody(.mustRevalidate)),
         Row("§4 stale by Expires", "Expires: 0", .waitersOnly),
         Row("§4 too old on arrival", "Cache-Control: max-age=9\nAge: 9", .waitersOnly),
         Row("§4 too old by its date", "Cache-Control: max-age=9\nDate: {-20}", .waitersOnly),
@@ -19,8 +19,12 @@ struct SharingTests {
         Row("§4 nor with a validator", "ETag: \"a\"", .whileArriving),
         Row("§4 for those who match", "Vary: Accept", .whileArriving),
         Row("§5.2.2.9 public", "Cache-Control: public", .whileArriving),
-        Row("§5.2.2.2 must-revalidate", "Cache-Control: must-revalidate", .waitersOnly),
-        Row("§5.2.2.8 proxy-revalidate", "Cache-Control: public, proxy-revalidate", .waitersOnly),
+        Row("§5.2.2.2 must-revalidate", "Cache-Control: must-revalidate", .nobody(.mustRevalidate)),
+        Row("§5.2.2.8 proxy-revalidate", "Cache-Control: public, proxy-revalidate", .nobody(.mustRevalidate)),
+        Row("§5.2.2.2 stale from the start", "Cache-Control: max-age=0, must-revalidate", .nobody(.mustRevalidate)),
+        Row(
+            "§5.2.2.2 too old on arrival", "Cache-Control: max-age=9, must-revalidate\nAge: 9", .nobody(.mustRevalidate)
+        ),
         Row("§5.2.2.7 private", "Cache-Control: private, max-age=9", .nobody(.prohibited(.private))),
         Row("§5.2.2.7 private for some fields", "Cache-Control: private=\"foo\", max-age=9", .everyone),
         Row("§5.2.2.5 no-store", "Cache-Control: no-store", .nobody(.prohibited(.noStore))),
@@ -44,12 +48,37 @@ struct SharingTests {
         #expect(sharing == row.expected)
     }
 
+    static let separating: [Row<Bool>] = [
+        Row("nothing said", "", true),
+        Row("stale from the start", "Cache-Control: max-age=0", true),
+        Row("by Expires", "Expires: 0", true),
+        Row("with a validator", "Cache-Control: max-age=0\nETag: \"a\"", true),
+        Row("a lifetime, though it is over", "Cache-Control: max-age=9\nAge: 9", false),
+        Row("a guessed lifetime", "Last-Modified: {-1000}", false),
+        Row("§5.2.2.9 public", "Cache-Control: public", false),
+        Row("public, and stale from the start", "Cache-Control: public, max-age=0", false),
+        Row("RFC 5861 §3: anybody may have it stale", "Cache-Control: max-age=0, stale-while-revalidate=9", false),
+    ]
+
+    @Test(arguments: separating)
+    func `only what has no lifetime and is not public is kept to one set of cookies`(row: Row<Bool>) {
+        var policy = CachingPolicy()
+        #expect(facts(row.fields).separatesCookies(policy: policy) == row.expected)
+        policy.sharesAcrossCookies = true
+        #expect(!facts(row.fields).separatesCookies(policy: policy))
+    }
+
+    @Test func `an error is everybody's`() {
+        #expect(!facts("", status: 503).separatesCookies(policy: CachingPolicy()))
+        #expect(facts("", status: 404).separatesCookies(policy: CachingPolicy()))
+    }
+
     static let authorized: [Row<Sharing>] = [
         Row("§3.5 nothing said", "Cache-Control: max-age=9", .nobody(.prohibited(.authorization))),
         Row("§3.5 nothing at all", "", .nobody(.prohibited(.authorization))),
         Row("§3.5 public", "Cache-Control: public, max-age=9", .everyone),
         Row("§3.5 s-maxage", "Cache-Control: s-maxage=9", .everyone),
-        Row("§3.5 s-maxage=0", "Cache-Control: s-maxage=0", .waitersOnly),
+        Row("§3.5 s-maxage=0", "Cache-Control: s-maxage=0", .nobody(.mustRevalidate)),
         Row("§3.5 must-revalidate", "Cache-Control: max-age=9, must-revalidate", .everyone),
     ]
 
@@ -129,10 +158,13 @@ struct SharingTests {
                 "vary-star",
                 "vary-forwarded",
             ])
-        let others: [NotSharedReason] = [.method, .noCache, .range, .part, .notCacheable, .serverError, .search]
+        let others: [NotSharedReason] = [
+            .method, .noCache, .mustRevalidate, .cookies, .range, .part, .notCacheable, .serverError, .search,
+        ]
         #expect(
             others.map { "\($0.name)" } == [
-                "method", "no-cache", "range", "part", "not-cacheable", "server-error", "no-vary-search",
+                "method", "no-cache", "must-revalidate", "cookie", "range", "part", "not-cacheable", "server-error",
+                "no-vary-search",
             ])
     }
 

@@ -1,0 +1,125 @@
+import Testing
+
+/// What has no lifetime is shared only among requests with the same cookies: it may be the page of one session, though
+/// its origin, written for servers that share nothing of the kind, does not say so.
+@Suite(.scenario) struct CookieSharingTests {
+    /// Ten visitors of each of these, in turns; `nil` has no cookies.
+    private static let sessions = ["session=a", "session=b", nil]
+
+    private static func crowd(_ proxy: Program, _ target: String) -> Crowd {
+        Crowd(
+            at: proxy.endpoint,
+            (0..<30).map { index in
+                proxy.visitor(target, sessions[index % 3].map { ["Cookie: \($0)"] } ?? [])
+            })
+    }
+
+    private static func page(_ request: Received, _ fields: [String]) -> [Step] {
+        let body = request["cookie"] ?? "anonymous"
+        return [.head(200, fields + ["Content-Length: \(body.utf8.count)"]), .text(body)]
+    }
+
+    @Test(arguments: [
+        [], ["Cache-Control: max-age=0"], ["Expires: 0"], ["ETag: \"a\""], ["Cache-Control: max-age=0", "ETag: \"a\""],
+        ["Vary: Accept-Encoding"],
+    ])
+    func `each session gets its own page, and those of one share it`(_ fields: [String]) throws {
+        try scenario { origin, proxy in
+            let first = Gate()
+            let others = Gate()
+            origin.on("/page") { [.gate($0.number == 1 ? first : others)] + Self.page($0, fields) }
+            let crowd = Self.crowd(proxy, "/page")
+            try proxy.joined(30)
+            #expect(origin.count("/page") == 1)
+            first.open()
+            // Those with other cookies are released together, and do not wait for one another.
+            try eventually("the other two sessions are at the origin") { origin.count("/page") == 3 }
+            others.open()
+            let texts = crowd.finished().map(\.text)
+            #expect(texts == (0..<30).map { Self.sessions[$0 % 3] ?? "anonymous" })
+            #expect(origin.count("/page") == 3)
+        }
+    }
+
+    @Test func `the next crowd does not wait for another session's fetch`() throws {
+        try scenario { origin, proxy in
+            let gates = [Gate(), Gate(), Gate()]
+            origin.on("/page") { [.gate(gates[$0.number == 1 ? 0 : $0.number <= 3 ? 1 : 2])] + Self.page($0, []) }
+            let before = Self.crowd(proxy, "/page")
+            try proxy.joined(30)
+            gates[0].open()
+            try eventually("the other two sessions are at the origin") { origin.count("/page") == 3 }
+            gates[1].open()
+            _ = before.finished()
+            let crowd = Self.crowd(proxy, "/page")
+            try eventually("each session is at the origin at once") { origin.count("/page") == 6 }
+            gates[2].open()
+            #expect(crowd.finished().map(\.text) == (0..<30).map { Self.sessions[$0 % 3] ?? "anonymous" })
+            #expect(origin.count("/page") == 6)
+        }
+    }
+
+    @Test func `a validation is one for those with the same cookies, too`() throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/page") { request in
+                guard request.number > 1 else {
+                    return Self.page(request, ["Cache-Control: max-age=0", "ETag: \"a\""])
+                }
+                // To the first of the two sessions it has not changed.
+                return request["cookie"] == "session=a"
+                    ? [.gate(gate), .head(304, ["ETag: \"a\""])] : [.gate(gate)] + Self.page(request, ["ETag: \"b\""])
+            }
+            #expect(try proxy.get("/page", "Cookie: session=a").text == "session=a")
+            let own = proxy.crowd(5, get: "/page", "Cookie: session=a")
+            let other = proxy.crowd(5, get: "/page", "Cookie: session=b")
+            try eventually("both sessions ask") { origin.count("/page") == 3 }
+            gate.open()
+            #expect(own.finished().allSatisfy { $0.text == "session=a" })
+            #expect(other.finished().allSatisfy { $0.text == "session=b" })
+        }
+    }
+
+    @Test(arguments: ["Cache-Control: public", "Cache-Control: max-age=60", "Cache-Control: max-age=0, public"])
+    func `what its origin lets everybody have goes to all, whatever their cookies`(_ field: String) throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/page") { _ in [.gate(gate), .answer(200, field, body: "for all")] }
+            let crowd = Self.crowd(proxy, "/page")
+            try proxy.joined(30)
+            gate.open()
+            #expect(crowd.finished().allSatisfy { $0.text == "for all" })
+            #expect(origin.count("/page") == 1)
+        }
+    }
+
+    @Test func `the operator can let them share`() throws {
+        try scenario(.other(section: "coalescing", key: "share-across-cookies", value: "true")) { origin, proxy in
+            let gate = Gate()
+            origin.on("/page") { _ in [.gate(gate), .answer(200, body: "for all")] }
+            let crowd = Self.crowd(proxy, "/page")
+            try proxy.joined(30)
+            gate.open()
+            #expect(crowd.finished().allSatisfy { $0.text == "for all" })
+            #expect(origin.count("/page") == 1)
+        }
+    }
+
+    @Test func `who comes while the page of another session streams gets its own`() throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/page") { request in
+                let own = request["cookie"] ?? "anonymous"
+                return request.number == 1
+                    ? [.head(200, ["Content-Length: \(own.utf8.count + 3)"]), .text(own), .gate(gate), .text("...")]
+                    : Self.page(request, [])
+            }
+            let first = proxy.crowd(1, get: "/page", "Cookie: session=a")
+            try eventually("it streams") { try proxy.metric(.led) == 1 && origin.count("/page") == 1 }
+            #expect(try proxy.send("GET", "/page", "Cookie: session=b").text == "session=b")
+            #expect(try proxy.send("GET", "/page").text == "anonymous")
+            gate.open()
+            #expect(first.finished().map(\.text) == ["session=a..."])
+        }
+    }
+}
