@@ -8,6 +8,11 @@ public enum Configuration {
     public static func load(text: String, path: String, overriddenBy flags: Overrides = Overrides()) -> Result<
         Settings, Mistakes
     > {
+        if let message = encodingMistake(in: text) {
+            return .failure(
+                Mistakes(all: [Mistake(path: path, position: Position(line: 1, column: 1), message: message)]))
+        }
+        let text = withoutMark(text)
         // Something failed to write it, such as `<(envsubst <template)` without a template.
         guard text.contains(where: { !$0.isWhitespace }) else {
             let message = "the file is empty; where all defaults are meant, write a comment into it"
@@ -35,6 +40,19 @@ public enum Configuration {
         guard !reader.notes.isEmpty else { return .success(settings) }
         let notes = reader.notes.sorted { $0.position < $1.position }
         return .failure(Mistakes(all: notes.map { Mistake(path: path, position: $0.position, message: $0.message) }))
+    }
+
+    /// Some editors save text as UTF-16 or UTF-32; of these, read as UTF-8, every second character or more is a zero,
+    /// and the mark at the beginning is no character at all. No text has zeros.
+    private static func encodingMistake(in text: String) -> String? {
+        guard text.unicodeScalars.prefix(4).contains("\0") else { return nil }
+        return "this is UTF-16 or UTF-32, not text in UTF-8; save the file as UTF-8"
+    }
+
+    /// A byte order mark is no part of the text, and editors count no column for it; the parser would.
+    private static func withoutMark(_ text: String) -> String {
+        guard text.unicodeScalars.first == "\u{FEFF}" else { return text }
+        return String(text.unicodeScalars.dropFirst())
     }
 }
 

@@ -428,6 +428,25 @@ struct Faulty: CustomTestStringConvertible, Sendable {
             Faulty(text).found == ["f:1:1: the file is empty; where all defaults are meant, write a comment into it"])
     }
 
+    @Test func `a byte order mark is no part of the file, and moves no column`() {
+        let text = "workers: 1\ndrain-timeout: 10s\n"
+        #expect(Faulty("\u{FEFF}" + text).found.isEmpty)
+        #expect(
+            Faulty("\u{FEFF}wrkers: 2\n" + text).found == ["f:1:1: `wrkers` is not known; did you mean `workers`?"])
+        #expect(Faulty("\u{FEFF}\n").found == Faulty("\n").found)
+    }
+
+    @Test(arguments: [
+        [0xFF, 0xFE, 0x61, 0x00, 0x3A, 0x00], [0xFE, 0xFF, 0x00, 0x61, 0x00, 0x3A], [0x61, 0x00, 0x3A, 0x00],
+        [0xFF, 0xFE, 0x00, 0x00, 0x61, 0x00, 0x00, 0x00],
+    ])
+    func `a mistake of the editor, which wrote UTF-16 or UTF-32, is told once`(bytes: [UInt8]) {
+        #expect(
+            Faulty(String(decoding: bytes, as: UTF8.self)).found == [
+                "f:1:1: this is UTF-16 or UTF-32, not text in UTF-8; save the file as UTF-8"
+            ])
+    }
+
     @Test(arguments: [
         Faulty(
             "listen: [127.0.0.1:80, 127.0.0.1:8081]\n",

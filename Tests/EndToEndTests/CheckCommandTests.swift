@@ -11,6 +11,22 @@ import Testing
         #expect(places.allSatisfy { (Int($0.output.2) ?? 0) > 0 })
     }
 
+    @Test func `a file with a byte order mark is fine, one in UTF-16 is told how to be saved`() throws {
+        let file = Setting.file([.workers(2)], upstream: "http://127.0.0.1:9000")
+        let marked = try Program.run("check", "@/marked.yaml", files: ["marked.yaml": "\u{FEFF}" + file])
+        #expect(marked.exit == .code(0), "\(marked.everything)")
+        let folder = try System.makeTemporaryFolder()
+        defer { System.removeFolder(folder) }
+        let units = file.utf16.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }
+        try System.write([0xFF, 0xFE] + units, to: "\(folder)/wide.yaml")
+        let wide = try Program.run("check", "\(folder)/wide.yaml")
+        #expect(
+            wide.exit == .code(78)
+                && wide.errors.hasSuffix(
+                    "wide.yaml:1:1: this is UTF-16 or UTF-32, not text in UTF-8; save the file as UTF-8\n"),
+            "\(wide.everything)")
+    }
+
     @Test func `a good file is fine`() throws {
         let file = Setting.file([.workers(2), .headTimeout(.seconds(5))], upstream: "http://127.0.0.1:9000")
         let run = try Program.run("check", "--config", "@/good.yaml", files: ["good.yaml": file])

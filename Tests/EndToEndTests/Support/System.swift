@@ -86,11 +86,12 @@ enum System {
         }
     }
 
-    static func write(_ text: String, to path: String) throws {
+    static func write(_ text: String, to path: String) throws { try write(Array(text.utf8), to: path) }
+
+    static func write(_ bytes: [UInt8], to path: String) throws {
         let file = unsafe open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
         guard file >= 0 else { throw Failure(call: "open \(path)", code: errno) }
         defer { _ = Glibc.close(file) }
-        let bytes = Array(text.utf8)
         guard unsafe Glibc.write(file, bytes, bytes.count) == bytes.count else {
             throw Failure(call: "write \(path)", code: errno)
         }
