@@ -23,12 +23,13 @@ public enum StatusText {
                 "\(name(of: upstream)): \(Wording.whole(running(upstream)))\(slots) fetches running, "
                     + "\(figure(upstream["queued"])) queued")
             let servers = upstream["servers"]?.elements.map { server in
+                // What must be seen comes first: the end of a line may be cut off.
                 [
-                    server["server"]?.string ?? "-", "\(figure(server["in_use"])) in use",
-                    "\(figure(server["idle"])) idle", condition(server),
+                    Wording.name(server["server"]?.string ?? "-", width: max(16, width / 2 - 8)), condition(server),
+                    "\(figure(server["in_use"])) in use", "\(figure(server["idle"])) idle",
                 ]
             }
-            lines += TextTable(rows: servers ?? []).lines.map { String(repeating: " ", count: 14) + $0 }
+            lines += TextTable(rows: servers ?? [], figures: 2..<4).lines.map { String(repeating: " ", count: 14) + $0 }
         }
         let fetches = Fetches.oldestFirst(status)
         add("fetches", fetches.isEmpty ? "none" : "\(fetches.count)")
@@ -88,7 +89,7 @@ enum Fetches {
 
     /// With a heading; empty if there are none.
     static func table(_ fetches: [JSONValue]) -> TextTable {
-        guard !fetches.isEmpty else { return TextTable(rows: []) }
+        guard !fetches.isEmpty else { return TextTable(rows: [], figures: 0..<0) }
         let hasAge = fetches.contains { $0["seconds"] != nil }
         let hasBytes = fetches.contains { $0["bytes"] != nil }
         let heading =
@@ -103,6 +104,7 @@ enum Fetches {
                             Wording.whole(fetch["waiters"]?.number ?? 0), fetch["phase"]?.string ?? "-",
                             fetch["key"]?.string ?? "-",
                         ]
-                })
+                },
+            figures: 1..<(heading.count - 1))
     }
 }

@@ -23,12 +23,23 @@ public struct TopScreen {
         self.before = before
     }
 
-    /// At most `rows` lines of at most `columns` characters each: of what does not fit, the last is left off.
+    /// At most `rows` lines of at most `columns` characters each. Of upstreams and fetches that do not fit, the number is
+    /// told; upstreams with failing servers come first then.
     public func lines(columns: Int, rows: Int) -> [String] {
+        let head = [StatusText.headline(now.status), ""] + summary + [""]
+        let room = rows - head.count
         let fetches = Fetches.table(Fetches.oldestFirst(now.status)).lines
-        let all =
-            [StatusText.headline(now.status), ""] + summary + [""] + upstreams + (fetches.isEmpty ? [] : [""]) + fetches
-        return all.prefix(max(0, rows)).map { Wording.line($0, width: columns) }
+        let upstreamRoom = fetches.isEmpty ? room : max(room - 2, 1)
+        let fitting = Self.fitting(upstreams(columns: columns, rows: upstreamRoom), rows: upstreamRoom, "upstreams")
+        let rest = fetches.isEmpty ? [] : [""] + Self.fitting(fetches, rows: room - fitting.count - 1, "fetches")
+        return (head + fitting + rest).prefix(max(0, rows)).map { Wording.line($0, width: columns) }
+    }
+
+    /// A table with a heading, in so many lines.
+    private static func fitting(_ table: [String], rows: Int, _ what: String) -> [String] {
+        guard table.count > rows else { return table }
+        guard rows > 2 else { return ["\(what): \(table.count - 1)"] }
+        return table.prefix(rows - 1) + ["and \(table.count - rows + 1) more \(what)"]
     }
 
     // MARK: - The proxy
@@ -68,9 +79,13 @@ public struct TopScreen {
 
     // MARK: - Its upstreams
 
-    /// A line for each, with those columns for which there are figures.
-    private var upstreams: [String] {
-        let upstreams = now.status["upstreams"]?.elements ?? []
+    /// A line for each, with those columns for which there are figures. Behind the name stands what must be seen: the end
+    /// of a line may be cut off.
+    private func upstreams(columns: Int, rows: Int) -> [String] {
+        var upstreams = now.status["upstreams"]?.elements ?? []
+        if upstreams.count >= rows {
+            upstreams = upstreams.filter(Self.isFailing) + upstreams.filter { !Self.isFailing($0) }
+        }
         func isThere(_ family: String) -> Bool {
             upstreams.contains { now.metrics.sum(family, ["upstream": StatusText.name(of: $0)]) != nil }
         }
@@ -78,15 +93,15 @@ public struct TopScreen {
             isThere("verdicts_total"), isThere("upstream_fetches_total"), isThere("upstream_failures_total")
         )
         let heading =
-            ["UPSTREAM"] + (requests ? ["REQ/S", "HIT%"] : []) + (fetches ? ["FETCH/S"] : [])
-            + (failures ? ["FAIL/S"] : []) + ["RUNNING", "QUEUED", "SERVERS"]
+            ["UPSTREAM", "SERVERS"] + (requests ? ["REQ/S", "HIT%"] : []) + (fetches ? ["FETCH/S"] : [])
+            + (failures ? ["FAIL/S"] : []) + ["RUNNING", "QUEUED"]
         let rows = upstreams.map { upstream in
             let name = StatusText.name(of: upstream)
             let label = ["upstream": name]
             let hits = ["hit", "stale"].compactMap {
                 growth("verdicts_total", label.merging(["verdict": $0]) { $1 })
             }
-            return [name]
+            return [Wording.name(name, width: max(12, columns / 3)), servers(upstream)]
                 + (requests
                     ? [
                         rate("verdicts_total", label),
@@ -94,9 +109,9 @@ public struct TopScreen {
                     ] : [])
                 + (fetches ? [rate("upstream_fetches_total", label)] : [])
                 + (failures ? [rate("upstream_failures_total", label)] : [])
-                + [slots(upstream, label), Wording.whole(upstream["queued"]?.number ?? 0), servers(upstream)]
+                + [slots(upstream, label), Wording.whole(upstream["queued"]?.number ?? 0)]
         }
-        return TextTable(rows: [heading] + rows).lines
+        return TextTable(rows: [heading] + rows, figures: 2..<heading.count).lines
     }
 
     private func slots(_ upstream: JSONValue, _ label: [String: String]) -> String {
@@ -106,12 +121,17 @@ public struct TopScreen {
 
     private func servers(_ upstream: JSONValue) -> String {
         let servers = upstream["servers"]?.elements ?? []
-        let failing = servers.filter { $0["state"]?.string != "up" }
+        let failing = servers.filter(Self.isDown)
         let up = servers.count - failing.count
         guard !failing.isEmpty else { return "\(up) up" }
         let longest = failing.compactMap { $0["state_seconds"]?.number }.max()
         return (up > 0 ? "\(up) up, " : "") + "\(failing.count) FAILING"
             + (longest.map { " for \(Wording.duration($0))" } ?? "")
+    }
+
+    private static func isDown(_ server: JSONValue) -> Bool { server["state"]?.string != "up" }
+    private static func isFailing(_ upstream: JSONValue) -> Bool {
+        (upstream["servers"]?.elements ?? []).contains(where: isDown)
     }
 
     // MARK: - Rates

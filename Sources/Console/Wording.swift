@@ -44,6 +44,14 @@ enum Wording {
         return "\(tenths / 10).\(tenths % 10)"
     }
 
+    /// A name of at most `width` characters, in which dots stand for what is left out of its middle: names differ at their
+    /// ends.
+    static func name(_ text: String, width: Int) -> String {
+        guard text.count > width, width > 3 else { return text }
+        let kept = width - 3
+        return "\(text.prefix(kept / 2))...\(text.suffix(kept - kept / 2))"
+    }
+
     /// A line of at most `width` characters. What came from outside moves no cursor and takes one column for each
     /// character.
     static func line(_ text: String, width: Int) -> String {
@@ -52,18 +60,20 @@ enum Wording {
     }
 }
 
-/// Rows whose columns stand below each other: the first and the last one to the left, figures to the right.
+/// Rows whose columns stand below each other: words to the left, figures to the right.
 struct TextTable {
     var rows: [[String]]
+    /// The columns that have figures.
+    var figures: Range<Int>
 
     var lines: [String] {
         let columns = rows.map(\.count).max() ?? 0
         let widths = (0..<columns).map { column in rows.map { column < $0.count ? $0[column].count : 0 }.max() ?? 0 }
         return rows.map { row in
             let cells = row.enumerated().map { column, cell in
-                if column == columns - 1 { return cell }
                 let space = String(repeating: " ", count: widths[column] - cell.count)
-                return column == 0 ? cell + space : space + cell
+                if figures.contains(column) { return space + cell }
+                return column == columns - 1 ? cell : cell + space
             }
             return cells.joined(separator: "  ")
         }

@@ -13,10 +13,10 @@ import Testing
                 "clients     1204 of 19050",
                 "memory      231 MiB of 256 MiB: 219 MiB stored (6120 responses), 12 MiB in flight",
                 "upstream    wp: 12 of 256 fetches running, 0 queued",
-                "              http://127.0.0.1:9101  12 in use  20 idle  up",
+                "              http://127.0.0.1:9101  up  12 in use  20 idle",
                 "upstream    api: 41 of 41 fetches running, 3 queued",
-                "              http://127.0.0.1:9102  41 in use  3 idle  up for 1m",
-                "              http://127.0.0.1:9199   0 in use  0 idle  FAILING for 31s, next try in 9s",
+                "              http://127.0.0.1:9102  up for 1m                        41 in use  3 idle",
+                "              http://127.0.0.1:9199  FAILING for 31s, next try in 9s   0 in use  0 idle",
                 "fetches     2",
                 "  FETCH OF  AGE   BYTES  WAITING      PHASE  KEY",
                 "  api       41s  38 MiB        1  streaming  http a /big?8",
@@ -40,6 +40,17 @@ import Testing
         let lines = StatusText.lines(try status(limits: true), width: width)
         #expect(lines.count == 15 && lines.allSatisfy { $0.count <= width })
         #expect(lines[5].count == width && lines[5].hasSuffix("…"))
+    }
+
+    @Test(arguments: [60, 80])
+    func `that a server is failing is seen on a narrow terminal, too, however long its name is`(width: Int) throws {
+        for name in ["http://127.0.0.1:9199", "unix:/srv/applications/shop/production/current/tmp/sockets/app.sock"] {
+            let server = "{\"server\": \"\(name)\", \"state\": \"failing\", \"state_seconds\": 31, \"in_use\": 1024}"
+            let lines = StatusText.lines(
+                try json("{\"upstreams\": [{\"name\": \"a\", \"servers\": [\(server)]}]}"), width: width)
+            #expect(lines.contains { $0.contains("  FAILING for 31s") }, "\(lines)")
+            #expect(lines.contains { $0.contains(name.suffix(8)) }, "\(lines)")
+        }
     }
 
     @Test func `of many fetches the oldest are listed`() throws {

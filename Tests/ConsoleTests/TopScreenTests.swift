@@ -45,9 +45,9 @@ import Testing
                 "memory    231 MiB of 256 MiB: 219 MiB stored (6120 responses), 12 MiB in flight, -/s evicted",
                 "per s     joined 7.0, overtaken -, refused -, retries -, log lines dropped -",
                 "",
-                "UPSTREAM  REQ/S   HIT%  FETCH/S  FAIL/S  RUNNING  QUEUED  SERVERS",
-                "wp          100  80.0%       20       -   12/256       0  1 up",
-                "api          10  10.0%       10     5.0    41/41       3  1 up, 1 FAILING for 31s",
+                "UPSTREAM  SERVERS                  REQ/S   HIT%  FETCH/S  FAIL/S  RUNNING  QUEUED",
+                "wp        1 up                       100  80.0%       20       -   12/256       0",
+                "api       1 up, 1 FAILING for 31s     10  10.0%       10     5.0    41/41       3",
                 "",
                 "FETCH OF  AGE   BYTES  WAITING      PHASE  KEY",
                 "api       41s  38 MiB        1  streaming  http a /big?8",
@@ -59,7 +59,11 @@ import Testing
         let lines = TopScreen(try Self.sample(at: 10, known: false), since: nil).lines(columns: 100, rows: 100)
         #expect(lines[2] == "requests  -/s: hit -  stale -  miss -  pass -  own -")
         #expect(lines[4] == "clients   1204")
-        #expect(lines[8...9] == ["UPSTREAM  RUNNING  QUEUED  SERVERS", "wp             12       0  1 up"])
+        #expect(
+            lines[8...9] == [
+                "UPSTREAM  SERVERS                  RUNNING  QUEUED",
+                "wp        1 up                          12       0",
+            ])
     }
 
     @Test(arguments: [(80, 24), (40, 5), (10, 1), (1, 1), (0, 0)])
@@ -67,6 +71,44 @@ import Testing
         let screen = TopScreen(try Self.sample(at: 12, known: true), since: try Self.sample(at: 10, known: true))
         let lines = screen.lines(columns: columns, rows: rows)
         #expect(lines.count == min(rows, 15) && lines.allSatisfy { $0.count <= columns })
+    }
+
+    /// With as many upstreams, of which one has a server that fails, and as many fetches.
+    private static func crowded(upstreams: Int, failing: Int?, fetches: Int) throws -> TopScreen {
+        let upstreams = (1...upstreams).map { number in
+            "{\"name\": \"upstream-\(number)\", \"servers\": [{\"state\": \"\(number == failing ? "failing" : "up")\"}]}"
+        }
+        let fetches = (0..<fetches).map { "{\"upstream\": \"a\", \"key\": \"k\($0)\", \"seconds\": \(100 - $0)}" }
+        let text =
+            "{\"upstreams\": [\(upstreams.joined(separator: ","))], \"fetches\": [\(fetches.joined(separator: ","))]}"
+        return TopScreen(TopSample(status: try json(text), metrics: MetricsPage(""), time: 1), since: nil)
+    }
+
+    @Test func `what has no room is counted, and upstreams with failing servers come first then`() throws {
+        let lines = try Self.crowded(upstreams: 30, failing: 25, fetches: 0).lines(columns: 60, rows: 23)
+        #expect(lines.count == 23 && lines.last == "and 17 more upstreams", "\(lines)")
+        #expect(lines[9].hasPrefix("upstream-25") && lines[9].contains("1 FAILING"), "\(lines)")
+        #expect(lines[10].hasPrefix("upstream-1 ") && lines[21].hasPrefix("upstream-12 "), "\(lines)")
+        let both = try Self.crowded(upstreams: 30, failing: nil, fetches: 40).lines(columns: 60, rows: 23)
+        #expect(both.suffix(3) == ["and 19 more upstreams", "", "fetches: 40"] && both.count == 23, "\(both)")
+        let fetches = try Self.crowded(upstreams: 2, failing: nil, fetches: 40).lines(columns: 60, rows: 23)
+        #expect(fetches.last == "and 31 more fetches" && fetches.count == 23, "\(fetches)")
+        let all = try Self.crowded(upstreams: 2, failing: 2, fetches: 10).lines(columns: 60, rows: 23)
+        #expect(all[9].hasPrefix("upstream-1 ") && all.last?.hasSuffix("k9") == true && all.count == 23, "\(all)")
+        for rows in 0...12 {
+            let few = try Self.crowded(upstreams: 30, failing: nil, fetches: 40).lines(columns: 60, rows: rows)
+            #expect(few.count <= rows && few.count >= min(rows, 8), "\(few)")
+        }
+    }
+
+    @Test(arguments: ["api", "the-one-behind-the-first-load-balancer"])
+    func `that a server is failing is seen on a narrow terminal, too`(name: String) throws {
+        let text =
+            "{\"upstreams\": [{\"name\": \"\(name)\", \"servers\": [{\"state\": \"failing\", \"state_seconds\": 100000}]}]}"
+        let sample = TopSample(
+            status: try json(text), metrics: MetricsPage(Self.metrics(1, byUpstream: true)), time: 1)
+        let lines = TopScreen(sample, since: nil).lines(columns: 60, rows: 23)
+        #expect(lines.last?.contains("1 FAILING for 1d 3h") == true, "\(lines)")
     }
 
     @Test func `a program that was started anew has no rates below zero`() throws {

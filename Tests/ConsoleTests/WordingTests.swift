@@ -26,6 +26,15 @@ import Testing
 
     @Test(
         arguments: [
+            ("unix:/run/app.sock", 18, "unix:/run/app.sock"), ("unix:/run/app.sock", 12, "unix....sock"),
+            ("abcdefgh", 4, "...h"), ("abcd", 3, "abcd"), ("", 16, ""),
+        ] as [(String, Int, String)])
+    func `a long name keeps both of its ends`(text: String, width: Int, name: String) {
+        #expect(Wording.name(text, width: width) == name)
+    }
+
+    @Test(
+        arguments: [
             ("abc", 3, "abc"), ("abcd", 3, "ab…"), ("abcd", 1, "…"), ("abcd", 0, ""), ("", 0, ""),
             ("a\u{1B}[2Jb\u{9B}é\n", 80, "a?[2Jb???"),
         ] as [(String, Int, String)])
