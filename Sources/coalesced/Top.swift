@@ -8,7 +8,7 @@ struct Top: ParsableCommand {
         abstract: "Watch what a running proxy does.",
         discussion: """
             Rates, shares, upstreams and fetches on one screen, once a second, until interrupted. Where standard output is no \
-            terminal it ends after the first second, as with --once.
+            terminal, or one that moves no cursor (TERM=dumb), it ends after the first second, as with --once.
             """
     )
 
@@ -16,11 +16,12 @@ struct Top: ParsableCommand {
     @Flag(help: "Print one second's figures and end.") var once = false
 
     func run() throws {
+        let isScreen = !once && System.environment("TERM") != "dumb"
         var before: TopSample?
         while true {
             let screen = try sample()
             // Asked each time: the window may have changed.
-            if !once, let terminal = System.terminalSize {
+            if isScreen, let terminal = System.terminalSize {
                 let lines = TopScreen(screen, since: before).lines(columns: terminal.columns, rows: terminal.rows - 1)
                 // Cursor home; each line first erases the one it covers (behind a line as wide as the terminal its last
                 // character would go), the last all below it: no flicker.

@@ -5,8 +5,11 @@ import Testing
     private static let isTerminalMade = System.exists("/usr/bin/script")
 
     /// One of `columns` and `rows` that script(1) makes, whose output is the program's.
-    private func onTerminal(_ proxy: Program, _ words: [String], columns: Int, rows: Int) throws -> Program {
-        let shell = "exec /usr/bin/script -qec \"stty cols \(columns) rows \(rows); $*\" /dev/null"
+    private func onTerminal(
+        _ proxy: Program, _ words: [String], columns: Int, rows: Int, kind: String = "xterm"
+    ) throws -> Program {
+        let shell =
+            "TERM=\(kind) exec /usr/bin/script -qec \"stty cols \(columns) rows \(rows); $*\" /dev/null"
         return try Program(
             folder: try System.makeTemporaryFolder(), words + ["--admin", "unix:\(proxy.folder)/admin.sock"],
             shell: shell)
@@ -62,6 +65,11 @@ import Testing
             defer { once.stop() }
             #expect(try once.exited() == .code(0))
             #expect(!once.output.contains("\u{1B}") && once.output.contains("UPSTREAM"), "\(once.output)")
+            // Which has no cursor to move.
+            let dumb = try onTerminal(proxy, ["top"], columns: 40, rows: 5, kind: "dumb")
+            defer { dumb.stop() }
+            #expect(try dumb.exited() == .code(0))
+            #expect(!dumb.output.contains("\u{1B}") && dumb.output.contains("UPSTREAM"), "\(dumb.output)")
         }
     }
 }
