@@ -10,10 +10,19 @@ struct AdminOption: ParsableArguments {
     @OptionGroup var file: FileOption
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp(
             "The admin listener. (default: as the configuration file says)", valueName: "addr:port|unix:path"),
-        transform: ScalarSyntax<SocketAddress>.address.value(of:))
+        transform: Self.address(of:))
     var admin: SocketAddress?
+
+    private static func address(of text: String) throws -> SocketAddress {
+        // What `serve` takes.
+        guard text != "off" else {
+            throw ValidationError("a running proxy is to be asked; give the address of its admin listener")
+        }
+        return try ScalarSyntax<SocketAddress>.address.value(of: text)
+    }
 
     func client() throws -> AdminClient {
         if let admin { return AdminClient(address: admin) }

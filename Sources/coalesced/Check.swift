@@ -8,7 +8,7 @@ struct Check: ParsableCommand {
     )
 
     @OptionGroup var file: FileOption
-    @Argument(help: ArgumentHelp("The same as --config.", valueName: "file"))
+    @Argument(help: ArgumentHelp("The same as --config.", valueName: "file"), transform: FileOption.path(of:))
     var path: String?
 
     func validate() throws {

@@ -17,12 +17,16 @@ struct Serve: ParsableCommand {
 
     @OptionGroup var file: FileOption
 
+    // Each takes the next word, whatever it begins with: `--workers -1` has a wrong value, not none.
+
     @Option(
+        parsing: .unconditionalSingleValue,
         help: ArgumentHelp("Where clients connect; may be repeated. Port 0 picks a free one.", valueName: "addr:port"),
         transform: ScalarSyntax<SocketAddress>.address.value(of:))
     var listen: [SocketAddress] = []
 
     @Option(
+        parsing: .unconditionalSingleValue,
         help: ArgumentHelp(
             "A server of the first upstream, in place of those in the file; may be repeated.",
             valueName: "url|unix:path"),
@@ -30,31 +34,44 @@ struct Serve: ParsableCommand {
     var upstream: [UpstreamServer] = []
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp("The admin listener; off: none.", valueName: "addr:port|unix:path|off"),
         transform: ScalarSyntax<AdminTarget>.adminTarget.value(of:))
     var admin: AdminTarget?
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp("Worker loops; 0 is one per core.", valueName: "n"),
         transform: ScalarSyntax<Int>.workers.value(of:))
     var workers: Int?
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp("All bodies in memory together, such as 256MiB.", valueName: "size"),
         transform: ScalarSyntax<Int>.memory.value(of:))
     var memory: Int?
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp("What is logged: trace, debug, info, notice, warning, error, critical.", valueName: "level"),
         transform: ScalarSyntax<LogLevel>.logLevel.value(of:))
     var logLevel: LogLevel?
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp("Where a line for every request goes.", valueName: "file|stdout|off"),
         transform: ScalarSyntax<AccessLogTarget>.accessLogTarget.value(of:))
     var accessLog: AccessLogTarget?
 
+    /// What stands where no option is: a misspelled command, as a rule, since `serve` is meant where none is known.
+    @Argument(help: .hidden) var unexpected: [String] = []
+
     func validate() throws {
+        if let word = unexpected.first {
+            let commands = Coalesced.configuration.subcommands.map { $0._commandName }.joined(separator: ", ")
+            throw ValidationError(
+                "Unexpected '\(word)': a command comes first (\(commands)), and options begin with --.")
+        }
         for (index, address) in listen.enumerated() where address.port != 0 && listen[..<index].contains(address) {
             throw ValidationError("--listen \(address) is given twice; leave one of the two out.")
         }
@@ -93,6 +110,13 @@ struct Serve: ParsableCommand {
 struct FileOption: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "The configuration file. (default: \(ConfigurationSource.defaultPath), if it exists)", valueName: "file"))
+            "The configuration file. (default: \(ConfigurationSource.defaultPath), if it exists)", valueName: "file"),
+        transform: Self.path(of:))
     var config: String?
+
+    /// As of a variable that was never set.
+    static func path(of text: String) throws -> String {
+        guard !text.isEmpty else { throw ValidationError("it is empty; name a file") }
+        return text
+    }
 }

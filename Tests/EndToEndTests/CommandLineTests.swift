@@ -91,6 +91,35 @@ import Testing
         #expect(!program.diagnostics.isEmpty)
     }
 
+    @Test(arguments: [
+        (["--workers", "-1"], "'-1' is invalid for '--workers <n>': not understood; give a whole number (0 to 1024)"),
+        (["--workers", "99999999999999999999"], "out of range; give a whole number (0 to 1024)"),
+        (["--memory", "-5MiB"], "'-5MiB' is invalid for '--memory <size>': not understood; give a size such as"),
+        (["--listen", "-1"], "'-1' is invalid for '--listen <addr:port>': not an address to listen at"),
+        (["--upstream", "-1"], "'-1' is invalid for '--upstream <url|unix:path>'"),
+        (["--admin", "-1"], "'-1' is invalid for '--admin <addr:port|unix:path|off>'"),
+        (["--log-level", "-1"], "'-1' is invalid for '--log-level <level>': not understood; give one of these words"),
+        (["--config", ""], "'' is invalid for '--config <file>': it is empty; name a file"),
+        (["check", ""], "'' is invalid for '<file>': it is empty; name a file"),
+        (["--access-log", "-v"], "'-v' is invalid for '--access-log <file|stdout|off>'"),
+        (["--workers", "--memory", "1GiB"], "'--memory' is invalid for '--workers <n>'"),
+        (["status", "--admin", "off"], "'off' is invalid for '--admin <addr:port|unix:path>': a running proxy"),
+        (["demo", "--listen", "-1"], "'-1' is invalid for '--listen <addr:port>'"),
+        (
+            ["demo", "--listen", "unix:/a"],
+            "'unix:/a' is invalid for '--listen <addr:port>': the URLs of the demo need"
+        ),
+        (["stauts"], "Unexpected 'stauts': a command comes first (serve, check, demo, purge, status, top), and"),
+        (["--listen", "127.0.0.1:0", "status"], "Unexpected 'status': a command comes first"),
+    ])
+    func `a wrong value is told with its flag and what is allowed, in the first line`(
+        _ arguments: [String], _ said: String
+    ) throws {
+        let run = try Program.run(arguments)
+        #expect(run.exit == .code(64), "\(run.everything)")
+        #expect(run.errors.split(separator: "\n").first?.contains(said) == true, "\(run.errors)")
+    }
+
     @Test func `it says its version and its commands`() throws {
         let version = try Program.run("--version")
         #expect(version.exit == .code(0) && version.output.contains(#/\d+\.\d+/#))

@@ -11,9 +11,16 @@ struct Demo: ParsableCommand {
         abstract: "Try it: a deliberately slow origin with the proxy in front.")
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp("Where the proxy listens.", valueName: "addr:port"),
-        transform: ScalarSyntax<SocketAddress>.address.value(of:))
+        transform: Self.address(of:))
     var listen: SocketAddress = .ipv4(.loopback, port: 8080)
+
+    private static func address(of text: String) throws -> SocketAddress {
+        let address = try ScalarSyntax<SocketAddress>.address.value(of: text)
+        if case .unix = address { throw ValidationError("the URLs of the demo need a port; give an address with one") }
+        return address
+    }
 
     func run() throws {
         let origin = try DemoOrigin.start()

@@ -217,6 +217,10 @@ final class Program: Peer, Sendable {
 
     /// Runs the program to its end with files of these contents; `@` in an argument stands for their folder.
     static func run(_ arguments: String..., files: [String: String] = [:]) throws -> Run {
+        try run(arguments, files: files)
+    }
+
+    static func run(_ arguments: [String], files: [String: String] = [:]) throws -> Run {
         let folder = try System.makeTemporaryFolder()
         for (name, text) in files { try System.write(text, to: "\(folder)/\(name)") }
         let program = try Program(folder: folder, arguments.map { $0.replacing("@", with: folder) })
