@@ -30,7 +30,10 @@ struct AdminOption: ParsableArguments {
         do throws(ConfigurationSource.Failure) {
             if let address = try source.load().admin.address { return AdminClient(address: address) }
         } catch {
-            throw error.report()
+            let status = error.report()
+            System.writeError(
+                "so the address of the admin listener is not known: mend the file, or give the address with --admin\n")
+            throw status
         }
         System.writeError("no admin listener is known: give --admin, or set admin.address in \(source.readPath)\n")
         throw ExitStatus.configuration

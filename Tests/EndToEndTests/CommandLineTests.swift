@@ -120,6 +120,20 @@ import Testing
         #expect(run.errors.split(separator: "\n").first?.contains(said) == true, "\(run.errors)")
     }
 
+    @Test(arguments: [["status"], ["top"], ["purge", "--all"]])
+    func `where the file does not tell the admin listener, it is said that a flag does`(_ words: [String]) throws {
+        for (name, code) in [("broken.yaml", Int32(78)), ("missing.yaml", 78)] {
+            let run = try Program.run(words + ["--config", "@/\(name)"], files: ["broken.yaml": "workers: [\n"])
+            #expect(run.exit == .code(code), "\(run.everything)")
+            let lines = run.errors.split(separator: "\n")
+            #expect(lines.first?.contains(name) == true && lines.count == 2, "\(run.errors)")
+            #expect(
+                lines.last
+                    == "so the address of the admin listener is not known: mend the file, or give the address with --admin",
+                "\(run.errors)")
+        }
+    }
+
     @Test func `it says its version and its commands`() throws {
         let version = try Program.run("--version")
         #expect(version.exit == .code(0) && version.output.contains(#/\d+\.\d+/#))
