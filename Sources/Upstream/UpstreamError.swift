@@ -30,9 +30,11 @@ public struct UpstreamError: Error, Sendable, CustomStringConvertible {
 
     /// What the system says, and what it means at a Unix socket.
     init(cannotConnectTo address: SocketAddress, _ error: SystemError) {
-        var detail = "\(address): \(error)"
+        // Which call failed is what the failure is called after.
+        var detail = "\(address): \(error.message)"
         if error.isForbidden, case .unix = address {
-            detail += "; our user needs write permission on the socket, and search permission on the folders above it"
+            detail +=
+                "; this program runs as \(ownUser()), which needs write permission on the socket, and search permission on the folders above it"
         }
         self.init(.connect, detail: detail)
     }

@@ -53,7 +53,7 @@ import Testing
         let (program, place) = try serve(in: folder, network, upstream: "http://both.test:9")
         defer { program.stop() }
         #expect(try place.get("/x", "Host: a").status == 502)
-        #expect(program.diagnostics.contains("connect: 127.0.0.1:9: connect: Connection refused"))
+        #expect(program.diagnostics.contains("connect: 127.0.0.1:9: Connection refused"))
     }
 
     @Test func `connections to an address that a name no longer has are not used again`() throws {

@@ -58,7 +58,7 @@ import Testing
             }
             #expect(told("left alone").count == 1)
             let reason =
-                "after 2 failures in a row, the last one: connect: 127.0.0.1:\(first.port): connect: Connection refused"
+                "after 2 failures in a row, the last one: connect: 127.0.0.1:\(first.port): Connection refused"
             #expect(told("left alone").first?.hasSuffix(reason) == true, "\(proxy.diagnostics)")
             let again = try ScriptedOrigin(port: first.port)
             defer { again.stop() }

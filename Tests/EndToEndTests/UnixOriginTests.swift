@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 
 /// Origins at Unix sockets: what an application server on the same machine listens at.
@@ -74,7 +75,7 @@ import Testing
         defer { proxy.stop() }
         let missing = try proxy.get("/x")
         #expect(missing.status == 502 && missing["proxy-status"]?.contains("connection_refused") == true)
-        #expect(proxy.diagnostics.contains("unix:\(path): connect: No such file or directory"), "\(proxy.diagnostics)")
+        #expect(proxy.diagnostics.contains("connect: unix:\(path): No such file or directory"), "\(proxy.diagnostics)")
         let origin = try ScriptedOrigin(path: path)
         defer { origin.stop() }
         Self.answer(origin, "here")
@@ -87,6 +88,24 @@ import Testing
         defer { again.stop() }
         Self.answer(again, "again")
         #expect(try proxy.get("/x").text == "again")
+    }
+
+    @Test(.enabled(if: geteuid() != 0, "root may connect to any"))
+    func `at one that we may not open the answer is 502, and the log says what is missing and who we are`() throws {
+        try atPath { origin, proxy in
+            let path = String(origin.url.dropFirst("unix:".count))
+            #expect(unsafe chmod(path, 0) == 0)
+            let answer = try proxy.get("/x")
+            #expect(answer.status == 502 && answer["proxy-status"]?.contains("connection_refused") == true)
+            let line =
+                "connect: \(origin.url): Permission denied; this program runs as uid \(geteuid()), gid \(getegid()), "
+                + "which needs write permission on the socket, and search permission on the folders above it"
+            #expect(proxy.diagnostics.contains(line), "\(proxy.diagnostics)")
+            #expect(unsafe chmod(path, 0o600) == 0)
+            Self.answer(origin, "app")
+            let text = try proxy.get("/x").text
+            #expect(text == "app")
+        }
     }
 
     @Test func `a stale response stands in for one that is gone`() throws {
