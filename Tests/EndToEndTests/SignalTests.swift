@@ -48,6 +48,55 @@ import Testing
         }
     }
 
+    @Test func `whom the end cuts off, or leaves without a response, is logged with that reason`() throws {
+        try scenario(.accessLog, .workers(2)) { origin, proxy in
+            origin.on("/half") { _ in [.head(200, "Content-Length: 100000"), .pattern(0..<50_000), .silence] }
+            origin.on("/none") { _ in [.silence] }
+            origin.on("/whole") { _ in [.answer(200, body: "x")] }
+            try proxy.get("/whole")
+            let (half, none) = (proxy.crowd(2, get: "/half"), proxy.crowd(3, get: "/none"))
+            try eventually("half is there") { half.answers.allSatisfy { $0.body.length == 50_000 } }
+            try eventually("the others are waited for") { origin.count("/none") > 0 }
+            proxy.terminate()
+            try eventually("it waits") { proxy.diagnostics.contains("SIGTERM: no new connections") }
+            proxy.signal(SIGTERM)
+            #expect(try proxy.exited() == .code(0))
+            #expect(half.finished().allSatisfy { !$0.isClean })
+            // Some may have been told why.
+            for answer in none.finished() where answer.status != 0 {
+                #expect(answer.status == 503 && answer.text.contains("is being shut down"), "\(answer.text)")
+            }
+            let lines = try proxy.accessLog
+            let details = ["/whole", "/half", "/none"].map { target in
+                lines.filter { $0["target"]?.string == target }.map { $0["detail"]?.string }
+            }
+            #expect(details[1] == ["shutdown", "shutdown"] && details[2] == Array(repeating: "shutdown", count: 3))
+            #expect(details[0].count == 1 && details[0].first != "shutdown", "\(lines)")
+            let cut = lines.filter { $0["target"]?.string == "/half" }
+            #expect(cut.allSatisfy { $0["aborted"] == .bool(true) && $0["status"]?.number == 200 }, "\(lines)")
+        }
+    }
+
+    @Test func `a hit that the end cuts off is logged with that reason`() throws {
+        try scenario(.accessLog, .memory(mebibytes: 128), .maxObjectSize(64 << 20)) { origin, proxy in
+            let size = 32 << 20
+            origin.on("/x") { _ in
+                [.head(200, "Cache-Control: max-age=60", "Content-Length: \(size)"), .pattern(0..<size)]
+            }
+            try proxy.get("/x")
+            let client = try proxy.connect()
+            try client.send(proxy.request("GET", "/x"))
+            try eventually("it is being sent") { try proxy.metric(.clientSentBytes) > size + 1000 }
+            proxy.terminate()
+            try eventually("it waits") { proxy.diagnostics.contains("SIGTERM: no new connections") }
+            proxy.signal(SIGTERM)
+            #expect(try proxy.exited() == .code(0))
+            let line = try #require(try proxy.accessLog.first { $0["verdict"]?.string == "hit" })
+            #expect(line["aborted"] == .bool(true) && line["detail"]?.string == "shutdown", "\(line)")
+            withExtendedLifetime(client) {}
+        }
+    }
+
     @Test func `draining ends after its time`() throws {
         try scenario(.drainTimeout(.milliseconds(500))) { origin, proxy in
             origin.on("/slow") { _ in [.head(200, "Content-Length: 100000"), .pattern(0..<50_000), .silence] }

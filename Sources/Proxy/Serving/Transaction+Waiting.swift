@@ -38,8 +38,8 @@ extension Transaction {
             if ledFetch == nil, !request.route.policy.sharesErrors { return lookAgain(alone: true) }
             fail(OwnAnswer(error), detail: error.failure.name, upstream: error)
         case .failure(.cancelled):
-            // Cancelled from outside, as when the program ends.
-            fail(OwnAnswer(.serviceUnavailable, "The request to the origin was cancelled."), detail: "cancelled")
+            // Fetches that somebody waits for are only cancelled when the program ends.
+            fail(OwnAnswer(.serviceUnavailable, "The proxy is being shut down."), detail: Recorder.shutdown)
         case .failure(.abandoned), .failure(.dependency):
             fail(OwnAnswer(.badGateway, "The request to the origin was given up."), detail: "abandoned")
         }

@@ -8,10 +8,15 @@ import Telemetry
 ///
 /// One per worker, on its loop.
 final class Recorder {
+    /// The `detail` of what the end of the program cut off.
+    static let shutdown: StaticString = "shutdown"
+
     let metrics: LoopMetrics
     let latency = LatencyRecorder()
     /// Proxies whose `X-Forwarded-For` is believed, under the current settings.
     var trustedProxies: TrustedProxies
+    /// The program ends, and cuts off what is still under way.
+    var isCuttingOff = false
     private let loop: EventLoop
     private let feed: AccessLogFeed?
     /// `feed`'s, held here to spare a retain.
@@ -55,8 +60,13 @@ final class Recorder {
         }
         record.version = ProtocolVersion(head.version)
         count(head.method, record, answered.upstreamMetrics ?? metrics.unrouted)
-        append(record, head, fields.view, client: client.span, isProxied: sent.isProxied)
+        append(
+            record, head, fields.view, client: client.span, isProxied: sent.isProxied,
+            detail: (isCutOff(sent) ? Self.shutdown : "").bytes)
     }
+
+    /// Whether the end of the program is why it ends.
+    func isCutOff(_ sent: SentResponse) -> Bool { sent.isAborted && isCuttingOff }
 
     /// A hit, while its head still stands in the buffer.
     @inline(__always) // In the only place where a hit is recorded.

@@ -127,7 +127,11 @@ final class Worker {
         let contacted = fetched == nil ? transaction.contactedServer : nil
         let server = fetched?.server ?? contacted?.address ?? .empty
         var provenance = transaction.provenance
-        if sent.isAborted, let failure = fetched?.failure { provenance.detail = failure.name }
+        if sent.isAborted, let failure = fetched?.failure {
+            provenance.detail = failure.name
+        } else if recorder.isCutOff(sent) {
+            provenance.detail = Recorder.shutdown
+        }
         recorder.record(
             sent, of: admitted, provenance, client: client.span, server: server.span,
             upstreamDuration: fetched?.upstreamDuration ?? contacted?.duration)
@@ -165,7 +169,10 @@ final class Worker {
     }
 
     /// Everything will be cut off: counts what is there.
-    func reportDraining() { clients.reportDraining() }
+    func reportDraining() {
+        recorder.isCuttingOff = true
+        clients.reportDraining()
+    }
 
     /// Ends every connection now.
     func cut() {
