@@ -107,9 +107,9 @@ enum KeyTable {
             Proxies in front of this one, such as a TLS terminator: addresses, blocks such as 10.0.0.0/8, or unix for all who \
             connect by a Unix socket. For a request from one of them the access log names the last address in X-Forwarded-For that \
             is not one of theirs; and what it says of its client in X-Real-IP, True-Client-IP, CF-Connecting-IP and so on goes to \
-            the upstream, as nobody else's does. If its last word in X-Forwarded-Proto is https, the request is one for an https \
-            URL: the upstream is told so, and responses are stored apart from those to http. Have it set that field itself. A \
-            change counts for new connections.
+            the upstream, as nobody else's does. If its last word in X-Forwarded-Proto is https (or wss, as some say of \
+            a WebSocket), the request is one for an https URL: the upstream is told so, and responses are stored apart from those \
+            to http. Have it set that field itself. A change counts for new connections.
             """),
     ]
 
