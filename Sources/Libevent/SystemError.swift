@@ -50,6 +50,9 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     /// A FIFO has no reader.
     public var isWithoutReader: Bool { code == ENXIO }
 
+    /// There is no such file, or no folder for it.
+    public var isMissing: Bool { code == ENOENT }
+
     /// Nobody listens there.
     public var isRefused: Bool { code == ECONNREFUSED }
 

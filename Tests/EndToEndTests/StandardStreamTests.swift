@@ -133,6 +133,23 @@ import Testing
         #expect(log.read().hasPrefix("- - - ["))
     }
 
+    @Test func `a log in a folder that is not there is 78, and says what to do`() throws {
+        let run = try Program.run(
+            "--listen", "127.0.0.1:0", "--upstream", Self.deadUpstream, "--access-log", "@/nowhere/log")
+        let said = "/nowhere/log cannot be opened: No such file or directory; make the folder it is to stand in\n"
+        #expect(run.exit == .code(78) && run.errors.hasSuffix(said), "\(run.errors)")
+    }
+
+    @Test func `a full disk is told of, with the path of the log`() throws {
+        let folder = try System.makeTemporaryFolder()
+        let (program, place) = try serve(in: folder, upstream: Self.deadUpstream, "--access-log", "/dev/full")
+        defer { program.stop() }
+        let status = try place.get("/x", "Host: a").status
+        #expect(status == 502)
+        let line = "access log: /dev/full: No space left on device; 1 line lost\n"
+        try eventually("it is told of") { program.diagnostics.contains(line) }
+    }
+
     @Test func `lines that were lost are told of, though no more requests come`() throws {
         let origin = try ScriptedOrigin()
         defer { origin.stop() }
@@ -143,7 +160,7 @@ import Testing
         defer { program.stop() }
         let first = try place.get("/x", "Host: a")
         #expect(first.text == "x")
-        try eventually("the first is told of at once") { program.diagnostics.contains("; 1 lines lost") }
+        try eventually("the first is told of at once") { program.diagnostics.contains("; 1 line lost") }
         for _ in 1...3 { #expect(try place.get("/x", "Host: a").text == "x") }
         try eventually("the others are told of", within: .seconds(15)) {
             program.diagnostics.contains("; 3 lines lost")
@@ -162,7 +179,7 @@ import Testing
         let early = try place.get("/x?early", "Host: a")
         #expect(early.text == "x")
         try eventually("it says that the line is lost") {
-            program.diagnostics.contains("nobody reads the pipe; 1 lines lost")
+            program.diagnostics.contains("nobody reads the pipe; 1 line lost")
         }
         let reader = unsafe open("\(folder)/log", O_RDONLY | O_NONBLOCK | O_CLOEXEC)
         defer { Socket.close(reader) }

@@ -105,11 +105,13 @@ private final class LogOutput: Sendable {
             let error = SystemError(.write, code: code)
             let reason =
                 error.isForNow
-                ? "its reader does not keep up" : error.isWithoutReader ? "nobody reads the pipe" : "\(error)"
-            log.error("access log: \(reason); \(due.lost) lines lost")
+                ? "its reader does not keep up" : error.isWithoutReader ? "nobody reads the pipe" : error.message
+            log.error("access log: \(path): \(reason); \(Self.lines(due.lost)) lost")
         }
-        if due.dropped > 0 { log.warning("access log: \(due.dropped) lines dropped, \(taker) did not keep up") }
+        if due.dropped > 0 { log.warning("access log: \(Self.lines(due.dropped)) dropped, \(taker) did not keep up") }
     }
+
+    private static func lines(_ count: some BinaryInteger) -> String { "\(count) \(count == 1 ? "line" : "lines")" }
 }
 
 /// Where the lines go.

@@ -28,8 +28,15 @@ public final class ProxyServer {
             case .listen(let error): "\(error)"
             case .system(let error): "\(error)"
             case .inherited(let failure): "\(failure)"
-            case .accessLog(let error, let path): "the access log \(path) cannot be opened: \(error.message)"
+            case .accessLog(let error, let path):
+                "the access log \(path) cannot be opened: \(error.message)\(Self.advice(for: error))"
             }
+        }
+
+        /// The file itself need not be there.
+        private static func advice(for error: SystemError) -> String {
+            if error.isMissing { return "; make the folder it is to stand in" }
+            return error.isForbidden ? "; this program runs as \(ownUser())" : ""
         }
     }
 
