@@ -13,7 +13,18 @@ import Foundation
 ///                                       hit ratios of the eviction code against other policies
 @main
 struct Main {
-    static func main() throws {
+    static func main() {
+        do {
+            try run()
+        } catch {
+            // Foundation's own describe themselves in code.
+            let reason = error is CocoaError ? error.localizedDescription : "\(error)"
+            FileHandle.standardError.write(Data("Benchmark: \(reason)\n".utf8))
+            exit(1)
+        }
+    }
+
+    private static func run() throws {
         var words = Array(CommandLine.arguments.dropFirst())
         guard !words.isEmpty else { usage() }
         switch words.removeFirst() {
@@ -25,6 +36,7 @@ struct Main {
             while true { withExtendedLifetime(origin) { System.nap(milliseconds: 1000) } }
         case "load": load(words)
         case "simulate":
+            if words.first == "--write", words.count == 2 { try Document.check(words[1]) }
             let table = Simulation.report(isQuick: words.contains("--quick"))
             say(table)
             if words.first == "--write", words.count == 2 {
@@ -54,6 +66,10 @@ struct Main {
             default: usage()
             }
         }
+        for program in [plan.coalesced, plan.bare] where !FileManager.default.isExecutableFile(atPath: program) {
+            throw Problem("no program at \(program): build it, and begin in the folder of the package; see make bench")
+        }
+        if let file { try Document.check(file) }
         plan.folder = NSTemporaryDirectory() + "proxy-bench-\(getpid())"
         try FileManager.default.createDirectory(atPath: plan.folder, withIntermediateDirectories: true)
         defer {
@@ -134,6 +150,7 @@ struct Main {
             }
             exit(counts.allSatisfy(\.isWithin) ? 0 : 1)
         } else {
+            if words.first == "--write", words.count == 2 { try Document.check(words[1]) }
             let table = Micro.table(Micro.count())
             say(table)
             if words.first == "--write", words.count == 2 { try Document.put(table, between: "micro", in: words[1]) }

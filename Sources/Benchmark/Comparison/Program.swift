@@ -15,10 +15,6 @@ final class Program {
         var words: [String] = []
     }
 
-    struct Failure: Error, CustomStringConvertible {
-        let description: String
-    }
-
     let kind: Kind
     let port: Int
     let tree: ProcessTree
@@ -55,7 +51,7 @@ final class Program {
         }
         child.stop()
         let told = (try? String(contentsOfFile: "\(folder)/output", encoding: .utf8)) ?? ""
-        throw Failure(description: "\(kind.name) does not answer: \(told.suffix(400))")
+        throw Problem("\(kind.name) does not answer: \(told.suffix(400))")
     }
 
     func signal(_ number: Int32) { child.signal(number) }

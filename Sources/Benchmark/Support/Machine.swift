@@ -49,6 +49,15 @@ enum Machine {
 
 /// A Markdown file with parts that are written by the benchmarks.
 enum Document {
+    /// - Throws: where `file` cannot be written: to be asked before what takes minutes.
+    static func check(_ file: String) throws {
+        let folder = URL(fileURLWithPath: file).deletingLastPathComponent().path
+        let place = FileManager.default.fileExists(atPath: file) ? file : folder
+        guard FileManager.default.isWritableFile(atPath: place) else {
+            throw Problem("\(file) cannot be written")
+        }
+    }
+
     /// Replaces what stands between `<!-- NAME -->` and `<!-- end of NAME -->`, or appends it.
     static func put(_ text: String, between name: String, in file: String) throws {
         let (start, end) = ("<!-- \(name) -->", "<!-- end of \(name) -->")

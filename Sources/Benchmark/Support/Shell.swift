@@ -46,5 +46,12 @@ extension [Double] {
     }
 }
 
+/// Why nothing is measured.
+struct Problem: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) { self.description = description }
+}
+
 /// Prints a line at once, wherever the output goes.
 func say(_ text: String) { FileHandle.standardOutput.write(Data((text + "\n").utf8)) }

@@ -6,7 +6,9 @@ enum System {
     struct Failure: Error, CustomStringConvertible {
         let call: String
         let code: Int32
-        var description: String { "\(call): error \(code)" }
+        var description: String {
+            "\(call): \(unsafe strerror(code).map { unsafe String(cString: $0) } ?? "error \(code)")"
+        }
     }
 
     /// Nanoseconds of the monotonic clock.
