@@ -30,15 +30,19 @@ public struct TopScreen {
         let room = rows - head.count
         let fetches = Fetches.table(Fetches.oldestFirst(now.status)).lines
         let upstreamRoom = fetches.isEmpty ? room : max(room - 2, 1)
-        let fitting = Self.fitting(upstreams(columns: columns, rows: upstreamRoom), rows: upstreamRoom, "upstreams")
+        let failing = (now.status["upstreams"]?.elements ?? []).count(where: Self.isFailing)
+        let fitting = Self.fitting(
+            upstreams(columns: columns, rows: upstreamRoom), rows: upstreamRoom, "upstreams",
+            note: failing > 0 ? ", \(failing) FAILING" : "")
         let rest = fetches.isEmpty ? [] : [""] + Self.fitting(fetches, rows: room - fitting.count - 1, "fetches")
         return (head + fitting + rest).prefix(max(0, rows)).map { Wording.line($0, width: columns) }
     }
 
     /// A table with a heading, in so many lines.
-    private static func fitting(_ table: [String], rows: Int, _ what: String) -> [String] {
+    /// - Parameter note: what must be known of it where it has no room at all.
+    private static func fitting(_ table: [String], rows: Int, _ what: String, note: String = "") -> [String] {
         guard table.count > rows else { return table }
-        guard rows > 2 else { return ["\(what): \(table.count - 1)"] }
+        guard rows > 2 else { return ["\(what): \(table.count - 1)\(note)"] }
         return table.prefix(rows - 1) + ["and \(table.count - rows + 1) more \(what)"]
     }
 

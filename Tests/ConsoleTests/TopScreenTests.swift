@@ -95,6 +95,8 @@ import Testing
         #expect(fetches.last == "and 31 more fetches" && fetches.count == 23, "\(fetches)")
         let all = try Self.crowded(upstreams: 2, failing: 2, fetches: 10).lines(columns: 60, rows: 23)
         #expect(all[9].hasPrefix("upstream-1 ") && all.last?.hasSuffix("k9") == true && all.count == 23, "\(all)")
+        let none = try Self.crowded(upstreams: 30, failing: 25, fetches: 0).lines(columns: 60, rows: 10)
+        #expect(none.last == "upstreams: 30, 1 FAILING", "\(none)")
         for rows in 0...12 {
             let few = try Self.crowded(upstreams: 30, failing: nil, fetches: 40).lines(columns: 60, rows: rows)
             #expect(few.count <= rows && few.count >= min(rows, 8), "\(few)")
