@@ -201,6 +201,19 @@ import Testing
         for limit in 10...30 { try expectUnavailable(withDescriptors: limit) }
     }
 
+    @Test func `too little room for the workers' threads is 69, with a word on their number`() throws {
+        let folder = try System.makeTemporaryFolder()
+        let program = try Program(
+            folder: folder,
+            ["--listen", "127.0.0.1:0", "--upstream", "http://127.0.0.1:9", "--workers", "1024"],
+            shell: "ulimit -v 600000 && exec \"$@\"")
+        defer { program.stop() }
+        #expect(try program.exited() == .code(69))
+        #expect(
+            program.diagnostics.contains("a thread cannot be started: Resource temporarily unavailable; lower workers"),
+            "\(program.diagnostics)")
+    }
+
     private func expectUnavailable(withDescriptors limit: Int) throws {
         let folder = try System.makeTemporaryFolder()
         defer { System.removeFolder(folder) }

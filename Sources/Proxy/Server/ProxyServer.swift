@@ -26,7 +26,10 @@ public final class ProxyServer {
         public var description: String {
             switch self {
             case .listen(let error): "\(error)"
-            case .system(let error): "\(error)"
+            case .system(let error):
+                error.call == .pthreadCreate
+                    ? "a thread cannot be started: \(error.message); lower workers, or raise the limit of threads or of memory (ulimit -u and -v, or TasksMax under systemd)"
+                    : "\(error)"
             case .inherited(let failure): "\(failure)"
             case .accessLog(let error, let path):
                 "the access log \(path) cannot be opened: \(error.message)\(Self.advice(for: error))"
