@@ -2,6 +2,8 @@
 enum Spelling {
     /// Characters of a word that are enough to recognise it.
     private static let longest = 100
+    /// Characters of a beginning that tells what was meant, such as `err`.
+    private static let shortest = 3
 
     /// `text` for a message: no control characters, for terminals take orders by them, and not endless.
     static func shown(_ text: String) -> String {
@@ -11,13 +13,15 @@ enum Spelling {
         return text.count > longest ? shown + "…" : shown
     }
 
-    /// The candidate with the fewest changed letters, if they are few for the word's length.
+    /// The candidate with the fewest changed letters, if they are few for the word's length; else the only one that the
+    /// word is the beginning of.
     static func nearest(to word: String, among candidates: [String]) -> String? {
         let allowed = max(1, word.count / 3)
         let best = candidates.map { (distance: distance(word.lowercased(), $0.lowercased()), word: $0) }
             .min { $0.distance < $1.distance }
-        guard let best, best.distance <= allowed else { return nil }
-        return best.word
+        if let best, best.distance <= allowed { return best.word }
+        let longer = word.count < shortest ? [] : candidates.filter { $0.hasPrefix(word.lowercased()) }
+        return longer.count == 1 ? longer[0] : nil
     }
 
     /// Levenshtein's distance, with a swap of neighbours as one change.

@@ -21,7 +21,13 @@ struct AdminOption: ParsableArguments {
         guard text != "off" else {
             throw ValidationError("a running proxy is to be asked; give the address of its admin listener")
         }
-        return try ScalarSyntax<SocketAddress>.address.value(of: text)
+        do throws(AddressSyntaxError) {
+            return try SocketAddress(parsing: text)
+        } catch {
+            throw ValidationError(
+                "not the address of an admin listener: \(error.rawValue); give one such as `127.0.0.1:8081` or `unix:/path`"
+            )
+        }
     }
 
     func client() throws -> AdminClient {

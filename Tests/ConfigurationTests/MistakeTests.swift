@@ -38,6 +38,8 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         Faulty(
             "coalescing:\n  max-waitres: 5\n",
             "f:2:3: `max-waitres` is not known; did you mean `max-waiters`?"),
+        Faulty("log: info\n", "f:1:1: `log` is not known; did you mean `log-level`?"),
+        Faulty("log-level: crit\n", "f:1:12: `log-level: crit`: not understood; did you mean `critical`?"),
         Faulty("max-waiters: 5\n", "f:1:1: `max-waiters` does not belong here; put it under `coalescing`"),
         Faulty(
             "caching:\n  key: {query: none}\n",

@@ -104,6 +104,14 @@ import Testing
         (["--access-log", "-v"], "'-v' is invalid for '--access-log <file|stdout|off>'"),
         (["--workers", "--memory", "1GiB"], "'--memory' is invalid for '--workers <n>'"),
         (["status", "--admin", "off"], "'off' is invalid for '--admin <addr:port|unix:path>': a running proxy"),
+        (
+            ["status", "--admin", "http://127.0.0.1:8081"],
+            "not the address of an admin listener: it is a URL; give one such as `127.0.0.1:8081` or `unix:/path`"
+        ),
+        (
+            ["--log-level", "warn"],
+            "'warn' is invalid for '--log-level <level>': not understood; did you mean `warning`?"
+        ),
         (["demo", "--listen", "-1"], "'-1' is invalid for '--listen <addr:port>'"),
         (
             ["demo", "--listen", "unix:/a"],
