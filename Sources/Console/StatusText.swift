@@ -43,8 +43,10 @@ public enum StatusText {
         var parts = ["coalesced \(status["version"]?.string ?? "")", status["state"]?.string ?? "-"]
         if let uptime = status["uptime_seconds"]?.number { parts[1] += " for \(Wording.duration(uptime))" }
         if let reload = status["last_reload"], let ago = reload["seconds"]?.number {
-            let result = reload["succeeded"]?.isTrue == true ? "ok" : "FAILED, the settings before it stay"
-            parts.append("reloaded \(Wording.duration(ago)) ago: \(result)")
+            let time = "\(Wording.duration(ago)) ago"
+            parts.append(
+                reload["succeeded"]?.isTrue == true
+                    ? "reloaded \(time): ok" : "reload FAILED \(time): former settings stay")
         }
         return parts.joined(separator: ", ")
     }

@@ -53,6 +53,14 @@ import Testing
         }
     }
 
+    @Test(arguments: [(60, "reload FAILED 12m ago: …"), (80, "reload FAILED 12m ago: former settings stay")])
+    func `that a reload failed is seen on a narrow terminal, too`(width: Int, end: String) throws {
+        let text =
+            "{\"version\": \"0.1.0\", \"state\": \"running\", \"uptime_seconds\": 273600, \"last_reload\": {\"succeeded\": false, \"seconds\": 720}}"
+        let line = StatusText.lines(try json(text), width: width)[0]
+        #expect(line.hasSuffix(end) && line.count <= width, "\(line)")
+    }
+
     @Test func `of many fetches the oldest are listed`() throws {
         let fetches = (1...50).map { "{\"number\": \($0), \"key\": \"k\($0)\", \"seconds\": \(100 - $0)}" }
         let lines = StatusText.lines(
