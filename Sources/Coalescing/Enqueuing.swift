@@ -143,7 +143,7 @@ extension OperationQueueManager {
             guard gate.admit() else { return .refused(.queueFull, nil) }
             let operation = make()
             guard type(of: operation) == Op.self, operation.shared.mayBeNamed(identifier),
-                enrol(operation, in: shard, as: name, priority: priority)
+                enrol(operation, in: shard, as: name, kin: kin?(identifier), priority: priority)
             else {
                 gate.withdraw()
                 return .refused(.foreign, operation)
@@ -220,7 +220,7 @@ extension OperationQueueManager {
                 }
             }
             guard gate.admit() else { return .refused(.queueFull, nil) }
-            guard enrol(operation, in: shard, as: name, priority: priority) else {
+            guard enrol(operation, in: shard, as: name, kin: kin?(identifier), priority: priority) else {
                 gate.withdraw()
                 return .refused(.foreign, operation)
             }
@@ -241,7 +241,7 @@ extension OperationQueueManager {
             shard.counters.refused.count()
             return .refused(.queueFull, by: nil)
         }
-        guard enrol(operation, in: shard, as: nil, priority: priority) else {
+        guard enrol(operation, in: shard, as: nil, kin: nil, priority: priority) else {
             gate.withdraw()
             shard.counters.refused.count()
             return .refused(.foreign, by: operation)

@@ -53,8 +53,19 @@ final class OperationGate: Sendable {
 
     /// The one that was admitted.
     @usableFromInline
-    func enter(_ operation: AnyOperation) {
-        gate.withLock { $0.enter(operation) }
+    func enter(_ operation: AnyOperation, kin: Int? = nil) {
+        gate.withLock { $0.enter(operation, kin: kin) }
+    }
+
+    /// Lets it be found by another number too, until `endKinship`; `nil` if it is already, or has left.
+    @usableFromInline
+    func addKinship(of operation: AnyOperation, _ kin: Int) -> SlotToken? {
+        gate.withLock { $0.addKinship(of: operation, kin) }
+    }
+
+    @usableFromInline
+    func endKinship(_ token: SlotToken) {
+        gate.withLock { $0.endKinship(token) }
     }
 
     /// Its dependencies are met.

@@ -37,6 +37,9 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
         public var agingInterval = 8
         /// Parts of the table; rounded up to a power of two. Several times the number of threads makes contention rare.
         public var shards = 64
+        /// What an identifier has in common with others, as a hash of that, by which `operations(akinTo:)` finds them
+        /// together: say, the user of whose many pictures each is work of its own. Called under a lock.
+        public var kin: (@Sendable (Key) -> Int)?
         /// Called for every operation of this manager.
         public var observers: [OperationObserver] = []
 
@@ -46,6 +49,7 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
     @usableFromInline let shards: [InFlightShard<Key>]
     @usableFromInline let gate: OperationGate
     @usableFromInline let observers: [OperationObserver]
+    @usableFromInline let kin: (@Sendable (Key) -> Int)?
 
     /// Nothing is in flight yet. Meant to be injected, never to be a global.
     public init(settings: Settings = Settings()) {
@@ -56,6 +60,7 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
                 maxConcurrent: settings.maxConcurrent, maxQueued: settings.maxQueued,
                 agingInterval: settings.agingInterval))
         observers = settings.observers
+        kin = settings.kin
     }
 
     @inlinable
@@ -86,6 +91,12 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
     /// All operations that have not ended, in no order: those that run, wait, or wait for dependencies.
     public var operations: [AnyOperation] {
         gate.read { $0.members }
+    }
+
+    /// Those of them with an identifier, or an alias, of which `Settings.kin` gave this number; one may be there twice.
+    /// Takes as long as there are such operations, however many others there are. Any thread.
+    public func operations(akinTo kin: Int) -> [AnyOperation] {
+        gate.read { $0.members(akinTo: kin) }
     }
 
     /// Its present state, and what it has counted. Takes each shard's lock in turn. Any thread.
@@ -134,14 +145,14 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
     @inlinable
     func enrol(
         _ operation: AnyOperation, in shard: InFlightShard<Key>, as name: InFlightName<Key>?,
-        priority: OperationPriority
+        kin: Int?, priority: OperationPriority
     ) -> Bool {
         // Strong: operations in flight keep their manager alive.
         var forget: Enrolment.Forget?
         if let name { forget = { self.shard(for: name.hash).remove($0, from: name) } }
         let enrolment = Enrolment(gate: gate, counters: shard.counters, forget: forget)
         guard case .adopted = operation.adopt(enrolment, observers: observers, priority: priority) else { return false }
-        gate.enter(operation)
+        gate.enter(operation, kin: kin)
         shard.counters.started.count()
         return true
     }
@@ -151,13 +162,16 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
     /// Makes `operation`, which is in flight here, findable under a second identifier too, until it ends.
     ///
     /// - Returns: False when it has ended or is not of this manager, or when another operation that still takes waiters
-    ///   has that identifier.
+    ///   has that identifier. It is found by what the identifier has in common with others (`Settings.kin`) all the
+    ///   same, unless it has ended.
     @discardableResult
     @inlinable
     public func addAlias<Value>(_ operation: CoalescibleOperation<Value>, for identifier: Key) -> Bool {
         guard operation.isEnrolled(in: gate) else { return false }
         let name = InFlightName(identifier, ObjectIdentifier(type(of: operation)))
         let shard = shard(for: name.hash)
+        // First: who finds it by its alias is found with it.
+        let kinship = kin.flatMap { gate.addKinship(of: operation, $0(identifier)) }
         let isEntered = shard.table.withLock { table in
             guard let current = table[name]?.operation else {
                 table[name] = InFlightEntry(operation)
@@ -167,12 +181,16 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
             table[name]?.operation = operation
             return true
         }
-        guard isEntered else { return false }
-        // Ended between the two steps: then nobody else would take the alias away.
-        guard operation.addAlias(in: gate, forget: { shard.remove($0, from: name) }) else {
+        guard isEntered || kinship != nil else { return false }
+        let forget: Enrolment.Forget = { [gate] operation in
             shard.remove(operation, from: name)
+            if let kinship { gate.endKinship(kinship) }
+        }
+        // Ended between the two steps: then nobody else would take the alias away.
+        guard operation.addAlias(in: gate, forget: forget) else {
+            forget(operation)
             return false
         }
-        return true
+        return isEntered
     }
 }

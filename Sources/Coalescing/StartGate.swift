@@ -36,7 +36,9 @@ struct StartGate<Member: GateMember>: Sendable {
     private(set) var queued = 0
 
     private let agingInterval: Int
-    private var records = SlotList<Record>()
+    private var records = KindredList<Record>()
+    /// Further numbers that members have.
+    private var kinships = KindredList<Member>()
     private var lanes: [SlotList<Arrival>]
     private var arrivals: UInt64 = 0
     private var grants = 0
@@ -49,6 +51,11 @@ struct StartGate<Member: GateMember>: Sendable {
     }
 
     var members: [Member] { records.elements.map(\.member) }
+
+    /// Those that entered with this number or were given it later; some perhaps twice.
+    func members(akinTo kin: Int) -> [Member] {
+        records.elements(akinTo: kin).map(\.member) + kinships.elements(akinTo: kin)
+    }
 
     /// Makes room for one more. False if all slots are taken and as many wait as may.
     mutating func admit() -> Bool {
@@ -64,8 +71,9 @@ struct StartGate<Member: GateMember>: Sendable {
     }
 
     /// The one that was admitted.
-    mutating func enter(_ member: Member) {
-        member.keep(record: records.append(Record(member: member, phase: .pending)))
+    /// - Parameter kin: what it is found by.
+    mutating func enter(_ member: Member, kin: Int? = nil) {
+        member.keep(record: records.append(Record(member: member, phase: .pending), kin: kin))
     }
 
     /// The one that was admitted, which could run now.
@@ -78,7 +86,7 @@ struct StartGate<Member: GateMember>: Sendable {
             submit(member, priority: priority)
             return false
         }
-        member.keep(record: records.append(Record(member: member, phase: .running)))
+        member.keep(record: records.append(Record(member: member, phase: .running), kin: nil))
         grants += 1
         running += 1
         queued -= 1
@@ -91,7 +99,7 @@ struct StartGate<Member: GateMember>: Sendable {
         guard case .pending = records[record]?.phase else { return }
         arrivals += 1
         let token = lanes[Int(priority.rawValue)].append(Arrival(member: member, number: arrivals))
-        records[record]?.phase = .waiting(priority, token)
+        records.update(record) { $0.phase = .waiting(priority, token) }
     }
 
     /// Moves it to the end of a higher lane. Ignored unless it waits in a lower one.
@@ -100,7 +108,8 @@ struct StartGate<Member: GateMember>: Sendable {
         guard case .waiting(let current, let token) = records[record]?.phase, current < priority,
             let arrival = lanes[Int(current.rawValue)].remove(token)
         else { return }
-        records[record]?.phase = .waiting(priority, lanes[Int(priority.rawValue)].append(arrival))
+        let moved = lanes[Int(priority.rawValue)].append(arrival)
+        records.update(record) { $0.phase = .waiting(priority, moved) }
     }
 
     /// The next to begin; it holds a slot from now on until `leave`. `nil` if nobody waits or no slot is free.
@@ -112,7 +121,7 @@ struct StartGate<Member: GateMember>: Sendable {
         grants += 1
         running += 1
         queued -= 1
-        records[front.element.member.record]?.phase = .running
+        records.update(front.element.member.record) { $0.phase = .running }
         return front.element.member
     }
 
@@ -123,6 +132,15 @@ struct StartGate<Member: GateMember>: Sendable {
             (lanes[a].front?.element.number ?? .max) < (lanes[b].front?.element.number ?? .max)
         }
     }
+
+    /// Lets a member be found by another number too, until `endKinship`.
+    /// - Returns: `nil` if it has that one, or has left.
+    mutating func addKinship(of member: Member, _ kin: Int) -> SlotToken? {
+        guard records[member.record] != nil, records.kin(of: member.record) != kin else { return nil }
+        return kinships.append(member, kin: kin)
+    }
+
+    mutating func endKinship(_ token: SlotToken) { _ = kinships.remove(token) }
 
     /// It has ended, wherever it stood.
     mutating func leave(_ member: Member) {

@@ -17,6 +17,7 @@ final class Origin: Sendable {
         var limits = OperationQueueManager<FetchKey>.Settings()
         limits.maxConcurrent = settings.maxConcurrentFetches
         limits.maxQueued = settings.maxQueuedFetches
+        limits.kin = { $0.primary.kin }
         fetches = OperationQueueManager(settings: limits)
     }
 
@@ -46,13 +47,21 @@ final class Origin: Sendable {
         }
     }
 
-    /// Lets nobody join any more what is fetched for such keys. Looks at all that is in flight: for several keys, once.
-    func closeFetches(where isMeant: (CacheKey) -> Bool) {
-        for case let fetch as FetchOperation in fetches.operations
+    /// Those for such keys. Looks at all that is in flight.
+    func closeFetches(where isMeant: (CacheKey) -> Bool) { close(fetches.operations, where: isMeant) }
+
+    /// Those for this key. Looks at them alone: unsafe requests ask for it, on a worker's loop.
+    func closeFetches(of key: CacheKey) { close(fetches.operations(akinTo: key.kin)) { $0 == key } }
+
+    private func close(_ operations: [AnyOperation], where isMeant: (CacheKey) -> Bool) {
+        for case let fetch as FetchOperation in operations
         where isMeant(fetch.key.primary) || fetch.value.map({ isMeant($0.key) }) ?? false {
             fetch.close()
         }
     }
+}
 
-    func closeFetches(of key: CacheKey) { closeFetches { $0 == key } }
+extension CacheKey {
+    /// What all fetches for it have in common.
+    fileprivate var kin: Int { Int(truncatingIfNeeded: hash) }
 }

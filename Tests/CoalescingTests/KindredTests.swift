@@ -1,0 +1,84 @@
+import Repeatable
+import Testing
+
+@testable import Coalescing
+
+/// What is in flight, found by what identifiers have in common.
+struct KindredTests {
+    /// Identifiers such as "a1": those with the same letter are akin.
+    private static let settings = {
+        var settings = OperationQueueManager<String>.Settings()
+        settings.kin = { kin($0) }
+        return settings
+    }()
+    private static func kin(_ identifier: String) -> Int { Int(identifier.utf8.first ?? 0) }
+
+    let manager = OperationQueueManager<String>(settings: settings)
+
+    private func start(_ identifier: String) throws -> ManualOperation {
+        try #require(manager.enqueue(identifier, waiter: nil, make: { ManualOperation(identifier) }).operation)
+    }
+
+    private func found(_ letter: String) -> [ObjectIdentifier] {
+        manager.operations(akinTo: Self.kin(letter)).map { ObjectIdentifier($0) }
+    }
+
+    @Test func `those that are akin are found until they end, and no others`() throws {
+        let operations = try ["a1", "b1", "a2", "b2", "a3"].map(start)
+        #expect(Set(found("a")) == Set([0, 2, 4].map { ObjectIdentifier(operations[$0]) }))
+        #expect(found("b").count == 2 && found("c").isEmpty)
+        operations[2].finish(.success(1))
+        operations[4].cancel()
+        #expect(found("a") == [ObjectIdentifier(operations[0])])
+        #expect(OperationQueueManager<String>().operations(akinTo: Self.kin("a")).isEmpty)
+        for operation in operations { operation.cancel() }
+        #expect(found("a").isEmpty && found("b").isEmpty)
+    }
+
+    @Test func `one that waits for its slot is among them, one that nobody can find is not`() throws {
+        manager.maxConcurrent = 1
+        let operations = try ["a1", "a2"].map(start)
+        let alone = ManualOperation("a3")
+        _ = manager.enqueueAlone(alone, waiter: nil as Waiter<Int>?)
+        #expect(Set(found("a")) == Set(operations.map { ObjectIdentifier($0) }))
+        for operation in operations + [alone] { operation.cancel() }
+    }
+
+    @Test func `one is found by its alias as well, also where another has that place, until it ends`() throws {
+        let operation = try start("a1"), other = try start("b1")
+        #expect(manager.addAlias(operation, for: "c1"))
+        #expect(!manager.addAlias(operation, for: "b1"))
+        // Akin to what it is already.
+        #expect(manager.addAlias(operation, for: "a2"))
+        let itself = [ObjectIdentifier(operation)]
+        #expect(found("a") == itself && found("c") == itself)
+        #expect(Set(found("b")) == Set(itself + [ObjectIdentifier(other)]))
+        operation.finish(.success(1))
+        #expect(found("a").isEmpty && found("c").isEmpty && found("b") == [ObjectIdentifier(other)])
+        #expect(!manager.addAlias(operation, for: "d1") && found("d").isEmpty)
+        other.cancel()
+    }
+
+    @Test func `a list finds what a dictionary would, however elements come and leave`() {
+        var random = SeededGenerator(seed: 13)
+        var list = KindredList<Int>()
+        var expected: [Int: (kin: Int?, token: SlotToken)] = [:]
+        for number in 0..<20_000 {
+            if Bool.random(using: &random), let gone = expected.keys.min() {
+                let token = expected.removeValue(forKey: gone)?.token ?? .none
+                #expect(list.remove(token) == gone && list.remove(token) == nil)
+            } else {
+                // Few numbers for many, and some that only differ in their upper bits.
+                let kin = Int.random(in: -1..<50, using: &random)
+                let number = number
+                let token = list.append(number, kin: kin < 0 ? nil : kin << (kin % 3 * 20))
+                expected[number] = (list.kin(of: token), token)
+            }
+        }
+        #expect(Set(list.elements) == Set(expected.keys) && list.elements.count == expected.count)
+        for kin in 0..<50 {
+            let kin = kin << (kin % 3 * 20)
+            #expect(Set(list.elements(akinTo: kin)) == Set(expected.filter { $0.value.kin == kin }.keys))
+        }
+    }
+}
