@@ -63,7 +63,7 @@ enum UpstreamKeys {
         ),
         Key(
             "failure-cooldown", \.failureCooldown, .patience,
-            "How long it is not used then. After that one request tries it, and the others pass it over until it has answered."
+            "How long it is not used then. After that one request tries it, and the others pass it over until it has answered; if it ends without an answer or a failure, as by its client leaving, for as long again as it took."
         ),
         Key("max-head-size", \.maxHeadSize, .size(1 << 10...16 << 20), "The largest response head; more gets 502."),
     ]

@@ -52,6 +52,8 @@ public final class Exchange {
     private var state = State.new
     private var connection: UpstreamConnection?
     private var serverIndex = 0
+    /// When it began to try that server for all others; `nil` if it does not, or the server has shown how it is.
+    private var tryBegan: Int64?
     private var addresses: ArraySlice<SocketAddress> = []
     /// Until when a full Unix socket is tried again, in nanoseconds of the loop's clock; `nil`: nobody waits.
     private var waitsForRoomUntil: Int64?
@@ -82,6 +84,7 @@ public final class Exchange {
         enter(.ended)
         connection?.abandonExchange()
         connection = nil
+        leaveUndecided()
     }
 
     /// The only way into a state.
@@ -127,7 +130,10 @@ public final class Exchange {
 
     private func chooseServer() {
         enter(.resolving)
-        serverIndex = pool.nextServer(besides: attempts.askedInVain)
+        // Before the next one is chosen, which may be the same.
+        leaveUndecided()
+        let pick = pool.nextServer(besides: attempts.askedInVain)
+        (serverIndex, tryBegan) = (pick.server, pick.tryBegan)
         if attempts.mayUseIdle, let idle = pool.takeIdle(server: serverIndex) {
             enter(.connecting)
             connection = idle
@@ -208,9 +214,24 @@ public final class Exchange {
         connection = nil
     }
 
+    /// A try of the server is over without a verdict, if it still was one.
+    private func leaveUndecided() {
+        if let began = tryBegan.take() { pool.undecided(server: serverIndex, tryBegan: began) }
+    }
+
+    private func noteFailure(_ error: UpstreamError) {
+        tryBegan = nil
+        pool.failed(server: serverIndex, error)
+    }
+
+    private func noteSuccess() {
+        tryBegan = nil
+        pool.succeeded(server: serverIndex)
+    }
+
     /// No connection to this server.
     private func serverFailed(_ error: UpstreamError) {
-        pool.failed(server: serverIndex, error)
+        noteFailure(error)
         pool.upstreamMetrics.add(.failures(error.failure))
         goOn(after: .notConnected, error)
     }
@@ -238,7 +259,7 @@ public final class Exchange {
     }
 
     func received(final head: borrowing ReceivedHead) {
-        pool.succeeded(server: serverIndex)
+        noteSuccess()
         handler.exchange(self, received: head)
     }
 
@@ -258,7 +279,7 @@ public final class Exchange {
     func upgraded(head: borrowing ReceivedHead) {
         guard let connection = connection.take() else { return }
         enter(.ended)
-        pool.succeeded(server: serverIndex)
+        noteSuccess()
         handler.exchange(self, upgradedTo: connection, head: head)
     }
 
@@ -274,13 +295,14 @@ public final class Exchange {
                 .closed
             }
         // That an idle connection was closed under us is no fault of the server.
-        if case .idleWasDead = ending { early = content } else { pool.failed(server: serverIndex, error) }
+        if case .idleWasDead = ending { early = content } else { noteFailure(error) }
         goOn(after: ending, error)
     }
 
     private func end(with error: UpstreamError) {
         guard state != .ended else { return }
         enter(.ended)
+        leaveUndecided()
         var error = error
         error.server = addressText
         // Not on the stack of `start`.

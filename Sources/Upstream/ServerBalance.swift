@@ -6,6 +6,8 @@
 ///                                    ↑   └─over: one request tries it─┐
 ///                                    └────────────────────────────────┘
 /// ```
+/// A try that ends without a verdict, as by a client that leaves, costs as long again as it took: little after a
+/// moment, and no unbroken row of clients runs into a server that hangs.
 public struct ServerBalance: Sendable {
     struct Health: Sendable {
         var failuresInARow = 0
@@ -13,6 +15,15 @@ public struct ServerBalance: Sendable {
         var leftAloneUntil: Int64 = .min
         /// When it last began to be left alone, or was back; `nil`: it never was.
         var changedAt: Int64?
+        var answeredAt: Int64?
+        var failedAt: Int64?
+    }
+
+    /// What `pick` gives.
+    struct Pick: Equatable {
+        let server: Int
+        /// When the request was chosen to try a server that had been left alone; `nil`: it was not.
+        let tryBegan: Int64?
     }
 
     private var health: [Health]
@@ -27,30 +38,41 @@ public struct ServerBalance: Sendable {
         self.cooldown = cooldown
     }
 
-    /// The index of the server to ask at `now`. When all are left alone, the one whose time ends soonest: better to ask
+    /// The server to ask at `now`. When all are left alone, the one whose time ends soonest: better to ask
     /// a server that may have recovered than to give up.
     /// - Parameter others: none of these, if there is another.
-    public mutating func pick(at now: Int64, besides others: [Int] = []) -> Int {
+    mutating func pick(at now: Int64, besides others: [Int] = []) -> Pick {
         for step in 0..<health.count {
             let candidate = (next + step) % health.count
             guard health[candidate].leftAloneUntil <= now, !others.contains(candidate) else { continue }
             next = (candidate + 1) % health.count
-            // One request tries it. Others pass it over until that one has an answer, or for another cool-down.
-            if health[candidate].failuresInARow >= maxFailures { health[candidate].leftAloneUntil = now + cooldown }
-            return candidate
+            guard health[candidate].failuresInARow >= maxFailures else { return Pick(server: candidate, tryBegan: nil) }
+            // One request tries it. Others pass it over until that one has an answer or ends without one, or for another
+            // cool-down.
+            health[candidate].leftAloneUntil = now + cooldown
+            return Pick(server: candidate, tryBegan: now)
         }
-        return health.indices.filter { !others.contains($0) }
-            .min { health[$0].leftAloneUntil < health[$1].leftAloneUntil } ?? 0
+        let soonest = health.indices.filter { !others.contains($0) }
+            .min { health[$0].leftAloneUntil < health[$1].leftAloneUntil }
+        return Pick(server: soonest ?? 0, tryBegan: nil)
+    }
+
+    /// A try that began then ended with neither an answer nor a failure. Does nothing if others brought one meanwhile.
+    mutating func undecided(_ server: Int, tryBegan began: Int64, at now: Int64) {
+        guard health[server].failuresInARow >= maxFailures, health[server].leftAloneUntil == began + cooldown else {
+            return
+        }
+        health[server].leftAloneUntil = min(began + cooldown, now + (now - began))
     }
 
     /// A response came, whatever its status: failures are counted from zero, and the server is asked again.
-    /// - Parameter now: is asked for only if it had been left alone.
     /// - Returns: whether it had been left alone.
-    public mutating func succeeded(_ server: Int, at now: @autoclosure () -> Int64) -> Bool {
+    public mutating func succeeded(_ server: Int, at now: Int64) -> Bool {
+        health[server].answeredAt = now
         let failures = health[server].failuresInARow
         guard failures != 0 else { return false }
         let isBack = failures >= maxFailures
-        health[server] = Health(changedAt: isBack ? now() : health[server].changedAt)
+        health[server] = Health(changedAt: isBack ? now : health[server].changedAt, answeredAt: now)
         return isBack
     }
 
@@ -58,6 +80,7 @@ public struct ServerBalance: Sendable {
     /// - Returns: whether it is left alone, and was not before.
     public mutating func failed(_ server: Int, at now: Int64) -> Bool {
         health[server].failuresInARow += 1
+        health[server].failedAt = now
         if health[server].failuresInARow >= maxFailures { health[server].leftAloneUntil = now + cooldown }
         guard health[server].failuresInARow == maxFailures else { return false }
         health[server].changedAt = now
@@ -65,11 +88,13 @@ public struct ServerBalance: Sendable {
     }
 
     /// How the server is, without its connections.
-    func state(of server: Int) -> ServerState {
+    func state(of server: Int, at now: Int64) -> ServerState {
         let health = health[server]
         let isFailing = health.failuresInARow >= maxFailures
         return ServerState(
             isUp: !isFailing, changedAt: health.changedAt, failingLoops: isFailing ? 1 : 0,
-            nextTry: isFailing ? health.leftAloneUntil : nil)
+            nextTry: isFailing ? health.leftAloneUntil : nil, answeredAt: health.answeredAt,
+            // Not by the next try, which moves with each one that begins.
+            outdatedBy: health.failedAt.flatMap { isFailing && now - $0 >= cooldown ? $0 : nil })
     }
 }

@@ -1,8 +1,9 @@
 /// A server of an origin at one moment, as one loop sees it or several do.
 ///
 /// Each loop learns from its own requests, and shares nothing of it: who wants to know asks each loop through its
-/// mailbox (`UpstreamPool.serverStates`) and merges the answers. The loop that was last to change its mind is right:
-/// one that has had no request since does not know that a server is back.
+/// mailbox (`UpstreamPool.serverStates`) and merges the answers. The loop that was last to change its mind is right,
+/// since one that has had no request since does not know that a server is back. For the same reason a loop that left
+/// one alone has nothing to say once the cool-down is over and others had answers meanwhile.
 public struct ServerState: Sendable, Equatable {
     /// Fewer than `maxFailures` in a row of late. A server that is not up is left alone, if there is another.
     public var isUp: Bool
@@ -12,6 +13,11 @@ public struct ServerState: Sendable, Equatable {
     public var failingLoops: Int
     /// When the first of those tries it again, on the same clock.
     public var nextTry: Int64?
+    /// When its latest response came, on the same clock; `nil`: none has.
+    public var answeredAt: Int64?
+    /// Of a loop for which it is not up and that has not found it failing for a whole cool-down: when it did. A later
+    /// response elsewhere tells more.
+    var outdatedBy: Int64?
     /// Connections that carry a request, or a tunnel.
     public var inUse: Int
     /// Connections kept for the next request.
@@ -19,25 +25,30 @@ public struct ServerState: Sendable, Equatable {
 
     /// By default as a loop sees it that knows nothing of it.
     public init(
-        isUp: Bool = true, changedAt: Int64? = nil, failingLoops: Int = 0, nextTry: Int64? = nil, inUse: Int = 0,
-        idle: Int = 0
+        isUp: Bool = true, changedAt: Int64? = nil, failingLoops: Int = 0, nextTry: Int64? = nil,
+        answeredAt: Int64? = nil, outdatedBy: Int64? = nil, inUse: Int = 0, idle: Int = 0
     ) {
         self.isUp = isUp
         self.changedAt = changedAt
         self.failingLoops = failingLoops
         self.nextTry = nextTry
+        self.answeredAt = answeredAt
+        self.outdatedBy = outdatedBy
         self.inUse = inUse
         self.idle = idle
     }
 
-    /// Adds what another loop sees of the same server.
-    public mutating func merge(_ other: ServerState) {
-        if let changed = other.changedAt, changedAt.map({ $0 < changed }) ?? true {
-            (isUp, changedAt) = (other.isUp, changed)
+    /// What several loops see of the same server, together.
+    public init(merging states: [ServerState]) {
+        let answered = states.compactMap(\.answeredAt).max()
+        let believed = states.filter { state in
+            guard let failed = state.outdatedBy, let answered else { return true }
+            return answered <= failed
         }
-        failingLoops += other.failingLoops
-        nextTry = [nextTry, other.nextTry].compactMap(\.self).min()
-        inUse += other.inUse
-        idle += other.idle
+        let latest = believed.max { ($0.changedAt ?? .min) < ($1.changedAt ?? .min) }
+        self.init(
+            isUp: latest?.isUp ?? true, changedAt: latest?.changedAt,
+            failingLoops: states.reduce(0) { $0 + $1.failingLoops }, nextTry: states.compactMap(\.nextTry).min(),
+            answeredAt: answered, inUse: states.reduce(0) { $0 + $1.inUse }, idle: states.reduce(0) { $0 + $1.idle })
     }
 }

@@ -128,13 +128,20 @@ public final class UpstreamPool {
 
     /// Which server is to be asked.
     /// - Parameter others: those that the same request asked in vain.
-    func nextServer(besides others: [Int]) -> Int {
+    func nextServer(besides others: [Int]) -> ServerBalance.Pick {
         let now = loop.now
         return balance.use { $0.pick(at: now, besides: others) }
     }
 
+    /// The exchange that was chosen to try a server ended without a word from it.
+    func undecided(server: Int, tryBegan began: Int64) {
+        let now = loop.now
+        balance.use { $0.undecided(server, tryBegan: began, at: now) }
+    }
+
     func succeeded(server: Int) {
-        if balance.use({ $0.succeeded(server, at: loop.now) }) { onNews(settings.servers[server], .isBack) }
+        let now = loop.now
+        if balance.use({ $0.succeeded(server, at: now) }) { onNews(settings.servers[server], .isBack) }
     }
 
     func failed(server: Int, _ error: UpstreamError) {
@@ -144,8 +151,9 @@ public final class UpstreamPool {
 
     /// How this loop finds each server.
     public var serverStates: [ServerState] {
-        settings.servers.indices.map { server in
-            var state = balance.use { $0.state(of: server) }
+        let now = loop.now
+        return settings.servers.indices.map { server in
+            var state = balance.use { $0.state(of: server, at: now) }
             (state.idle, state.inUse) = servers.use { ($0[server].idle.count, $0[server].open - $0[server].idle.count) }
             return state
         }

@@ -183,6 +183,37 @@ import Testing
         }
     }
 
+    @Test func `a client that leaves while its request tries one does not keep the others from it`() throws {
+        let cooldown = 3_000
+        try twoServers(.maxFailures(1), .failureCooldown(.milliseconds(cooldown))) { first, second, proxy in
+            first.goDown()
+            let down = try proxy.get("/down").text
+            #expect(down == "second")
+            let again = try ScriptedOrigin(port: first.port)
+            defer { again.stop() }
+            Self.answer(again, "back")
+            let gate = Gate()
+            again.on("/held") { _ in [.gate(gate), .answer(200)] }
+            var trying: Conversation?
+            try eventually("a request tries it", within: .seconds(20)) {
+                let (client, asked) = try (proxy.connect(), second.total)
+                try client.send(proxy.request("GET", "/held"))
+                try eventually("one of them is asked") { second.total > asked || again.total == 1 }
+                trying = client
+                return again.total == 1
+            }
+            let began = ContinuousClock.now
+            trying?.reset()
+            var round = 0
+            try eventually("another request gets there", within: .seconds(20)) {
+                round += 1
+                return try proxy.get("/again/\(round)").text == "back"
+            }
+            #expect(ContinuousClock.now - began < .milliseconds(cooldown / 2), "long before another cool-down is over")
+            gate.open()
+        }
+    }
+
     @Test func `one that switches protocols is well again`() throws {
         let upgrade = ["Connection: Upgrade", "Upgrade: websocket"]
         try twoServers(.maxFailures(1), .failureCooldown(.milliseconds(100))) { first, second, proxy in

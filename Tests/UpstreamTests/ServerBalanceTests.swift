@@ -9,6 +9,10 @@ import Testing
         case pick(at: Int64, Int)
         /// The same for a request that asked those in vain.
         case pickBesides([Int], at: Int64, Int)
+        /// The same, of a request that tries a server, or does not.
+        case tries(Bool, at: Int64, Int)
+        /// What began to try that server at this time ends without a verdict.
+        case undecided(Int, since: Int64, at: Int64)
         case failed(Int, at: Int64)
         case succeeded(Int)
     }
@@ -58,6 +62,30 @@ import Testing
             .failed(0, at: 0), .failed(0, at: 0), .pick(at: 100, 0), .pick(at: 101, 1), .pick(at: 102, 1),
             .pick(at: 199, 1), .pick(at: 200, 0)),
         Transcript(
+            "a try that ends without a verdict costs as long again as it took", servers: 2, maxFailures: 1,
+            .failed(0, at: 0), .tries(true, at: 100, 0), .tries(false, at: 101, 1), .undecided(0, since: 100, at: 110),
+            .tries(false, at: 111, 1), .tries(false, at: 119, 1), .tries(true, at: 120, 0),
+            .undecided(0, since: 120, at: 120), .tries(false, at: 120, 1), .tries(true, at: 120, 0),
+            .tries(false, at: 121, 1)),
+        Transcript(
+            "a try without a verdict never costs more than a cool-down", servers: 2, maxFailures: 1,
+            .failed(0, at: 0), .pick(at: 100, 0), .undecided(0, since: 100, at: 190), .pick(at: 199, 1),
+            .tries(true, at: 200, 0)),
+        Transcript(
+            "of several tries, only the last counts", servers: 2, maxFailures: 1,
+            .failed(0, at: 0), .pick(at: 100, 0), .pick(at: 200, 1), .tries(true, at: 200, 0),
+            .undecided(0, since: 100, at: 201),
+            .tries(false, at: 299, 1), .tries(true, at: 300, 0)),
+        Transcript(
+            "a try without a verdict takes back neither a failure nor a success that others had meanwhile", servers: 2,
+            maxFailures: 1,
+            .failed(0, at: 0), .pick(at: 100, 0), .failed(0, at: 105), .undecided(0, since: 100, at: 106),
+            .tries(false, at: 204, 1), .tries(true, at: 205, 0), .succeeded(0), .undecided(0, since: 205, at: 206),
+            .tries(false, at: 206, 1), .tries(false, at: 206, 0)),
+        Transcript(
+            "who is asked because all are left alone tries nothing", servers: 1, maxFailures: 1,
+            .failed(0, at: 0), .tries(false, at: 1, 0), .tries(true, at: 100, 0), .tries(false, at: 101, 0)),
+        Transcript(
             "after the cool-down a success makes it as good as new", servers: 2,
             .failed(0, at: 0), .failed(0, at: 0), .pick(at: 100, 0), .succeeded(0), .failed(0, at: 101),
             .pick(at: 102, 1), .pick(at: 102, 0)),
@@ -81,13 +109,18 @@ import Testing
             servers: transcript.servers, maxFailures: transcript.maxFailures, cooldown: Self.cooldown)
         for (step, event) in transcript.events.enumerated() {
             switch event {
+            case .tries(let isTry, let now, let expected):
+                let picked = balance.pick(at: now)
+                let wanted = ServerBalance.Pick(server: expected, tryBegan: isTry ? now : nil)
+                #expect(picked == wanted, "step \(step + 1), at \(now)")
+            case .undecided(let server, let began, let now): balance.undecided(server, tryBegan: began, at: now)
             case .failed(let server, let now): _ = balance.failed(server, at: now)
             case .succeeded(let server): _ = balance.succeeded(server, at: 0)
             case .pick(let now, let expected):
-                let picked = balance.pick(at: now)
+                let picked = balance.pick(at: now).server
                 #expect(picked == expected, "step \(step + 1), at \(now)")
             case .pickBesides(let others, let now, let expected):
-                let picked = balance.pick(at: now, besides: others)
+                let picked = balance.pick(at: now, besides: others).server
                 #expect(picked == expected, "step \(step + 1), at \(now)")
             }
         }
@@ -105,23 +138,28 @@ import Testing
 
     @Test func `what is told of a server: up, failing since, up since`() {
         var balance = ServerBalance(servers: 2, maxFailures: 2, cooldown: Self.cooldown)
-        var told = [balance.state(of: 1)]
+        var told = [balance.state(of: 1, at: 0)]
         _ = balance.failed(1, at: 5)
-        told.append(balance.state(of: 1))
+        told.append(balance.state(of: 1, at: 5))
         _ = balance.failed(1, at: 6)
-        told.append(balance.state(of: 1))
+        told.append(balance.state(of: 1, at: 105))
+        // A whole cool-down in which it did not find it failing.
+        told.append(balance.state(of: 1, at: 106))
         // Tried again in vain: nothing new, but the next try.
         _ = balance.failed(1, at: 200)
-        told.append(balance.state(of: 1))
+        told.append(balance.state(of: 1, at: 200))
         _ = balance.succeeded(1, at: 300)
-        told.append(balance.state(of: 1))
+        told.append(balance.state(of: 1, at: 300))
         _ = balance.failed(1, at: 400)
         _ = balance.succeeded(1, at: 401)
-        told.append(balance.state(of: 1))
+        told.append(balance.state(of: 1, at: 402))
         let failing = ServerState(isUp: false, changedAt: 6, failingLoops: 1, nextTry: 106)
+        var overdue = failing
+        overdue.outdatedBy = 6
         let still = ServerState(isUp: false, changedAt: 6, failingLoops: 1, nextTry: 300)
-        let back = ServerState(isUp: true, changedAt: 300)
-        #expect(told == [ServerState(), ServerState(), failing, still, back, back])
-        #expect(balance.state(of: 0) == ServerState())
+        let back = ServerState(isUp: true, changedAt: 300, answeredAt: 300)
+        let stays = ServerState(isUp: true, changedAt: 300, answeredAt: 401)
+        #expect(told == [ServerState(), ServerState(), failing, overdue, still, back, stays])
+        #expect(balance.state(of: 0, at: 402) == ServerState())
     }
 }

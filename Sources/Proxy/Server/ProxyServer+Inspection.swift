@@ -47,9 +47,9 @@ extension ProxyServer {
             [unowned self] (answers: [[(origin: Origin, servers: [ServerState])]]) in
             completion(
                 loopSettings.origins.map { origin in
-                    var states = Array(repeating: ServerState(), count: origin.settings.servers.count)
-                    for seen in answers.joined() where seen.origin === origin {
-                        for (index, state) in seen.servers.enumerated() { states[index].merge(state) }
+                    let seen = answers.joined().filter { $0.origin === origin }
+                    let states = origin.settings.servers.indices.map { server in
+                        ServerState(merging: seen.map { $0.servers[server] })
                     }
                     return UpstreamServers(
                         upstream: origin.settings.name, servers: Array(zip(origin.settings.servers, states)))
