@@ -140,8 +140,7 @@ final class AdminPages {
                         ? "this is none of them" : "line \(index + 1) is none of them, and nothing was purged")
             }
         }
-        let purged = purge.urls.reduce(0) { $0 + server.purge($1) }
-        server.purge(below: purge.prefixes) { finish(purged + $0) }
+        server.purge(purge.urls, below: purge.prefixes, completion: finish)
     }
 
     private static func purged(_ count: Int) -> String {

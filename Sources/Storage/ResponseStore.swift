@@ -190,20 +190,18 @@ public final class ResponseStore: Sendable {
         return removed
     }
 
-    /// Into how many parts the index is split: `remove(below:inShard:)` walks one of them.
+    /// Into how many parts the index is split: `remove(inShard:where:)` walks one of them.
     public var shardCount: Int { shards.count }
 
-    /// Forgets what one shard knows of `urls` and everything below them (`CacheKey.isBelow`): a step of a walk of the
-    /// whole store, for operators. The lock is held while its keys are looked through, and anew for each that goes.
-    /// Fetches that have begun are stored all the same, unless `remove` named their keys before. Any thread.
+    /// Forgets what one shard knows of some keys: a step of a walk of the whole store, for operators. The lock is held
+    /// while its keys are looked through, and anew for each that goes. Fetches that have begun are stored all the same,
+    /// unless `remove` named their keys before. Any thread.
     /// - Parameters:
-    ///   - urls: scheme, authority and path as in a key.
     ///   - index: below `shardCount`.
+    ///   - isMeant: called for each key, under the shard's lock.
     /// - Returns: the number of responses dropped.
-    public func remove(below urls: [ByteSlice], inShard index: Int) -> Int {
-        let keys = shards[index].shard.withLock { shard in
-            shard.keys { key in urls.contains { key.isBelow($0.span) } }
-        }
+    public func remove(inShard index: Int, where isMeant: @Sendable (CacheKey) -> Bool) -> Int {
+        let keys = shards[index].shard.withLock { $0.keys(where: isMeant) }
         var removed = 0
         for key in keys { removed += change(key) { $0.dropAll(of: key, keepsNotes: false) } }
         return removed
@@ -225,12 +223,6 @@ public final class ResponseStore: Sendable {
 
     /// Bytes of all that is stored, bodies included.
     public var bytes: Int { stored.load(ordering: .relaxed) }
-
-    /// The keys that have their URL in common with `key`, whatever a route adds behind it (`KeyPolicy`). Walks
-    /// the whole store, one shard's lock at a time: for operators, not for requests. Any thread.
-    public func keys(withURLOf key: CacheKey) -> [CacheKey] {
-        (0..<shards.count).flatMap { index in shards[index].shard.withLock { $0.keys { $0.url.isEqual(to: key.url) } } }
-    }
 
     /// What is stored and what was evicted. Takes each shard's lock in turn: for the admin pages, not for requests. Any
     /// thread.

@@ -30,7 +30,10 @@ import Testing
         for key in keys + others { cache.put(key) }
         let generation = cache.generation("http a /img/y")
         func remove(_ url: String) -> Int {
-            (0..<cache.store.shardCount).reduce(0) { $0 + cache.store.remove(below: [ByteSlice(url)], inShard: $1) }
+            let url = ByteSlice(url)
+            return (0..<cache.store.shardCount).reduce(0) { removed, shard in
+                removed + cache.store.remove(inShard: shard) { $0.isBelow(url.span) }
+            }
         }
         #expect(remove("http a /img") == keys.count)
         #expect(keys.allSatisfy { cache.resource($0) == nil } && others.allSatisfy { cache.resource($0) != nil })

@@ -6,80 +6,70 @@ import Storage
 
 /// What is stored goes, at an operator's word. All on the control loop; the store may be changed from anywhere.
 extension ProxyServer {
-    /// Removes what is stored for a URL, with all its variants and whatever query it was fetched with (No-Vary-Search);
-    /// what is on its way for it goes on for those who wait, and is not stored.
-    /// - Returns: how many responses.
-    public func purge(_ url: ParsedURL) -> Int {
-        let fields = url.fields
-        let route = loopSettings.route(url.head, fields.view)
+    /// Removes what is stored for `urls`, with all their variants and whatever query they were fetched with
+    /// (No-Vary-Search), and for `prefixes`, which have no query, and everything below them, as a route's `path`
+    /// matches. What is on its way for them goes on for those who wait, and is not stored.
+    ///
+    /// Where that takes a look at all that is stored, it is walked once for all of them, a shard at a time, so that the
+    /// loop serves others in between: what is asked for meanwhile may still be answered from it.
+    /// - Parameter completion: called on the loop with how many responses went, at once if nothing had to be walked;
+    ///   not if the loop ends before.
+    public func purge(_ urls: [ParsedURL], below prefixes: [ParsedURL], completion: @escaping (Int) -> Void) {
         let writer = KeyWriter(hash: shared.keyHash)
-        url.write(to: writer, route.key)
-        let key = writer.key()
-        // Of this URL there is a key for each set of values of the fields and cookies that the route's key has.
-        let dividesByFields = route.key.dividesByFields
-        func remove(_ key: CacheKey) -> Int {
-            self.remove([key] + (dividesByFields ? keys(withURLOf: key) : []))
-        }
-        // The URL's own key first: see `Worker.invalidate`.
-        var removed = remove(key)
-        let sent = key.bytes
-        shared.variations.noteInvalidation(of: sent.span)
-        for variation in shared.variations.all(for: sent.span) {
-            removed += remove(writer.key(key, under: variation))
-        }
-        return removed
-    }
-
-    /// Those under which something is stored or fetched for the URL of `key`.
-    private func keys(withURLOf key: CacheKey) -> [CacheKey] {
-        // In this order: what is fetched now is stored before it is fetched no more.
-        fetchedKeys { $0.url.isEqual(to: key.url) } + shared.store.keys(withURLOf: key)
-    }
-
-    /// Those of what is on its way.
-    private func fetchedKeys(where isWanted: (CacheKey) -> Bool) -> [CacheKey] {
-        origins.flatMap(\.fetches.operations).flatMap { operation -> [CacheKey] in
-            guard let fetch = operation as? FetchOperation else { return [] }
-            return [fetch.key.primary] + (fetch.value.map { [$0.key] } ?? [])
-        }.filter(isWanted)
-    }
-
-    /// All of them in one pass over what is in flight, which may be thousands. The store first: see
-    /// `Worker.invalidateWhatElse`.
-    private func remove(_ keys: [CacheKey]) -> Int {
-        let keys = Set(keys)
-        let removed = keys.reduce(0) { $0 + shared.store.remove($1) }
-        for origin in origins { origin.closeFetches { keys.contains($0) } }
-        return removed
-    }
-
-    /// Removes what is stored for URLs without a query and for everything below them, as a route's `path` matches; what
-    /// is on its way for them goes on for those who wait, and is not stored. The store is walked once, a shard at a time,
-    /// so that the loop serves others in between: what is asked for meanwhile may still be answered from it.
-    /// - Parameter completion: called on the loop with how many responses went, at once if there is no URL; not if the
-    ///   loop ends before.
-    public func purge(below urls: [ParsedURL], completion: @escaping (Int) -> Void) {
-        guard !urls.isEmpty else { return completion(0) }
-        let starts = urls.map { url in
-            let writer = KeyWriter(hash: shared.keyHash)
+        let starts = prefixes.map { url in
             url.write(to: writer, KeyPolicy())
             return writer.key().bytes
         }
-        // Before the walk: see `keys(withURLOf:)`. What begins from now on is asked for after the purge, and may be
-        // stored.
-        let removed = remove(fetchedKeys { key in starts.contains { key.isBelow($0.span) } })
+        var others = PurgedURLs(below: starts, hash: shared.keyHash)
+        var removed = 0
+        for url in urls {
+            let fields = url.fields
+            let route = loopSettings.route(url.head, fields.view)
+            url.write(to: writer, route.key)
+            let key = writer.key()
+            // The URL's own key first: see `Worker.invalidate`.
+            removed += remove(key)
+            let sent = key.bytes
+            shared.variations.noteInvalidation(of: sent.span)
+            let variations = shared.variations.all(for: sent.span).map { writer.key(key, under: $0) }
+            for key in variations { removed += remove(key) }
+            // Of this URL there is a key for each set of values of the fields and cookies that the route's key has.
+            if route.key.dividesByFields { for key in [key] + variations { others.add(urlOf: key) } }
+        }
+        guard !others.isEmpty else { return completion(removed) }
+        // Before the walk: what is fetched now is stored before it is fetched no more. What begins from now on is asked
+        // for after the purge, and may be stored.
+        for key in fetchedKeys(where: others.contains) { removed += shared.store.remove(key) }
+        for origin in origins { origin.closeFetches(where: others.contains) }
         // More than is below, which costs a fetch at most.
-        shared.variations.noteInvalidationOfAll()
-        walk(fromShard: 0, below: starts, removed: removed, completion)
+        if !prefixes.isEmpty { shared.variations.noteInvalidationOfAll() }
+        walk(fromShard: 0, for: others, removed: removed, completion)
+    }
+
+    /// The store first: see `Worker.invalidateWhatElse`.
+    private func remove(_ key: CacheKey) -> Int {
+        let removed = shared.store.remove(key)
+        for origin in origins { origin.closeFetches(of: key) }
+        return removed
+    }
+
+    /// Those of what is on its way.
+    private func fetchedKeys(where isWanted: (CacheKey) -> Bool) -> Set<CacheKey> {
+        var keys: Set<CacheKey> = []
+        for case let fetch as FetchOperation in origins.flatMap(\.fetches.operations) {
+            if isWanted(fetch.key.primary) { keys.insert(fetch.key.primary) }
+            if let key = fetch.value?.key, isWanted(key) { keys.insert(key) }
+        }
+        return keys
     }
 
     private func walk(
-        fromShard index: Int, below urls: [ByteSlice], removed: Int, _ completion: @escaping (Int) -> Void
+        fromShard index: Int, for urls: PurgedURLs, removed: Int, _ completion: @escaping (Int) -> Void
     ) {
         guard index < shared.store.shardCount else { return completion(removed) }
-        let removed = removed + shared.store.remove(below: urls, inShard: index)
+        let removed = removed + shared.store.remove(inShard: index) { urls.contains($0) }
         control.schedule(after: 0) { [weak self] in
-            self?.walk(fromShard: index + 1, below: urls, removed: removed, completion)
+            self?.walk(fromShard: index + 1, for: urls, removed: removed, completion)
         }
     }
 

@@ -1,0 +1,78 @@
+import Bytes
+import HTTPSemantics
+import Libevent
+import Logging
+import LoopTesting
+import Storage
+import Telemetry
+import Testing
+import Upstream
+
+@testable import Proxy
+
+/// A purge of URLs that have many keys each.
+@Suite(.timeLimit(.minutes(1))) struct PurgeTests {
+    private static func server(on loop: EventLoop) -> ProxyServer {
+        var settings = ProxySettings()
+        var route = RouteSettings(upstream: "one")
+        route.key.fields = [ByteSlice("x-tenant")]
+        settings.routes = [route]
+        let log = Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() }
+        return ProxyServer(
+            settings, upstreams: [.named("one")], storage: StorageSettings(), accessLog: AccessLogSettings(), on: loop,
+            log: log)
+    }
+
+    private static func put(_ key: String, in shared: SharedState) {
+        let bytes = ByteSlice(key)
+        let key = CacheKey(hash: shared.keyHash.hash(bytes.span), bytes: bytes)
+        let head = block("Cache-Control: max-age=60")
+        let facts = ResponseFacts(
+            status: .ok, fields: head.view, requested: arrival, received: arrival, policy: CachingPolicy())
+        let body = ByteSlice("x")
+        let response = StoredResponse(packing: head.bytes.span, body: body.span, under: bytes.span, facts: facts)
+        let generation = shared.store.generation(key)
+        #expect(shared.store.store(response, under: key, generation: generation, requested: arrival) == .stored)
+    }
+
+    @Test func `the store is walked once for all of them, and others are served in between`() throws {
+        try onLoop { loop in
+            let server = Self.server(on: loop)
+            let store = server.shared.store
+            // Their tenants' keys are in different shards.
+            for page in 0..<20 {
+                for tenant in ["\0\u{2}", "\0\u{1}a", "\0\u{1}b"] {
+                    Self.put("http a.example /\(page)\(tenant)", in: server.shared)
+                }
+            }
+            let urls = try (0..<10).map { try #require(ParsedURL("http://a.example/\($0)")) }
+            var (purged, turns) = (-1, 0)
+            func others() {
+                turns += 1
+                if purged < 0 { loop.schedule(after: 0, others) }
+            }
+            loop.afterBatch {
+                others()
+                server.purge(urls, below: []) { removed in
+                    purged = removed
+                    loop.stop()
+                }
+                #expect(purged < 0, "not all at once")
+            }
+            loop.run()
+            #expect(purged == 30 && store.numbers.responses == 30)
+            // A turn for each part of the store, not for each URL: as many as there are, and a few.
+            #expect((store.shardCount / 2...store.shardCount + 10).contains(turns), "\(turns)")
+            loop.stop()
+        }
+    }
+
+    @Test func `what has nothing to look for is done at once`() throws {
+        try onLoop { loop in
+            var purged = -1
+            Self.server(on: loop).purge([], below: []) { purged = $0 }
+            #expect(purged == 0)
+            loop.stop()
+        }
+    }
+}
