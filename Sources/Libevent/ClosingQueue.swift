@@ -8,48 +8,43 @@ import Glibc
 ///
 /// What waits here is no longer watched, but holds its descriptor and what the kernel keeps for it: its peer, if that has
 /// not left by itself, takes the connection for open, and what it sends is lost. So who ends connections of peers that
-/// are still there does it by the hundred at most (`EventLoop.isClosingMany`). The queue never grows by connections that
+/// are still there asks first (`EventLoop.postponesEnd`). The queue never grows by connections that
 /// come and go: for each that is opened one is closed, and there are never more descriptors than were
 /// in use at the same time before.
 ///
 /// Of one loop, on its thread. Whatever is left is closed with it.
 struct ClosingQueue: ~Copyable {
-    /// Descriptors closed in one iteration if fewer were opened: some 40 µs.
-    static let least = 4
     /// Descriptors closed at once where they are short: a millisecond.
     static let whenShort = 64
-    /// As many wait that what is not urgent had better be ended later: some hundredths of a second, on a busy loop.
-    static let many = 256
 
     private var waiting: [Int32] = []
     /// Of `waiting`, the first that is not closed yet.
     private var next = 0
-    /// In this iteration.
-    private var opened = 0
-    private var closed = 0
+    private var pace = ClosingPace(tick: DeadlineWheel.Settings.tick)
 
     deinit { for descriptor in waiting[next...] { _ = Glibc.close(descriptor) } }
 
     var isEmpty: Bool { next == waiting.count }
 
-    var isLong: Bool { waiting.count - next >= Self.many }
+    private var count: Int { waiting.count - next }
 
-    private var closesMore: Bool { closed < max(Self.least, opened) }
+    /// Whether a socket that could be ended now had better be ended a tick later.
+    mutating func postpones(at now: Int64) -> Bool { pace.postpones(behind: count, at: now) }
 
     /// A socket was opened: one more may be closed in this iteration.
-    mutating func noteOpened() { opened += 1 }
+    mutating func noteOpened() { pace.noteOpened() }
 
     /// Takes the descriptor over, which nothing watches any more.
     mutating func close(_ descriptor: Int32) {
-        guard isEmpty, closesMore else { return waiting.append(descriptor) }
-        closed += 1
+        guard isEmpty, pace.closesMore(of: 0) else { return waiting.append(descriptor) }
+        pace.noteClosed()
         _ = Glibc.close(descriptor)
     }
 
     /// Closes what may still be closed in this iteration; the next one begins.
     mutating func iterationEnds() {
-        while closesMore, closeNext() {}
-        (opened, closed) = (0, 0)
+        while pace.closesMore(of: count), closeNext() {}
+        pace.iterationEnds(leaving: count)
         compact()
     }
 
@@ -70,7 +65,7 @@ struct ClosingQueue: ~Copyable {
 
     private mutating func closeNext() -> Bool {
         guard !isEmpty else { return false }
-        closed += 1
+        pace.noteClosed()
         _ = Glibc.close(waiting[next])
         next += 1
         return true

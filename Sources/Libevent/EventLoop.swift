@@ -126,8 +126,9 @@ extension EventLoop {
     func freeDescriptors() -> Bool { closing.closeSome() }
 
     /// Whether so many sockets wait for their end that one more would be left open to its peer for a while, unread. Who
-    /// may end something now or later, such as an idle connection, does it later. On the loop's thread.
-    public var isClosingMany: Bool { closing.isLong }
+    /// may end something now or later, such as an idle connection, asks before it does, and if so, once more after a
+    /// tick (`DeadlineWheel.Settings.tick`): the more do, the more are closed. On the loop's thread.
+    public func postponesEnd() -> Bool { closing.postpones(at: now) }
 
     private var hasEnding: Bool { ending.use { !$0.isEmpty } }
 

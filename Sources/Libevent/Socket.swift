@@ -146,7 +146,7 @@ import Glibc
     // MARK: Ending
 
     /// Closes; bytes already written still go out. May be called again. The peer hears of it at once, or, if very many
-    /// close together, after as many iterations of the loop as they take (`EventLoop.isClosingMany`).
+    /// close together, after as many iterations of the loop as they take (`EventLoop.postponesEnd`).
     public final func close() { releaseDescriptor() }
 
     /// Closes with a reset, so that the peer sees that what it received is not complete. On a Unix socket this is

@@ -64,15 +64,15 @@ import Testing
             let pairs = (0..<400).map { _ in socketPair(on: loop) }
             var seen: [Bool] = []
             loop.afterBatch {
-                seen.append(loop.isClosingMany)
+                seen.append(loop.postponesEnd())
                 for (left, right) in pairs {
                     left.close()
                     right.close()
                 }
-                seen.append(loop.isClosingMany)
+                seen.append(loop.postponesEnd())
             }
             func wait() {
-                guard loop.isClosingMany else { return loop.stop() }
+                guard loop.postponesEnd() else { return loop.stop() }
                 loop.afterBatch(wait)
             }
             loop.afterBatch(wait)

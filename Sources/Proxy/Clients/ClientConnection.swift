@@ -172,7 +172,7 @@ final class ClientConnection: Socket {
         switch reached {
         case .nothing: return nil
         case .later(let time): return time
-        case .due(.request) where loop.isClosingMany:
+        case .due(.request) where loop.postponesEnd():
             // Thousands became idle together. Until its turn comes it stays a connection on which a request is answered.
             due(.request, DeadlineWheel.Settings.tick)
         case .due(.request), .due(.tunnel), .due(.linger): end()
