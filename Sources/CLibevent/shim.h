@@ -33,6 +33,11 @@ static inline int coalesced_accept(int listener, struct sockaddr *_Nonnull addre
 // In a program with threads those of glibc make each call a point where the thread can be cancelled, in two atomic instructions. Nobody cancels ours.
 extern long syscall(long number, ...);
 
+// Gives how many bytes the kernel wrote; that of glibc does not.
+static inline long coalesced_affinity(void *_Nonnull mask, size_t size) {
+    return syscall(SYS_sched_getaffinity, 0, size, mask);
+}
+
 static inline ssize_t coalesced_receive(int descriptor, void *_Nonnull bytes, size_t count) {
     return syscall(SYS_recvfrom, descriptor, bytes, count, 0, NULL, NULL);
 }

@@ -24,7 +24,8 @@ enum KeyTable {
             "backlog", \.proxy.backlog, .integer(1...65_535), isReadAtStart: true,
             "Connections the kernel holds per listener until they are accepted."),
         Key(
-            "workers", \.proxy.workers, .workers, isReadAtStart: true, "Worker loops, a thread each; 0 is one per core."
+            "workers", \.proxy.workers, .workers, isReadAtStart: true,
+            "Worker loops, a thread each; 0 is one per core that the program may use: by its affinity, and by the cpu quota of its control groups (rounded up)."
         ),
         Key(
             "hosts", \.proxy.hosts, .list(of: .host), "Hosts that are served; others get 421. An empty list serves all."

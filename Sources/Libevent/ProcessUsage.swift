@@ -17,7 +17,7 @@ public struct ProcessUsage: Sendable {
             processorTime = usage.ru_utime.nanoseconds + usage.ru_stime.nanoseconds
         }
         // Pages of the whole program, and of what is resident.
-        let pages = Self.text(ofFile: "/proc/self/statm").split(separator: " ")
+        let pages = (KernelFile.text(of: "/proc/self/statm") ?? "").split(separator: " ")
         if pages.count > 1, let resident = Int(pages[1]) { residentBytes = resident * sysconf(Int32(_SC_PAGESIZE)) }
         openDescriptors = Self.countDescriptors()
         var limit = rlimit()
@@ -45,16 +45,6 @@ public struct ProcessUsage: Sendable {
         var count = -3
         while unsafe readdir(folder) != nil { count += 1 }
         return max(0, count)
-    }
-
-    /// As much as such a file has, which is one line.
-    private static func text(ofFile path: String) -> String {
-        let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else { return "" }
-        defer { close(file) }
-        var bytes = [UInt8](repeating: 0, count: 256)
-        let count = unsafe read(file, &bytes, bytes.count)
-        return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
     }
 }
 

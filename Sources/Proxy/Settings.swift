@@ -13,7 +13,7 @@ public struct ProxySettings: Sendable, Equatable {
     /// Connections the kernel holds per listener until a loop accepts them: enough for a burst of thousands, and what
     /// Linux allows by default (`net.core.somaxconn`).
     public var backlog = 4096
-    /// Worker loops, a thread each; 0: one per core.
+    /// Worker loops, a thread each; 0: as many as there are processors for (`processorCount`).
     public var workers = 0
     /// Hosts that are served, in lower case and without a port; others get 421 (RFC 9110 §15.5.20). Empty: all.
     public var hosts: [String] = []

@@ -1,4 +1,5 @@
 import Glibc
+import Libevent
 
 /// The few C calls of the command line. Every `unsafe` of this target is here: pointers are made from Swift values for
 /// one call each, and nothing keeps them.
@@ -179,14 +180,10 @@ enum System {
         if unsafe getrlimit(__rlimit_resource_t(RLIMIT_AS.rawValue), &limit) == 0, limit.rlim_cur < UInt64(Int.max) {
             bounds.append(("ulimit -v", Int(limit.rlim_cur)))
         }
-        let groups = (try? contents(of: "/proc/self/cgroup", mayWait: false)) ?? ""
-        var group = groups.split(separator: "\n").first { $0.hasPrefix("0::/") }?.dropFirst("0::/".count)
-        while let path = group {
-            let text = try? contents(of: "/sys/fs/cgroup/\(path)/memory.max", mayWait: false)
-            if let bytes = text.flatMap({ Int($0.prefix { $0.isNumber }) }) {
-                bounds.append(("memory.max of /\(path)", bytes))
+        for group in ControlGroups().unified {
+            if let bytes = group.text(of: "memory.max").flatMap({ Int($0.prefix { $0.isNumber }) }) {
+                bounds.append(("memory.max of \(group.name)", bytes))
             }
-            group = path.isEmpty ? nil : path.lastIndex(of: "/").map { path[..<$0] } ?? ""
         }
         return bounds
     }

@@ -268,6 +268,19 @@ import Testing
         }
     }
 
+    @Test func `there is one worker for each processor that it may run on`() throws {
+        let folder = try System.makeTemporaryFolder()
+        // The first of those that this test may run on.
+        let first = "$(grep Cpus_allowed_list /proc/self/status | tr -dc '0-9,-' | cut -d, -f1 | cut -d- -f1)"
+        let program = try Program(
+            folder: folder,
+            ["--listen", "127.0.0.1:0", "--upstream", "http://127.0.0.1:9", "--admin", "unix:\(folder)/a"],
+            shell: "exec taskset -c \(first) \"$@\"")
+        defer { program.stop() }
+        try program.waitUntilListening(1)
+        #expect(program.diagnostics.contains(", 1 worker, "), "\(program.diagnostics)")
+    }
+
     @Test func `the command may be left out`() throws {
         let folder = try System.makeTemporaryFolder()
         let program = try Program(

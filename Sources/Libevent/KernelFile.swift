@@ -1,0 +1,23 @@
+import Glibc
+
+/// A file by which the kernel tells something, under `/proc` or `/sys`.
+enum KernelFile {
+    /// The most bytes that are read of one: such a file has a few lines.
+    private static let most = 64 << 10
+
+    /// All of it; `nil` if there is no such file, or it may not be read.
+    static func text(of path: String) -> String? {
+        let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        var text: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 4096)
+        while text.count < most {
+            let count = unsafe read(file, &piece, piece.count)
+            guard count >= 0 else { return nil }
+            if count == 0 { break }
+            text += piece[..<count]
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+}
