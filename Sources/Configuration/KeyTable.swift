@@ -1,6 +1,7 @@
 import Admin
 import Bytes
 import HTTPSemantics
+import Libevent
 import Proxy
 import Storage
 import Telemetry
@@ -306,8 +307,9 @@ extension ScalarSyntax where Value == Int {
 }
 
 extension ScalarSyntax where Value == Duration {
-    /// What is worth waiting on a network: anything shorter is a slip, anything longer is forever.
-    static var patience: Self { duration(.milliseconds(10) ... .seconds(86_400)) }
+    /// What is worth waiting on a network: the wheel tells no times apart that are shorter than its tick, and anything
+    /// longer is forever.
+    static var patience: Self { duration(.nanoseconds(DeadlineWheel.Settings.tick) ... .seconds(86_400)) }
 }
 
 extension ScalarSyntax where Value == LogLevel {

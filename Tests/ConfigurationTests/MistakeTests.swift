@@ -526,7 +526,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
             "f:3:1: `wrkers` is not known; did you mean `workers`?",
             "f:4:10: `listen: nowhere`: not an address to listen at: a port is missing; "
                 + "give one such as `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`",
-            "f:6:17: `head-timeout: fast`: not understood; give a duration such as `500ms`, `30s` or `5m` (10ms to 1d)",
+            "f:6:17: `head-timeout: fast`: not understood; give a duration such as `500ms`, `30s` or `5m` (100ms to 1d)",
             "f:7:18: `max-head-size: 1GiB`: out of range; give a size such as `64KiB` (1KiB to 1MiB)")
         #expect(faulty.found == faulty.mistakes)
     }

@@ -269,9 +269,10 @@ final class Fetch: DeadlineTarget {
     /// The origin gave a sign of life.
     func progressed(at now: Int64) { lastProgress = now }
 
-    /// How long the origin may stand still, in nanoseconds: half a tick less, since the wheel is up to a tick late.
+    /// How long the origin may stand still, in nanoseconds: at least a tick, since the wheel tells no shorter times
+    /// apart, and an origin that sends all the time would seem to stand still whenever it looks.
     private var patience: Int64 {
-        worker.settings.coalescing.overtakeAfter.nanoseconds - DeadlineWheel.Settings.tick / 2
+        max(worker.settings.coalescing.overtakeAfter.nanoseconds, DeadlineWheel.Settings.tick)
     }
 
     /// After that time, checks whether the origin stands still.
