@@ -72,7 +72,8 @@ enum KeyTable {
             "max-connections", \.proxy.clients.maxConnections, .integer(1...10_000_000),
             """
             Simultaneous client connections. For the next one, the one that has been idle for longest is closed (of the same worker); if none \
-            has been idle for a second, it gets 503. The limit of open files may leave room for fewer: a notice at the start says for how many.
+            has been idle for a second, it gets 503. The limit of open files may leave room for fewer: `coalesced status` says for how many, and a notice at the start if this \
+            is not the default.
             """),
         Key(
             "max-head-size", \.proxy.clients.maxHeadSize, .size(1 << 10...1 << 20),

@@ -44,7 +44,7 @@ struct Provision {
     }
 
     /// The settings with no more clients than there are descriptors for, and room for all of these in the kernel's table.
-    /// What is missing is told when it changes, not with every reload.
+    /// What is missing of a number that the operator chose is told when it changes, not with every reload.
     mutating func bounded(_ settings: Settings, telling log: Logger) -> Settings {
         let (most, wanted) = (mostClients(in: settings), settings.proxy.clients.maxConnections)
         growDescriptorTable(to: min(descriptors, withoutConnections + min(most, wanted) + forOrigins(in: settings)))
@@ -52,7 +52,10 @@ struct Provision {
             told = nil
             return settings
         }
-        if told.map({ $0 != (wanted, most) }) ?? true {
+        if wanted == ClientSettings().maxConnections {
+            // Nobody asked for so many; `status` tells how many there may be.
+            told = nil
+        } else if told.map({ $0 != (wanted, most) }) ?? true {
             log.notice(
                 "the limit of open files leaves room for fewer clients than clients.max-connections; raise it (ulimit -n, or LimitNOFILE under systemd) or lower that",
                 metadata: ["limit": "\(descriptors)", "max-connections": "\(wanted)", "admitted": "\(most)"])

@@ -94,10 +94,10 @@ import Testing
             descriptors: 64)
         defer { program.stop() }
         try program.waitUntilListening(1)
-        // Told once, and anew when it changes.
+        // Told once, and again when it changes; but not where the operator chose no number.
         for (reload, settings, told) in [
-            (1, [.workers(1)], 1), (2, [.workers(1), .maxConnections(5000)], 2),
-            (3, [.workers(1), .maxConnections(5000)], 2),
+            (1, [.workers(1)], 0), (2, [.workers(1), .maxConnections(5000)], 1),
+            (3, [.workers(1), .maxConnections(5000)], 1),
         ] as [(Int, [Setting], Int)] {
             try System.write(Setting.file(settings, upstream: origin.url), to: "\(folder)/c.yaml")
             program.signal(SIGHUP)
