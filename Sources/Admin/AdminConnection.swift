@@ -6,12 +6,13 @@ import Libevent
 ///
 /// ```
 /// reading ─request complete→ waiting ─page→ sending ─all out→ closed;   any ─error, time→ closed
+///    └─mistake, too large→ sending ─all out→ lingering ─peer closes→ closed
 /// ```
 final class AdminConnection: Socket {
     /// A head, and a URL to purge.
     private static let limits = HeadLimits(maxHeadBytes: 16 << 10, maxFieldLines: 64, maxTargetLength: 8 << 10)
 
-    private enum State { case reading, waiting, sending, closed }
+    private enum State { case reading, waiting, sending, lingering, closed }
 
     private let pages: AdminPages
     /// Where it was accepted.
@@ -27,6 +28,9 @@ final class AdminConnection: Socket {
     private var path = ""
     /// Why it will be refused, once it has arrived whole.
     private var refusal: String?
+    /// Answered before it had come whole. If the connection were closed then, what is still to come would make the kernel
+    /// reset it, and the answer might get lost (RFC 9112 §9.6).
+    private var isAnsweredEarly = false
     private var deadline = Deadline.none
 
     init(
@@ -60,6 +64,7 @@ final class AdminConnection: Socket {
     override func readable() {
         let input = input
         switch read(into: input) {
+        case .bytes where state == .lingering: input.removeAll()
         case .bytes:
             do throws(MessageSyntaxError) {
                 try take(input)
@@ -109,9 +114,11 @@ final class AdminConnection: Socket {
 
     private func answer(_ page: AdminPage) {
         switch state {
-        case .reading, .waiting: state = .sending
-        case .sending, .closed: return
+        case .reading: isAnsweredEarly = true
+        case .waiting: break
+        case .sending, .lingering, .closed: return
         }
+        state = .sending
         stopReading()
         output.appendStatusLine(page.status)
         // Tells the commands that it is us they have asked.
@@ -133,7 +140,18 @@ final class AdminConnection: Socket {
     override func writable() {
         switch flush(output) {
         case .blocked: break
+        case .done where isAnsweredEarly: linger()
         case .done, .failed: end()
         }
+    }
+
+    private func linger() {
+        state = .lingering
+        disarmWrite()
+        input.removeAll()
+        try? shutdownWrite()
+        loop.deadlines.cancel(deadline)
+        deadline = loop.deadlines.arm(self, after: AdminServer.lingerTimeout)
+        startReading()
     }
 }

@@ -9,6 +9,8 @@ public final class AdminServer {
     static let maxConnections = 64
     /// A request that is not complete by then is given up, in nanoseconds.
     static let requestTimeout: Int64 = 10_000_000_000
+    /// How long a peer has to read an answer that came before the end of its request, in nanoseconds.
+    static let lingerTimeout: Int64 = 1_000_000_000
 
     private let pages: AdminPages
     private let loop: EventLoop

@@ -31,6 +31,20 @@ import Testing
         }
     }
 
+    @Test func `who sends too much can read the answer to its end`() throws {
+        try scenario { _, proxy in
+            let client = try proxy.admin.connect()
+            let head = proxy.admin.request("POST", "/purge", ["Content-Length: 1000000"])
+            try client.send(head + String(repeating: "x", count: 100_000))
+            let answer = try client.answer(to: "POST")
+            #expect(answer.status == 413)
+            // A connection that was closed would answer with a reset, or take nothing.
+            try client.send("x")
+            #expect(client.isClosed())
+            #expect(!client.isReset)
+        }
+    }
+
     @Test(arguments: [("0600", 0o600), ("0666", 0o666)] as [(String, UInt32)])
     func `who may connect to its socket is for the operator to say`(mode: String, permissions: UInt32) throws {
         try scenario(.other(section: "admin", key: "socket-mode", value: mode)) { _, proxy in

@@ -19,6 +19,34 @@ import Testing
         }
     }
 
+    @Test func `who is turned away can read the answer to its end, whatever it sends`() throws {
+        try scenario(.maxConnections(1), .workers(1)) { origin, proxy in
+            let first = try proxy.connect()
+            try first.send("GET /x HT")
+            try eventually("it is let in") { try proxy.metric(.openClients) == 1 }
+            let before = proxy.openDescriptors
+            var others: [Conversation] = []
+            // Each request is there before its connection is accepted.
+            try proxy.whileStopped {
+                others = try (0..<10).map { _ in try proxy.connect() }
+                for client in others { try client.send(proxy.request("POST", "/x", body: "0123456789")) }
+            }
+            for client in others {
+                let answer = try client.answer(to: "POST")
+                #expect(answer.status == 503)
+                #expect(client.isClosed())
+                #expect(!client.isReset)
+            }
+            // They do not close: their time ends.
+            try eventually("their descriptors are given back") { proxy.openDescriptors <= before }
+            try proxy.whileStopped { others = try (0..<60).map { _ in try proxy.connect() } }
+            for client in others { #expect(try client.answer().status == 503) }
+            #expect(proxy.openDescriptors <= before + 16, "a bounded number")
+            for client in others { client.close() }
+            try eventually("they are gone") { proxy.openDescriptors <= before }
+        }
+    }
+
     @Test func `how much there is of what may be taken is told, in the metrics and in the status`() throws {
         try scenario(.maxConnections(40), .maxConcurrentFetches(2)) { origin, proxy in
             let gate = Gate()

@@ -14,6 +14,7 @@ final class ClientConnections {
     private var listeners: [Listener] = []
     private var connections: [ObjectIdentifier: ClientConnection] = [:]
     private var idle = IdleConnections()
+    private let turnedAway = TurnedAwayClients()
     /// Called when none is left; only while draining.
     private var onIdle: (() -> Void)?
     /// How many requests and tunnels were under way when draining began; `nil` before.
@@ -74,15 +75,15 @@ final class ClientConnections {
 
     /// Answers 503 without reading: what is sent fits into an empty socket buffer.
     private func turnAway(_ descriptor: consuming Descriptor, for worker: Worker) {
-        let socket = Socket(adopting: descriptor, on: loop)
+        let client = TurnedAwayClient(adopting: descriptor, on: loop)
         let buffer = ByteBuffer(capacity: 512)
         let content = worker.loopSettings.errors.write(
             OwnAnswer(.serviceUnavailable, "There are too many connections."), to: nil, nil, upstream: nil,
             persists: false,
             date: loop.wallClockSeconds, into: buffer)
         var sent = 0
-        _ = Delivery(head: buffer, content, framing: .sized).pump(on: socket, worker.gatherList, sent: &sent)
-        socket.close()
+        _ = Delivery(head: buffer, content, framing: .sized).pump(on: client, worker.gatherList, sent: &sent)
+        turnedAway.end(client)
     }
 
     /// Told by each connection, once.
@@ -108,6 +109,7 @@ final class ClientConnections {
     func cut() {
         reportDraining()
         for connection in Array(connections.values) { connection.end() }
+        turnedAway.cut()
     }
 
     /// Counts what is about to be cut off; only the first time.

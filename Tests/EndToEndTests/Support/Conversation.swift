@@ -6,6 +6,7 @@ final class Conversation: Sendable {
     private struct State {
         var isOpen = true
         var isEndedByPeer = false
+        var isReset = false
         /// Came outside of any answer.
         var unread: [UInt8] = []
         /// Before the first byte of what was sent last, unless an answer was being read.
@@ -32,6 +33,8 @@ final class Conversation: Sendable {
     deinit { close() }
 
     var isEndedByPeer: Bool { state.withLock { $0.isEndedByPeer } }
+    /// Whether it ended with an error instead of the end of the stream.
+    var isReset: Bool { state.withLock { $0.isReset } }
 
     // MARK: - Sending
 
@@ -139,6 +142,7 @@ final class Conversation: Sendable {
                 }
             case .ended, .failed:
                 state.isEndedByPeer = true
+                state.isReset = outcome != .ended
                 state.reader?.finish(outcome == .ended ? .cutOff : .reset, at: .now)
             case .notNow: break
             }
