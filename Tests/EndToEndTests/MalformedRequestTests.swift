@@ -76,6 +76,9 @@ import Testing
                 #expect(try proxy.accessLog[index]["status"]?.number == Double(malformed.status), "\(malformed.what)")
             }
             #expect(origin.total == 0)
+            // Anybody can cause any amount of it.
+            #expect(proxy.diagnostics.contains("info: malformed request from "))
+            #expect(!proxy.diagnostics.contains("warning: "))
         }
     }
 
@@ -104,6 +107,7 @@ import Testing
             #expect(answer.took < .milliseconds(500) + aStall)
             #expect(client.isClosed())
             #expect(origin.total == 0)
+            #expect(proxy.diagnostics.contains(#/ info: request from \S+ did not arrive in time/#))
         }
     }
 

@@ -27,6 +27,14 @@ final class Notices {
             case .bound(let name): "requests at a bound of upstream \(name)"
             }
         }
+
+        /// What a client did wrong is for whoever looks for it: anybody can cause any amount of it.
+        var level: Logger.Level {
+            switch self {
+            case .malformed, .timeout: .info
+            case .upstream, .server, .accept, .capacity, .memory, .bound: .warning
+            }
+        }
     }
 
     /// Messages of one kind per second and loop.
@@ -99,11 +107,11 @@ final class Notices {
         write(.capacity, "more than \(most) client connections: turned away with 503")
     }
 
-    private func write(_ kind: Kind, at level: Logger.Level = .warning, _ text: @autoclosure () -> String) {
+    private func write(_ kind: Kind, at level: Logger.Level? = nil, _ text: @autoclosure () -> String) {
         switch limit.admit(kind, at: UInt64(loop.now)) {
         case .write(let suppressed):
             let more = suppressed > 0 ? " (\(suppressed) more like it)" : ""
-            log.log(level: level, "\(text())\(more)")
+            log.log(level: level ?? kind.level, "\(text())\(more)")
         case .suppress:
             tellRestLater()
         }
@@ -118,7 +126,7 @@ final class Notices {
     private func tellRest() {
         willTellRest = false
         for (kind, count) in limit.takeSuppressed(at: UInt64(loop.now)) {
-            log.warning("\(kind.description): \(count) more, suppressed")
+            log.log(level: kind.level, "\(kind.description): \(count) more, suppressed")
         }
         if limit.hasSuppressed { tellRestLater() }
     }
