@@ -27,13 +27,17 @@ public struct ServerBalance: Sendable {
     }
 
     private var health: [Health]
-    private var next = 0
+    private var next: Int
     private let maxFailures: Int
     private let cooldown: Int64
 
-    /// - Parameter cooldown: nanoseconds.
-    public init(servers: Int, maxFailures: Int, cooldown: Int64) {
+    /// - Parameters:
+    ///   - first: the number of the server that is asked first; beyond the last, they are counted on from the first. If
+    ///     all loops began with the same one, it would get the first requests of all of them.
+    ///   - cooldown: nanoseconds.
+    public init(servers: Int, startingAt first: Int = 0, maxFailures: Int, cooldown: Int64) {
         health = Array(repeating: Health(), count: servers)
+        next = first % max(1, servers)
         self.maxFailures = maxFailures
         self.cooldown = cooldown
     }

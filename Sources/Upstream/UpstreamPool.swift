@@ -44,11 +44,11 @@ public final class UpstreamPool {
     /// Keeps no connection any more: those in use are closed after their exchange.
     private var isDropped = false
 
-    /// - Parameters: `resolver`, `buffers` and `metrics` are the loop's, `names` is shared by all loops. `onNews` is
-    ///   called on the loop.
+    /// - Parameters: `resolver`, `buffers` and `metrics` are the loop's, `names` is shared by all loops. `firstServer` is
+    ///   asked first (`ServerBalance`). `onNews` is called on the loop.
     public init(
         _ settings: UpstreamSettings, on loop: EventLoop, resolver: Resolver, names: NameResolution,
-        buffers: BufferStock, metrics: LoopMetrics,
+        buffers: BufferStock, metrics: LoopMetrics, firstServer: Int = 0,
         onNews: @escaping (UpstreamServer, ServerNews) -> Void
     ) {
         self.settings = settings
@@ -63,7 +63,7 @@ public final class UpstreamPool {
         timeouts = UpstreamTimeouts(settings)
         balance = Exclusive(
             ServerBalance(
-                servers: settings.servers.count, maxFailures: settings.maxFailures,
+                servers: settings.servers.count, startingAt: firstServer, maxFailures: settings.maxFailures,
                 cooldown: settings.failureCooldown.nanoseconds))
         servers = Exclusive(
             settings.servers.map { Server(isNamed: $0.address == nil) })

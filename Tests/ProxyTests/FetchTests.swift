@@ -22,4 +22,15 @@ import Testing
         #expect(proxy.counted(.coalescing(.overtaken)) == 0)
         #expect(client.answer == "200 " + String(repeating: "x", count: 31))
     }
+
+    /// If all began with the same server, it would get the first requests of all workers.
+    @Test(arguments: [0, 1, 3])
+    func `each worker begins with another server`(worker index: Int) throws {
+        let proxy = try TestProxy(worker: index, servers: 2)
+        let client = try proxy.ask()
+        proxy.run { proxy.origins.contains { $0.requestCount > 0 } }
+        #expect(proxy.origins.map(\.requestCount) == (index % 2 == 0 ? [1, 0] : [0, 1]))
+        proxy.origins[index % 2].answer("x")
+        proxy.run { client.hasEnded }
+    }
 }

@@ -15,20 +15,25 @@ import Upstream
 final class TestProxy {
     let loop: EventLoop
     let worker: Worker
-    let origin: TestOrigin
+    let origins: [TestOrigin]
+    /// The first server.
+    var origin: TestOrigin { origins[0] }
     private let metrics = LoopMetrics()
 
-    init(_ change: (inout ProxySettings) -> Void = { _ in }) throws {
+    /// - Parameters:
+    ///   - index: of its worker.
+    ///   - servers: how many its upstream has.
+    init(worker index: Int = 0, servers: Int = 1, _ change: (inout ProxySettings) -> Void = { _ in }) throws {
         let loop = try EventLoop()
         self.loop = loop
-        origin = try TestOrigin(on: loop)
+        origins = try (0..<servers).map { _ in try TestOrigin(on: loop) }
         var upstream = UpstreamSettings.named("one")
-        upstream.servers = [UpstreamServer(host: "127.0.0.1", port: origin.port)]
+        upstream.servers = origins.map { UpstreamServer(host: "127.0.0.1", port: $0.port) }
         var settings = ProxySettings()
         change(&settings)
         let log = Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() }
         worker = try Worker(
-            index: 0, on: loop, shared: SharedState(StorageSettings(), log: log),
+            index: index, on: loop, shared: SharedState(StorageSettings(), log: log),
             loopSettings: LoopSettings(settings, upstreams: [upstream]), metrics: metrics, accessLog: nil)
     }
 

@@ -126,6 +126,13 @@ import Testing
         }
     }
 
+    @Test(arguments: [(0, [0, 1, 2, 0]), (2, [2, 0, 1, 2]), (4, [1, 2, 0, 1])])
+    func `the first of them is given, and the others follow in turn`(first: Int, expected: [Int]) {
+        var balance = ServerBalance(servers: 3, startingAt: first, maxFailures: 1, cooldown: Self.cooldown)
+        let picked = (0..<4).map { _ in balance.pick(at: 0) }
+        #expect(picked == expected)
+    }
+
     @Test func `that one is left alone is news once, until it is back`() {
         var balance = ServerBalance(servers: 2, maxFailures: 2, cooldown: Self.cooldown)
         let news = [

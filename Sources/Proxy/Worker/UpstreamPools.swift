@@ -14,6 +14,8 @@ final class UpstreamPools {
     static let keptBuffers = 32
 
     private let loop: EventLoop
+    /// Of the worker, so that each begins with another server.
+    private let index: Int
     private let resolver: Resolver
     private let names: NameResolution
     private let buffers = BufferStock(bufferCapacity: UpstreamPools.bufferSize, most: UpstreamPools.keptBuffers)
@@ -26,11 +28,13 @@ final class UpstreamPools {
     /// The one asked for last, which most requests want.
     private var latest: (origin: Origin, pool: UpstreamPool)?
 
-    init(of origins: [Origin], on loop: EventLoop, names: NameResolution, metrics: LoopMetrics, notices: Notices)
-        throws(SystemError)
-    {
+    init(
+        of origins: [Origin], on loop: EventLoop, ofWorker index: Int, names: NameResolution, metrics: LoopMetrics,
+        notices: Notices
+    ) throws(SystemError) {
         self.origins = origins
         self.loop = loop
+        self.index = index
         self.names = names
         self.metrics = metrics
         self.notices = notices
@@ -46,7 +50,7 @@ final class UpstreamPools {
         }
         let pool = UpstreamPool(
             origin.settings, on: loop, resolver: resolver, names: names, buffers: buffers, metrics: metrics,
-            onNews: { [notices] in notices.serverChanged(origin, $0, $1) })
+            firstServer: index, onNews: { [notices] in notices.serverChanged(origin, $0, $1) })
         if origins.contains(where: { $0 === origin }) {
             pools[id] = (origin, pool)
         } else {
