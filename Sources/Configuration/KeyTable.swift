@@ -220,8 +220,9 @@ enum KeyTable {
             "stale-if-unreachable", \.proxy.caching.policy.staleIfUnreachable, .secondsUpToAYear,
             """
             How long a stale response is served while no origin answers at all, unless the response forbids it. No answer means: \
-            the connection is refused, or connect-timeout or first-byte-timeout of the upstream has passed. The client waits until \
-            then; where stale-while-revalidate applies, it gets the stale response at once.
+            the connection is refused or breaks, or connect-timeout or first-byte-timeout of the upstream has passed; or the proxy \
+            may not ask, since the memory or the upstream's queue is full (coalescing.when-exceeded). What is not a valid response \
+            counts as a 502, for which stale-if-error is. The client waits until then; where stale-while-revalidate applies, it gets the stale response at once.
             """),
         Key(
             "s-maxage-forbids-stale", \.proxy.caching.policy.sharedMaxAgeForbidsStale, .flag,

@@ -97,6 +97,20 @@ import Testing
         }
     }
 
+    @Test func `an origin that answers with nonsense is one that fails, not one that does not answer`() throws {
+        for (directive, status) in [("max-age=10", 502), ("max-age=10, stale-if-error=600", 200)] {
+            try scenario { origin, proxy in
+                origin.on("/x") { request in
+                    request.number == 1
+                        ? [.answer(200, "Cache-Control: \(directive)", "Age: 20", "ETag: \"a\"", body: "stored")]
+                        : [.bytes(Array("HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n".utf8)), .close]
+                }
+                try proxy.get("/x")
+                #expect(try proxy.get("/x").status == status)
+            }
+        }
+    }
+
     @Test func `s-maxage forbids stale answers, unless the operator knows better`() throws {
         for (setting, body) in [("true", ""), ("false", "stored")] {
             try scenario(.other(section: "caching", key: "s-maxage-forbids-stale", value: setting)) { origin, proxy in

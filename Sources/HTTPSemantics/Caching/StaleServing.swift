@@ -6,6 +6,8 @@ public enum OriginFailure: Sendable, Equatable {
     case unreachable
     /// No answer, or no progress, in time.
     case timeout
+    /// It answered with what is not an HTTP response: a client would get 502.
+    case malformed
     /// We may not or cannot ask: too many requests already, the origin known to be down, a fetch overtaken.
     case overloaded
 }
@@ -26,6 +28,8 @@ extension ResponseFacts {
         let limit =
             switch failure {
             case .status(let status): Self.countsAsError(status) ? permitted : 0
+            // Nobody is disconnected from an origin that answers. RFC 5861 §4: an error is what results in a 502, too.
+            case .malformed: permitted
             // §4.2.4: a disconnected cache needs no permission.
             case .unreachable, .timeout, .overloaded: max(permitted, policy.staleIfUnreachable)
             }

@@ -196,7 +196,8 @@ extension UpstreamError {
         switch failure {
         case .connectTimeout, .headTimeout, .bodyTimeout: .timeout
         case .unavailable: .overloaded
-        case .resolve, .connect, .send, .closed, .head, .body: .unreachable
+        case .resolve, .connect, .send, .closed: .unreachable
+        case .head, .body: .malformed
         }
     }
 }
