@@ -32,8 +32,14 @@ enum KeyTable {
             "hosts", \.proxy.hosts, .list(of: .host), "Hosts that are served; others get 421. An empty list serves all."
         ),
         Key(
+            "drain-delay", \.proxy.drainDelay, .duration(.zero ... .seconds(3600)),
+            """
+            How long clients are still let in after SIGTERM, while /readyz answers 503 and responses close their connections: for a load \
+            balancer in front, until it has noticed. A second signal cuts it short.
+            """),
+        Key(
             "drain-timeout", \.proxy.drainTimeout, .duration(.zero ... .seconds(3600)),
-            "How long requests in progress may take to finish after SIGTERM."),
+            "How long requests in progress may take to finish after SIGTERM and drain-delay."),
         Key("clients", "Limits on clients.", clients),
         Key("forwarding", "What is added to forwarded messages, and what of requests goes on.", forwarding),
         Key("coalescing", "When requests share a fetch.", coalescing),

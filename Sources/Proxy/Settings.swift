@@ -17,8 +17,10 @@ public struct ProxySettings: Sendable, Equatable {
     public var workers = 0
     /// Hosts that are served, in lower case and without a port; others get 421 (RFC 9110 §15.5.20). Empty: all.
     public var hosts: [String] = []
-    /// How long requests may go on after the first `SIGTERM` before they are cut: less than the 90 s after which
-    /// systemd kills.
+    /// How long clients are still let in after the first `SIGTERM`, while `/readyz` fails. None: only a load balancer in
+    /// front needs it, and every restart would take as long.
+    public var drainDelay: Duration = .zero
+    /// How long requests may go on after that before they are cut: less than the 90 s after which systemd kills.
     public var drainTimeout: Duration = .seconds(30)
     public var clients = ClientSettings()
     public var forwarding = ForwardingSettings()

@@ -11,13 +11,16 @@ import Upstream
 ///
 /// Lives on the main thread's loop, which does nothing else. The workers have threads of their own.
 ///
-///     opening ─all listeners accept→ serving ─SIGTERM, SIGINT→ draining ─all requests done, or a second signal→ ended
+///     opening ─all listeners accept→ serving ─SIGTERM, SIGINT→ draining ─all requests done, or another signal→ ended
+///        │                              └─the same, if there is a delay→ leaving ─its end, or another signal→ draining
 ///        └───────────────────────────────────SIGTERM, SIGINT→ draining
 final class Daemon {
     private enum Phase {
         /// A reload waits until the listeners accept: the file may have changed since it was read.
         case opening(reloadIsWanted: Bool)
         case serving
+        /// Clients are let in until the time is up.
+        case leaving(Timer)
         case draining(isCutShort: Bool)
     }
 
@@ -178,20 +181,35 @@ final class Daemon {
         if reloadIsWanted { reload() }
     }
 
-    /// The first time lets requests finish; the second time ends at once.
+    /// The first time lets requests finish, after the delay if there is one; the next time cuts that short; the last time
+    /// ends at once.
     private func end(on signal: Int32) {
         let name = signal == SIGINT ? "SIGINT" : "SIGTERM"
         switch phase {
-        case .opening, .serving:
-            phase = .draining(isCutShort: false)
-            log.info("\(name): no new connections, waiting for requests in flight")
+        case .serving where server.drainDelay > .zero:
+            let delay = server.drainDelay
+            log.info("\(name): not ready any more, new connections for another \(delay)")
             serviceManager.stopping()
-            server.drain { [unowned self] in loop.stop() }
+            server.leave()
+            phase = .leaving(
+                loop.schedule(after: delay.nanoseconds) { [unowned self] in drain(because: "drain-delay is over") })
+        case .opening, .serving:
+            serviceManager.stopping()
+            drain(because: name)
+        case .leaving(let end):
+            end.cancel()
+            drain(because: "\(name), the second signal")
         case .draining:
             phase = .draining(isCutShort: true)
-            log.notice("\(name), the second signal: closing remaining connections")
+            log.notice("\(name), again: closing remaining connections")
             loop.stop()
         }
+    }
+
+    private func drain(because reason: String) {
+        phase = .draining(isCutShort: false)
+        log.info("\(reason): no new connections, waiting for requests in flight")
+        server.drain { [unowned self] in loop.stop() }
     }
 
     private func tellOfDraining() {
@@ -202,7 +220,7 @@ final class Daemon {
         guard report.cutRequests + report.cutTunnels > 0 else { return log.info("\(finished), none cut off") }
         let cut =
             "\(Self.counted(report.cutRequests, "request")) and \(Self.counted(report.cutTunnels, "tunnel")) cut off"
-        log.notice("\(finished), \(cut) \(isCutShort ? "by the second signal" : "after drain-timeout")")
+        log.notice("\(finished), \(cut) \(isCutShort ? "by another signal" : "after drain-timeout")")
     }
 
     private static func counted(_ number: Int, _ what: String) -> String {
@@ -235,7 +253,7 @@ final class Daemon {
         switch phase {
         case .opening: phase = .opening(reloadIsWanted: true)
         case .serving: readAgain(source)
-        case .draining: break
+        case .leaving, .draining: break
         }
     }
 

@@ -20,6 +20,7 @@ import Upstream
         backlog: 2
         workers: 3
         hosts: [a.example, b.example]
+        drain-delay: 3500ms
         drain-timeout: 4s
         clients:
           max-connections: 5
@@ -126,6 +127,7 @@ import Upstream
         all.proxy.backlog = 2
         all.proxy.workers = 3
         all.proxy.hosts = ["a.example", "b.example"]
+        all.proxy.drainDelay = .milliseconds(3500)
         all.proxy.drainTimeout = .seconds(4)
         all.proxy.clients.maxConnections = 5
         all.proxy.clients.maxHeadSize = 6 << 10

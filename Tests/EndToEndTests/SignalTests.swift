@@ -43,7 +43,7 @@ import Testing
             #expect(.now - told < aStall)
             #expect(!download.finished()[0].isClean)
             let line =
-                "drained: 0 requests and tunnels finished, 1 request and 0 tunnels cut off by the second signal"
+                "drained: 0 requests and tunnels finished, 1 request and 0 tunnels cut off by another signal"
             #expect(proxy.diagnostics.contains(line), "\(proxy.diagnostics)")
         }
     }
@@ -105,6 +105,52 @@ import Testing
             proxy.terminate()
             #expect(try proxy.exited(within: .seconds(5)) == .code(0))
             #expect(!download.finished()[0].isClean)
+        }
+    }
+
+    @Test func `with a delay it is no longer ready at once, and lets clients in until that is over`() throws {
+        try scenario(.other(section: "", key: "drain-delay", value: "60s")) { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
+            origin.on("/y") { _ in [.answer(200, "Cache-Control: no-store", body: "y")] }
+            try proxy.get("/x")
+            let (kept, idle) = (try proxy.connect(), try proxy.connect())
+            try kept.send(proxy.request("GET", "/x"))
+            let first = try kept.answer()
+            #expect(first["connection"] == nil)
+            proxy.terminate()
+            try eventually("it is not ready") { try proxy.admin.get("/readyz").status == 503 }
+            let state = try proxy.status()["state"]
+            #expect(state == .string("draining"))
+            // Those that are open, and new ones; hits and others.
+            try kept.send(proxy.request("GET", "/x"))
+            let last = try kept.answer()
+            #expect(last.text == "x" && last["connection"] == "close" && kept.isClosed())
+            for page in ["x", "y"] {
+                let answer = try proxy.get("/\(page)")
+                #expect(answer.text == page && answer["connection"] == "close")
+            }
+            #expect(!idle.isEndedByPeer && proxy.exit() == nil)
+            // Cut short.
+            proxy.signal(SIGTERM)
+            #expect(idle.isClosed())
+            #expect(try proxy.exited() == .code(0))
+            #expect(proxy.diagnostics.contains("the second signal: no new connections"), "\(proxy.diagnostics)")
+        }
+    }
+
+    @Test func `the time to drain begins after the delay`() throws {
+        try scenario(
+            .other(section: "", key: "drain-delay", value: "700ms"), .drainTimeout(.milliseconds(700))
+        ) { origin, proxy in
+            origin.on("/slow") { _ in [.head(200, "Content-Length: 100000"), .pattern(0..<50_000), .silence] }
+            let download = proxy.crowd(1, get: "/slow")
+            try eventually("half is there") { download.answers[0].body.length == 50_000 }
+            let told = Instant.now
+            proxy.terminate()
+            #expect(try proxy.exited() == .code(0))
+            #expect(.now - told >= .milliseconds(1400))
+            #expect(!download.finished()[0].isClean)
+            #expect(proxy.diagnostics.contains("drain-delay is over: no new connections"), "\(proxy.diagnostics)")
         }
     }
 

@@ -43,7 +43,7 @@ public final class ProxyServer {
         }
     }
 
-    private enum State { case new, starting, running, draining, stopped }
+    private enum State { case new, starting, running, leaving, draining, stopped }
 
     let shared: SharedState
     let workers: WorkerGroup
@@ -83,8 +83,10 @@ public final class ProxyServer {
 
     /// Whether all listeners accept.
     public var isReady: Bool { state == .running }
-    /// Whether it accepts no more and waits for requests under way.
-    public var isDraining: Bool { state == .draining }
+    /// Whether it is about to end: it accepts no more, or soon will not, and waits for requests under way.
+    public var isDraining: Bool { state == .leaving || state == .draining }
+    /// How long to wait between `leave` and `drain`.
+    public var drainDelay: Duration { settings.drainDelay }
 
     /// Starts the workers; `ready` is called on the control loop with the addresses that accept, or with the reason
     /// they do not: then it is stopped.
@@ -160,10 +162,18 @@ public final class ProxyServer {
     /// Opens the access log again, after it was rotated away.
     public func reopenLogs() { accessLog?.reopen() }
 
+    /// About to drain: from now on `isReady` is false, and each response closes its connection. New ones are still
+    /// accepted.
+    public func leave() {
+        guard state == .running else { return }
+        state = .leaving
+        workers.post { $0.leave() }
+    }
+
     /// Accepts no more, lets requests under way finish, and calls `completion` on the control loop once they have, or
     /// after the drain timeout.
     public func drain(_ completion: @escaping () -> Void) {
-        guard state == .running else { return completion() }
+        guard state == .running || state == .leaving else { return completion() }
         state = .draining
         workers.gather(within: settings.drainTimeout, { worker, idle in worker.drain { idle(()) } }) { (_: [Void]) in
             completion()

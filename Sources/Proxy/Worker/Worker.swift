@@ -42,6 +42,7 @@ final class Worker {
     private(set) var timeouts: ClientTimeouts
     private(set) var mostRequests: Int
 
+    /// Whether each connection ends after the request it is at.
     private(set) var isDraining = false
     /// The crowd that the next similar request will join.
     var crowd: Crowd?
@@ -163,9 +164,12 @@ final class Worker {
         crowd = nil
     }
 
+    /// Ends connections after the request they are at from now on; those that are idle stay until `drain`.
+    func leave() { isDraining = true }
+
     /// Accepts no more, ends connections after the request they are at, and calls `whenIdle` once none is left.
     func drain(whenIdle: @escaping () -> Void) {
-        isDraining = true
+        leave()
         clients.drain(whenIdle: whenIdle)
     }
 
