@@ -2,14 +2,14 @@ import Glibc
 
 /// Why an address cannot be listened on.
 public struct ListenError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What an operator can act on. The raw values are for logs.
-    public enum Reason: String, Sendable {
-        case addressInUse = "address_in_use"
-        case noPermission = "no_permission"
+    /// What an operator can act on.
+    public enum Reason: Sendable {
+        case addressInUse
+        case noPermission
         /// Not an address of this machine, or an impossible path.
-        case addressUnavailable = "address_unavailable"
+        case addressUnavailable
         /// Something else is at the path, and is left alone.
-        case notASocket = "not_a_socket"
+        case notASocket
         case other
     }
 

@@ -41,7 +41,6 @@ import Glibc
     /// -1 once closed.
     private var descriptor: Int32
     private var watch: Watch?
-    private var isPaused = false
     private var retry: Timer?
     private var lastReport: Int64?
     /// Where it accepts on a unix socket's path; `nil` once closed.
@@ -132,19 +131,6 @@ import Glibc
         }
     }
 
-    /// Leaves new connections in the kernel's queue until `resume`.
-    public func pause() {
-        isPaused = true
-        stopWatching()
-    }
-
-    /// Accepts again after `pause`. On its loop.
-    public func resume() {
-        guard isPaused, descriptor >= 0 else { return }
-        isPaused = false
-        watchOrRetry()
-    }
-
     /// Closes; the last listener of a unix socket removes its path. Queued connections are reset. May be called again.
     public func close() {
         guard descriptor >= 0 else { return }
@@ -183,7 +169,7 @@ import Glibc
 
     /// - Returns: whether there may be another.
     private func acceptNext() -> Bool {
-        // The callback may have paused or closed.
+        // The callback may have closed it.
         guard watch != nil else { return false }
         var memory = sockaddr_storage()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)

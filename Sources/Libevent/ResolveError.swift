@@ -2,17 +2,17 @@ import CLibevent
 import Glibc
 
 /// Why a name has no address.
-public enum ResolveError: String, Error, Hashable, Sendable, CustomStringConvertible {
+public enum ResolveError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The name does not exist, or has no address of the wanted family.
-    case notFound = "dns_not_found"
+    case notFound
     /// No server answered in time.
-    case timedOut = "dns_timeout"
+    case timedOut
     /// A server refused, failed or answered with nonsense.
-    case serverFailed = "dns_server_failure"
+    case serverFailed
     /// Not a host name: empty, too long or with a zero byte.
-    case badName = "dns_bad_name"
+    case badName
     /// This machine could not ask (memory, descriptors).
-    case localFailure = "dns_local_failure"
+    case localFailure
 
     /// From a code of `evdns_getaddrinfo` other than `EAI_FAIL`.
     init(code: Int32) {

@@ -27,21 +27,6 @@ extension Socket {
         return result
     }
 
-    /// Reads into the free capacity of `output`, of which there must be some.
-    public final func read(into output: inout OutputSpan<UInt8>) -> ReadResult {
-        unsafe output.withUnsafeMutableBufferPointer { memory, initialized in
-            let result = unsafe receive(
-                UnsafeMutableRawBufferPointer(UnsafeMutableBufferPointer(rebasing: memory[initialized...])))
-            if case .bytes(let count) = result { initialized += count }
-            return result
-        }
-    }
-
-    /// Reads over the bytes of `target`, from its start; it must not be empty.
-    public final func read(into target: inout MutableSpan<UInt8>) -> ReadResult {
-        unsafe target.withUnsafeMutableBytes { memory in unsafe receive(memory) }
-    }
-
     private func receive(_ memory: UnsafeMutableRawBufferPointer) -> ReadResult {
         precondition(memory.count > 0, "a read without room would look like the end of the stream")
         // The kernel writes at most as many bytes as there are.

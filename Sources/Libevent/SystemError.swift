@@ -53,9 +53,6 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     /// There is no such file, or no folder for it.
     public var isMissing: Bool { code == ENOENT }
 
-    /// Nobody listens there.
-    public var isRefused: Bool { code == ECONNREFUSED }
-
     /// Whether the program's user may not do this.
     public var isForbidden: Bool { code == EACCES || code == EPERM }
 }

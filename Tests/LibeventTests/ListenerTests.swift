@@ -149,30 +149,6 @@ import Testing
         }
     }
 
-    @Test func `a paused listener leaves connections in the queue until it resumes`() throws {
-        try onLoop { loop in
-            var count = 0
-            let listener = try Listener(anyPort, on: loop) { _, _ in
-                count += 1
-                loop.stop()
-            }
-            listener.pause()
-            let client = try TestSocket(connectingTo: listener.localAddress, on: loop)
-            client.onConnected = { error in
-                #expect(error == nil)
-                loop.schedule(after: 10 * millisecond) {
-                    #expect(count == 0)
-                    listener.resume()
-                }
-            }
-            loop.run()
-            #expect(count == 1)
-            listener.close()
-            listener.close()
-            loop.stop()
-        }
-    }
-
     @Test func `a connection nobody keeps is closed`() throws {
         try onLoop { loop in
             var number: Int32 = -1

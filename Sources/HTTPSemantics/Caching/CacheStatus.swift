@@ -40,9 +40,9 @@ public struct CacheStatus: Sendable, Equatable {
     public var handling: Handling
     /// The status of the next hop's answer, where it is not the one sent on.
     public var forwardStatus: Status?
-    public var stored: Bool?
-    /// True for a client that was answered by another's fetch, false for one that waited for it in vain.
-    public var collapsed: Bool?
+    public var stored = false
+    /// The client was answered by another's fetch.
+    public var collapsed = false
     /// Seconds; negative when stale.
     public var timeToLive: Int64?
 
@@ -84,8 +84,8 @@ public final class CacheStatusWriter: Sendable {
                 buffer.append("; fwd-status=")
                 buffer.append(decimal: UInt64(code))
             }
-            if let stored = status.stored { buffer.append(stored ? "; stored" : "; stored=?0") }
-            if let collapsed = status.collapsed { buffer.append(collapsed ? "; collapsed" : "; collapsed=?0") }
+            if status.stored { buffer.append("; stored") }
+            if status.collapsed { buffer.append("; collapsed") }
         }
         if let seconds = status.timeToLive {
             buffer.append("; ttl=")

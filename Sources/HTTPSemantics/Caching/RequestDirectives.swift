@@ -8,11 +8,8 @@ public struct RequestDirectivePolicy: OptionSet, Sendable, Hashable {
     public init(rawValue: UInt8) { self.rawValue = rawValue }
 
     public static let ignoresNoCache = Self(rawValue: 1)
-    public static let ignoresNoStore = Self(rawValue: 2)
-    public static let ignoresMaxAge = Self(rawValue: 4)
-    public static let ignoresMinFresh = Self(rawValue: 8)
-    public static let ignoresMaxStale = Self(rawValue: 16)
-    public static let ignoresOnlyIfCached = Self(rawValue: 32)
+    public static let ignoresMaxAge = Self(rawValue: 2)
+    public static let ignoresMinFresh = Self(rawValue: 4)
 
     /// What RFC 9111 §5.2.1 asks for.
     public static let honoursAll: Self = []
@@ -116,11 +113,8 @@ public struct RequestDirectives: Sendable, Equatable {
     private mutating func drop(_ policy: RequestDirectivePolicy) {
         guard !policy.isEmpty else { return }
         if policy.contains(.ignoresNoCache) { flags.remove(.noCache) }
-        if policy.contains(.ignoresNoStore) { flags.remove(.noStore) }
-        if policy.contains(.ignoresOnlyIfCached) { flags.remove(.onlyIfCached) }
         if policy.contains(.ignoresMaxAge) { maxAge = .max }
         if policy.contains(.ignoresMinFresh) { minFresh = 0 }
-        if policy.contains(.ignoresMaxStale) { maxStale = 0; flags.remove(.acceptsStale) }
         if maxAge == .max, minFresh == 0 { flags.remove(.limitsAge) }
     }
 

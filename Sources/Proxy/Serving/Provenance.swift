@@ -121,8 +121,8 @@ struct Provenance: Sendable {
         }
         var status = CacheStatus(handling)
         status.forwardStatus = originStatus
-        status.stored = isStored ? true : nil
-        if hasJoined { status.collapsed = true }
+        status.stored = isStored
+        status.collapsed = hasJoined
         status.timeToLive = timeToLive
         return status
     }

@@ -84,11 +84,8 @@ struct RequestDirectiveTests {
     static let ignored: [(RequestDirectivePolicy, String)] = [
         (.ignoresNoCache, "Cache-Control: no-cache"),
         (.ignoresNoCache, "Pragma: no-cache"),
-        (.ignoresNoStore, "Cache-Control: no-store"),
         (.ignoresMaxAge, "Cache-Control: max-age=0"),
         (.ignoresMinFresh, "Cache-Control: min-fresh=99"),
-        (.ignoresMaxStale, "Cache-Control: max-stale"),
-        (.ignoresOnlyIfCached, "Cache-Control: only-if-cached"),
         (.protectsOrigin, "Cache-Control: no-cache, max-age=0, min-fresh=9"),
     ]
 

@@ -29,9 +29,7 @@ struct StatusFieldTests {
         (status(.forwarded(.partial)), "fwd=partial"),
         (status(.forwarded(.stale)) { $0.forwardStatus = .notModified }, "fwd=stale; fwd-status=304"),
         (status(.forwarded(.uriMiss)) { $0.stored = true }, "fwd=uri-miss; stored"),
-        (status(.forwarded(.uriMiss)) { $0.stored = false }, "fwd=uri-miss; stored=?0"),
         (status(.forwarded(.uriMiss)) { $0.collapsed = true }, "fwd=uri-miss; collapsed"),
-        (status(.forwarded(.uriMiss)) { $0.collapsed = false }, "fwd=uri-miss; collapsed=?0"),
         (
             status(.forwarded(.uriMiss)) {
                 $0.forwardStatus = .ok; $0.stored = true; $0.collapsed = true; $0.timeToLive = 60
