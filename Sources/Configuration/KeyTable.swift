@@ -92,7 +92,16 @@ enum KeyTable {
             "The longest request target; more gets 414."),
         Key(
             "max-body-size", \.proxy.clients.maxBodySize, .optional(.size(0...1 << 50), "none"),
-            "The largest request body; more gets 413. A body streams through and is never held whole."),
+            "The largest request body; more gets 413. What is larger than body-buffer streams through and is never held whole."
+        ),
+        Key(
+            "body-buffer", \.proxy.clients.bodyBuffer, .size(0...1 << 30),
+            """
+            The largest request body that is read before the request takes a slot and is sent, so that a slow client holds neither a slot nor \
+            the upstream. Such a request is answered 100 by the proxy if it expects that. It counts as a body in flight; all of them take half \
+            of in-flight-share at most, and beyond that bodies stream. Larger ones stream from the start, or, if their length is not known, from \
+            this size on. 0B: all stream.
+            """),
         Key(
             "max-requests-per-connection", \.proxy.clients.maxRequestsPerConnection,
             .optional(.integer(1...1_000_000_000), "none"),
@@ -104,6 +113,12 @@ enum KeyTable {
             "idle-timeout", \.proxy.clients.idleTimeout, .patience,
             "How long a connection is kept open without a request."),
         Key("body-timeout", \.proxy.clients.bodyTimeout, .patience, "How long a request body may stall; then 408."),
+        Key(
+            "min-body-rate", \.proxy.clients.minBodyRate, .optional(.size(1...1 << 20), "none"),
+            """
+            How much of a request body must come in a second: what comes gives the client so much more time, up to body-timeout. A slower one \
+            gets 408 once body-timeout is used up, however steadily it sends. none: any byte gives the whole of body-timeout.
+            """),
         Key(
             "send-timeout", \.proxy.clients.sendTimeout, .patience,
             "How long a client may accept no byte of its response; then the connection is cut."),

@@ -44,8 +44,11 @@ public struct ClientSettings: Sendable, Equatable {
     public var maxFieldLines = 100
     /// Bytes of a request target, above the 8 000 that RFC 9112 §3 asks for; more gets 414.
     public var maxTargetLength = 8 << 10
-    /// Bytes of a request's content; more gets 413. `nil`: no limit, since content streams through and is never held.
+    /// Bytes of a request's content; more gets 413. `nil`: no limit, since what is large streams through.
     public var maxBodySize: Int?
+    /// Bytes of a request's content that are read before the request takes a slot and is sent: room for forms and API
+    /// calls. Larger content streams. 0: all does.
+    public var bodyBuffer = 64 << 10
     /// Requests on one connection before it is closed. `nil`: no limit.
     public var maxRequestsPerConnection: Int?
     /// From a request's first byte to the end of its head; then 408. Kept short: slow heads are an attack (slowloris).
@@ -54,6 +57,10 @@ public struct ClientSettings: Sendable, Equatable {
     public var idleTimeout: Duration = .seconds(60)
     /// Without a byte of a request's content while it is awaited; then 408.
     public var bodyTimeout: Duration = .seconds(30)
+    /// Bytes a second of a request's content; a client that sends fewer uses up `bodyTimeout` in the end, however
+    /// steadily it sends. Below what any network in use brings, above what is sent to hold a place (slowhttptest sends
+    /// a few bytes every ten seconds). `nil`: none.
+    public var minBodyRate: Int? = 100
     /// Without a byte taken by a client that reads slowly; then the connection is cut.
     public var sendTimeout: Duration = .seconds(60)
     /// Without a byte either way through an upgraded connection; then it is cut. Longer than WebSocket peers are silent

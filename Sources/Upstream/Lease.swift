@@ -29,7 +29,7 @@ struct Lease {
     var headLength = 0
     /// Those of them that are still to be sent.
     var headLeft = 0
-    /// `nil` for a request without content, and once sending has failed.
+    /// `nil` for a request without content, once all of it is out, and once sending has failed.
     var outgoing: OutgoingContent?
     /// Whether the client was told to wait with more of it.
     var contentIsHeldBack = false

@@ -4,7 +4,7 @@ import HTTPSemantics
 /// Request content on its way to an origin, framed, until the socket takes it. Its exchange may be given what came
 /// before it began.
 ///
-/// Confined to one loop.
+/// Confined to one loop. What was reserved for it is given back as it goes: with its last byte on the way, or unsent.
 public final class OutgoingContent {
     /// Bytes of it that an exchange without a connection takes; beyond that the client waits. Enough for a form.
     static let mostEarly = 8 << 10
@@ -12,14 +12,37 @@ public final class OutgoingContent {
     let framing: UpstreamRequest.Content
     let pieces = ByteBuffer(capacity: 256)
     private(set) var isEnded = false
+    /// Of which budget how many bytes are reserved for it.
+    private var reserved: (budget: MemoryBudget, bytes: Int)?
 
     /// Nothing yet.
     /// - Parameter framing: that of the request it belongs to.
     public init(_ framing: UpstreamRequest.Content) { self.framing = framing }
 
-    var count: Int { pieces.count }
+    deinit {
+        if let reserved { reserved.budget.release(reserved.bytes) }
+    }
+
+    /// Bytes held, framed.
+    public var count: Int { pieces.count }
     /// Whether all of it was taken.
     var isSent: Bool { isEnded && pieces.isEmpty }
+
+    /// The most that frames one piece, with the end of all of them, in bytes.
+    private static let mostFraming = 32
+
+    /// Bytes of memory that it lacks for a piece of `count` bytes.
+    public func lack(for count: Int) -> Int {
+        let needed = pieces.count + count + Self.mostFraming
+        return needed <= pieces.capacity ? 0 : max(needed, 2 * pieces.capacity) - pieces.capacity
+    }
+
+    /// Takes the memory that it lacks for a piece of `count` bytes, which the caller has reserved of `budget`: always
+    /// the same one.
+    public func grow(for count: Int, reservedOf budget: MemoryBudget) {
+        reserved = (budget, (reserved?.bytes ?? 0) + lack(for: count))
+        pieces.reserve(count + Self.mostFraming)
+    }
 
     /// Adds a copy of the next piece.
     public func append(_ content: Span<UInt8>) {

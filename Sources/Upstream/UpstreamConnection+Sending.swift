@@ -88,6 +88,8 @@ extension UpstreamConnection {
     /// Nothing waits to be sent at the moment.
     private func allSent() {
         disarmWrite()
+        // Its memory is not kept for as long as the response takes, nor on an idle connection.
+        if let outgoing = lease.outgoing, outgoing.isEnded { lease.outgoing = nil }
         if lease.response != .inBody { expectBeforeHead() }
         releaseContent()
     }

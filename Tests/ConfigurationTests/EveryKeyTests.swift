@@ -32,6 +32,8 @@ import Upstream
           head-timeout: 11s
           idle-timeout: 12s
           body-timeout: 13s
+          body-buffer: 49KiB
+          min-body-rate: 50B
           send-timeout: 14s
           tunnel-timeout: 15s
           trusted-proxies: [192.0.2.1, 10.0.0.0/8, unix]
@@ -138,6 +140,8 @@ import Upstream
         all.proxy.clients.headTimeout = .seconds(11)
         all.proxy.clients.idleTimeout = .seconds(12)
         all.proxy.clients.bodyTimeout = .seconds(13)
+        all.proxy.clients.bodyBuffer = 49 << 10
+        all.proxy.clients.minBodyRate = 50
         all.proxy.clients.sendTimeout = .seconds(14)
         all.proxy.clients.tunnelTimeout = .seconds(15)
         all.proxy.clients.trustedProxies =

@@ -77,7 +77,7 @@ import Testing
 
     @Test(arguments: [true, false])
     func `100 goes only to a client that asked for it`(isAskedFor: Bool) throws {
-        try scenario { origin, proxy in
+        try scenario(.bodyBuffer(0)) { origin, proxy in
             origin.on("/x") { _ in [.interim(100), .interim(103, "Link: </a>"), .requestBody, .answer(200, body: "x")] }
             let client = try proxy.connect()
             try client.send(

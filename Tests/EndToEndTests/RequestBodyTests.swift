@@ -3,7 +3,7 @@ import Testing
 /// Request bodies stream upstream.
 @Suite(.scenario) struct RequestBodyTests {
     @Test func `a chunked body reaches the origin before the client has ended it`() throws {
-        try scenario { origin, proxy in
+        try scenario(.bodyBuffer(0)) { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(201, body: "thanks")] }
             let client = try proxy.connect()
             try client.send("POST /up HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test func `a client that waits for 100 gets it and sends its body`() throws {
-        try scenario { origin, proxy in
+        try scenario(.bodyBuffer(0)) { origin, proxy in
             origin.on("/up") { _ in [.interim(100), .requestBody, .answer(200, body: "got it")] }
             let client = try proxy.connect()
             try client.send("POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
@@ -71,7 +71,7 @@ import Testing
     }
 
     @Test func `a client that waits for 100 may be refused without it`() throws {
-        try scenario { origin, proxy in
+        try scenario(.bodyBuffer(0)) { origin, proxy in
             origin.on("/up") { _ in [.answer(403, body: "no"), .silence] }
             let client = try proxy.connect()
             try client.send("POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
@@ -82,7 +82,7 @@ import Testing
     }
 
     @Test func `an answer that comes before the content has ended says that the connection will`() throws {
-        try scenario { origin, proxy in
+        try scenario(.bodyBuffer(0)) { origin, proxy in
             origin.on("/up") { _ in [.head(200, ["Content-Length: 4"]), .text("he"), .requestBody, .text("re")] }
             let client = try proxy.connect()
             try client.send("POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe")
@@ -95,7 +95,7 @@ import Testing
     }
 
     @Test func `a client that leaves in the middle of its body leaves no whole request behind`() throws {
-        try scenario { origin, proxy in
+        try scenario(.bodyBuffer(0)) { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(200)] }
             let client = try proxy.connect()
             try client.send("POST /up HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
@@ -168,7 +168,7 @@ import Testing
     }
 
     @Test func `a client that sends its body bit by bit has the time it needs`() throws {
-        try scenario(.bodyTimeout(.seconds(2))) { origin, proxy in
+        try scenario(.bodyTimeout(.seconds(2)), .bodyBuffer(0), .minBodyRate(5)) { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(200, body: "all of it")] }
             let client = try proxy.connect()
             try client.send("POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 15\r\n\r\n")

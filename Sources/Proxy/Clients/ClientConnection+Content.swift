@@ -22,9 +22,11 @@ extension ClientConnection {
                 return
             case .piece(let range, let consumed):
                 let goesOn = transaction?.receive(content: buffer.span.extracting(range)) ?? true
+                // It may have been answered by that, and the connection be at its end.
+                guard phase == .serving else { return }
                 context.buffer.consume(consumed)
                 // A client that does not take its response is cut for that, however much it sends.
-                if deadline.waitsFor != .send { due(.content, worker.timeouts.content) }
+                if deadline.waitsFor != .send { contentCame(range.count) }
                 if !goesOn {
                     stopReading()
                     if deadline.waitsFor == .content { deadline.clear() }
@@ -44,6 +46,13 @@ extension ClientConnection {
                 return
             }
         }
+    }
+
+    /// Every byte gives time for the next, but a few give no more than the lowest rate does.
+    private func contentCame(_ count: Int) {
+        let (now, timeouts) = (loop.now, worker.timeouts)
+        let left = deadline.waitsFor == .content ? deadline.time - now : timeouts.content
+        due(.content, timeouts.forContent(left: left, after: count))
     }
 
     /// What the client has sent ahead moves out of the large buffer, which others need.

@@ -121,8 +121,11 @@ extension ClientConnection {
             keepsAlive = keepsAlive && head.framing == .none && head.method != .connect
             return respondWithoutTransaction(error, to: head, fields)
         }
-        if request.hasContent { content = ContentReader(head, limit: worker.settings.clients.maxBodySize) }
-        beginTransaction(request)
+        guard request.hasContent else { return beginTransaction(request) }
+        content = ContentReader(head, limit: worker.settings.clients.maxBodySize)
+        let transaction = Transaction(request, client: self, worker: worker)
+        self.transaction = transaction
+        transaction.beginWithContent()
     }
 
     private func beginServing() {

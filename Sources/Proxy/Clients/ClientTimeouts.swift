@@ -5,7 +5,10 @@ import Libevent
 struct ClientTimeouts: Sendable {
     let head: Int64
     let idle: Int64
+    /// For the next byte of a request's content, at most.
     let content: Int64
+    /// How much of that a byte brings; `nil`: all of it.
+    private let perContentByte: Int64?
     let send: Int64
     let tunnel: Int64
     /// How long a closed connection waits for the peer to read the last response: a few round trips.
@@ -15,8 +18,18 @@ struct ClientTimeouts: Sendable {
         head = settings.headTimeout.nanoseconds
         idle = settings.idleTimeout.nanoseconds
         content = settings.bodyTimeout.nanoseconds
+        perContentByte = settings.minBodyRate.map { 1_000_000_000 / Int64($0) }
         send = settings.sendTimeout.nanoseconds
         tunnel = settings.tunnelTimeout.nanoseconds
+    }
+
+    /// The time that a client has for the next byte of its content, in nanoseconds.
+    /// - Parameters:
+    ///   - left: what it had left as the last ones came.
+    ///   - count: how many these were; one read has at most `ReadContexts.contentBufferSize`.
+    func forContent(left: Int64, after count: Int) -> Int64 {
+        guard let perContentByte else { return content }
+        return min(content, left + Int64(count) * perContentByte)
     }
 }
 

@@ -18,7 +18,7 @@ extension Fetch {
     func upstreamRequest(under conditions: inout Conditions) -> UpstreamRequest {
         // One client's conditions and range are not forwarded, so that the answer fits all who wait.
         var dropping: FieldSet = plan.isPass ? [] : FieldSet(.ifNoneMatch, .ifModifiedSince, .range, .ifRange)
-        if !request.awaitsContinue { dropping.insert(.expect) }
+        if !awaitsContinue { dropping.insert(.expect) }
         let maxForwards = request.maxForwards
         if maxForwards != nil { dropping.insert(.maxForwards) }
         let isUpgrading = plan.isPass && request.head.asksForUpgrade

@@ -10,7 +10,7 @@ import Upstream
 extension Fetch: ExchangeHandler {
     func exchange(_ exchange: Exchange, interim head: borrowing ReceivedHead) {
         progressed(at: worker.now)
-        if head.head.status == .continue, !request.awaitsContinue { return }
+        if head.head.status == .continue, !awaitsContinue { return }
         let buffer = ByteBuffer(capacity: 256)
         buffer.appendStatusLine(head.head.status)
         // Framing fields have no place in a 1xx (RFC 9110 §8.6).

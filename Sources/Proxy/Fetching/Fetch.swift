@@ -72,6 +72,8 @@ final class Fetch: DeadlineTarget {
     private(set) var conditions = Conditions.storedAndClients
     /// Content of the request that came before the operation got its slot.
     private var early: OutgoingContent?
+    /// Whether its client still waits for 100 from the origin. Where content was read ahead it has got that.
+    let awaitsContinue: Bool
     private var recipients: Recipients
     private var progressDeadline = LazyDeadline<Void>()
 
@@ -94,8 +96,10 @@ final class Fetch: DeadlineTarget {
     // Borrowed, and copied where it is kept: what an initializer takes over its caller retains as well.
     init(
         _ request: borrowing ClientRequest, plan: borrowing FetchPlan, worker: borrowing Worker,
-        leader: (any FetchLeader)?
+        leader: (any FetchLeader)?, content: consuming OutgoingContent?
     ) {
+        awaitsContinue = content == nil && request.awaitsContinue
+        early = content
         self.request = copy request
         self.leader = leader
         self.plan = copy plan

@@ -23,7 +23,8 @@ extension Transaction {
         guard plan.isShared else {
             // The fetch delivers directly (`FetchLeader`).
             let nobody: Waiter<FetchedResponse>? = nil
-            return enqueued(fetches.enqueueAlone(worker.makeFetch(request, plan, leader: self), waiter: nobody), .alone)
+            let operation = worker.makeFetch(request, plan, leader: self, content: contentAhead.take())
+            return enqueued(fetches.enqueueAlone(operation, waiter: nobody), .alone)
         }
         let bound = LoopBound<FetchWaiter>(self, on: worker.loop)
         let waiter = waiter(bound)

@@ -4,14 +4,17 @@ import HTTPSemantics
 import Libevent
 import Storage
 import Telemetry
+import Upstream
 
 /// One request that is not answered on the hot path, from look-up to the last byte of its response.
 ///
 /// Owned by its client connection, confined to its loop. Whether it led or joined matters only while it waits: a leader
-/// waits as long as its fetch does, and its content goes through that fetch. Here it is looked up; the rest is in the
-/// extensions `Fetching`, `Joining`, `Waiting`, `Bounds`, `Responding`, `Content`.
+/// waits as long as its fetch does, and its content goes through that fetch. Little content is read ahead: the request
+/// takes no slot, and no origin hears of it, for as long as its client takes to send it. Here it is looked up; the rest
+/// is in the extensions `Fetching`, `Joining`, `Waiting`, `Bounds`, `Responding`, `Content`.
 ///
 /// ```
+/// new ─content that may be little→ gathering ─all of it, more than little, no memory for it→ new, and looked up
 /// new ─look→ responding                       (stored; 503 or stale at a bound; 504 where only what is stored is wanted)
 ///   │    └→ waiting ─response→ responding     (led, joined, alone)
 ///   │          ├─answer for it alone→ responding (304 for a tag that only it has)
@@ -23,7 +26,7 @@ import Telemetry
 ///   └─ responding ─sent→ over;  any ─leave→ over
 /// ```
 final class Transaction: FetchWaiter, TurnTaker {
-    enum State: Equatable { case new, waiting, responding(Status), over }
+    enum State: Equatable { case new, gathering, waiting, responding(Status), over }
 
     /// Released so often, a request goes alone: a third fetch of a key that nobody may share would teach nothing.
     static let mostReleases: UInt8 = 2
@@ -47,6 +50,8 @@ final class Transaction: FetchWaiter, TurnTaker {
     private(set) var releases: UInt8 = 0
     private(set) var mustGoAlone = false
     var contentIsHeldBack = false
+    /// What is here of content that is read ahead, until its fetch has it.
+    var contentAhead: OutgoingContent?
     /// What was stored, fresh or not, when the origin was asked: it may be served at a bound or after a failure.
     var fallback: StoredResponse?
     /// The fetch that this request led.
@@ -68,6 +73,7 @@ final class Transaction: FetchWaiter, TurnTaker {
         state = .over
         seat.take()?.leave()
         stopLeading()
+        contentAhead = nil
     }
 
     /// From now on its fetch tells it nothing, and takes no content of it.
@@ -121,6 +127,12 @@ final class Transaction: FetchWaiter, TurnTaker {
     }
 
     // MARK: What becomes of it
+
+    /// Its content is read ahead.
+    func beginGathering() { state = .gathering }
+
+    /// Its content is read ahead no further.
+    func endGathering() { state = .new }
 
     /// - Parameter operation: of the seat, which would be retained if it were reached through that.
     func wait(at seat: consuming FetchSeat, of operation: FetchOperation) {

@@ -53,6 +53,17 @@ final class SharedState: Sendable {
     /// Bytes: a body of a few pieces.
     private static let smallestLoan = 256 << 10
 
+    /// Whether bodies on their way leave room for the content of requests that is read ahead: that takes no more than
+    /// half of their share, so that clients who send slowly leave the rest to what others ask for.
+    func hasRoomAhead(for bytes: Int) -> Bool { inFlightBytes + bytes <= storage.inFlightLimit / 2 }
+
+    /// Reserves `bytes` of the budget for content that is read ahead, at the expense of what is stored; or nothing, and
+    /// answers `false`.
+    func reserveAhead(_ bytes: Int) -> Bool {
+        guard hasRoomAhead(for: bytes) else { return false }
+        return budget.reserve(bytes) || store.makeRoom(bytes: bytes) && budget.reserve(bytes)
+    }
+
     /// What a body that is not kept whole may retain for its slowest reader: less when memory runs short, so that many
     /// slow readers of large responses cannot take all of it.
     var streamingWindow: Int {

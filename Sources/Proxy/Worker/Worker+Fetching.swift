@@ -11,11 +11,15 @@ extension Worker {
     @inline(never) // As those in `Worker`: inlined, `pools` would be retained.
     func pool(for route: Route) -> UpstreamPool { pools.pool(of: route.origin) }
 
-    /// - Parameter leader: is told what concerns nobody else.
-    func makeFetch(_ request: ClientRequest, _ plan: FetchPlan, leader: (any FetchLeader)?) -> FetchOperation {
+    /// - Parameters:
+    ///   - leader: is told what concerns nobody else.
+    ///   - content: what is here of the request's content, if it was read ahead.
+    func makeFetch(
+        _ request: ClientRequest, _ plan: FetchPlan, leader: (any FetchLeader)?, content: OutgoingContent? = nil
+    ) -> FetchOperation {
         let operation = FetchOperation(
             number: shared.nextOperation(), plan: plan, made: now,
-            work: LoopOwned(Fetch(request, plan: plan, worker: self, leader: leader), on: loop))
+            work: LoopOwned(Fetch(request, plan: plan, worker: self, leader: leader, content: content), on: loop))
         guard plan.isShared else { return operation }
         operation.waiterLimit = settings.coalescing.maxWaiters
         // Before it has begun there is nothing to finish (`Fetch.begin`).

@@ -11,6 +11,9 @@ enum Setting: Sendable {
     case headTimeout(Duration)
     case idleTimeout(Duration)
     case bodyTimeout(Duration)
+    case bodyBuffer(Int)
+    /// Bytes a second.
+    case minBodyRate(Int)
     case sendTimeout(Duration)
     case tunnelTimeout(Duration)
 
@@ -57,6 +60,8 @@ enum Setting: Sendable {
         case .headTimeout(let time): ("clients", "head-timeout", time.inFile)
         case .idleTimeout(let time): ("clients", "idle-timeout", time.inFile)
         case .bodyTimeout(let time): ("clients", "body-timeout", time.inFile)
+        case .bodyBuffer(let bytes): ("clients", "body-buffer", "\(bytes)B")
+        case .minBodyRate(let bytes): ("clients", "min-body-rate", "\(bytes)B")
         case .sendTimeout(let time): ("clients", "send-timeout", time.inFile)
         case .tunnelTimeout(let time): ("clients", "tunnel-timeout", time.inFile)
         case .maxWaiters(let count): ("coalescing", "max-waiters", "\(count)")
@@ -156,7 +161,9 @@ enum Metric: String {
     case mostDescriptors = "coalesced_process_max_fds"
     case startTime = "coalesced_process_start_time_seconds"
     case refusedClients = "coalesced_client_connections_refused_total"
+    case inFlightBytes = "coalesced_in_flight_bytes"
     case openUpstreams = "coalesced_upstream_connections"
+    case clientReceivedBytes = "coalesced_client_received_bytes_total"
     case clientSentBytes = "coalesced_client_sent_bytes_total"
     case malformed = "coalesced_malformed_requests_total"
 }
