@@ -65,7 +65,7 @@ import Testing
 
     @Test(arguments: [["Content-Length: 10"], ["Transfer-Encoding: chunked"]])
     func `an origin that switches in the middle of the request's content is not believed`(_ framing: [String]) throws {
-        try scenario { origin, proxy in
+        try scenario(.bodyBuffer(0)) { origin, proxy in
             origin.on("/ws") { _ in [Self.switching, .echo] }
             let client = try proxy.connect()
             let isChunked = framing[0].hasPrefix("T")
