@@ -8,64 +8,89 @@ enum UpstreamKeys {
     static let all: [Key<UpstreamSettings>] = [
         Key(
             "name", \.name, .token, isRequired: true,
-            "Its name in routes and metrics. The access log has the address of the server that was asked."),
+            "Name used in routes and metrics. The access log shows the address of the server instead."),
         Key(
             "servers", \.servers, .list(of: .server, atLeast: 1), isRequired: true,
             """
-            Its servers, used in turn: http://host:port, or unix:/path of a Unix socket, on which the proxy's user needs write permission. \
-            They speak plain HTTP.
+            Servers, used round-robin: http://host:port, or unix:/path (the proxy's user needs write permission \
+            on the socket). Only plain HTTP is supported.
             """),
         Key(
             "host", \.host, .optional(.authority, "as-requested"),
             """
-            The Host that they are asked for, with a port if it is not 80, where they serve several under names of their own; as-requested: what \
-            the client asked for, which is also in X-Forwarded-Host. Redirections to that name lead clients past the proxy.
+            Host sent to the servers (with the port if it is not 80), for servers that use name-based virtual \
+            hosts. as-requested: the client's Host, which is also sent in X-Forwarded-Host. Beware of redirects: \
+            a server that redirects to this name sends clients past the proxy.
             """),
         Key(
             "connect-timeout", \.connectTimeout, .patience,
-            "How long connecting may take; then the next address or server is tried, and after the last one the answer is 504."
+            """
+            Time allowed for connecting; then the next address or server is tried, and 504 is returned after the \
+            last one.
+            """
         ),
         Key(
             "first-byte-timeout", \.firstByteTimeout, .patience,
-            "From the request's last byte, or the latest 1xx, to the end of the response's head; then 504."),
+            """
+            Time allowed from the last byte of the request (or the latest 1xx response) to the end of the \
+            response head; then 504.
+            """),
         Key(
             "no-progress-timeout", \.noProgressTimeout, .patience,
-            "How long no byte may move while a request is sent or a response arrives; then the connection is cut."),
-        Key("idle-timeout", \.idleTimeout, .patience, "How long an unused connection is kept."),
-        Key("max-idle-connections", \.maxIdleConnections, .integer(0...100_000), "Unused connections kept per worker."),
+            "Cut the connection if no byte moves for this long while a request is sent or a response is received."),
+        Key("idle-timeout", \.idleTimeout, .patience, "Close an idle connection after this long."),
+        Key(
+            "max-idle-connections", \.maxIdleConnections, .integer(0...100_000),
+            "Maximum number of idle connections, per worker."),
         Key(
             "max-concurrent-fetches", \.maxConcurrentFetches, .integer(1...1_000_000),
             """
-            Slots: simultaneous fetches, over all workers. A response that is not stored, and larger than the streaming window, holds its \
-            slot until its reader has taken it: allow for as many slow readers as there are. For each request whose content the origin does \
-            not take yet, 256 KiB may be held in addition to storage.memory.
+            Slots: maximum number of concurrent fetches over all workers. A response that is not stored and is \
+            larger than storage.streaming-window holds its slot until its reader has taken it, so allow for the \
+            expected number of slow readers. Up to 256 KiB for each request body that the origin is not \
+            accepting may be buffered in addition to storage.memory.
             """),
         Key(
             "max-queued-fetches", \.maxQueuedFetches, .integer(0...10_000_000),
-            "Fetches that wait for a slot, for coalescing.wait-timeout at most; the next one gets 503."),
+            """
+            Maximum number of fetches waiting for a slot (each for at most coalescing.wait-timeout); further \
+            requests get 503.
+            """),
         Key(
             "retry-dead-connection", \.retriesDeadConnection, .flag,
             """
-            A request without content is sent once more, and never a third time, if its connection is closed before a byte of the response: \
-            an idempotent one on a new connection if a reused one was dead, a safe one on the next server if a new one was closed. After \
-            first-byte-timeout nothing is sent again. Any request that a dead reused connection took nothing of goes out on a new one, \
-            and any without content that was met there by a 408.
+            Retry a request without content, at most once, if the connection closes before any byte of the \
+            response: an idempotent request on a new connection if a reused one was dead, a safe request on the \
+            next server if a new one was closed. Nothing is retried after first-byte-timeout. A request of which \
+            a dead reused connection accepted no byte is always sent again on a new connection, as is a request \
+            without content that met a 408 there.
             """),
         Key(
             "resolve-ttl", \.resolveTTL, .duration(.seconds(1) ... .seconds(86_400)),
             """
-            How long a resolved name is used before it is looked up again. Idle connections to an address that it no longer has are closed then, \
-            and those in use after their response. After a reload it is looked up anew, and /etc/hosts and resolv.conf are read again.
+            How long a resolved name is used before it is looked up again. When an address disappears, its idle \
+            connections are closed at once and busy ones after their response. A reload triggers a new lookup \
+            and re-reads /etc/hosts and resolv.conf.
             """),
         Key(
             "max-failures", \.maxFailures, .integer(1...1_000_000),
-            "Consecutive failures, counted by each worker, after which a server is not used for a while; the log tells which, and when it is back, and so do `status` and the metrics. Where no other is left, it is asked nevertheless."
+            """
+            Take a server out of rotation after this many consecutive failures (counted by each worker \
+            separately). The log, `status` and the metrics show it. A server that is the only one left is still \
+            used.
+            """
         ),
         Key(
             "failure-cooldown", \.failureCooldown, .patience,
-            "How long it is not used then. After that one request tries it, and the others pass it over until it has answered; if it ends without an answer or a failure, as by its client leaving, for as long again as it took."
+            """
+            How long a failed server stays out of rotation. Then a single request probes it, and the others keep \
+            avoiding it until the probe has succeeded. A probe that ends without a verdict, for example because \
+            its client left, extends this by as long as it took.
+            """
         ),
-        Key("max-head-size", \.maxHeadSize, .size(1 << 10...16 << 20), "The largest response head; more gets 502."),
+        Key(
+            "max-head-size", \.maxHeadSize, .size(1 << 10...16 << 20),
+            "Maximum size of a response head; larger ones get 502."),
     ]
 
     /// A name stands for one upstream.
