@@ -122,4 +122,56 @@ import Testing
             #expect(first.finished().map(\.text) == ["session=a..."])
         }
     }
+
+    @Test(arguments: [[], ["Cache-Control: max-age=0"], ["Expires: 0"]])
+    func `the page of a session does not stand in for another when the origin fails`(_ fields: [String]) throws {
+        try scenario(.other(section: "caching", key: "stale-if-error", value: "1h")) { origin, proxy in
+            origin.on("*") { Self.page($0, fields + ["ETag: \"a\""]) }
+            let answer1 = try proxy.get("/page", "Cookie: session=a")
+            #expect(answer1.text == "session=a")
+            let answer2 = try proxy.get("/anonymous")
+            #expect(answer2.text == "anonymous")
+            origin.on("*") { _ in [.answer(503, body: "down")] }
+            for cookies in [["Cookie: session=b"], ["Cookie: session=a"], []] {
+                let answer3 = try proxy.send("GET", "/page", cookies)
+                #expect(answer3.status == 503)
+                // What was fetched without cookies shows no session.
+                let answer4 = try proxy.send("GET", "/anonymous", cookies)
+                #expect(answer4.text == "anonymous")
+            }
+            origin.goDown()
+            for cookies in [["Cookie: session=b"], []] {
+                let answer5 = try proxy.send("GET", "/page", cookies)
+                #expect(answer5.status == 502)
+                let answer6 = try proxy.send("GET", "/anonymous", cookies)
+                #expect(answer6.text == "anonymous")
+            }
+        }
+    }
+
+    @Test func `nor is it served stale because the operator or a client allows that`() throws {
+        try scenario(.other(section: "caching", key: "stale-while-revalidate", value: "1h")) { origin, proxy in
+            origin.on("*") { Self.page($0, ["ETag: \"\($0["cookie"] ?? "")\""]) }
+            for session in ["session=a", "session=b", "session=a"] {
+                let answer7 = try proxy.get("/page", "Cookie: \(session)")
+                #expect(answer7.text == session)
+                let answer8 = try proxy.get("/page", "Cookie: \(session)", "Cache-Control: max-stale")
+                #expect(answer8.text == session)
+            }
+        }
+    }
+
+    @Test func `nor is it stored where only a date could validate it`() throws {
+        try scenario { origin, proxy in
+            let modified = "Last-Modified: \(System.httpDate(-864_000))"
+            origin.on("*") { request in
+                request["if-modified-since"] == nil
+                    ? Self.page(request, ["Cache-Control: max-age=0", modified]) : [.head(304, [])]
+            }
+            for session in ["session=a", "session=b"] {
+                let answer9 = try proxy.get("/page", "Cookie: \(session)")
+                #expect(answer9.text == session)
+            }
+        }
+    }
 }

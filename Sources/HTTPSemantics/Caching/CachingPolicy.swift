@@ -49,7 +49,7 @@ public struct CachingPolicy: Sendable, Equatable {
     /// spared the crowd.
     public var sharesErrors = true
     /// A response without a lifetime, which is not `public`, goes to all who wait, whatever cookies they sent. Off: to
-    /// those with the cookies of the request it was fetched for (`ResponseFacts.separatesCookies`).
+    /// those with the cookies of the request it was fetched for (`ResponseFacts.Flags.separatesCookies`).
     public var sharesAcrossCookies = false
     /// Where a response varies by `Accept-Encoding`, requests that accept the same of the common codings get the same
     /// variant, whatever order and weights they name (RFC 9111 §4.1 on normalising). Off: an origin may go by the

@@ -80,7 +80,7 @@ extension ResponseFacts {
     ) {
         self.init(
             status: stored.status, fields: head, requested: requested, received: received, policy: policy,
-            age: Freshness.ageValue(of: update)
+            hasCookies: stored.contains(.isOfSession), age: Freshness.ageValue(of: update)
         )
     }
 }

@@ -34,6 +34,8 @@ public struct ResponseDirectives: Sendable, Equatable {
     public var staleWhileRevalidate: UInt32?
     /// Seconds past the lifetime; `nil` when not said, since 0 forbids what the operator's default may allow.
     public var staleIfError: UInt32?
+    /// Whether it allows any use once it is stale (RFC 5861).
+    var allowsStale: Bool { (staleWhileRevalidate ?? 0) > 0 || (staleIfError ?? 0) > 0 }
 
     /// The first of a repeated `max-age` counts, but one that makes no sense makes all of them 0 (§4.2.1).
     private var maxAgeIsBroken = false

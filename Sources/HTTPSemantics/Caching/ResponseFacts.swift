@@ -24,6 +24,12 @@ public struct ResponseFacts: Sendable, Equatable {
         @inlinable public static var allowsAuthorized: Self { Self(rawValue: 1 << 9) }
         /// The directives are those of a targeted field (RFC 9213).
         @inlinable public static var isTargeted: Self { Self(rawValue: 1 << 10) }
+        /// It is shared only among requests with the same `Cookie` field, or all without one: it has no lifetime in which
+        /// any request could have it, and says nothing by which its origin allows that. It may have been written for
+        /// servers that share nothing of the kind, and show what belongs to a session.
+        @inlinable public static var separatesCookies: Self { Self(rawValue: 1 << 11) }
+        /// That, and it was fetched with cookies: stored, it is for validations only, by its tag.
+        @inlinable public static var isOfSession: Self { Self(rawValue: 1 << 12) }
         // Fields
         @inlinable public static var setsCookie: Self { Self(rawValue: 1 << 16) }
         /// There is a `Vary` that names fields of which an origin sees what clients send.
@@ -67,10 +73,11 @@ public struct ResponseFacts: Sendable, Equatable {
     /// - Parameters:
     ///   - requested: when the request was sent, or started to be.
     ///   - received: when the response's head was there.
+    ///   - hasCookies: whether it was fetched with any.
     ///   - age: the `Age` to start from where it does not stand in `fields`, as after a 304 (RFC 9111 §4.3.4).
     public init(
         status: Status, fields: FieldView, requested: Moment, received: Moment, policy: borrowing CachingPolicy,
-        age: UInt32? = nil
+        hasCookies: Bool = false, age: UInt32? = nil
     ) {
         let targeted = TargetedCacheControl.directives(of: fields, policy: policy)
         let directives = targeted ?? ResponseDirectives(cacheControlOf: fields)
@@ -94,6 +101,11 @@ public struct ResponseFacts: Sendable, Equatable {
         staleWhileRevalidate = directives.staleWhileRevalidate ?? policy.staleWhileRevalidate
         staleIfError = directives.staleIfError ?? policy.staleIfError
         flags = Self.flags(directives, fields, isTargeted: targeted != nil, hasLastModified: modified != nil, policy)
+        if lifetime == 0, !policy.sharesAcrossCookies, !status.isServerError, !flags.contains(.public),
+            !directives.allowsStale
+        {
+            flags.insert(hasCookies ? [.separatesCookies, .isOfSession] : .separatesCookies)
+        }
     }
 
     private static func flags(
@@ -135,8 +147,14 @@ public struct ResponseFacts: Sendable, Equatable {
     /// Whether all of `flag` hold.
     @inlinable public func contains(_ flag: Flags) -> Bool { flags.contains(flag) }
 
-    /// Whether there is anything a validation could be made with.
-    var hasValidator: Bool { !flags.isDisjoint(with: [.hasStrongETag, .hasWeakETag, .hasLastModified]) }
+    /// Whether there is anything a validation could be made with. A date says nothing of whose page it is.
+    var hasValidator: Bool {
+        !flags.isDisjoint(with: [.hasStrongETag, .hasWeakETag])
+            || (contains(.hasLastModified) && !contains(.isOfSession))
+    }
+
+    /// Whether it is never to be served stale, whatever else is allowed.
+    var forbidsStale: Bool { !flags.isDisjoint(with: [.mustRevalidate, .isOfSession]) }
 
     /// Seconds (RFC 9111 §4.2.3, current_age), counted on the monotonic clock only.
     @inlinable

@@ -50,7 +50,7 @@ extension ResponseFacts {
             // §5.2.1.3: the lifetime is no less than the age plus min-fresh.
             return ttl >= request.minFresh ? .fresh(age: age, ttl: ttl) : .validate(.requestAge)
         }
-        guard !contains(.mustRevalidate), request.minFresh == 0 else { return .validate(.stale) }
+        guard !forbidsStale, request.minFresh == 0 else { return .validate(.stale) }
         let overdue = overdue(at: now)
         if request.acceptsStale, isWithin(request.maxStale, overdue) { return .staleAccepted(age: age) }
         // §5.2.1.1: with max-age and no max-stale, the client does not want a stale one.

@@ -76,14 +76,6 @@ extension ResponseFacts {
         return .whileArriving
     }
 
-    /// Whether it is shared only among requests with the same `Cookie` field, or all without one. It has no lifetime in
-    /// which any request could have it, and the origin does not call it public: it may have been written for servers
-    /// that share nothing of the kind, and show what belongs to a session.
-    public func separatesCookies(policy: CachingPolicy) -> Bool {
-        lifetime == 0 && staleWhileRevalidate == 0 && !contains(.public) && !status.isServerError
-            && !policy.sharesAcrossCookies
-    }
-
     /// Whether each request needs a validation of its own: it can never be fresh, and must not be used stale.
     public var isNeverForTwo: Bool { contains(.noCache) || (lifetime == 0 && contains(.mustRevalidate)) }
 

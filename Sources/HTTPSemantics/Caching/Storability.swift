@@ -79,7 +79,7 @@ extension ResponseFacts {
     private var isWorthKeeping: Bool {
         let isFreshOnce = freshUntil > received.monotonic && !contains(.noCache)
         let isGoodStale =
-            !contains(.noCache) && !contains(.mustRevalidate)
+            !contains(.noCache) && !forbidsStale
             && (staleWhileRevalidate > 0 || staleIfError > 0)
         return isFreshOnce || hasValidator || isGoodStale
     }

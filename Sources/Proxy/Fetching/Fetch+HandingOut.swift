@@ -38,7 +38,7 @@ extension Fetch {
     private func announce(_ response: StoredResponse, _ sharing: Sharing, by operation: FetchOperation) {
         addAlias(for: response, of: operation)
         noteContradiction()
-        let separatesCookies = response.facts.separatesCookies(policy: request.route.policy)
+        let separatesCookies = response.facts.contains(.separatesCookies)
         switch sharing {
         case .nobody:
             operation.close()

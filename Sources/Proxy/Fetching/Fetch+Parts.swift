@@ -18,7 +18,9 @@ extension Fetch {
                 head.fields, status: status, contentLength: head.head.framing.announcedLength, asked: range)
         else { return partsDoNotFit(head) }
         let base = plan.parts.flatMap { belongs(part, head.fields, to: $0) ? $0 : nil }
-        let update = ResponseFacts(status: .ok, fields: head.fields, requested: sentAt, received: now, policy: policy)
+        let update = ResponseFacts(
+            status: .ok, fields: head.fields, requested: sentAt, received: now, policy: policy,
+            hasCookies: request.hasCookies)
         // §3.4: the new fields take the place of the stored ones.
         let kept =
             base.map { Freshening.head($0.head, updatedWith: head.fields, facts: update, policy: policy) }

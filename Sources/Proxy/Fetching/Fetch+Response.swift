@@ -45,7 +45,9 @@ extension Fetch: ExchangeHandler {
         }
         // Read once and passed on: the value is large.
         let policy = request.route.policy
-        let facts = ResponseFacts(status: status, fields: head.fields, requested: sentAt, received: now, policy: policy)
+        let facts = ResponseFacts(
+            status: status, fields: head.fields, requested: sentAt, received: now, policy: policy,
+            hasCookies: request.hasCookies)
         if method == .head { freshenFromHead(head, facts) }
         let decision = settle(head, facts, policy)
         forbidStaleUse(after: facts, head.fields)

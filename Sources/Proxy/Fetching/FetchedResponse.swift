@@ -161,10 +161,10 @@ final class FetchedResponse: Sendable {
     }
 
     /// Whether only requests with the leader's cookies may have it, and `request` has others. What stands in for a
-    /// failure was stored for all.
+    /// failure is of no session.
     private func isForOtherCookies(than request: ClientRequest) -> Bool {
         if case .staleOnError = source { return false }
-        return response.facts.separatesCookies(policy: request.route.policy) && !request.hasSameCookies(as: leader)
+        return response.facts.contains(.separatesCookies) && !request.hasSameCookies(as: leader)
     }
 
     /// Whether it came when the head was there already.

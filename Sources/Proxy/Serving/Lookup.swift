@@ -112,7 +112,7 @@ struct Lookup {
         let separatesCookies =
             request.hasCookies
             && (resource?.separatesCookies(at: now) == true
-                || stored?.facts.separatesCookies(policy: request.route.policy) == true)
+                || stored?.facts.contains(.separatesCookies) == true)
         return FetchPlan(
             key: request.fetchKey(kind, knowing: resource, separatesCookies: separatesCookies),
             reason: stored == nil ? missReason(known) : ForwardReason(doubt), resource: known,
