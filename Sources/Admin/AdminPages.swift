@@ -68,12 +68,12 @@ final class AdminPages {
                 completion(AdminPage("application/json", report.text))
             }
         case "/purge" where !settings.allowsPurging:
-            completion(AdminPage(status: .forbidden, text: "Nothing can be purged here: admin.purge is false.\n"))
+            completion(AdminPage(status: .forbidden, text: "Purging is disabled: admin.purge is false.\n"))
         case "/purge" where method == .post:
             purge(content, completion)
         case "/healthz", "/readyz", "/metrics", "/status", "/purge":
             var page = AdminPage(
-                status: .methodNotAllowed, text: "This page takes \(path == "/purge" ? "POST" : "GET").\n")
+                status: .methodNotAllowed, text: "Use \(path == "/purge" ? "POST" : "GET") for this page.\n")
             page.allowed = path == "/purge" ? "POST" : "GET, HEAD"
             completion(page)
         default:
@@ -81,7 +81,7 @@ final class AdminPages {
                 AdminPage(
                     status: .notFound,
                     text:
-                        "There are /healthz, /readyz, /metrics, /status, and POST /purge with URLs or prefixes, a line each, or 'all'.\n"
+                        "Available: GET /healthz, /readyz, /metrics and /status, and POST /purge with URLs or prefixes, one per line, or 'all'.\n"
                 ))
         }
     }
@@ -115,7 +115,7 @@ final class AdminPages {
                 AdminPage(
                     status: .badRequest,
                     text:
-                        "Send URLs such as http://www.example.com/page, or 'prefix http://www.example.com/img/' for all below, a line each, or 'all'; \(reason).\n"
+                        "\(reason). Send URLs such as http://www.example.com/page, or 'prefix http://www.example.com/img/' for everything below it, one per line, or just 'all'.\n"
                 ))
         }
         // Numbered as in an editor.
@@ -167,12 +167,14 @@ final class AdminPages {
         let families =
             now.counters.families(upstreams: now.upstreams.map(\.name)) + usage.latencies.families() + now.accessLog
             + program.families() + [
-                .gauge("client_connections_limit", "Client connections admitted at most.", UInt64(now.clientLimit)),
-                .gauge("stored_responses", "Responses stored now, all variants.", UInt64(now.storage.responses)),
-                .gauge("stored_bytes", "Bytes of all that is stored.", UInt64(now.storage.bytes)),
-                .gauge("in_flight_bytes", "Bytes of bodies on their way.", UInt64(now.inFlightBytes)),
-                .gauge("memory_limit_bytes", "The ceiling for both.", UInt64(now.memoryLimit)),
-                .gauge("unshareable_keys", "Keys remembered as not shareable.", UInt64(now.storage.markers)),
+                .gauge("client_connections_limit", "Limit of client connections.", UInt64(now.clientLimit)),
+                .gauge("stored_responses", "Stored responses, counting each variant.", UInt64(now.storage.responses)),
+                .gauge("stored_bytes", "Bytes used by stored responses.", UInt64(now.storage.bytes)),
+                .gauge("in_flight_bytes", "Bytes of bodies in flight.", UInt64(now.inFlightBytes)),
+                .gauge(
+                    "memory_limit_bytes", "Limit of stored_bytes and in_flight_bytes together.", UInt64(now.memoryLimit)
+                ),
+                .gauge("unshareable_keys", "Keys currently remembered as unshareable.", UInt64(now.storage.markers)),
                 .counter(
                     "evictions", "Responses evicted, by queue.",
                     [
@@ -180,23 +182,23 @@ final class AdminPages {
                         MetricSample([("queue", "main")], .whole(UInt64(now.storage.evictedFromMain))),
                     ]),
                 .gauge(
-                    "fetches_in_flight", "Fetches begun or waiting for a slot.",
+                    "fetches_in_flight", "Fetches running or waiting for a slot.",
                     now.upstreams.map {
                         MetricSample([("upstream", $0.name)], .whole(UInt64($0.operations.inFlight)))
                     }),
                 .gauge(
-                    "fetches_queued", "Fetches that wait for a slot.",
+                    "fetches_queued", "Fetches waiting for a slot.",
                     now.upstreams.map {
                         MetricSample([("upstream", $0.name)], .whole(UInt64($0.operations.queued)))
                     }),
                 .gauge(
-                    "fetches_limit", "Slots: fetches that may run at a time; more wait for one.",
+                    "fetches_limit", "Slots, the limit of fetches running at a time.",
                     now.upstreams.map { MetricSample([("upstream", $0.name)], .whole(UInt64($0.slots))) }),
                 .gauge(
-                    "upstream_server_up", "Whether the server is asked in its turn; 0 after max-failures in a row.",
+                    "upstream_server_up", "1 if the server is in rotation, 0 after max-failures failures in a row.",
                     servers.samples { [([], $0.isUp ? 1 : 0)] }),
                 .gauge(
-                    "upstream_server_connections", "Connections to the server open now, by what they do.",
+                    "upstream_server_connections", "Open connections to the server, by state.",
                     servers.samples {
                         [([("state", "in-use")], $0.inUse), ([("state", "idle")], $0.idle)]
                     }),
@@ -217,25 +219,26 @@ extension ProgramHistory {
         let usage = ProcessUsage()
         return [
             .gauge(
-                "build_info", "Always 1; the label has the version that runs.",
+                "build_info", "Always 1; the label is the running version.",
                 [MetricSample([("version", version)], .whole(1))]),
             .gauge(
-                "config_last_reload_successful", "0 if the last reload found a mistake and changed nothing.",
+                "config_last_reload_successful", "1 if the last reload succeeded, 0 if it failed and changed nothing.",
                 lastReload?.succeeded ?? true ? 1 : 0),
             .gauge(
                 "config_last_reload_success_timestamp_seconds",
-                "When the settings in use were read, in seconds since 1970.", UInt64(clamping: settingsRead)),
+                "Unix time at which the current settings were read.", UInt64(clamping: settingsRead)),
             .gauge(
-                "process_start_time_seconds", "When the program began, in seconds since 1970.",
+                "process_start_time_seconds", "Unix time at which the program started.",
                 UInt64(clamping: started)),
             .counter(
                 "process_cpu_seconds", "Processor time, in user mode and in the kernel.",
                 [MetricSample([], .nanoseconds(usage.processorTime))]),
             .gauge(
-                "process_resident_memory_bytes", "Memory that is present, the program itself included.",
+                "process_resident_memory_bytes", "Resident memory size in bytes.",
                 UInt64(clamping: usage.residentBytes)),
-            .gauge("process_open_fds", "Open descriptors.", UInt64(clamping: usage.openDescriptors)),
-            .gauge("process_max_fds", "Descriptors that may be open.", UInt64(clamping: usage.descriptorLimit)),
+            .gauge("process_open_fds", "Number of open file descriptors.", UInt64(clamping: usage.openDescriptors)),
+            .gauge(
+                "process_max_fds", "Maximum number of open file descriptors.", UInt64(clamping: usage.descriptorLimit)),
         ]
     }
 }

@@ -20,7 +20,7 @@ enum RequestSource {
         // of its `Origin`.
         if address.isLoopback, !host.isEmpty, !isOwn(host) {
             return
-                "The admin listener is at \(address); '\(host)' is not a name of it. Ask for it by its address, or as localhost.\n"
+                "The Host '\(host)' is not accepted by this admin listener; use its address, \(address), or localhost.\n"
         }
         if isRead { return nil }
         if let line = fields.firstIndex(named: Array("sec-fetch-site".utf8).span) {
@@ -34,7 +34,7 @@ enum RequestSource {
         return nil
     }
 
-    private static let refused = "Web pages of others may change nothing here.\n"
+    private static let refused = "Requests from other web sites are refused.\n"
 
     /// Not a name that others could make resolve here: an address, or a name that means this machine everywhere (RFC
     /// 6761 §6.3).

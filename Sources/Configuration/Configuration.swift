@@ -15,7 +15,7 @@ public enum Configuration {
         let text = withoutMark(text)
         // Something failed to write it, such as `<(envsubst <template)` without a template.
         guard text.contains(where: { !$0.isWhitespace }) else {
-            let message = "the file is empty; where all defaults are meant, write a comment into it"
+            let message = "the file is empty; if you want all defaults, put a comment in it"
             return .failure(
                 Mistakes(all: [Mistake(path: path, position: Position(line: 1, column: 1), message: message)]))
         }

@@ -98,7 +98,7 @@ enum UpstreamKeys {
         earlier: [UpstreamSettings], upstream: UpstreamSettings, node: Node, reader: inout Reader
     ) {
         guard !upstream.name.isEmpty, earlier.contains(where: { $0.name == upstream.name }) else { return }
-        reader.note(node.position, "there is another upstream `\(upstream.name)` above; give this one another name")
+        reader.note(node.position, "an upstream named `\(upstream.name)` already exists above; use another name")
     }
 }
 

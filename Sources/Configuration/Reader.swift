@@ -39,7 +39,7 @@ struct Reader {
     mutating func read<Root>(_ node: Node, as keys: [Key<Root>], into root: inout Root, called title: String) {
         if node.isNothing { return }
         guard case .mapping(let mapping) = node else {
-            return note(node.position, "\(title) is made of keys and values (`key: value`), not \(node.kind)")
+            return note(node.position, "\(title) must be keys and values (`key: value`), not \(node.kind)")
         }
         let entries = entries(of: mapping)
         for entry in entries {
@@ -59,13 +59,13 @@ struct Reader {
         var entries: [(name: String, position: Position, value: Node)] = []
         for (keyNode, value) in mapping {
             guard let name = hidden[keyNode.position] ?? keyNode.scalar?.string else {
-                note(keyNode.position, "a key is a word, not \(keyNode.kind)")
+                note(keyNode.position, "a key must be a word, not \(keyNode.kind)")
                 continue
             }
             if let former = entries.last(where: { $0.name == name }) {
                 note(
                     keyNode.position,
-                    "`\(Spelling.shown(name))` is given before, on line \(former.position.line); remove one of the two")
+                    "`\(Spelling.shown(name))` is already given on line \(former.position.line); remove one of them")
             }
             entries.append((name, keyNode.position, value))
         }
@@ -81,9 +81,10 @@ struct Reader {
             return "`\(shown)` does not belong here; put it under `\(home.name)`"
         }
         if let list = KeyTable.lists.first(where: { $0.keys.contains(name) }) {
-            return "`\(shown)` does not belong here; put it into one of `\(list.name)`"
+            return "`\(shown)` does not belong here; put it in an element of `\(list.name)`"
         }
-        return "`\(shown)` is not known; remove it. Known here: \(keys.map { "`\($0.name)`" }.joined(separator: ", "))"
+        return
+            "`\(shown)` is unknown; remove it. Keys allowed here: \(keys.map { "`\($0.name)`" }.joined(separator: ", "))"
     }
 
     /// A key can only contain what upstreams get to see of a request, as it was sent: the same rule as
@@ -95,15 +96,15 @@ struct Reader {
             let reason: String? =
                 switch KnownField.recognise(name.span) {
                 case .xForwardedFor where forwarding.sendsXForwarded:
-                    "upstreams also get the client's own address in it, which is in no key; remove it, or turn `forwarding.x-forwarded` off"
+                    "the proxy adds the client's address to it, which is not part of the key; remove it, or turn `forwarding.x-forwarded` off"
                 case .via where forwarding.viaName != nil:
-                    "upstreams also get our own name in it, with the client's version of HTTP; remove it, or turn `forwarding.via` off"
-                case .host: "it is in every key; remove it"
+                    "the proxy adds its own name and the client's HTTP version to it; remove it, or turn `forwarding.via` off"
+                case .host: "it is part of every key already; remove it"
                 case .connection, .keepAlive, .proxyConnection, .te, .upgrade, .http2Settings, .transferEncoding,
                     .contentLength:
-                    "it is for one connection, and upstreams never get the client's; remove it"
+                    "it is a connection field, which is never forwarded; remove it"
                 case .other where !forwarding.sendsOddNames && !name.span.isPlainName:
-                    "upstreams never get a field with such a name; remove it, or turn `forwarding.odd-field-names` on"
+                    "fields with such names are not forwarded; remove it, or turn `forwarding.odd-field-names` on"
                 default: nil
                 }
             if let reason { note(field.position, "`headers: \(field.name)`: \(reason)") }
@@ -120,7 +121,8 @@ struct Reader {
         note(
             node.position,
             "no response larger than `in-flight-share` (\(storage.inFlightPercent)%) of `memory` (\(size(storage.memory))) is stored, "
-                + "which is \(size(storage.inFlightLimit)); lower `max-object-size`, or raise one of the two")
+                + "that is \(size(storage.inFlightLimit)); lower `max-object-size`, or raise `memory` or `in-flight-share`"
+        )
     }
 
     /// The access log has a file of its own.
@@ -128,7 +130,7 @@ struct Reader {
         guard settings.accessLog.target == .file(path: path) else { return }
         note(
             root?["access-log"]?["target"]?.position ?? Position(line: 1, column: 1),
-            "this is the configuration; log somewhere else")
+            "this is the configuration file itself; choose another file for the log")
     }
 
     /// The admin listener has an address of its own.
@@ -161,13 +163,13 @@ struct Reader {
             if let host = route.host, !hosts.isEmpty, !hosts.contains(host) {
                 note(
                     (nodes[index]["host"] ?? nodes[index]).position,
-                    "requests for `\(host)` get 421, since `hosts` does not have it; add it there, or remove this route"
+                    "requests for `\(host)` get 421 because it is not in `hosts`; add it there, or remove this route"
                 )
             } else if let earlier = routes[..<index].firstIndex(where: { $0.covers(route) }) {
                 note(
                     nodes[index].position,
-                    "the route on line \(nodes[earlier].position.line) takes all requests of this one; "
-                        + (route.covers(routes[earlier]) ? "remove one of the two" : "put this one before it"))
+                    "the route on line \(nodes[earlier].position.line) already matches all requests of this one; "
+                        + (route.covers(routes[earlier]) ? "remove one of them" : "move this one before it"))
             }
         }
     }
@@ -183,7 +185,7 @@ struct Reader {
             else { continue }
             note(
                 cookie.position,
-                "`cookies: \(name)`: requests with this cookie go past the cache; remove it here or from `pass-cookies`"
+                "`cookies: \(name)`: requests with this cookie bypass the cache, so it never matters here; remove it here or from `pass-cookies`"
             )
         }
     }

@@ -15,7 +15,7 @@ extension ScalarSyntax where Value == SocketAddress {
                 return .value(try SocketAddress(parsing: text))
             } catch {
                 return .refused(
-                    "not an address to listen at: \(error.rawValue); give one such as `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`"
+                    "not an address to listen on: \(error.rawValue); give one such as `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`"
                 )
             }
         }
@@ -33,7 +33,7 @@ extension ScalarSyntax where Value == TrustedProxy {
                 return .value(.addresses(try AddressBlock(parsing: text)))
             } catch {
                 return .refused(
-                    "no address or block of addresses: \(error.rawValue); give one such as `127.0.0.1`, `10.0.0.0/8` or `fd00::/8`, or `unix`"
+                    "not an address or a block of addresses: \(error.rawValue); give one such as `127.0.0.1`, `10.0.0.0/8` or `fd00::/8`, or `unix`"
                 )
             }
         }
@@ -47,20 +47,20 @@ extension ScalarSyntax where Value == UpstreamServer {
             if text.hasPrefix("unix:") { return socket(text) }
             if text.lowercased().hasPrefix("https://") {
                 return .refused(
-                    "TLS to upstreams is not built in yet; use `http://`, through a tunnel where the way is not yours")
+                    "TLS to upstreams is not supported; use `http://`, through a tunnel if the network is not trusted")
             }
             guard text.lowercased().hasPrefix("http://") else { return .malformed }
             var authority = text.dropFirst(7)
             // As nginx spells it.
             guard !authority.hasPrefix("unix:/") else {
-                return .refused("a Unix socket is spelled without `http://`: `unix:/path`")
+                return .refused("write a Unix socket without `http://`: `unix:/path`")
             }
             if authority.hasSuffix("/") { authority.removeLast() }
             guard !authority.contains(where: { "/?#".contains($0) }) else {
-                return .refused("a server has no path: requests keep theirs; leave off what follows the port")
+                return .refused("a server takes no path, since requests keep theirs; remove everything after the port")
             }
             guard !authority.contains("@") else {
-                return .refused("a server takes no user name or password; leave them off")
+                return .refused("a server takes no user name or password; remove them")
             }
             guard let (host, port) = split(authority) else { return .malformed }
             return .value(port.map { UpstreamServer(host: host, port: $0) } ?? UpstreamServer(host: host))
@@ -112,7 +112,7 @@ extension ScalarSyntax where Value == AccessLogTarget {
             case "stdout": .value(.standardOutput)
             case _
             where text.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F || $0 == "\u{FFFD}" }):
-                .refused("a path here has no control characters, and is UTF-8")
+                .refused("a path must be valid UTF-8 without control characters")
             // A bare word is more likely a slip than a file.
             case _ where text.contains("/") || text.contains("."): .value(.file(path: text))
             default: .malformed
@@ -159,7 +159,7 @@ extension ScalarSyntax where Value == String {
     }
 
     /// A pattern among names would silently be none: what it was meant to keep apart would be shared.
-    private static var pattern: String { "`*` stands for itself, and names are exact; give each name" }
+    private static var pattern: String { "`*` is not a wildcard here; list each name" }
 
     /// The name of a field (RFC 9110 §5.1), which counts in lower case.
     static var fieldName: Self {
@@ -188,7 +188,7 @@ extension ScalarSyntax where Value == String {
     static var absolutePath: Self {
         ScalarSyntax("the beginning of a path such as `/static/`", write: { $0 }) { text in
             if text.contains("*") {
-                return .refused("`*` stands for itself; leave it off: a path matches all paths below it")
+                return .refused("`*` is not a wildcard; remove it: a path matches everything below it")
             }
             return text.hasPrefix("/") && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
                 && !text.contains { "?#".contains($0) }

@@ -20,7 +20,7 @@ extension ScalarSyntax where Value == CookiePattern {
             let isPrefix = text.hasSuffix("*")
             let name = isPrefix ? String(text.dropLast()) : text
             guard !name.contains("*") else {
-                return .refused("`*` stands for any ending, and only behind the beginning of a name")
+                return .refused("`*` is only allowed at the end of a name")
             }
             // `*` alone is every cookie.
             if name.isEmpty, isPrefix { return .value(CookiePattern(.empty, isPrefix: true)) }

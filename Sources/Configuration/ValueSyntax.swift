@@ -34,7 +34,7 @@ struct ValueSyntax<Value: Sendable>: Sendable {
                 let isText = !text.string.unicodeScalars.contains("\u{FFFD}")
                 reader.note(
                     node.position,
-                    "`\(name): \(Spelling.shown(text.string))`: \(isText ? "\(error)" : "this is not UTF-8; save the file in that encoding")"
+                    "`\(name): \(Spelling.shown(text.string))`: \(isText ? "\(error)" : "not valid UTF-8; save the file as UTF-8")"
                 )
                 return nil
             }
@@ -65,7 +65,7 @@ extension ValueSyntax {
                 if values.contains(value) {
                     reader.note(
                         node.position,
-                        "`\(name)` has `\(Spelling.shown(scalar.write(value)))` twice; remove one of the two")
+                        "`\(name)` has `\(Spelling.shown(scalar.write(value)))` twice; remove one of them")
                 } else {
                     values.append(value)
                 }
@@ -171,17 +171,17 @@ extension ValueSyntax<DefaultLifetimes> {
         guard isDigits(text), text.utf8.count == 3, let code = UInt16(text), code >= 100 else {
             reader.note(
                 position,
-                "`\(name)` has `\(Spelling.shown(text))`, which is no status; give one such as `404`, or `other` for all others"
+                "`\(name)` has `\(Spelling.shown(text))`, which is not a status; use one such as `404`, or `other` for the rest"
             )
             return nil
         }
         let status = Status(code)
         if status == .partialContent {
-            reader.note(position, "`\(name)` has 206, which is part of a 200; give 200")
+            reader.note(position, "`\(name)` has 206, which is a part of a 200 response; use 200")
         } else if !DefaultLifetimes.mayHave(status) {
             reader.note(
                 position,
-                "`\(name)` has \(code), which is stored only if the response says so itself (RFC 9111 3); "
+                "`\(name)` has \(code), which is stored only if the response itself states a lifetime (RFC 9111 section 3); "
                     + "remove it, or have the upstream send Cache-Control")
         }
         return status

@@ -5,8 +5,8 @@ public struct AddressBlock: Hashable, Sendable {
     /// Why a text is no block of addresses.
     public enum SyntaxError: String, Error, Sendable {
         case address = "it is not an IP address"
-        case length = "what stands behind the slash is not the number of bits that all its addresses share"
-        case hostBits = "bits of the address are set that the number behind the slash leaves open"
+        case length = "the prefix length after the slash is invalid"
+        case hostBits = "the address has bits set beyond the prefix length"
     }
 
     private let first: IPAddress

@@ -15,13 +15,13 @@ public final class InheritedListener: Sendable {
 
         public var description: String {
             switch self {
-            case .notOpen(let descriptor): "descriptor \(descriptor), which LISTEN_FDS promises, is not open"
+            case .notOpen(let descriptor): "descriptor \(descriptor), announced by LISTEN_FDS, is not open"
             case .notListening(let descriptor):
-                "descriptor \(descriptor), handed over by the service manager, is not a stream socket that listens"
+                "descriptor \(descriptor), passed by the service manager, is not a listening stream socket"
             case .notConfigured(let address):
-                "the service manager handed over a socket that listens on \(address), and nothing here does; name it in listen or admin.address, or take it out of the socket unit"
+                "the service manager passed a socket listening on \(address), which is neither in listen nor admin.address; add it there, or remove it from the socket unit"
             case .handedOverTwice(let address):
-                "the service manager handed over two sockets that listen on \(address); take one out of the socket unit"
+                "the service manager passed two sockets listening on \(address); remove one from the socket unit"
             }
         }
     }

@@ -36,14 +36,14 @@ public struct ListenError: Error, Hashable, Sendable, CustomStringConvertible {
     /// What to do about it.
     private var advice: String {
         switch reason {
-        case .addressInUse: "; end the program that listens there, or choose another address"
-        case .noPermission where isPath: "; the folder it is to stand in must be writable"
+        case .addressInUse: "; stop the program that is using it, or choose another address"
+        case .noPermission where isPath: "; its directory must be writable"
         case .noPermission: "; ports below 1024 need CAP_NET_BIND_SERVICE"
         case .addressUnavailable where isPath:
             cause.code == ENAMETOOLONG
-                ? "; choose a shorter path" : "; make the folder it is to stand in, or choose another path"
-        case .addressUnavailable: "; choose an address that this machine has"
-        case .notASocket: ", and it is no socket; choose another path, or move it away"
+                ? "; choose a shorter path" : "; create its directory, or choose another path"
+        case .addressUnavailable: "; choose an address of this machine"
+        case .notASocket: ", and it is not a socket; choose another path, or move the file away"
         case .other: ""
         }
     }

@@ -4,13 +4,13 @@ import Glibc
 public enum AddressSyntaxError: String, Error, Sendable {
     case empty = "it is empty"
     case url = "it is a URL"
-    case missingPort = "a port is missing"
-    case missingHost = "in front of the port stands an address, of which 0.0.0.0 and [::] mean all"
-    case localhost = "localhost is a name, which stands for 127.0.0.1 or [::1]"
+    case missingPort = "the port is missing"
+    case missingHost = "the address before the port is missing; use 0.0.0.0 or [::] for all addresses"
+    case localhost = "localhost is a name; write 127.0.0.1 or [::1]"
     case badPort = "the port is not a number from 0 to 65535"
     case badHost = "not an IP address"
-    case missingBracket = "an IPv6 address stands in brackets: [::1]:80"
-    case badPath = "the path is empty, too long or holds a zero byte"
+    case missingBracket = "an IPv6 address must be in brackets: [::1]:80"
+    case badPath = "the path is empty, too long or contains a NUL byte"
 }
 
 extension SocketAddress {

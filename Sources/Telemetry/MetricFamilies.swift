@@ -8,12 +8,14 @@ extension CounterValues {
             labelled("requests", "Requests by method.", "method", Counter.requests),
             labelled("responses", "Responses sent, by class of status.", "class", Counter.responses),
             verdicts(of: upstreams),
-            labelled("coalescing", "Events at the table of operations in flight.", "event", Counter.coalescing),
-            labelled("stores", "Responses given to the store, by what became of them.", "outcome", Counter.stores),
-            .counter("upstream_fetches", "Exchanges begun with origins.", samples(of: upstreams, .fetches)),
-            .counter("upstream_retries", "Exchanges that repeated a failed one.", samples(of: upstreams, .retries)),
+            labelled("coalescing", "Coalescing events, by kind.", "event", Counter.coalescing),
+            labelled("stores", "Responses offered to the store, by outcome.", "outcome", Counter.stores),
+            .counter("upstream_fetches", "Fetches started.", samples(of: upstreams, .fetches)),
             .counter(
-                "upstream_failures", "Failed exchanges with origins, by where they failed.",
+                "upstream_retries", "Requests sent to an origin again after a failure.",
+                samples(of: upstreams, .retries)),
+            .counter(
+                "upstream_failures", "Failed fetches, by kind of failure.",
                 upstreams.flatMap { name in
                     UpstreamFailure.allCases.map { failure in
                         MetricSample(
@@ -22,20 +24,20 @@ extension CounterValues {
                     }
                 }),
             single("upstream_connects", "Connections opened to origins.", .upstreamConnects),
-            single("upstream_reuses", "Exchanges that reused a connection.", .upstreamReuses),
+            single("upstream_reuses", "Requests sent on a reused connection.", .upstreamReuses),
             single("upstream_closes", "Connections to origins closed.", .upstreamCloses),
-            .gauge("upstream_connections", "Connections to origins open now.", upstreamConnectionsOpen),
+            .gauge("upstream_connections", "Open connections to origins.", upstreamConnectionsOpen),
             single("upstream_received_bytes", "Bytes read from origins.", .upstreamBytesIn),
             single("upstream_sent_bytes", "Bytes written to origins.", .upstreamBytesOut),
             single("client_connections_opened", "Client connections accepted.", .clientConnectionsOpened),
             single("client_connections_closed", "Client connections closed.", .clientConnectionsClosed),
             single(
-                "client_connections_refused", "Client connections turned away over the limit.",
+                "client_connections_refused", "Client connections rejected because of the limit.",
                 .clientConnectionsRefused),
-            .gauge("client_connections", "Client connections open now.", clientConnectionsOpen),
+            .gauge("client_connections", "Open client connections.", clientConnectionsOpen),
             single("client_received_bytes", "Bytes read from clients.", .clientBytesIn),
             single("client_sent_bytes", "Bytes written to clients.", .clientBytesOut),
-            single("malformed_requests", "Requests refused for their syntax.", .malformedRequests),
+            single("malformed_requests", "Requests rejected as malformed.", .malformedRequests),
         ]
     }
 
@@ -46,7 +48,7 @@ extension CounterValues {
         }
         let routed = Verdict.allCases.filter { $0 != .refused }
         return .counter(
-            "verdicts", "Requests by upstream and by the cache's verdict; refused ones are of none.",
+            "verdicts", "Requests by upstream and cache verdict; refused ones have no upstream.",
             upstreams.flatMap { name in routed.map { sample(name, self[upstream: name], $0) } }
                 + [sample("", unrouted, .refused)])
     }
@@ -70,8 +72,11 @@ extension LatencySnapshot {
     /// The histograms, in seconds.
     public func families() -> [MetricFamily] {
         [
-            family("first_byte_seconds", "From a request's first byte to its response's first.", .firstByte),
-            family("duration_seconds", "From a request's first byte to its response's last.", .total),
+            family(
+                "first_byte_seconds", "Time from the first byte of a request to the first byte of its response.",
+                .firstByte),
+            family(
+                "duration_seconds", "Time from the first byte of a request to the last byte of its response.", .total),
         ]
     }
 

@@ -18,7 +18,7 @@ struct AdminClient {
             switch self {
             case .system(let error): "\(error)"
             case .timedOut: "no answer within \(AdminClient.patience)"
-            case .notUnderstood: "the answer is not one of an admin listener"
+            case .notUnderstood: "the reply is not from a coalesced admin listener"
             }
         }
     }

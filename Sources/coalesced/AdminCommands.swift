@@ -12,7 +12,8 @@ struct AdminOption: ParsableArguments {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The admin listener. (default: as the configuration file says)", valueName: "addr:port|unix:path"),
+            "Address of the admin listener. (default: taken from the configuration file)",
+            valueName: "addr:port|unix:path"),
         transform: Self.address(of:))
     var admin: SocketAddress?
 
@@ -41,7 +42,8 @@ struct AdminOption: ParsableArguments {
                 "so the address of the admin listener is not known: mend the file, or give the address with --admin\n")
             throw status
         }
-        System.writeError("no admin listener is known: give --admin, or set admin.address in \(source.readPath)\n")
+        System.writeError(
+            "the address of the admin listener is unknown: give --admin, or set admin.address in \(source.readPath)\n")
         throw ExitStatus.configuration
     }
 
@@ -68,26 +70,30 @@ struct AdminOption: ParsableArguments {
 /// `coalesced purge`
 struct Purge: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Remove stored responses from a running proxy: of URLs, of all below them, or all.",
+        abstract:
+            "Remove stored responses from a running proxy: those of given URLs, everything below them, or everything.",
         discussion:
-            "http and https mean the same here: what is stored for either goes, as a server in front may terminate TLS. Where one URL is wrong, nothing is purged."
+            "http:// and https:// are equivalent here: responses stored under either scheme are removed, since a server in front may terminate TLS. If one of the URLs is invalid, nothing is purged."
     )
 
     @OptionGroup var admin: AdminOption
-    @Flag(help: "Everything that is stored.") var all = false
+    @Flag(help: "Purge everything.") var all = false
     @Flag(
-        help: "Each URL, without a query, and everything below it: /img covers /img, /img?x and /img/a, not /images.")
+        help:
+            "Purge each URL and everything below it: /img covers /img, /img?x and /img/a, but not /images. The URL must have no query."
+    )
     var prefix = false
     @Argument(
         help: ArgumentHelp(
-            "URLs as clients ask for them, with every variant; \(AdminSettings.maxPurges) at most.", valueName: "url"))
+            "URLs as clients request them (at most \(AdminSettings.maxPurges)); all variants of each are removed.",
+            valueName: "url"))
     var urls: [String] = []
 
     func validate() throws {
         guard all == urls.isEmpty else { throw ValidationError("Give either URLs or --all.") }
         if prefix, urls.isEmpty { throw ValidationError("--prefix needs a URL; --all removes everything.") }
         guard urls.count <= AdminSettings.maxPurges else {
-            throw ValidationError("\(urls.count) URLs are too many: give at most \(AdminSettings.maxPurges) at a time.")
+            throw ValidationError("\(urls.count) URLs are too many; give at most \(AdminSettings.maxPurges) at a time.")
         }
         for url in urls { try validate(url) }
         guard content.utf8.count <= AdminSettings.maxContent else {
@@ -100,7 +106,7 @@ struct Purge: ParsableCommand {
 
     private func validate(_ url: String) throws {
         if prefix, url.contains("?") {
-            throw ValidationError("'\(url)' has a query: --prefix takes what stands before it.")
+            throw ValidationError("'\(url)' has a query; with --prefix, give only the part before the '?'.")
         }
         guard ParsedURL(url) == nil else { return }
         let scheme = ["http://", "https://"].first { url.lowercased().hasPrefix($0) }
@@ -108,7 +114,7 @@ struct Purge: ParsableCommand {
             throw ValidationError("'\(url)' is not a URL such as http://www.example.com/page.")
         }
         throw ValidationError(
-            "'\(url)' is not a URL that a request can be for: it has no space, no user and no fragment, and all but ASCII is percent-encoded."
+            "'\(url)' is not a URL that can be requested: it must not contain spaces, a user name or a fragment, and non-ASCII characters must be percent-encoded."
         )
     }
 
@@ -118,8 +124,8 @@ struct Purge: ParsableCommand {
         guard !all, reply.hasPrefix("purged 0 ") else { return }
         System.writeError(
             urls.contains { $0.contains("*") }
-                ? "'*' stands for itself here: --prefix removes everything below a URL\n"
-                : "a URL is as clients ask for it: with their host, and with the port if that is not the scheme's own\n"
+                ? "'*' is not a wildcard; use --prefix to purge everything below a URL\n"
+                : "nothing matched. Give URLs as clients request them: with the host they use, and with the port unless it is the scheme's default\n"
         )
     }
 }
@@ -128,11 +134,11 @@ struct Purge: ParsableCommand {
 struct Status: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Show the state of a running proxy.",
-        discussion: "For people if standard output is a terminal, else in JSON, as /status has it."
+        discussion: "Human-readable if standard output is a terminal, otherwise the JSON of /status."
     )
 
     @OptionGroup var admin: AdminOption
-    @Flag(help: "JSON on a terminal, too.") var json = false
+    @Flag(help: "Print JSON even on a terminal.") var json = false
 
     func run() throws {
         let status = try admin.ask("GET", "/status")

@@ -3,16 +3,19 @@ import ArgumentParser
 /// `coalesced check`: what `serve` would say about the file.
 struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Find every mistake in a configuration file.",
-        discussion: "Prints file:line:column: message for each and exits 78, or `ok` and exits 0."
+        abstract: "Check a configuration file and report every mistake.",
+        discussion: "Prints `file:line:column: message` for each mistake and exits 78, or prints `ok` and exits 0."
     )
 
     @OptionGroup var file: FileOption
-    @Argument(help: ArgumentHelp("The same as --config.", valueName: "file"), transform: FileOption.path(of:))
+    @Argument(
+        help: ArgumentHelp("The file to check; same as --config.", valueName: "file"), transform: FileOption.path(of:))
     var path: String?
 
     func validate() throws {
-        if path != nil, file.config != nil { throw ValidationError("Name one file, with --config or without.") }
+        if path != nil, file.config != nil {
+            throw ValidationError("Give the file either as an argument or with --config, not both.")
+        }
     }
 
     func run() throws {

@@ -6,7 +6,7 @@ import Libevent
 struct Coalesced: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "coalesced",
-        abstract: "A caching HTTP reverse proxy that never lets an origin do the same work twice.",
+        abstract: "A caching HTTP reverse proxy that merges identical requests in flight into one upstream fetch.",
         discussion: """
             Identical requests that are in flight at the same moment become one upstream fetch, whose response streams to \
             everyone who waits for it. What may be reused later is cached by the rules of RFC 9111.
@@ -14,7 +14,7 @@ struct Coalesced: ParsableCommand {
               coalesced --listen 127.0.0.1:8080 --upstream http://127.0.0.1:9000
               coalesced demo
 
-            Options: coalesced serve --help.
+            For the options, see `coalesced serve --help`; for every setting, see coalesced.yaml.
             """,
         version: "coalesced \(Version.current)",
         subcommands: [Serve.self, Check.self, Demo.self, Purge.self, Status.self, Top.self],
@@ -28,7 +28,7 @@ struct Coalesced: ParsableCommand {
         Allocator.keepFreedBlocks()
         // Swift reads the arguments from /proc; without it every command would look like `serve` without options.
         guard !CommandLine.arguments.isEmpty else {
-            System.writeError("the arguments cannot be read: /proc is not mounted here\n")
+            System.writeError("cannot read the command line: /proc is not mounted\n")
             exit(withError: ExitStatus.unavailable)
         }
         FatalErrors.setExitStatus(ExitStatus.unavailable.rawValue)

@@ -104,7 +104,7 @@ final class Daemon {
                     at: address, settings.admin, from: inherited, of: server, version: Version.current, on: loop
                 ) { reason in
                     log.warning(
-                        "the admin listener refused a request; further ones are not reported",
+                        "the admin listener refused a request; further refusals are not logged",
                         metadata: ["reason": "\(reason.dropLast())"])
                 } onPurge: {
                     log.info("\($0)")
@@ -267,13 +267,15 @@ final class Daemon {
             server.reload(provision.bounded(new, telling: log).proxy, upstreams: new.upstreams)
             log.info(
                 path.map { "reloaded \($0)" }
-                    ?? "no settings to reload: no file was named, and there is no \(source.readPath)")
+                    ?? "nothing to reload: --config was not given, and \(source.readPath) does not exist")
             let waiting = settings.keysAtStart(changedBy: new)
-            if !waiting.isEmpty { log.notice("takes effect at the next start: \(waiting.joined(separator: ", "))") }
+            if !waiting.isEmpty {
+                log.notice("changed, but only takes effect after a restart: \(waiting.joined(separator: ", "))")
+            }
         } catch {
             admin?.reloaded(succeeded: false)
             for line in error.lines { log.error("\(line)") }
-            log.error("not reloaded: the settings in use stay")
+            log.error("configuration not reloaded; keeping the current settings")
         }
     }
 }

@@ -40,7 +40,7 @@ final class LibeventLog: Sendable {
     private func tellRestLater() {
         rest.schedule(after: Int64(Self.interval)) { [self] in
             for (_, count) in limit.withLock({ $0.takeSuppressed(at: Self.now) }) {
-                log.warning("libevent: \(count) more messages, not told one by one")
+                log.warning("libevent: \(count) more messages suppressed")
             }
             if limit.withLock({ $0.hasSuppressed }) { tellRestLater() }
         }

@@ -57,7 +57,7 @@ struct Provision {
             told = nil
         } else if told.map({ $0 != (wanted, most) }) ?? true {
             log.notice(
-                "the limit of open files leaves room for fewer clients than clients.max-connections; raise it (ulimit -n, or LimitNOFILE under systemd) or lower that",
+                "the open-file limit is too low for clients.max-connections; raise the limit (ulimit -n, or LimitNOFILE in systemd) or lower max-connections",
                 metadata: ["limit": "\(descriptors)", "max-connections": "\(wanted)", "admitted": "\(most)"])
             told = (wanted, most)
         }
@@ -71,7 +71,7 @@ struct Provision {
         let wanted = settings.storage.memory
         guard let least = System.memoryBounds().min(by: { $0.bytes < $1.bytes }), least.bytes < wanted else { return }
         log.warning(
-            "storage.memory is more than the program can have, and it would end when it needs it; lower it",
+            "storage.memory exceeds the memory available to the process, which may be killed when the cache fills; lower it",
             metadata: ["memory": "\(wanted)", "available": "\(least.bytes)", "bound": "\(least.name)"])
     }
 }

@@ -21,45 +21,46 @@ struct Serve: ParsableCommand {
 
     @Option(
         parsing: .unconditionalSingleValue,
-        help: ArgumentHelp("Where clients connect; may be repeated. Port 0 picks a free one.", valueName: "addr:port"),
+        help: ArgumentHelp("Address to listen on; may be repeated. Port 0 picks a free port.", valueName: "addr:port"),
         transform: ScalarSyntax<SocketAddress>.address.value(of:))
     var listen: [SocketAddress] = []
 
     @Option(
         parsing: .unconditionalSingleValue,
         help: ArgumentHelp(
-            "A server of the first upstream, in place of those in the file; may be repeated.",
+            "A server of the first upstream; replaces the servers in the file; may be repeated.",
             valueName: "url|unix:path"),
         transform: ScalarSyntax<UpstreamServer>.server.value(of:))
     var upstream: [UpstreamServer] = []
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("The admin listener; off: none.", valueName: "addr:port|unix:path|off"),
+        help: ArgumentHelp("Address of the admin listener, or off.", valueName: "addr:port|unix:path|off"),
         transform: ScalarSyntax<AdminTarget>.adminTarget.value(of:))
     var admin: AdminTarget?
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("Worker loops; 0 is one per core.", valueName: "n"),
+        help: ArgumentHelp("Number of worker threads; 0 means one per core.", valueName: "n"),
         transform: ScalarSyntax<Int>.workers.value(of:))
     var workers: Int?
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("All bodies in memory together, such as 256MiB.", valueName: "size"),
+        help: ArgumentHelp("Memory for all bodies, stored and in flight, for example 256MiB.", valueName: "size"),
         transform: ScalarSyntax<Int>.memory.value(of:))
     var memory: Int?
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("What is logged: trace, debug, info, notice, warning, error, critical.", valueName: "level"),
+        help: ArgumentHelp(
+            "Lowest level that is logged: trace, debug, info, notice, warning, error, critical.", valueName: "level"),
         transform: ScalarSyntax<LogLevel>.logLevel.value(of:))
     var logLevel: LogLevel?
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("Where a line for every request goes.", valueName: "file|stdout|off"),
+        help: ArgumentHelp("Where the access log is written.", valueName: "file|stdout|off"),
         transform: ScalarSyntax<AccessLogTarget>.accessLogTarget.value(of:))
     var accessLog: AccessLogTarget?
 
@@ -73,10 +74,10 @@ struct Serve: ParsableCommand {
                 "Unexpected '\(word)': a command comes first (\(commands)), and options begin with --.")
         }
         for (index, address) in listen.enumerated() where address.port != 0 && listen[..<index].contains(address) {
-            throw ValidationError("--listen \(address) is given twice; leave one of the two out.")
+            throw ValidationError("--listen \(address) is given twice; remove one of them.")
         }
         for (index, server) in upstream.enumerated() where upstream[..<index].contains(server) {
-            throw ValidationError("--upstream \(server) is given twice; leave one of the two out.")
+            throw ValidationError("--upstream \(server) is given twice; remove one of them.")
         }
     }
 

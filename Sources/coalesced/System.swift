@@ -26,7 +26,7 @@ enum System {
             // strerror answers from constant or thread-local memory, copied at once.
             case .call(let code): unsafe strerror(code).map { unsafe String(cString: $0) } ?? "error \(code)"
             case .notAFile: "Neither a regular file nor a pipe"
-            case .mayWait: "Not a regular file: a pipe is read at the start only"
+            case .mayWait: "Not a regular file: a pipe can only be read at startup"
             case .tooLarge: "Larger than \(System.largestFile >> 20) MiB"
             }
         }

@@ -13,7 +13,7 @@ struct Top: ParsableCommand {
     )
 
     @OptionGroup var admin: AdminOption
-    @Flag(help: "Print one second's figures and end.") var once = false
+    @Flag(help: "Print one second's figures and exit.") var once = false
 
     func run() throws {
         let isScreen = !once && System.environment("TERM") != "dumb"

@@ -43,7 +43,7 @@ import Testing
         #expect(names.map(String.init) == keys)
         let listed = keys.dropLast().map { "`\($0)`" }.joined(separator: ", ") + " and `\(keys.last ?? "")`"
         let page = try String(contentsOfRepositoryFile: "docs/operating.md").replacing("\n", with: " ")
-        #expect(page.contains("\(listed) are read at the start only"))
+        #expect(page.contains("\(listed) are read only at start"))
     }
 
     @Test func `the shipped file is read key by key, so that a changed value changes the settings`() throws {

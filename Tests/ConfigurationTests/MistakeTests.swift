@@ -43,12 +43,12 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         Faulty("max-waiters: 5\n", "f:1:1: `max-waiters` does not belong here; put it under `coalescing`"),
         Faulty(
             "caching:\n  key: {query: none}\n",
-            "f:2:3: `key` does not belong here; put it into one of `routes`"),
-        Faulty("servers: http://a\n", "f:1:1: `servers` does not belong here; put it into one of `upstreams`"),
+            "f:2:3: `key` does not belong here; put it in an element of `routes`"),
+        Faulty("servers: http://a\n", "f:1:1: `servers` does not belong here; put it in an element of `upstreams`"),
         Faulty(
             "admin:\n  frobnicate: 1\n",
-            "f:2:3: `frobnicate` is not known; remove it. Known here: `address`, `socket-mode`, `purge`"),
-        Faulty("[a]: 1\n", "f:1:1: a key is a word, not a list"),
+            "f:2:3: `frobnicate` is unknown; remove it. Keys allowed here: `address`, `socket-mode`, `purge`"),
+        Faulty("[a]: 1\n", "f:1:1: a key must be a word, not a list"),
     ])
     func `a mistake in a key says what was meant or where it belongs`(faulty: Faulty) {
         #expect(faulty.found == faulty.mistakes)
@@ -63,8 +63,8 @@ struct Faulty: CustomTestStringConvertible, Sendable {
             "f:1:10: `workers: 99999999999999999999999`: out of range; give a whole number (0 to 1024)"),
         Faulty("workers:\n", "f:1:9: `workers` is a whole number, not nothing"),
         Faulty("workers: [1]\n", "f:1:10: `workers` is a whole number, not a list"),
-        Faulty("clients: 5\n", "f:1:10: `clients` is made of keys and values (`key: value`), not a single value"),
-        Faulty("- a\n", "f:1:1: the file is made of keys and values (`key: value`), not a list"),
+        Faulty("clients: 5\n", "f:1:10: `clients` must be keys and values (`key: value`), not a single value"),
+        Faulty("- a\n", "f:1:1: the file must be keys and values (`key: value`), not a list"),
         Faulty(
             "drain-timeout: 10\n",
             "f:1:16: `drain-timeout: 10`: the unit is missing; give a duration such as `500ms`, `30s` or `5m` (0s to 1h)"
@@ -127,10 +127,10 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         Faulty("forwarding: {via: false}\n", "f:1:19: `via: false`: give a name such as `coalesced`, or `off`"),
         Faulty(
             "access-log: {target: \"/a\\0b\"}\n",
-            "f:1:22: `target: /a\\0b`: a path here has no control characters, and is UTF-8"),
+            "f:1:22: `target: /a\\0b`: a path must be valid UTF-8 without control characters"),
         Faulty(
             "access-log: {target: /\u{FFFD}}\n",
-            "f:1:22: `target: /\u{FFFD}`: this is not UTF-8; save the file in that encoding"),
+            "f:1:22: `target: /\u{FFFD}`: not valid UTF-8; save the file as UTF-8"),
         Faulty(
             "workers: \"\\e[31m\\n\"\n",
             "f:1:10: `workers: \\u{1B}[31m\\n`: not understood; give a whole number (0 to 1024)"),
@@ -149,27 +149,28 @@ struct Faulty: CustomTestStringConvertible, Sendable {
     @Test(arguments: [
         Faulty(
             "listen: 8080\n",
-            "f:1:9: `listen: 8080`: not an address to listen at: in front of the port stands an address, "
-                + "of which 0.0.0.0 and [::] mean all; give one such as `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`"),
+            "f:1:9: `listen: 8080`: not an address to listen on: the address before the port is missing; "
+                + "use 0.0.0.0 or [::] for all addresses; give one such as `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`"
+        ),
         Faulty(
             "listen: 127.0.0.1\n",
-            "f:1:9: `listen: 127.0.0.1`: not an address to listen at: a port is missing; "
+            "f:1:9: `listen: 127.0.0.1`: not an address to listen on: the port is missing; "
                 + "give one such as `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`"),
         Faulty(
             "listen:\n  - 127.0.0.1:8080\n  - 127.0.0.1:99999\n",
-            "f:3:5: `listen: 127.0.0.1:99999`: not an address to listen at: the port is not a number from 0 to 65535; "
+            "f:3:5: `listen: 127.0.0.1:99999`: not an address to listen on: the port is not a number from 0 to 65535; "
                 + "give one such as `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`"),
         Faulty(
             "listen: [127.0.0.1:8080, 127.0.0.1:8080]\n",
-            "f:1:26: `listen` has `127.0.0.1:8080` twice; remove one of the two"),
+            "f:1:26: `listen` has `127.0.0.1:8080` twice; remove one of them"),
         Faulty("listen: []\n", "f:1:9: `listen` is empty; give at least 1"),
         Faulty(
             "listen: http://127.0.0.1:80\n",
-            "f:1:9: `listen: http://127.0.0.1:80`: not an address to listen at: it is a URL; "
+            "f:1:9: `listen: http://127.0.0.1:80`: not an address to listen on: it is a URL; "
                 + "give one such as `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`"),
         Faulty(
             "listen: ''\n",
-            "f:1:9: `listen: `: not an address to listen at: it is empty; give one such as `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`"
+            "f:1:9: `listen: `: not an address to listen on: it is empty; give one such as `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`"
         ),
     ])
     func `a mistake in an address to listen at is named`(faulty: Faulty) {
@@ -183,20 +184,20 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         let faulty = Faulty("routes: [{upstream: origin, key: {\(names)}}]\n")
         #expect(
             faulty.found.count == 1
-                && faulty.found[0].contains("`*` stands for itself, and names are exact; give each name"),
+                && faulty.found[0].contains("`*` is not a wildcard here; list each name"),
             "\(faulty.found)")
     }
 
     @Test(arguments: [
-        ("10.0.0.0/33", "what stands behind the slash is not the number of bits that all its addresses share"),
-        ("10.0.0.1/8", "bits of the address are set that the number behind the slash leaves open"),
+        ("10.0.0.0/33", "the prefix length after the slash is invalid"),
+        ("10.0.0.1/8", "the address has bits set beyond the prefix length"),
         ("localhost", "it is not an IP address"),
         ("127.0.0.1:80", "it is not an IP address"),
     ])
     func `a mistake in a trusted proxy is named`(_ value: String, _ mistake: String) {
         let faulty = Faulty(
             "clients: {trusted-proxies: [127.0.0.1, '\(value)']}\n",
-            "f:1:40: `trusted-proxies: \(value)`: no address or block of addresses: \(mistake); "
+            "f:1:40: `trusted-proxies: \(value)`: not an address or a block of addresses: \(mistake); "
                 + "give one such as `127.0.0.1`, `10.0.0.0/8` or `fd00::/8`, or `unix`")
         #expect(faulty.found == faulty.mistakes)
     }
@@ -204,7 +205,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
     @Test(arguments: [
         (
             "https://a.example",
-            "TLS to upstreams is not built in yet; use `http://`, through a tunnel where the way is not yours"
+            "TLS to upstreams is not supported; use `http://`, through a tunnel if the network is not trusted"
         ),
         ("a.example:80", "not understood; give \(server)"),
         ("http://", "not understood; give \(server)"),
@@ -217,10 +218,13 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         ("http://a.example:0", "not understood; give \(server)"),
         ("http://a.example:99999", "not understood; give \(server)"),
         ("http://[::1", "not understood; give \(server)"),
-        ("http://a.example/base", "a server has no path: requests keep theirs; leave off what follows the port"),
-        ("http://me:secret@a.example", "a server takes no user name or password; leave them off"),
-        ("http://unix:/run/a.sock", "a Unix socket is spelled without `http://`: `unix:/path`"),
-        ("http://unix:/run/a.sock:/", "a Unix socket is spelled without `http://`: `unix:/path`"),
+        (
+            "http://a.example/base",
+            "a server takes no path, since requests keep theirs; remove everything after the port"
+        ),
+        ("http://me:secret@a.example", "a server takes no user name or password; remove them"),
+        ("http://unix:/run/a.sock", "write a Unix socket without `http://`: `unix:/path`"),
+        ("http://unix:/run/a.sock:/", "write a Unix socket without `http://`: `unix:/path`"),
         ("unix:a.sock", noPath), ("unix:@a", noPath), ("unix:./a", noPath), ("unix:/", noPath),
     ])
     func `a mistake in the address of a server is named`(url: String, reason: String) {
@@ -238,7 +242,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
             "f:2:5: an upstream needs `servers`; add it"),
         Faulty(
             "upstreams:\n  - name: a\n    servers: [http://a.example]\n  - name: a\n    servers: [http://b.example]\n",
-            "f:4:5: there is another upstream `a` above; give this one another name"),
+            "f:4:5: an upstream named `a` already exists above; use another name"),
         Faulty("upstreams: []\n", "f:1:12: `upstreams` is empty; give at least 1"),
         Faulty("upstreams:\n  name: a\n", "f:2:3: `upstreams` is a list (`- …`), not keys and values"),
         Faulty(
@@ -250,7 +254,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         Faulty(
             "routes:\n  - upstream: elsewhere\nupstreams:\n  - name: a\n    servers: http://a.example\n  - name: a\n    servers: http://b.example\n",
             "f:2:15: there is no upstream `elsewhere`; name one of: a",
-            "f:6:5: there is another upstream `a` above; give this one another name"),
+            "f:6:5: an upstream named `a` already exists above; use another name"),
         Faulty(
             "routes:\n  - upstream: origin\n    path: static\n",
             "f:3:11: `path: static`: not understood; give the beginning of a path such as `/static/`"),
@@ -259,23 +263,23 @@ struct Faulty: CustomTestStringConvertible, Sendable {
             "f:4:14: `query` is `all`, `none`, `{keep: [a, b]}` or `{drop: [c]}`"),
         Faulty(
             "routes:\n  - upstream: origin\n    key:\n      headers: [X-Forwarded-For, via, accept, host, x-forwarded-proto, te]\n",
-            "f:4:17: `headers: X-Forwarded-For`: upstreams also get the client's own address in it, which is in no key; "
+            "f:4:17: `headers: X-Forwarded-For`: the proxy adds the client's address to it, which is not part of the key; "
                 + "remove it, or turn `forwarding.x-forwarded` off",
-            "f:4:34: `headers: via`: upstreams also get our own name in it, with the client's version of HTTP; "
+            "f:4:34: `headers: via`: the proxy adds its own name and the client's HTTP version to it; "
                 + "remove it, or turn `forwarding.via` off",
-            "f:4:47: `headers: host`: it is in every key; remove it",
-            "f:4:72: `headers: te`: it is for one connection, and upstreams never get the client's; remove it"),
+            "f:4:47: `headers: host`: it is part of every key already; remove it",
+            "f:4:72: `headers: te`: it is a connection field, which is never forwarded; remove it"),
         Faulty(
             "routes:\n  - upstream: origin\n    key: {headers: [x-forwarded-for, via]}\nforwarding:\n  x-forwarded: false\n  via: off\n"
         ),
         Faulty(
             "routes:\n  - upstream: origin\n    key: {headers: [x_tenant]}\n",
-            "f:3:21: `headers: x_tenant`: upstreams never get a field with such a name; remove it, or turn `forwarding.odd-field-names` on"
+            "f:3:21: `headers: x_tenant`: fields with such names are not forwarded; remove it, or turn `forwarding.odd-field-names` on"
         ),
         Faulty("routes:\n  - upstream: origin\n    key: {headers: [x_tenant]}\nforwarding: {odd-field-names: true}\n"),
         Faulty(
             "routes:\n  - upstream: origin\n    path: /static/*\n",
-            "f:3:11: `path: /static/*`: `*` stands for itself; leave it off: a path matches all paths below it"),
+            "f:3:11: `path: /static/*`: `*` is not a wildcard; remove it: a path matches everything below it"),
         Faulty("routes:\n  -\n", "f:2:4: a route is empty; fill it in or remove the dash"),
     ])
     func `a mistake in an upstream or a route is named`(faulty: Faulty) {
@@ -296,22 +300,22 @@ struct Faulty: CustomTestStringConvertible, Sendable {
     @Test(arguments: [
         Faulty(
             "routes:\n  - upstream: origin\n  - path: /private\n    upstream: origin\n    cache: false\n",
-            "f:3:5: the route on line 2 takes all requests of this one; put this one before it"),
+            "f:3:5: the route on line 2 already matches all requests of this one; move this one before it"),
         Faulty(
             "routes:\n  - {path: /a, upstream: origin}\n  - {path: /a/b, upstream: origin}\n  - {path: /ab, upstream: origin}\n",
-            "f:3:5: the route on line 2 takes all requests of this one; put this one before it"),
+            "f:3:5: the route on line 2 already matches all requests of this one; move this one before it"),
         Faulty(
             "routes:\n  - {host: A.b, upstream: origin}\n  - {host: a.B, upstream: origin}\n",
-            "f:3:5: the route on line 2 takes all requests of this one; remove one of the two"),
+            "f:3:5: the route on line 2 already matches all requests of this one; remove one of them"),
         Faulty(
             "routes:\n  - {path: /a/, upstream: origin}\n  - {path: /a, upstream: origin}\n  - {host: a, path: /a, upstream: origin}\n",
-            "f:4:5: the route on line 3 takes all requests of this one; put this one before it"),
+            "f:4:5: the route on line 3 already matches all requests of this one; move this one before it"),
         Faulty(
             "routes:\n  - {host: a, path: /a, upstream: origin}\n  - {host: b, path: /a, upstream: origin}\n  - {path: /a/b, upstream: origin}\n"
         ),
         Faulty(
             "hosts: [a.example]\nroutes:\n  - {host: b.example, upstream: origin}\n",
-            "f:3:12: requests for `b.example` get 421, since `hosts` does not have it; add it there, or remove this route"
+            "f:3:12: requests for `b.example` get 421 because it is not in `hosts`; add it there, or remove this route"
         ),
         Faulty(
             "upstreams:\n  - {name: a, servers: 'http://a'}\n  - {name: b, servers: 'http://b'}\nroutes:\n  - upstream: b\n"
@@ -329,19 +333,19 @@ struct Faulty: CustomTestStringConvertible, Sendable {
             "f:4:9: `404` is a duration such as `500ms`, `30s` or `5m`, not nothing"),
         Faulty(
             "caching: {default-ttl: {4xx: 1m, any: 1m, 2000: 1m, 099: 1m}}\n",
-            "f:1:25: `default-ttl` has `4xx`, which is no status; give one such as `404`, or `other` for all others",
-            "f:1:34: `default-ttl` has `any`, which is no status; give one such as `404`, or `other` for all others",
-            "f:1:43: `default-ttl` has `2000`, which is no status; give one such as `404`, or `other` for all others",
-            "f:1:53: `default-ttl` has `099`, which is no status; give one such as `404`, or `other` for all others"),
+            "f:1:25: `default-ttl` has `4xx`, which is not a status; use one such as `404`, or `other` for the rest",
+            "f:1:34: `default-ttl` has `any`, which is not a status; use one such as `404`, or `other` for the rest",
+            "f:1:43: `default-ttl` has `2000`, which is not a status; use one such as `404`, or `other` for the rest",
+            "f:1:53: `default-ttl` has `099`, which is not a status; use one such as `404`, or `other` for the rest"),
         Faulty(
             "routes:\n  - upstream: origin\n    default-ttl:\n      200: 1m\n      302: 1m\n      206: 1m\n",
-            "f:5:7: `default-ttl` has 302, which is stored only if the response says so itself (RFC 9111 3); "
+            "f:5:7: `default-ttl` has 302, which is stored only if the response itself states a lifetime (RFC 9111 section 3); "
                 + "remove it, or have the upstream send Cache-Control",
-            "f:6:7: `default-ttl` has 206, which is part of a 200; give 200"),
+            "f:6:7: `default-ttl` has 206, which is a part of a 200 response; use 200"),
         Faulty(
             "caching: {default-ttl: {200: 1m, 404: 1m, 200: 2m, '404': 1m}}\n",
-            "f:1:43: `200` is given before, on line 1; remove one of the two",
-            "f:1:52: `404` is given before, on line 1; remove one of the two"),
+            "f:1:43: `200` is already given on line 1; remove one of them",
+            "f:1:52: `404` is already given on line 1; remove one of them"),
         Faulty(
             "caching: {default-ttl: [10m]}\n",
             "f:1:24: `default-ttl` is a duration such as `500ms`, `30s` or `5m`, not a list"),
@@ -355,18 +359,18 @@ struct Faulty: CustomTestStringConvertible, Sendable {
     @Test(arguments: [
         Faulty(
             "caching: {pass-cookies: [a*b, a b]}\n",
-            "f:1:26: `pass-cookies: a*b`: `*` stands for any ending, and only behind the beginning of a name",
+            "f:1:26: `pass-cookies: a*b`: `*` is only allowed at the end of a name",
             "f:1:31: `pass-cookies: a b`: not understood; give the name of a cookie such as `sessionid`, "
                 + "or the beginning of names such as `wordpress_logged_in_*`"),
         Faulty(
-            "caching: {pass-cookies: [a, a*, a]}\n", "f:1:33: `pass-cookies` has `a` twice; remove one of the two"),
+            "caching: {pass-cookies: [a, a*, a]}\n", "f:1:33: `pass-cookies` has `a` twice; remove one of them"),
         Faulty(
             "caching: {pass-cookies: session*}\nroutes:\n  - {upstream: origin, key: {cookies: [theme, sessionid]}}\n",
-            "f:3:47: `cookies: sessionid`: requests with this cookie go past the cache; remove it here or from `pass-cookies`"
+            "f:3:47: `cookies: sessionid`: requests with this cookie bypass the cache, so it never matters here; remove it here or from `pass-cookies`"
         ),
         Faulty(
             "routes:\n  - {upstream: origin, pass-cookies: sid, key: {cookies: sid}}\n",
-            "f:2:58: `cookies: sid`: requests with this cookie go past the cache; remove it here or from `pass-cookies`"
+            "f:2:58: `cookies: sid`: requests with this cookie bypass the cache, so it never matters here; remove it here or from `pass-cookies`"
         ),
         Faulty(
             "caching: {pass-cookies: sid}\nroutes:\n  - {upstream: origin, pass-cookies: [], key: {cookies: sid}}\n"),
@@ -378,8 +382,8 @@ struct Faulty: CustomTestStringConvertible, Sendable {
     @Test(arguments: [
         Faulty(
             "storage: {memory: 100MiB, max-object-size: 51MiB}\n",
-            "f:1:44: no response larger than `in-flight-share` (50%) of `memory` (100MiB) is stored, which is 50MiB; "
-                + "lower `max-object-size`, or raise one of the two"),
+            "f:1:44: no response larger than `in-flight-share` (50%) of `memory` (100MiB) is stored, that is 50MiB; "
+                + "lower `max-object-size`, or raise `memory` or `in-flight-share`"),
         Faulty("storage: {memory: 100MiB, max-object-size: 51MiB, in-flight-share: 60%}\n"),
         Faulty("storage: {memory: 128MiB, max-object-size: 64MiB}\n"),
         Faulty("storage: {memory: 10MiB}\n"),
@@ -391,11 +395,11 @@ struct Faulty: CustomTestStringConvertible, Sendable {
     @Test(arguments: [
         Faulty(
             "workers: 1\nlog-level: info\nworkers: 2\n",
-            "f:3:1: `workers` is given before, on line 1; remove one of the two"),
+            "f:3:1: `workers` is already given on line 1; remove one of them"),
         Faulty(
             "clients:\n  \"idle-timeout\": 1s\n  idle-timeout: 2s\n  idle-timeout: 3s\nworkers: many\n",
-            "f:3:3: `idle-timeout` is given before, on line 2; remove one of the two",
-            "f:4:3: `idle-timeout` is given before, on line 3; remove one of the two",
+            "f:3:3: `idle-timeout` is already given on line 2; remove one of them",
+            "f:4:3: `idle-timeout` is already given on line 3; remove one of them",
             "f:5:10: `workers: many`: not understood; give a whole number (0 to 1024)"),
     ])
     func `a mistake of a key given twice does not hide the others`(faulty: Faulty) {
@@ -427,7 +431,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
     @Test(arguments: ["", "\n", " \n\n"])
     func `a mistake made before, of which nothing came into the file, is told of`(text: String) {
         #expect(
-            Faulty(text).found == ["f:1:1: the file is empty; where all defaults are meant, write a comment into it"])
+            Faulty(text).found == ["f:1:1: the file is empty; if you want all defaults, put a comment in it"])
     }
 
     @Test func `a byte order mark is no part of the file, and moves no column`() {
@@ -508,7 +512,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
             case .success: []
             case .failure(let mistakes): mistakes.all.map(\.description)
             }
-        #expect(found == ["/etc/c.yaml:1:22: this is the configuration; log somewhere else"])
+        #expect(found == ["/etc/c.yaml:1:22: this is the configuration file itself; choose another file for the log"])
     }
 
     @Test func `a mistake does not keep the others from being found, and all come in the order of the file`() {
@@ -524,7 +528,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
             """,
             "f:2:15: there is no upstream `nowhere`; name one of: origin",
             "f:3:1: `wrkers` is not known; did you mean `workers`?",
-            "f:4:10: `listen: nowhere`: not an address to listen at: a port is missing; "
+            "f:4:10: `listen: nowhere`: not an address to listen on: the port is missing; "
                 + "give one such as `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`",
             "f:6:17: `head-timeout: fast`: not understood; give a duration such as `500ms`, `30s` or `5m` (100ms to 1d)",
             "f:7:18: `max-head-size: 1GiB`: out of range; give a size such as `64KiB` (1KiB to 1MiB)")

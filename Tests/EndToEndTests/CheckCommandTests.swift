@@ -102,7 +102,7 @@ import Testing
             defer { program.stop() }
             try program.waitUntilListening(1)
             program.signal(SIGHUP)
-            try eventually("it says so") { program.diagnostics.contains("a pipe is read at the start only") }
+            try eventually("it says so") { program.diagnostics.contains("a pipe can only be read at startup") }
             program.terminate()
             #expect(try program.exited() == .code(0))
         }

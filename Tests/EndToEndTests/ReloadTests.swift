@@ -173,7 +173,7 @@ import Testing
         defer { program.stop() }
         try program.waitUntilListening(1)
         program.signal(SIGHUP)
-        try eventually("it says so") { program.diagnostics.contains("no settings to reload") }
+        try eventually("it says so") { program.diagnostics.contains("nothing to reload") }
     }
 
     @Test func `the access log is opened again`() throws {

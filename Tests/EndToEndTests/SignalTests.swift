@@ -284,7 +284,7 @@ import Testing
     @Test func `a reload that is asked for before it listens comes when it does`() throws {
         try startWithFIFO(writing: "workers: 1\n", after: { $0.signal(SIGHUP) }) { program in
             try program.waitUntilListening(1)
-            try eventually("it tries to reload") { program.diagnostics.contains("a pipe is read at the start only") }
+            try eventually("it tries to reload") { program.diagnostics.contains("a pipe can only be read at startup") }
         }
     }
 

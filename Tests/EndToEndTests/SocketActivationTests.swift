@@ -110,14 +110,14 @@ import Testing
         let listening = try Socket.listen(), bound = try Socket.bind()
         defer { for socket in [listening, bound] { Socket.close(socket.descriptor) } }
         let cases: [(sockets: [Int32], listen: UInt16, reason: String)] = [
-            ([listening.descriptor], 0, "listens on 127.0.0.1:\(listening.port), and nothing here does"),
+            ([listening.descriptor], 0, "listening on 127.0.0.1:\(listening.port), which is neither"),
             (
                 [listening.descriptor, listening.descriptor], listening.port,
-                "two sockets that listen on 127.0.0.1:\(listening.port)"
+                "two sockets listening on 127.0.0.1:\(listening.port)"
             ),
             (
                 [bound.descriptor], bound.port,
-                "descriptor 3, handed over by the service manager, is not a stream socket that listens"
+                "descriptor 3, passed by the service manager, is not a listening stream socket"
             ),
         ]
         for (sockets, port, reason) in cases {
@@ -138,7 +138,7 @@ import Testing
         defer { program.stop() }
         #expect(try program.exited() == .code(78))
         #expect(
-            program.diagnostics.contains("descriptor \(3 + count), which LISTEN_FDS promises, is not open"),
+            program.diagnostics.contains("descriptor \(3 + count), announced by LISTEN_FDS, is not open"),
             "\(program.diagnostics)")
     }
 

@@ -101,7 +101,7 @@ import Testing
         var text = ""
         try eventually("the rest is told") {
             text += messages.read()
-            return text.contains(#/failures of upstream \S+: \d+ more, suppressed/#)
+            return text.contains(#/\d+ more messages suppressed: failures of upstream \S+/#)
         }
     }
 

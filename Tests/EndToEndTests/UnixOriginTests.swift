@@ -132,7 +132,7 @@ import Testing
         servers[0].goDown()
         let others = try (0..<4).map { try proxy.send("POST", "/\($0)", body: "x").text }
         #expect(others == Array(repeating: "port", count: 4))
-        #expect(proxy.diagnostics.contains("server \(servers[0].url) left alone"), "\(proxy.diagnostics)")
+        #expect(proxy.diagnostics.contains("server \(servers[0].url) not used for"), "\(proxy.diagnostics)")
     }
 
     @Test func `a connection that switches protocols goes through it`() throws {

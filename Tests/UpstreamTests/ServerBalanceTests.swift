@@ -129,7 +129,7 @@ import Testing
     @Test(arguments: [(0, [0, 1, 2, 0]), (2, [2, 0, 1, 2]), (4, [1, 2, 0, 1])])
     func `the first of them is given, and the others follow in turn`(first: Int, expected: [Int]) {
         var balance = ServerBalance(servers: 3, startingAt: first, maxFailures: 1, cooldown: Self.cooldown)
-        let picked = (0..<4).map { _ in balance.pick(at: 0) }
+        let picked = (0..<4).map { _ in balance.pick(at: 0).server }
         #expect(picked == expected)
     }
 

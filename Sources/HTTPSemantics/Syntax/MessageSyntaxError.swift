@@ -51,7 +51,7 @@ extension MessageSyntaxError {
             case .malformedRequestLine:
                 (
                     "malformed-request-line", .badRequest,
-                    "The request line is not a method, a target and a version with single spaces between."
+                    "The request line must be a method, a target and a version, separated by single spaces."
                 )
             case .malformedStatusLine:
                 (
@@ -59,18 +59,18 @@ extension MessageSyntaxError {
                     "The status line is not a version, a three-digit code and a phrase."
                 )
             case .methodTooLong:
-                ("method-too-long", .notImplemented, "The method is longer than any that is served.")
+                ("method-too-long", .notImplemented, "The method is too long.")
             case .targetInvalid:
                 (
                     "target-invalid", .badRequest,
-                    "The request target is not valid for this method, or holds a byte it may not."
+                    "The request target is not valid for this method, or contains an invalid byte."
                 )
             case .targetTooLong:
                 ("target-too-long", .uriTooLong, "The request target is too long.")
             case .versionInvalid:
                 ("version-invalid", .badRequest, "The protocol version is malformed.")
             case .versionNotSupported:
-                ("version-not-supported", .versionNotSupported, "Only HTTP/1.0 and HTTP/1.1 are spoken here.")
+                ("version-not-supported", .versionNotSupported, "Only HTTP/1.0 and HTTP/1.1 are supported.")
             case .bareLineFeed:
                 ("bare-line-feed", .badRequest, "A line ends with LF instead of CR LF.")
             case .headTooLarge:
@@ -84,7 +84,7 @@ extension MessageSyntaxError {
             case .spaceBeforeColon:
                 ("space-before-colon", .badRequest, "There is white space between a field name and its colon.")
             case .fieldValueInvalid:
-                ("field-value-invalid", .badRequest, "A field value holds a control character.")
+                ("field-value-invalid", .badRequest, "A field value contains a control character.")
             case .hostMissing:
                 ("host-missing", .badRequest, "The Host field is missing.")
             case .hostRepeated:
@@ -92,7 +92,10 @@ extension MessageSyntaxError {
             case .hostInvalid:
                 ("host-invalid", .badRequest, "The Host field is empty or not a host with an optional port.")
             case .connectionOptionInvalid:
-                ("connection-option-invalid", .badRequest, "The Connection field holds something other than tokens.")
+                (
+                    "connection-option-invalid", .badRequest,
+                    "The Connection field contains something that is not a token."
+                )
             case .tooManyConnectionOptions:
                 ("too-many-connection-options", .badRequest, "The Connection field names too many fields.")
             case .contentLengthInvalid:
@@ -102,18 +105,18 @@ extension MessageSyntaxError {
             case .contentLengthWithTransferEncoding:
                 (
                     "content-length-with-transfer-encoding", .badRequest,
-                    "Content-Length and Transfer-Encoding exclude each other."
+                    "Content-Length and Transfer-Encoding must not both be present."
                 )
             case .transferEncodingInvalid:
                 ("transfer-encoding-invalid", .badRequest, "The Transfer-Encoding field is malformed.")
             case .transferEncodingInHTTP10:
-                ("transfer-encoding-in-http-1.0", .badRequest, "HTTP/1.0 has no Transfer-Encoding.")
+                ("transfer-encoding-in-http-1.0", .badRequest, "Transfer-Encoding is not allowed in HTTP/1.0.")
             case .chunkedNotFinal:
-                ("chunked-not-final", .badRequest, "The last transfer coding is not chunked.")
+                ("chunked-not-final", .badRequest, "The final transfer coding must be chunked.")
             case .chunkedRepeated:
                 ("chunked-repeated", .badRequest, "The transfer coding chunked is applied twice.")
             case .transferCodingUnknown:
-                ("transfer-coding-unknown", .notImplemented, "No transfer coding but chunked is understood.")
+                ("transfer-coding-unknown", .notImplemented, "The only supported transfer coding is chunked.")
             case .chunkSizeInvalid:
                 ("chunk-size-invalid", .badRequest, "A chunk size is not a hexadecimal number followed by CR LF.")
             case .chunkSizeTooLarge:
@@ -121,7 +124,7 @@ extension MessageSyntaxError {
             case .chunkExtensionInvalid:
                 ("chunk-extension-invalid", .badRequest, "A chunk extension is malformed.")
             case .chunkExtensionsTooLong:
-                ("chunk-extensions-too-long", .badRequest, "The chunk lines are too long for what they carry.")
+                ("chunk-extensions-too-long", .badRequest, "The chunk framing is too large relative to the data.")
             case .chunkEndMissing:
                 ("chunk-end-missing", .badRequest, "A chunk's data is not followed by CR LF.")
             case .trailersTooLarge:

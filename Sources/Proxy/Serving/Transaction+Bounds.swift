@@ -24,7 +24,7 @@ extension Transaction {
         }
         // That of memory is told once for all.
         if operation != nil || !worker.isOverloaded { worker.notices.refused(request, at: what) }
-        fail(OwnAnswer(.serviceUnavailable, "The proxy is at one of its limits; try again in a moment."), detail: what)
+        fail(OwnAnswer(.serviceUnavailable, "The proxy is overloaded; try again in a moment."), detail: what)
     }
 
     /// What is stored, if it may stand in (RFC 9111 §4.2.4).

@@ -41,7 +41,7 @@ extension Transaction {
             // Fetches that somebody waits for are only cancelled when the program ends.
             fail(OwnAnswer(.serviceUnavailable, "The proxy is being shut down."), detail: Recorder.shutdown)
         case .failure(.abandoned), .failure(.dependency):
-            fail(OwnAnswer(.badGateway, "The request to the origin was given up."), detail: "abandoned")
+            fail(OwnAnswer(.badGateway, "The request to the origin was abandoned."), detail: "abandoned")
         }
     }
 

@@ -102,7 +102,7 @@ final class Transaction: FetchWaiter, TurnTaker {
         case .notStored:
             // RFC 9111 §5.2.1.7.
             fail(
-                OwnAnswer(.gatewayTimeout, "Nothing fresh is stored, and the request wants nothing else."),
+                OwnAnswer(.gatewayTimeout, "No fresh response is stored, and the request says only-if-cached."),
                 detail: "only-if-cached")
         case .fetch(let plan):
             fetch(plan, for: request, seen: resource)

@@ -78,7 +78,7 @@ final class ClientConnections {
         let client = TurnedAwayClient(adopting: descriptor, on: loop)
         let buffer = ByteBuffer(capacity: 512)
         let content = worker.loopSettings.errors.write(
-            OwnAnswer(.serviceUnavailable, "There are too many connections."), to: nil, nil, upstream: nil,
+            OwnAnswer(.serviceUnavailable, "Too many connections; try again in a moment."), to: nil, nil, upstream: nil,
             persists: false,
             date: loop.wallClockSeconds, into: buffer)
         var sent = 0

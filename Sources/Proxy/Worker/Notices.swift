@@ -23,7 +23,7 @@ final class Notices {
             case .server: "changes of servers"
             case .accept: "failures to accept connections"
             case .capacity: "connections turned away"
-            case .memory: "times without memory for bodies"
+            case .memory: "shortages of memory for bodies"
             case .bound(let name): "requests at a bound of upstream \(name)"
             }
         }
@@ -74,7 +74,7 @@ final class Notices {
             guard origin.notesFailing(server, at: loop.now) else { return }
             let consequence =
                 upstream.servers.count > 1
-                ? "left alone for \(upstream.failureCooldown)" : "is failing, and asked all the same as the only one,"
+                ? "not used for \(upstream.failureCooldown)" : "is failing, but still used because it is the only one,"
             write(
                 .server,
                 "upstream \(upstream.name): server \(server) \(consequence) after \(upstream.maxFailures) failures in a row, the last one: \(error)"
@@ -91,7 +91,7 @@ final class Notices {
     func overloaded(_ shared: SharedState) {
         write(
             .memory,
-            "bodies on their way take \(shared.inFlightBytes) of \(shared.budget.limit) bytes: requests get 503 until some are done"
+            "bodies in flight use \(shared.inFlightBytes) of \(shared.budget.limit) bytes; answering 503 until some complete"
         )
     }
 
@@ -104,13 +104,13 @@ final class Notices {
     func cannotAccept(_ error: SystemError) { write(.accept, "cannot accept connections: \(error)") }
 
     func tooManyConnections(most: Int) {
-        write(.capacity, "more than \(most) client connections: turned away with 503")
+        write(.capacity, "limit of \(most) client connections reached; new connections get 503")
     }
 
     private func write(_ kind: Kind, at level: Logger.Level? = nil, _ text: @autoclosure () -> String) {
         switch limit.admit(kind, at: UInt64(loop.now)) {
         case .write(let suppressed):
-            let more = suppressed > 0 ? " (\(suppressed) more like it)" : ""
+            let more = suppressed > 0 ? " (\(suppressed) similar messages suppressed)" : ""
             log.log(level: level ?? kind.level, "\(text())\(more)")
         case .suppress:
             tellRestLater()
@@ -126,7 +126,7 @@ final class Notices {
     private func tellRest() {
         willTellRest = false
         for (kind, count) in limit.takeSuppressed(at: UInt64(loop.now)) {
-            log.log(level: kind.level, "\(kind.description): \(count) more, suppressed")
+            log.log(level: kind.level, "\(count) more messages suppressed: \(kind.description)")
         }
         if limit.hasSuppressed { tellRestLater() }
     }

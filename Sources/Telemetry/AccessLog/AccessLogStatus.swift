@@ -27,14 +27,14 @@ public final class AccessLogStatus: Sendable {
     public func families() -> [MetricFamily] {
         [
             .counter(
-                "log_lines", "Access log lines by what became of them.",
+                "log_lines", "Access log lines, by fate.",
                 [
                     MetricSample([("fate", "written")], .whole(written.load(ordering: .relaxed))),
                     MetricSample([("fate", "dropped")], .whole(dropped.load(ordering: .relaxed))),
                     MetricSample([("fate", "lost")], .whole(lost.load(ordering: .relaxed))),
                 ]),
             .counter(
-                "log_failures", "Failed writes and reopenings of the access log.", failures.load(ordering: .relaxed)),
+                "log_failures", "Failures to write or reopen the access log.", failures.load(ordering: .relaxed)),
         ]
     }
 }

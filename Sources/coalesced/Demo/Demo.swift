@@ -8,11 +8,11 @@ import Upstream
 /// `coalesced demo`: a deliberately slow origin with the proxy in front of it, to see it work.
 struct Demo: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Try it: a deliberately slow origin with the proxy in front.")
+        abstract: "Run a demo: the proxy in front of a deliberately slow origin.")
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("Where the proxy listens.", valueName: "addr:port"),
+        help: ArgumentHelp("Address the proxy listens on.", valueName: "addr:port"),
         transform: Self.address(of:))
     var listen: SocketAddress = .ipv4(.loopback, port: 8080)
 
@@ -47,23 +47,23 @@ struct Demo: ParsableCommand {
         let admin = addresses.admin.map { "\($0)" } ?? ""
         return """
 
-            The origin on port \(originPort) takes its time; below, it reports every request that reaches it.
+            The origin on port \(originPort) is deliberately slow. Every request that reaches it is reported below.
             Try in another terminal:
 
-              # fifty clients, one fetch: the page takes two seconds to stream, to all of them at once
+              # fifty clients, one fetch: a page that takes two seconds streams to all of them at once
               for i in $(seq 50); do curl -sN \(base)/slow | tail -n 1 & done; wait
               # a stored response, with its Age and Cache-Status
               curl -i \(base)/slow
               # never shared: each client gets its own, all at the same time
               for i in 1 2 3; do curl -s \(base)/private & done; wait
-              # changes every 5 s; found unchanged or fetched anew, never older than that
+              # changes every 5 s; revalidated or fetched again, never served older than that
               curl -i \(base)/clock
-              # fails every third time, which nobody sees: the stored response is served instead
+              # fails every third time, but no client notices: the stored response is served instead
               for i in $(seq 6); do curl -s -o /dev/null -w '%{http_code}\\n' \(base)/flaky; sleep 1.5; done
               # what happened
               curl -s http://\(admin)/metrics | grep -E 'coalescing|verdicts' | grep -v ' 0$'
 
-            Control-C ends it.
+            Press Control-C to stop.
 
             """
     }

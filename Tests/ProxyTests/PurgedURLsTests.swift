@@ -11,7 +11,7 @@ import Upstream
 @testable import Proxy
 
 /// A purge of URLs that have many keys each.
-@Suite(.timeLimit(.minutes(1))) struct PurgeTests {
+@Suite(.timeLimit(.minutes(1))) struct PurgedURLsTests {
     private static func server(on loop: EventLoop) -> ProxyServer {
         var settings = ProxySettings()
         var route = RouteSettings(upstream: "one")
