@@ -50,6 +50,9 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     /// A FIFO has no reader.
     public var isWithoutReader: Bool { code == ENXIO }
 
+    /// The peer has thrown the connection away.
+    public var isReset: Bool { code == ECONNRESET }
+
     /// There is no such file, or no folder for it.
     public var isMissing: Bool { code == ENOENT }
 

@@ -42,7 +42,10 @@ extension UpstreamConnection {
 
     private func endOfStream() {
         switch reader.use({ $0.endOfStream() }) {
-        case .complete: complete(trailers: nil)
+        case .complete:
+            // A reset that `send` was told of looks like an end from then on: nothing shows that the body is all here.
+            if let error = lease.sendFailure, error.isReset { return fail(.body, "\(error)") }
+            complete(trailers: nil)
         case .beforeHead:
             fail(
                 lease.sendFailure == nil ? .closed : .send,

@@ -113,16 +113,16 @@ public final class UpstreamConnection: Socket {
     }
 
     /// Ends a connection that was handed over. On its loop; a second call does nothing.
-    public func closeTunnel() { end() }
+    public func closeTunnel(abruptly: Bool = false) { end(abruptly: abruptly) }
 
-    func end() {
+    func end(abruptly: Bool = false) {
         guard phase != .closed else { return }
         if phase == .idle { pool.forget(idle: self) }
         enter(.closed)
         deadline = deadline.cancelled(on: pool.deadlines)
         giveBackInput()
         if isCounted { pool.closed(server: server) }
-        close()
+        if abruptly { abort() } else { close() }
     }
 
     /// - Parameter isNoResponse: what came is none to the request, of which the server took nothing.

@@ -156,6 +156,20 @@ import Testing
         }
     }
 
+    @Test func `so is one whose client of HTTP 1 point 0 closes its half, and is taken for gone`() throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/cut") { _ in [.head(200, "Transfer-Encoding: chunked"), .chunk("half"), .gate(gate)] }
+            let client = try proxy.connect()
+            try client.send("GET /cut HTTP/1.0\r\nHost: a\r\n\r\n")
+            try client.progress { $0.text == "half" }
+            client.finishSending()
+            let answer = try client.answer()
+            #expect(answer.ending == .reset)
+            gate.open()
+        }
+    }
+
     @Test func `upstream connections are kept and reused`() throws {
         try scenario(.workers(1)) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: no-store", body: "x")] }

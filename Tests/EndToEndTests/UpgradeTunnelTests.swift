@@ -41,6 +41,19 @@ import Testing
         }
     }
 
+    @Test func `a reset of the origin is one for the client, to whom an end would mean that it has all`() throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/ws") { _ in [.raw(Self.head + "half"), .gate(gate), .reset] }
+            let client = try proxy.connect()
+            try client.send(proxy.request("GET", "/ws", fields))
+            #expect(try client.answer().status == 101)
+            #expect(try client.bytes(4) == Array("half".utf8))
+            gate.open()
+            #expect(client.isClosed() && client.isReset)
+        }
+    }
+
     @Test func `bytes sent right behind the request reach the other side`() throws {
         try scenario { origin, proxy in
             origin.on("/ws") { _ in [Self.switching, .echo] }

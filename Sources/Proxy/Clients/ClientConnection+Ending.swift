@@ -59,6 +59,8 @@ extension ClientConnection {
     func end(abruptly: Bool = false) {
         guard phase != .closed else { return }
         if phase == .serving { record(bodyBytes: delivery?.bodyBytesSent ?? 0, isAborted: true) }
+        // Where the close marks the body's end, a plain close would look like a complete body.
+        let abruptly = abruptly || delivery?.framing == .untilClose
         enter(.closed)
         transaction.take()?.leave()
         delivery.take()?.detach()

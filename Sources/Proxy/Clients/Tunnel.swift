@@ -77,7 +77,7 @@ final class Tunnel: TunnelEnd {
     func clientEnded() {
         let upstream = upstream
         self.upstream = nil
-        upstream?.closeTunnel()
+        upstream?.closeTunnel(abruptly: fromClient != .shut || fromUpstream != .shut)
     }
 
     // MARK: From the origin
@@ -142,5 +142,5 @@ final class Tunnel: TunnelEnd {
         if fromClient == .shut, fromUpstream == .shut { over() }
     }
 
-    private func over() { client.end() }
+    private func over() { client.end(abruptly: fromClient != .shut || fromUpstream != .shut) }
 }
