@@ -70,7 +70,8 @@ import Testing
             let details = ["/whole", "/half", "/none"].map { target in
                 lines.filter { $0["target"]?.string == target }.map { $0["detail"]?.string }
             }
-            #expect(details[1] == ["shutdown", "shutdown"] && details[2] == Array(repeating: "shutdown", count: 3))
+            #expect(details[1] == ["shutdown", "shutdown"], "\(lines)")
+            #expect(details[2] == Array(repeating: "shutdown", count: 3), "\(lines)")
             #expect(details[0].count == 1 && details[0].first != "shutdown", "\(lines)")
             let cut = lines.filter { $0["target"]?.string == "/half" }
             #expect(cut.allSatisfy { $0["aborted"] == .bool(true) && $0["status"]?.number == 200 }, "\(lines)")

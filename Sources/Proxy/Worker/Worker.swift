@@ -181,6 +181,8 @@ final class Worker {
 
     /// Ends every connection now.
     func cut() {
+        // The loop may have been stopped before it came to that.
+        reportDraining()
         clients.cut()
         pools.closeIdle()
         recorder.finish()
