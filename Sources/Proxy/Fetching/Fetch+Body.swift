@@ -16,7 +16,11 @@ extension Fetch {
             let length = kept.length + body.count
             // These bytes make it whole, and a reader on another loop may tell its client so before this loop goes on.
             if length == announced { fetched?.noteEnd(at: worker.moment) }
-            if length > announced { return endOverlong(kept) }
+            // More than was announced: nobody can tell which of the bytes are right.
+            if length > announced {
+                end(.truncated(.body, keepsPart: false))
+                return .taken
+            }
         }
         var result = kept.append(body)
         if result == .noMemory, worker.shared.store.makeRoom(bytes: max(body.count, GrowingBody.laterPieceSize)) {
@@ -36,14 +40,6 @@ extension Fetch {
             waitForMemory()
             return .refused(after: taken)
         }
-    }
-
-    /// More bytes arrived than were announced: nobody can tell which of them are right.
-    private func endOverlong(_ body: GrowingBody) -> BodyIntake {
-        fetched?.noteFailure(.body)
-        body.fail()
-        cutOff()
-        return .taken
     }
 
     /// Too large, or no memory: from now on only what its readers still need is kept.
@@ -87,8 +83,7 @@ extension Fetch {
         worker.loop.schedule(after: 0) { [weak self] in
             guard let self, state == .streaming else { return }
             worker.notices.overloaded(worker.shared)
-            response?.looseBody?.fail()
-            cutOff()
+            end(.truncated(nil, keepsPart: false))
         }
     }
 
@@ -106,9 +101,7 @@ extension Fetch {
         if let body = response.looseBody {
             guard arriving.length == nil || method == .head || arriving.length == body.length else {
                 // Never a clean end for less, or more, than was announced.
-                fetched.noteFailure(.body)
-                body.fail()
-                return finish()
+                return end(.truncated(.body, keepsPart: false))
             }
             let head = response.head
             body.complete(
@@ -127,6 +120,6 @@ extension Fetch {
             dropFormer()
             if outcome == .stored { dropVariants(before: response) }
         }
-        finish()
+        end(.complete)
     }
 }

@@ -85,7 +85,7 @@ extension Fetch {
         guard status == .partialContent || status == .rangeNotSatisfiable else { return false }
         // It must not be mixed with what was stored, and is not all that the leader wants: all look up again, with
         // nothing stored.
-        cutOff(OperationError.released)
+        end(.released)
         return true
     }
 

@@ -35,7 +35,7 @@ extension Fetch: ExchangeHandler {
         let status = head.head.status
         if status == .notModified, !plan.isPass { return receivedNotModified(head, at: now) }
         if status.isServerError, let stale = usableStale(on: .status(status)) {
-            return finish(with: stale, source: .staleOnError(.status(status)), status: status)
+            return answer(with: stale, source: .staleOnError(.status(status)), status: status)
         }
         if let range = plan.range, receivedPart(head, of: range, at: now) { return }
         if Invalidation.applies(method: method, status: status),
@@ -97,7 +97,7 @@ extension Fetch: ExchangeHandler {
         guard plan.isShared || (learnsForOthers && !leaderWasReleased && (plan.stored == nil || reason != .noCache))
         else { return false }
         remember(reason)
-        cutOff(OperationError.released)
+        end(.released)
         return true
     }
 
@@ -166,7 +166,7 @@ extension Fetch: ExchangeHandler {
         if let content = head.content { buffer.append(content) }
         let leader = leader
         // The slot of the origin's limit is free again: a tunnel is bounded by the client connections.
-        fail(OperationError.cancelled)
+        end(.upgraded)
         if let leader { leader.fetch(self, upgradedTo: connection, head: buffer) } else { connection.closeTunnel() }
     }
 
@@ -178,12 +178,8 @@ extension Fetch: ExchangeHandler {
         case .asking:
             originFailed(error)
         case .streaming:
-            fetched?.noteFailure(error.failure)
-            // What was handed out ends short, and is never stored as whole (RFC 9111 §3.3).
-            response?.looseBody?.fail()
             // What broke the rules of its syntax is not to be trusted at all.
-            if !error.isMalformed, let response { keepWhatArrived(of: response) }
-            finish()
+            end(.truncated(error.failure, keepsPart: !error.isMalformed))
         case .new, .over:
             break
         }

@@ -7,11 +7,11 @@ import Upstream
 extension Fetch {
     func originFailed(_ error: UpstreamError) {
         if let stale = usableStale(on: error.originFailure) {
-            return finish(with: stale, source: .staleOnError(error.originFailure), status: nil)
+            return answer(with: stale, source: .staleOnError(error.originFailure), status: nil)
         }
         var error = error
         error.duration = UInt64(max(0, worker.now - sentAt.monotonic))
-        fail(error)
+        end(.failed(error))
     }
 
     func usableStale(on failure: OriginFailure) -> StoredResponse? {
@@ -24,7 +24,7 @@ extension Fetch {
 
     /// Ends with a response that is already complete.
     /// - Parameter isStored: whether it was put into the store as it is.
-    func finish(with stored: StoredResponse, source: FetchedResponse.Source, status: Status?, isStored: Bool = false) {
+    func answer(with stored: StoredResponse, source: FetchedResponse.Source, status: Status?, isStored: Bool = false) {
         let storedHead = stored.head
         let sharing = sharing(of: stored.facts, request.route.policy)
         // RFC 9111 §5.2.2.4: after `no-cache`, each request needs a validation of its own; and the 304 may have made it
@@ -39,7 +39,6 @@ extension Fetch {
             willBeStored: isStored, circumstances)
         fetched.noteEnd(at: worker.moment)
         deliver(fetched)
-        // A 304 has no content: its exchange ends by itself, and the connection is used again.
-        if source == .validated { finish() } else { cutOff() }
+        end(source == .validated ? .complete : .stoodIn)
     }
 }

@@ -57,7 +57,7 @@ extension Fetch {
             // It names none of the tags asked about: ask without the client's, so that there is no doubt whose it is.
             ask(.stored)
         } else if let (validated, isStored) = freshened(by: head, at: now) {
-            finish(with: validated, source: .validated, status: head.head.status, isStored: isStored)
+            answer(with: validated, source: .validated, status: head.head.status, isStored: isStored)
         } else if conditions == .storedAndClients, ClientConditions.isConfirmed(requestFields.view, by: head.fields) {
             answerLeader(with: head, at: now)
         } else {

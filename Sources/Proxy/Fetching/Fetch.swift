@@ -52,6 +52,72 @@ final class Fetch: DeadlineTarget {
         }
     }
 
+    /// How it ends: once, by `end(_:)`, and so for everybody who has a part in it. What those get who still wait for a
+    /// response, and those who read one; what is kept of it; and what becomes of the exchange:
+    ///
+    /// | ending | they wait | they read | is kept | exchange |
+    /// | --- | --- | --- | --- | --- |
+    /// | `complete` | – | to the end | what may be stored has been | goes on to its end |
+    /// | `stoodIn` | – | a stored response | that, as it was | is cut |
+    /// | `truncated` | – | what came, then a cut | as a part, if it may be | is cut |
+    /// | `failed` | the error | – | nothing | is over |
+    /// | `released` | they look up again | – | nothing | is cut |
+    /// | `upgraded` | the leader alone: the connection | – | nothing | is over |
+    /// | `cancelled` | the leader alone: that | what came, then a cut | as a part, if it may be | is cut |
+    ///
+    /// Nobody waits once a response was delivered. When the operation is cancelled it has told its waiters itself: only
+    /// the leader of a fetch that is for it alone, who is none, is left.
+    enum Ending {
+        /// What was delivered is whole: its body has ended, or it was in the store and the origin confirmed it.
+        case complete
+        /// What was delivered was in the store, and stands in for what the origin does or fails to do.
+        case stoodIn
+        /// The body of what was delivered ends short.
+        /// - Parameters: the failure, where the origin is to blame; and whether what came before it may be kept.
+        case truncated(UpstreamFailure?, keepsPart: Bool)
+        /// There is no response.
+        case failed(any Error)
+        /// The response is not for those who wait.
+        case released
+        /// The connection is the client's.
+        case upgraded
+        /// Nobody wants the result any more: the operation was cancelled.
+        case cancelled
+
+        /// What those get who still wait; `nil` where nobody does.
+        fileprivate var error: OperationError? {
+            switch self {
+            case .complete, .stoodIn, .truncated: nil
+            case .failed(let error): OperationError(error)
+            case .released: .released
+            case .upgraded, .cancelled: .cancelled
+            }
+        }
+
+        fileprivate var cutsExchange: Bool {
+            switch self {
+            // A 304 has no content: its exchange ends by itself, and the connection is used again.
+            case .complete: false
+            case .stoodIn, .truncated, .failed, .released, .upgraded, .cancelled: true
+            }
+        }
+
+        fileprivate var breaksBody: Bool {
+            switch self {
+            case .truncated, .cancelled: true
+            case .complete, .stoodIn, .failed, .released, .upgraded: false
+            }
+        }
+
+        fileprivate var mayKeepPart: Bool {
+            switch self {
+            case .truncated(_, let keepsPart): keepsPart
+            case .cancelled: true
+            case .complete, .stoodIn, .failed, .released, .upgraded: false
+            }
+        }
+    }
+
     let request: ClientRequest
     let plan: FetchPlan
     /// Until either ends. Not weak: that would make every reference to the leader slow.
@@ -158,52 +224,33 @@ final class Fetch: DeadlineTarget {
         self.fetched = fetched
     }
 
-    /// The operation was cancelled: nobody wants the result any more.
-    func cancel() {
-        guard state != .over else { return }
-        let former = state
-        enter(.over)
-        response?.looseBody?.fail()
-        if former == .streaming, let response { keepWhatArrived(of: response) }
-        fetched.take()?.noteEnd(at: worker.moment)
-        exchange?.cancel()
-        bring(.failure(.cancelled))
-        letGo()
-    }
-
-    /// What was delivered is over, whole or cut off.
-    func finish() { end(failing: nil) }
-
-    /// Nothing was delivered; those who wait get the error.
-    func fail(_ error: any Error) { end(failing: error) }
-
-    /// Either of them, before the exchange is over: its connection is closed.
-    func cutOff(_ error: (any Error)? = nil) {
-        let exchange = exchange
-        end(failing: error)
-        exchange?.cancel()
-    }
-
-    private func end(failing error: (any Error)?) {
+    /// The only way to an end. Whatever comes later is too late, and changes nothing.
+    func end(_ ending: Ending) {
         guard state != .over else { return }
         enter(.over)
+        if ending.breaksBody, let fetched { breakBody(of: fetched, ending) }
         // Moved out, not reached through here, which would be retained.
         fetched.take()?.noteEnd(at: worker.moment)
-        if let error { bring(.failure(OperationError(error))) }
-        let operation = letGo()
-        if let error { operation?.finish(.failure(error)) } else { operation?.finish() }
-    }
-
-    /// - Returns: the operation, to be ended.
-    @discardableResult
-    private func letGo() -> FetchOperation? {
         if plan.isShared {
             operation?.interims.end()
             progressDeadline = progressDeadline.cancelled(on: worker.deadlines)
         }
+        let error = ending.error
+        if let error { bring(.failure(error)) }
         leader = nil
+        let cut = ending.cutsExchange ? exchange : nil
         exchange = nil
-        return operation.take()
+        let operation = operation.take()
+        if let error { operation?.finish(.failure(error)) } else { operation?.finish() }
+        cut?.cancel()
+    }
+
+    /// What was handed out ends short, and is never stored as whole (RFC 9111 §3.3).
+    private func breakBody(of fetched: FetchedResponse, _ ending: Ending) {
+        // Before its readers are told.
+        if case .truncated(let failure?, _) = ending { fetched.noteFailure(failure) }
+        fetched.response.looseBody?.fail()
+        if ending.mayKeepPart { keepWhatArrived(of: fetched.response) }
     }
 
     // MARK: Those who get what it brings

@@ -40,7 +40,7 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
     nonisolated func tellLeaderIfCancelled() {
         add(
             OperationObserver(of: .cancelled, on: work.handle) {
-                ($0.operation as? FetchOperation)?.work.value.cancel()
+                ($0.operation as? FetchOperation)?.work.value.end(.cancelled)
             })
     }
 
@@ -56,6 +56,6 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
     }
 
     nonisolated override func cancelWork() {
-        work.handle.post { [self] in work.value.cancel() }
+        work.handle.post { [self] in work.value.end(.cancelled) }
     }
 }
