@@ -135,7 +135,7 @@ final class Fetch: DeadlineTarget {
     var arriving = ArrivingBody()
     /// The origin's last sign of life, in nanoseconds of the loop's clock.
     private var lastProgress: Int64 = 0
-    private(set) var conditions = Conditions.storedAndClients
+    private(set) var conditions = FetchRequestWriter.Conditions.storedAndClients
     /// Content of the request that came before the operation got its slot.
     private var early: OutgoingContent?
     /// Whether its client still waits for 100 from the origin. Where content was read ahead it has got that.
@@ -143,15 +143,8 @@ final class Fetch: DeadlineTarget {
     private var recipients: Recipients
     private var progressDeadline = LazyDeadline<Void>()
 
-    /// What the origin is asked. It follows from the key, since all who share the key get the answer: a refresh in the
-    /// background is a GET, whoever caused it.
-    var method: Method {
-        switch plan.key.kind {
-        case .get, .part: .get
-        case .head: .head
-        case .alone: request.method
-        }
-    }
+    /// What the origin is asked.
+    var method: Method { plan.method(for: request) }
 
     /// The one whose body arrives.
     var response: StoredResponse? { fetched?.response }
@@ -199,10 +192,12 @@ final class Fetch: DeadlineTarget {
 
     /// Asks the origin; after a 304 that did not help, once more. The 304 has no content, so its exchange ends by
     /// itself and the connection is used again.
-    func ask(_ conditions: Conditions = .storedAndClients) {
+    func ask(_ conditions: FetchRequestWriter.Conditions = .storedAndClients) {
         sentAt = worker.moment
         var conditions = conditions
-        let asked = upstreamRequest(under: &conditions)
+        let writer = FetchRequestWriter(
+            settings: worker.loopSettings, awaitsContinue: awaitsContinue, hasLeader: leader != nil)
+        let asked = writer.write(request, for: plan, under: &conditions, in: worker.scratch)
         self.conditions = conditions
         let exchange = Exchange(asked, pool: worker.pool(for: request.route), handler: self, early: early.take())
         exchange.start()

@@ -44,6 +44,16 @@ final class FetchPlan: Sendable {
         }
     }
 
+    /// What the origin is asked where `request` led. It follows from the key, since all who share the key get the
+    /// answer: a refresh in the background is a GET, whoever caused it.
+    func method(for request: ClientRequest) -> Method {
+        switch key.kind {
+        case .get, .part: .get
+        case .head: .head
+        case .alone: request.method
+        }
+    }
+
     var isPass: Bool {
         if case .pass = purpose { true } else { false }
     }

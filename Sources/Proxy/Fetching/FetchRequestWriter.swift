@@ -3,8 +3,11 @@ import HTTPSemantics
 import Storage
 import Upstream
 
-/// The request as the origin gets it.
-extension Fetch {
+/// Writes the request that the origin gets: that of the client that led, less what only this client asks for, and with
+/// what the plan asks for instead.
+///
+/// A value of the moment, of one fetch, on its loop. It reads and writes nothing but what it is given.
+struct FetchRequestWriter {
     /// Under which conditions the origin is asked.
     enum Conditions {
         /// The validators of what is stored, together with the tags that only the client that led has (RFC 9111
@@ -14,17 +17,29 @@ extension Fetch {
         case none
     }
 
-    /// - Parameter conditions: those to ask under; then those that the request has.
-    func upstreamRequest(under conditions: inout Conditions) -> UpstreamRequest {
+    let settings: LoopSettings
+    /// Whether the client that led still waits for 100 from the origin.
+    let awaitsContinue: Bool
+    /// Whether it is there to get an answer to its own conditions.
+    let hasLeader: Bool
+
+    /// - Parameters:
+    ///   - request: the one that led.
+    ///   - conditions: those to ask under; then those that the request has.
+    ///   - head: where the head is put together.
+    func write(
+        _ request: ClientRequest, for plan: FetchPlan, under conditions: inout Conditions, in head: ByteBuffer
+    ) -> UpstreamRequest {
+        let method = plan.method(for: request)
         // One client's conditions and range are not forwarded, so that the answer fits all who wait.
         var dropping: FieldSet = plan.isPass ? [] : FieldSet(.ifNoneMatch, .ifModifiedSince, .range, .ifRange)
         if !awaitsContinue { dropping.insert(.expect) }
         let maxForwards = request.maxForwards
         if maxForwards != nil { dropping.insert(.maxForwards) }
         let isUpgrading = plan.isPass && request.head.asksForUpgrade
-        let (framing, head, loopSettings) = (request.head.framing, worker.scratch, worker.loopSettings)
+        let framing = request.head.framing
         head.removeAll()
-        loopSettings.write(
+        settings.write(
             request,
             RequestForwarding.Changes(
                 method: method, framing: framing, dropping: dropping, keyed: request.route.keyedForwarding,
@@ -34,13 +49,13 @@ extension Fetch {
                 host: request.route.hostForOrigin, isUpgrading: isUpgrading,
                 acceptsTrailers: true), to: head)
         if !plan.isPass {
-            let validation = validationRequest(conditions)
+            let validation = validationRequest(request, plan, conditions)
             if conditions == .storedAndClients, !validation.hasClientTags { conditions = .stored }
             if validation.isEmpty, plan.parts == nil { conditions = .none }
             validation.write(to: head)
-            appendRange(to: head, conditions)
+            Self.appendRange(of: plan, conditions, to: head)
         }
-        loopSettings.loopDetection.writeLoop(to: head)
+        settings.loopDetection.writeLoop(to: head)
         if let maxForwards { head.appendField("Max-Forwards", UInt64(maxForwards - 1)) }
         head.appendLineEnd()
         return UpstreamRequest(
@@ -48,7 +63,9 @@ extension Fetch {
             mayBeNotModified: plan.isPass ? request.mayBeNotModified : conditions != .none)
     }
 
-    private func validationRequest(_ conditions: Conditions) -> ValidationRequest {
+    private func validationRequest(_ request: ClientRequest, _ plan: FetchPlan, _ conditions: Conditions)
+        -> ValidationRequest
+    {
         let requestFields = request.fields
         var validation = ValidationRequest()
         for stored in conditions == .none ? [] : plan.validated {
@@ -56,7 +73,7 @@ extension Fetch {
             validation.add(head.view, facts: stored.facts)
         }
         // The client's own tags only if it is there to get the answer to them.
-        if conditions == .storedAndClients, leader != nil, plan.range == nil {
+        if conditions == .storedAndClients, hasLeader, plan.range == nil {
             validation.merge(client: requestFields.view)
         }
         return validation
@@ -64,7 +81,7 @@ extension Fetch {
 
     /// The range that is asked for; the missing one only of the representation whose parts are stored (RFC 9110
     /// §13.1.5).
-    private func appendRange(to buffer: ByteBuffer, _ conditions: Conditions) {
+    private static func appendRange(of plan: FetchPlan, _ conditions: Conditions, to buffer: ByteBuffer) {
         guard case .part(let range, let parts, let validates) = plan.purpose else { return }
         buffer.appendName("Range")
         range.write(to: buffer)
