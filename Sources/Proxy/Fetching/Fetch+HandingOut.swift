@@ -56,12 +56,11 @@ extension Fetch {
     }
 
     private func rememberIfUnshareable(_ response: StoredResponse, _ sharing: Sharing) {
-        guard case .nobody(let found) = sharing else { return }
-        let isForOthersToo = !response.facts.status.concernsRequest || leaderWasReleased
-        // Nobody asked for a part, and whoever asks again gets as little.
-        let reason = found == .range && plan.range == nil ? .part : found
-        // What HEAD gets says nothing of what GET will get, whose key it has.
-        if method != .head, reason.isRemembered, isForOthersToo { remember(reason) }
+        if let reason = sharing.reasonToRemember(
+            response.facts.status, for: plan, method, leaderWasReleased: leaderWasReleased)
+        {
+            remember(reason)
+        }
     }
 
     /// Whether it is for its leader alone only because coalescing is off: it asked for what all others would have asked

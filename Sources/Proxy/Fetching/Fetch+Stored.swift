@@ -26,7 +26,7 @@ extension Fetch {
     /// - Parameter isStored: whether it was put into the store as it is.
     func answer(with stored: StoredResponse, source: FetchedResponse.Source, status: Status?, isStored: Bool = false) {
         let storedHead = stored.head
-        let sharing = sharing(of: stored.facts, request.route.policy)
+        let sharing = stored.facts.sharing(for: request, plan, request.route.policy, hasPassCookie: hasPassCookie)
         // RFC 9111 §5.2.2.4: after `no-cache`, each request needs a validation of its own; and the 304 may have made it
         // private.
         let forWaiters: Sharing = if case .nobody = sharing, source == .validated { sharing } else { .waitersOnly }

@@ -113,7 +113,7 @@ extension Fetch {
         let policy = request.route.policy
         let facts = ResponseFacts(
             status: head.head.status, fields: head.fields, requested: sentAt, received: now, policy: policy)
-        let decision = HeadDecision(sharing: .nobody(.prohibited(.status)), notStored: nil, length: 0, keeping: .window)
+        let decision = HeadDecision.notModifiedForLeader
         let response = makeResponse(head, facts, policy, decision).withHead(
             keptHead(head, facts, policy, isForLeader: true))
         response.looseBody?.complete(trailers: nil)
