@@ -118,7 +118,9 @@ extension Fetch {
                 popularity: max(0, (operation?.waiterCount ?? 0) - 1))
             worker.recorder.count(outcome)
             dropFormer()
-            if outcome == .stored { dropVariants(before: response) }
+            if outcome == .stored, method == .get, plan.stored != nil, !isElsewhere {
+                revalidation.dropVariants(before: response)
+            }
         }
         end(.complete)
     }

@@ -36,7 +36,7 @@ extension Fetch {
         let run = StoredParts.Run(part.range, body)
         let parts = base?.parts?.adding(run, length: part.length, budget: worker.shared.budget)
         let fields = request.fields
-        let rule = varyRule(kept, facts)
+        let rule = request.varyRule(kept.view, facts)
         let response = StoredResponse(
             head: kept, facts: facts, body: body, parts: parts ?? StoredParts([run], length: part.length),
             varyRule: rule, variantKey: VariantKey(fields.view, under: rule),
@@ -61,7 +61,7 @@ extension Fetch {
         guard let content = stored.parts?.content, part.belongs(to: content, fields: fields, stored: head.view) else {
             return false
         }
-        let rule = varyRule(fields)
+        let rule = request.varyRule(fields)
         return !fields.contains(.vary)
             || (rule == stored.varyRule && stored.variantKey == VariantKey(requestFields.view, under: rule))
     }

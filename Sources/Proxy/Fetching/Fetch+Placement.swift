@@ -8,7 +8,7 @@ import Storage
 extension Fetch {
     /// The key under which the response belongs.
     var storeKey: CacheKey { placement.otherKey ?? request.key }
-    private var isElsewhere: Bool { placement.otherKey != nil }
+    var isElsewhere: Bool { placement.otherKey != nil }
 
     /// - Returns: why it is not stored after all.
     func chooseStoreKey(by fields: FieldView, willBeStored: Bool) -> NotStoredReason? {
@@ -58,12 +58,5 @@ extension Fetch {
             let former = worker.shared.store.resource(request.sentKey), former.count > 0
         else { return }
         worker.shared.store.invalidate(request.sentKey)
-    }
-
-    /// Whether a stored response still belongs under the key it was found under, once it has been updated.
-    func staysUnderItsKey(_ response: StoredResponse) -> Bool {
-        guard request.isUnderVariation else { return true }
-        let head = response.head
-        return Placement.stated(head.view) == request.variation?.rule
     }
 }

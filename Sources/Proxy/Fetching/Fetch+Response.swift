@@ -48,9 +48,14 @@ extension Fetch: ExchangeHandler {
         let facts = ResponseFacts(
             status: status, fields: head.fields, requested: sentAt, received: now, policy: policy,
             hasCookies: request.hasCookies)
-        if method == .head { freshenFromHead(head, facts) }
+        if method == .head {
+            revalidation.freshen(fromHead: head.fields, facts, contentLength: head.head.contentLength)
+        }
         let decision = settle(head, facts, policy)
-        forbidStaleUse(after: facts, head.fields)
+        if method == .get, plan.stored != nil {
+            revalidation.forbidStaleUse(
+                after: facts, head.fields, willBeStored: decision.keeping == .stored, staysHere: !isElsewhere)
+        }
         if !plan.isPass, plan.range == nil, decision.keeping != .stored, status == .ok,
             request.fields.present.contains(.range),
             decision.length ?? 0 > worker.storage.objectLimit || !decision.sharing.isForSeveral,
@@ -104,7 +109,7 @@ extension Fetch: ExchangeHandler {
     func makeResponse(
         _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, _ decision: HeadDecision
     ) -> StoredResponse {
-        let rule = facts.contains(.varies) ? varyRule(head.fields) : nil
+        let rule = facts.contains(.varies) ? request.varyRule(head.fields) : nil
         let variantKey = rule.map { rule in
             let fields = request.fields
             return VariantKey(fields.view, under: rule)
@@ -129,10 +134,6 @@ extension Fetch: ExchangeHandler {
             head: keptHead(head, facts, policy, isForLeader: isForLeader), facts: facts,
             body: makeBody(expecting: decision.length),
             varyRule: rule, variantKey: variantKey, groups: groups)
-    }
-
-    func varyRule(_ fields: FieldView) -> VaryRule {
-        VaryRule(fields, policy: request.route.policy) ?? .none
     }
 
     /// For the content that arrives from now on.

@@ -32,7 +32,7 @@ extension Fetch {
         let forWaiters: Sharing = if case .nobody = sharing, source == .validated { sharing } else { .waitersOnly }
         operation?.close()
         var circumstances = circumstances(of: stored)
-        circumstances.otherKey = staysUnderItsKey(stored) ? nil : request.sentKey
+        circumstances.otherKey = Placement.staysUnderItsKey(stored, for: request) ? nil : request.sentKey
         circumstances.search = Placement.stated(storedHead.view)
         let fetched = FetchedResponse(
             stored, source: source, sharing: forWaiters, originStatus: status, length: stored.bodyLength,

@@ -80,6 +80,13 @@ struct Placement {
         return elsewhere.wasInvalidated || store.wasInvalidated(elsewhere.key, since: elsewhere.generation)
     }
 
+    /// Whether a stored response still belongs under the key that `request` found it under, once it has been updated.
+    static func staysUnderItsKey(_ response: StoredResponse, for request: ClientRequest) -> Bool {
+        guard request.isUnderVariation else { return true }
+        let head = response.head
+        return stated(head.view) == request.variation?.rule
+    }
+
     /// What a response says of queries. A field too large to be learnt does not count.
     static func stated(_ fields: FieldView) -> NoVarySearch {
         let stated = NoVarySearch(fields)

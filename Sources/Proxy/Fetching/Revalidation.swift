@@ -1,0 +1,175 @@
+import HTTPSemantics
+import Storage
+
+/// What an answer of the origin says of what is stored under the key that it was asked under, and what becomes of that
+/// (RFC 9111 §4.3).
+///
+/// A value of the moment, of one fetch, on its loop; made only where something is stored. It changes the store, and
+/// counts what became of each change.
+struct Revalidation {
+    /// The one that led.
+    let request: ClientRequest
+    /// What was stored when it was made is what the answer is about.
+    let plan: FetchPlan
+    /// When the origin was asked.
+    let requested: Moment
+    /// Of the request's key, from before that.
+    let generation: Generation
+    /// Whether the request was to go past the cache by one of its cookies: then it changes nothing.
+    let hasPassCookie: Bool
+    let store: ResponseStore
+    let recorder: Recorder
+
+    /// RFC 9111 §4.3.5: what a response to HEAD says of the stored responses to GET.
+    /// - Parameter contentLength: that it states.
+    func freshen(fromHead fields: FieldView, _ facts: ResponseFacts, contentLength: UInt64?) {
+        let policy = request.route.policy
+        let requestFields = request.fields
+        for stored in (plan.resource?.responses ?? []) + (plan.resource?.partialResponses ?? [])
+        where stored.answers(requestFields.view) {
+            let old = stored.head
+            // A length that is not known cannot disagree.
+            let length =
+                stored.parts == nil
+                ? stored.bodyLength ?? 0
+                : stored.parts?.length ?? contentLength.map { Int(clamping: $0) } ?? 0
+            let verdict = HeadFreshening(
+                head: fields, headFacts: facts, stored: old.view, storedFacts: stored.facts, storedLength: length)
+            let new: StoredResponse
+            switch verdict {
+            case .none:
+                continue
+            case .expire:
+                var expired = stored.facts
+                expired.expire(at: facts.received)
+                new = stored.with(head: old, facts: expired, groups: stored.groups)
+            case .update:
+                let newHead = Freshening.head(old, updatedWith: fields, facts: facts, policy: policy)
+                let newFacts = ResponseFacts(
+                    freshened: stored.facts, head: newHead.view, by: fields, requested: requested,
+                    received: facts.received,
+                    policy: policy)
+                let rule = request.varyRule(newHead.view, newFacts)
+                guard rule == stored.varyRule || !speaksForOthers(newFacts) else {
+                    // It was stored for other field values; nobody has confirmed that those requests still get it
+                    // (§4.1).
+                    store.drop(stored, of: request.key)
+                    store.learn(rule, for: request.key)
+                    continue
+                }
+                new = stored.with(
+                    head: newHead, facts: newFacts, groups: CacheGroups.of(newHead.view, requested: requested))
+            }
+            replace(stored, by: new)
+        }
+    }
+
+    /// RFC 9111 §4.3.4: the stored response that a 304 with `fields` is about, with its new fields, and whether it is
+    /// stored with them; `nil`: it is about nothing that is stored.
+    func freshened(byNotModified fields: FieldView, received: Moment) -> (StoredResponse, isStored: Bool)? {
+        let policy = request.route.policy
+        let notModified = ResponseFacts(
+            status: .notModified, fields: fields, requested: requested, received: received, policy: policy)
+        var selection = FresheningSelection(notModified: notModified)
+        let candidates = plan.validated
+        for stored in candidates {
+            let storedHead = stored.head
+            selection.add(storedHead.view, facts: stored.facts, notModified: fields)
+        }
+        var chosen: (response: StoredResponse, isStored: Bool, answersRequest: Bool)?
+        let requestFields = request.fields
+        for index in selection.selected {
+            let old = candidates[index]
+            let newHead = Freshening.head(old.head, updatedWith: fields, facts: notModified, policy: policy)
+            let facts = ResponseFacts(
+                freshened: old.facts, head: newHead.view, by: fields, requested: requested, received: received,
+                policy: policy)
+            let rule = request.varyRule(newHead.view, facts)
+            // If `Vary` changed, the 304 confirms the response for this request only (§4.3.4); whether it suits earlier
+            // ones is unknown.
+            let groups = CacheGroups.of(newHead.view, requested: requested)
+            let updated = old.with(head: newHead, facts: facts, groups: groups)
+            let new = rule == old.varyRule ? updated : updated.varying(by: rule, for: requestFields.view)
+            let isStored = replace(old, by: new)
+            // The origin chose it for this request, even where it was stored for one with other fields (§4.1).
+            let answersRequest = new.answers(requestFields.view)
+            if chosen == nil || answersRequest {
+                chosen = (new.answering(requestFields.view), isStored, answersRequest)
+            }
+        }
+        guard let chosen else { return nil }
+        guard chosen.isStored, !chosen.answersRequest, !hasPassCookie else { return (chosen.response, chosen.isStored) }
+        // It becomes a variant of its own, which the next request with these fields finds.
+        let outcome = store.store(
+            chosen.response, under: request.key, generation: generation, requested: requested, popularity: 0)
+        recorder.count(outcome)
+        return (chosen.response, outcome == .stored)
+    }
+
+    /// RFC 9111 §4.3.3: a full answer says that this request does not, or no longer, get what is stored. Where the
+    /// answer does not take its place, because it is not stored or has another `Vary`, what is stored is from now on
+    /// validated before it is used stale: it covers neither a refresh nor a failure. While it is fresh the origin has
+    /// promised it; and the next request, which may get something else than this one, can still use its validators.
+    /// - Parameters:
+    ///   - willBeStored: whether the answer will be.
+    ///   - staysHere: whether it belongs under the key that it was asked for under.
+    func forbidStaleUse(after answer: ResponseFacts, _ fields: FieldView, willBeStored: Bool, staysHere: Bool) {
+        guard let former = plan.stored, answer.supersedesStored, speaksForOthers(answer) else { return }
+        let rule = request.varyRule(fields, answer)
+        // Without `Vary` it takes the place of others once it is there (`dropVariants`).
+        if willBeStored, rule == former.varyRule || (rule.isEmpty && staysHere) { return }
+        var facts = former.facts
+        facts.forbidStale()
+        _ = store.freshen(
+            former, by: former.with(head: former.head, facts: facts, groups: former.groups), under: request.key,
+            generation: generation)
+    }
+
+    /// `answer` is stored under the request's key. Without `Vary` it may answer all that the variants for this request
+    /// did, but those would go before it (§4.1). Not sooner: an answer that breaks off is no reason to lose what was
+    /// there.
+    func dropVariants(before answer: StoredResponse) {
+        guard answer.varyRule.isEmpty, plan.stored != nil, answer.facts.supersedesStored, speaksForOthers(answer.facts)
+        else { return }
+        let fields = request.fields
+        for stored in plan.resource?.responses ?? [] where !stored.varyRule.isEmpty && stored.answers(fields.view) {
+            store.drop(stored, of: request.key)
+        }
+    }
+
+    /// Replaces a stored response by its update, unless that says that it may no longer be stored.
+    /// - Returns: whether it is there.
+    @discardableResult
+    private func replace(_ old: StoredResponse, by new: StoredResponse) -> Bool {
+        guard speaksForOthers(new.facts), !hasPassCookie else { return false }
+        guard Placement.staysUnderItsKey(new, for: request) else {
+            store.invalidate(request.key)
+            return false
+        }
+        let mayStay = new.facts.storability(
+            method: .get, request: request.directives, hasAuthorization: request.hasAuthorization,
+            policy: request.route.policy)
+        guard mayStay == .store else {
+            store.drop(old, of: request.key)
+            return false
+        }
+        let outcome = store.freshen(old, by: new, under: request.key, generation: generation)
+        recorder.count(outcome)
+        return outcome == .stored
+    }
+
+    /// What the origin tells a client that sent `Authorization` concerns that client alone, unless it says otherwise
+    /// (RFC 9111 §3.5): what is stored for the others stays as it was. Otherwise anybody could have it evicted.
+    private func speaksForOthers(_ facts: ResponseFacts) -> Bool {
+        !request.hasAuthorization || facts.contains(.allowsAuthorized)
+    }
+}
+
+extension ClientRequest {
+    /// What a response on its route with these fields varies by.
+    func varyRule(_ fields: FieldView) -> VaryRule { VaryRule(fields, policy: route.policy) ?? .none }
+
+    func varyRule(_ fields: FieldView, _ facts: ResponseFacts) -> VaryRule {
+        facts.contains(.varies) ? varyRule(fields) : .none
+    }
+}
