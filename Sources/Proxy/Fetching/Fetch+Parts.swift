@@ -11,59 +11,20 @@ extension Fetch {
     /// Takes the head of a response to a request for a range.
     /// - Returns: false where it is a response like any other.
     func receivedPart(_ head: borrowing ReceivedHead, of range: ByteRangeSpec, at now: Moment) -> Bool {
-        let status = head.head.status
-        let policy = request.route.policy
-        guard
-            let part = ReceivedPart(
-                head.fields, status: status, contentLength: head.head.framing.announcedLength, asked: range)
-        else { return partsDoNotFit(head) }
-        let base = plan.parts.flatMap { belongs(part, head.fields, to: $0) ? $0 : nil }
-        let update = ResponseFacts(
-            status: .ok, fields: head.fields, requested: sentAt, received: now, policy: policy,
-            hasCookies: request.hasCookies)
-        // §3.4: the new fields take the place of the stored ones.
-        let kept =
-            base.map { Freshening.head($0.head, updatedWith: head.fields, facts: update, policy: policy) }
-            ?? keptPartHead(head, update, isForLeader: false)
-        let facts =
-            base.map { stored in
-                ResponseFacts(
-                    freshened: stored.facts, head: kept.view, by: head.fields, requested: sentAt, received: now,
-                    policy: policy)
-            } ?? update
-        let decision = settle(head, facts, policy, part: part)
-        let body = makeBody(expecting: part.range.count)
-        let run = StoredParts.Run(part.range, body)
-        let parts = base?.parts?.adding(run, length: part.length, budget: worker.shared.budget)
-        let fields = request.fields
-        let rule = request.varyRule(kept.view, facts)
-        let response = StoredResponse(
-            head: kept, facts: facts, body: body, parts: parts ?? StoredParts([run], length: part.length),
-            varyRule: rule, variantKey: VariantKey(fields.view, under: rule),
-            groups: CacheGroups.of(kept.view, requested: sentAt))
+        let length = head.head.framing.announcedLength
+        guard let part = ReceivedPart(head.fields, status: head.head.status, contentLength: length, asked: range) else {
+            return partsDoNotFit(head)
+        }
+        let answer = PartAnswer(part, head.fields, with: plan.parts, for: request, requested: sentAt, received: now)
+        let decision = settle(head, answer.facts, request.route.policy, part: part)
+        let response = answer.response(makeBody(expecting: part.range.count), budget: worker.shared.budget)
         guard response.hasAll(that: request) else { return partsDoNotFit(head) }
-        let mayBeKept =
-            facts.storability(method: .get, request: .none, hasAuthorization: false, policy: policy) == .store
-        if let former = plan.parts, base == nil || !mayBeKept { worker.shared.store.drop(former, of: request.key) }
-        let forLeader =
-            base == nil && facts.contains(.excludesFields)
-            ? response.withHead(keptPartHead(head, facts, isForLeader: true)) : nil
+        if let former = plan.parts, answer.base == nil || !answer.mayBeKept {
+            worker.shared.store.drop(former, of: request.key)
+        }
+        let forLeader = answer.headForLeader(head.fields).map { response.withHead($0) }
         handOut(makeFetchedResponse(response, forLeader: forLeader, from: head, decision))
         return true
-    }
-
-    /// Whether it is of the same variant of the same representation as what is stored.
-    private func belongs(_ part: ReceivedPart, _ fields: FieldView, to stored: StoredResponse) -> Bool {
-        // A tag identifies a representation of one URL (RFC 9110 §8.8.3): under a key that several URLs share, only as
-        // long as the response says that they are the same (No-Vary-Search draft).
-        guard !request.isUnderVariation || Placement.stated(fields) == request.variation?.rule else { return false }
-        let (head, requestFields) = (stored.head, request.fields)
-        guard let content = stored.parts?.content, part.belongs(to: content, fields: fields, stored: head.view) else {
-            return false
-        }
-        let rule = request.varyRule(fields)
-        return !fields.contains(.vary)
-            || (rule == stored.varyRule && stored.variantKey == VariantKey(requestFields.view, under: rule))
     }
 
     /// The response is not a part that can be used.
@@ -87,13 +48,6 @@ extension Fetch {
         // nothing stored.
         end(.released)
         return true
-    }
-
-    private func keptPartHead(_ head: borrowing ReceivedHead, _ facts: ResponseFacts, isForLeader: Bool) -> HeadBlock {
-        StoredFields.head(
-            keeping: head.fields, facts: facts, policy: request.route.policy,
-            dropping: FieldSet(.contentLength, .contentRange),
-            isForLeader: isForLeader)
     }
 
     // MARK: Storing

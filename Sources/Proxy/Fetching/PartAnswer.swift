@@ -1,0 +1,95 @@
+import Bytes
+import HTTPSemantics
+import Storage
+
+/// A part of a representation as the origin sent it, and the stored parts that it goes with, if any (RFC 9111 §3.3,
+/// §3.4). It follows from what is given; nothing is stored yet.
+struct PartAnswer {
+    private let part: ReceivedPart
+    private let request: ClientRequest
+    /// What is stored of the same variant of the same representation.
+    let base: StoredResponse?
+    /// What is kept of it: with a base, the base's head, updated.
+    private let head: HeadBlock
+    /// Of the whole.
+    let facts: ResponseFacts
+    private let groups: CacheGroups?
+
+    /// - Parameters:
+    ///   - fields: of the 206.
+    ///   - stored: the parts that were stored when the range was asked for.
+    ///   - request: the one that led.
+    ///   - requested: when the origin was asked.
+    init(
+        _ part: ReceivedPart, _ fields: FieldView, with stored: StoredResponse?, for request: ClientRequest,
+        requested: Moment, received: Moment
+    ) {
+        self.part = part
+        self.request = request
+        let policy = request.route.policy
+        let update = ResponseFacts(
+            status: .ok, fields: fields, requested: requested, received: received, policy: policy,
+            hasCookies: request.hasCookies)
+        base = stored.flatMap { Self.belongs(part, fields, to: $0, for: request) ? $0 : nil }
+        // §3.4: the new fields take the place of the stored ones.
+        let kept =
+            base.map { Freshening.head($0.head, updatedWith: fields, facts: update, policy: policy) }
+            ?? Self.head(fields, update, policy, isForLeader: false)
+        facts =
+            base.map { stored in
+                ResponseFacts(
+                    freshened: stored.facts, head: kept.view, by: fields, requested: requested, received: received,
+                    policy: policy)
+            } ?? update
+        groups = CacheGroups.of(kept.view, requested: requested)
+        head = kept
+    }
+
+    /// Whether parts of it may be stored.
+    var mayBeKept: Bool {
+        facts.storability(method: .get, request: .none, hasAuthorization: false, policy: request.route.policy) == .store
+    }
+
+    /// What all get of it: the stored parts, and the one that arrives.
+    /// - Parameter body: of the part.
+    func response(_ body: GrowingBody, budget: MemoryBudget) -> StoredResponse {
+        let run = StoredParts.Run(part.range, body)
+        let parts = base?.parts?.adding(run, length: part.length, budget: budget)
+        let fields = request.fields
+        let rule = request.varyRule(head.view, facts)
+        return StoredResponse(
+            head: head, facts: facts, body: body, parts: parts ?? StoredParts([run], length: part.length),
+            varyRule: rule, variantKey: VariantKey(fields.view, under: rule), groups: groups)
+    }
+
+    /// With the fields that only the leader may see, where there are any.
+    /// - Parameter fields: of the 206.
+    func headForLeader(_ fields: FieldView) -> HeadBlock? {
+        guard base == nil, facts.contains(.excludesFields) else { return nil }
+        return Self.head(fields, facts, request.route.policy, isForLeader: true)
+    }
+
+    /// Whether it is of the same variant of the same representation as what is stored.
+    private static func belongs(
+        _ part: ReceivedPart, _ fields: FieldView, to stored: StoredResponse, for request: ClientRequest
+    ) -> Bool {
+        // A tag identifies a representation of one URL (RFC 9110 §8.8.3): under a key that several URLs share, only as
+        // long as the response says that they are the same (No-Vary-Search draft).
+        guard !request.isUnderVariation || Placement.stated(fields) == request.variation?.rule else { return false }
+        let (head, requestFields) = (stored.head, request.fields)
+        guard let content = stored.parts?.content, part.belongs(to: content, fields: fields, stored: head.view) else {
+            return false
+        }
+        let rule = request.varyRule(fields)
+        return !fields.contains(.vary)
+            || (rule == stored.varyRule && stored.variantKey == VariantKey(requestFields.view, under: rule))
+    }
+
+    private static func head(
+        _ fields: FieldView, _ facts: ResponseFacts, _ policy: CachingPolicy, isForLeader: Bool
+    ) -> HeadBlock {
+        StoredFields.head(
+            keeping: fields, facts: facts, policy: policy, dropping: FieldSet(.contentLength, .contentRange),
+            isForLeader: isForLeader)
+    }
+}
