@@ -6,7 +6,7 @@ import Storage
 import Telemetry
 import Upstream
 
-/// The response's body: to its readers as it arrives, and into the store once complete.
+/// The response's body: to its readers as it arrives, and into the store once complete. From `streaming` to the end.
 extension Fetch {
     func exchange(_ exchange: Exchange, received body: Span<UInt8>) -> BodyIntake {
         progressed(at: worker.now)
@@ -63,7 +63,7 @@ extension Fetch {
 
     /// Other bodies give memory back as their readers go on. This one waits for it no longer than for an origin that
     /// stands still.
-    func waitForMemory() {
+    private func waitForMemory() {
         let patience = request.route.origin.settings.noProgressTimeout.nanoseconds
         switch arriving.waitForMemory(at: worker.now, patience: patience) {
         case .tooLong:
@@ -123,5 +123,49 @@ extension Fetch {
             }
         }
         end(.complete)
+    }
+
+    // MARK: Into the store
+
+    /// Whether what arrived goes into the store: a reload may have come since its head did.
+    private var isToBeStored: Bool { keeping == .stored && !hasPassCookie }
+
+    /// The part that was fetched, or as much of it as arrived.
+    private func store(part range: Range<Int>, of length: Int?, from response: StoredResponse) {
+        let arrived = response.bodyToFollow()
+        let body =
+            arrived.completeLength == range.count
+            ? arrived : GrowingBody(joining: [(arrived, 0..<range.count)], budget: worker.shared.budget)
+        let stored = StoredResponse(
+            head: response.head, facts: response.facts,
+            body: GrowingBody(joining: [], budget: worker.shared.budget),
+            parts: StoredParts([StoredParts.Run(range, body)], length: length),
+            varyRule: response.varyRule, variantKey: response.variantKey, groups: response.groups)
+        worker.recorder.count(
+            worker.shared.store.storeParts(
+                stored, bringing: range, under: storeKey, generation: placement.storeGeneration, requested: sentAt))
+    }
+
+    /// The body broke off, or nobody wants the rest. Under a strong entity tag what is there may be completed later
+    /// (RFC 9111 §3.3).
+    func keepWhatArrived(of response: StoredResponse) {
+        let policy = request.route.policy
+        guard isToBeStored, method == .get, policy.storesPartialContent, response.facts.status == .ok,
+            response.facts.contains(.hasStrongETag)
+        else { return }
+        let body = response.bodyToFollow()
+        let arrived = body.length
+        guard body.keepsStart, arrived > 0, arrived < arriving.length ?? .max else { return }
+        let (first, length) =
+            if let part = arriving.part { (part.range.lowerBound, part.length) } else { (0, arriving.length) }
+        store(part: first..<first + arrived, of: length, from: response)
+    }
+
+    /// What was stored for the URL alone is older than what is now stored for it and others, but would be found first.
+    private func dropFormer() {
+        guard isElsewhere || request.isUnderVariation, storeKey != request.sentKey,
+            let former = worker.shared.store.resource(request.sentKey), former.count > 0
+        else { return }
+        worker.shared.store.invalidate(request.sentKey)
     }
 }

@@ -23,7 +23,7 @@ protocol FetchLeader: AnyObject {
     func fetch(_ fetch: Fetch, answers response: FetchedResponse)
 }
 
-/// One fetch at work: sends the request, decides at the response's head who may have it, fills the body, stores it.
+/// One fetch at work: asks the origin, decides at the response's head who may have it, fills the body, stores it.
 ///
 /// Belongs to the loop of the client that led it and to its `FetchOperation`, which the other loops see.
 ///
@@ -38,6 +38,21 @@ protocol FetchLeader: AnyObject {
 ///               └─failure→ over (stale, or failed)
 /// any ─cancel→ over                   (what came may be kept as a part)
 /// ```
+///
+/// Here stand its life, its ends, and those who get what it brings. What it does on the way stands in extensions, in
+/// this order: `Fetch+Head` (what the origin answers: from `asking` to `streaming`), `Fetch+Announcing` (what others
+/// find of a response whose head is there), `Fetch+Body` (the body, and into the store: from `streaming` to `over`).
+/// They act; what is to be done is said by values that know neither loop nor socket, and own what only they need:
+///
+/// | what | is said by |
+/// | --- | --- |
+/// | the request that the origin gets | `FetchRequestWriter` |
+/// | who may have the response, whether it is stored, how much of its body is held | `HeadDecision` |
+/// | under which key it belongs, and whether that was invalidated | `Placement` |
+/// | what an answer does to what is stored | `Revalidation` |
+/// | what a part and the stored ones make together | `PartAnswer` |
+/// | how much of the body is held by now, and what it waits for | `ArrivingBody` |
+/// | whether the leader of a fetch that is for it alone still waits | `Recipients` |
 final class Fetch: DeadlineTarget {
     enum State {
         case new, asking, streaming, over
@@ -129,12 +144,13 @@ final class Fetch: DeadlineTarget {
     private(set) var exchange: Exchange?
     private(set) var sentAt: Moment
     var placement: Placement
-    /// What its waiters got, from the response's head on.
+    /// What its waiters got, while its body arrives.
     private(set) var fetched: FetchedResponse?
     /// The response's body, from its head on.
     var arriving = ArrivingBody()
     /// The origin's last sign of life, in nanoseconds of the loop's clock.
     private var lastProgress: Int64 = 0
+    /// Under which the origin was asked.
     private(set) var conditions = FetchRequestWriter.Conditions.storedAndClients
     /// Content of the request that came before the operation got its slot.
     private var early: OutgoingContent?
@@ -145,6 +161,9 @@ final class Fetch: DeadlineTarget {
 
     /// What the origin is asked.
     var method: Method { plan.method(for: request) }
+
+    /// How much of the body is held.
+    var keeping: ArrivingBody.Keeping { arriving.keeping }
 
     /// The one whose body arrives.
     var response: StoredResponse? { fetched?.response }
@@ -167,6 +186,17 @@ final class Fetch: DeadlineTarget {
         sentAt = request.arrived
         placement = Placement(of: self.request, worker: self.worker)
         super.init()
+    }
+
+    /// Whether the leader's request was to go past the cache by one of its cookies: also by settings that came since.
+    /// Nearly always two bits tell.
+    @inline(__always)
+    var hasPassCookie: Bool { request.hasPassCookie || (request.hasCookies && hasPassCookieByNow) }
+
+    private var hasPassCookieByNow: Bool {
+        let fields = request.fields
+        let route = worker.loopSettings.route(request.head, fields.view)
+        return route !== request.route && route.hasPassCookie(fields.view)
     }
 
     // MARK: Beginning and ending

@@ -1,3 +1,4 @@
+import Bytes
 import Coalescing
 import Libevent
 import Synchronization
@@ -58,4 +59,13 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
     nonisolated override func cancelWork() {
         work.handle.post { [self] in work.value.end(.cancelled) }
     }
+}
+
+/// Who waits for a fetch on one loop: a transaction, or a crowd of them. A base class for the same reason as
+/// `DeadlineTarget`.
+class FetchWaiter: DeadlineTarget {
+    /// A 1xx, as it goes to the client.
+    func received(interim: ByteSlice) {}
+    /// Once.
+    func received(_ result: Result<FetchedResponse, OperationError>) {}
 }

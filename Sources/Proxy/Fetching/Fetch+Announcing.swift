@@ -1,8 +1,11 @@
+import Bytes
 import Coalescing
 import HTTPSemantics
+import Libevent
 import Storage
 
-/// A response whose head is there, on its way to those who wait; and what those who come later are to find.
+/// What others find of a response whose head is there: those who wait get it; those who come later find the fetch under
+/// the keys that the response is for, or a note that it is not for them.
 extension Fetch {
     /// Hands out the response whose head is there; its body arrives from now on.
     func handOut(_ fetched: consuming FetchedResponse) {
@@ -70,4 +73,62 @@ extension Fetch {
     /// Whether a request before the leader's got what nobody else could have, either: then a status that speaks of the
     /// request speaks of them all, and the next crowd must not wait for one another.
     var leaderWasReleased: Bool { leader?.wasReleased == true }
+
+    // MARK: The key that it belongs under
+
+    /// The key under which the response belongs.
+    var storeKey: CacheKey { placement.otherKey ?? request.key }
+    var isElsewhere: Bool { placement.otherKey != nil }
+
+    /// Whether a response of these groups is out of date with one of them (RFC 9875 §3): they are unknown until the
+    /// head arrives.
+    func isOutdated(_ groups: CacheGroups?) -> Bool {
+        groups.map { worker.shared.groups.whenInvalidated($0, of: request.authority) != nil } ?? false
+    }
+
+    /// Some invalidations could not find the operation: those from before its key was chosen, those of the response's
+    /// own key until the delivery, and those of its groups before its head named them.
+    private func closeIfInvalidated() {
+        if isOutdated(response?.groups) { operation?.close() }
+        if placement.wasInvalidatedElsewhere(in: worker.shared.store) { operation?.close() }
+    }
+
+    /// Later requests find the operation under the key and the variant that its response is for.
+    private func addAlias(for response: StoredResponse, of operation: FetchOperation) {
+        let varies = response.facts.contains(.varies)
+        guard varies || isElsewhere else { return }
+        let key = plan.key.moved(to: storeKey, variant: varies ? response.variantKey : nil)
+        if key != plan.key { worker.fetches(of: request).addAlias(operation, for: key) }
+        if varies { worker.shared.store.learn(response.varyRule, for: storeKey) }
+    }
+
+    /// The response is not for all who asked under its key: they look under their own URLs, all at the same time, for a
+    /// while or until something is stored under the key again.
+    private func noteContradiction() {
+        guard method != .head, isElsewhere, request.isUnderVariation else { return }
+        let sent = request.sentKey.bytes
+        guard worker.shared.variations.latest(for: sent.span) === request.variation else { return }
+        remember(.search)
+    }
+
+    // MARK: What is remembered
+
+    /// For a while, requests with this key fetch alone, all at the same time.
+    func remember(_ reason: NotSharedReason) {
+        let memory = reason == .serverError ? Self.errorMemory : worker.settings.coalescing.unshareableTTL.nanoseconds
+        worker.shared.store.markUnshareable(request.key, until: worker.now + memory, reason: reason)
+    }
+
+    /// Its response goes to those with the leader's cookies: requests with others shall not wait for it again. Where
+    /// nobody had cookies nothing is written down.
+    private func rememberCookies(_ operation: FetchOperation) {
+        guard request.hasCookies || operation.waiterCount > 1,
+            worker.shared.store.resource(storeKey)?.separatesCookies(at: worker.moment) != true
+        else { return }
+        remember(.cookies)
+    }
+
+    /// Where errors are not shared (`sharesErrors`): for this long each request tries on its own, in nanoseconds. The
+    /// origin may recover at any moment.
+    private static let errorMemory: Int64 = 1_000_000_000
 }

@@ -1,0 +1,366 @@
+import Bytes
+import Coalescing
+import HTTPSemantics
+import Libevent
+import Storage
+import Telemetry
+import Upstream
+
+/// What the origin answers with: what is in the store already, a part, or a response of its own; or that it does not
+/// answer. From `asking` to `streaming`, or to the end.
+extension Fetch: ExchangeHandler {
+    func exchange(_ exchange: Exchange, interim head: borrowing ReceivedHead) {
+        progressed(at: worker.now)
+        if head.head.status == .continue, !awaitsContinue { return }
+        let buffer = ByteBuffer(capacity: 256)
+        buffer.appendStatusLine(head.head.status)
+        // Framing fields have no place in a 1xx (RFC 9110 §8.6).
+        buffer.appendFields(head.fields, connection: head.head.connection, dropping: .framing)
+        buffer.appendLineEnd()
+        let interim = buffer.copied()
+        leader?.fetch(self, received: interim)
+        // If it sets a cookie, or answers a request with credentials, it goes to the leader only: nobody knows yet who
+        // may share the final response.
+        if plan.isShared, !head.fields.contains(.setCookie), request.fields.present.isDisjoint(with: Self.credentials) {
+            operation?.interims.append(interim)
+        }
+    }
+
+    /// Fields by which an origin may recognise the client.
+    private static let credentials = FieldSet(.authorization, .cookie)
+
+    func exchange(_ exchange: Exchange, received head: borrowing ReceivedHead) {
+        guard state == .asking else { return }
+        let now = worker.moment
+        progressed(at: now.monotonic)
+        let status = head.head.status
+        if status == .notModified, !plan.isPass { return receivedNotModified(head, at: now) }
+        if status.isServerError, let stale = usableStale(on: .status(status)) {
+            return answer(with: stale, source: .staleOnError(.status(status)), status: status)
+        }
+        if let range = plan.range, receivedPart(head, of: range, at: now) { return }
+        if Invalidation.applies(method: method, status: status),
+            let next = worker.invalidate(request, answeredBy: head.fields, status: status, after: placement.generation)
+        {
+            placement.moveOn(to: next)
+        }
+        // Read once and passed on: the value is large.
+        let policy = request.route.policy
+        let facts = ResponseFacts(
+            status: status, fields: head.fields, requested: sentAt, received: now, policy: policy,
+            hasCookies: request.hasCookies)
+        if method == .head {
+            revalidation.freshen(fromHead: head.fields, facts, contentLength: head.head.contentLength)
+        }
+        let decision = settle(head, facts, policy)
+        if method == .get, plan.stored != nil {
+            revalidation.forbidStaleUse(
+                after: facts, head.fields, willBeStored: decision.keeping == .stored, staysHere: !isElsewhere)
+        }
+        if !plan.isPass, plan.range == nil, decision.keeping != .stored, status == .ok,
+            request.fields.present.contains(.range),
+            decision.length ?? 0 > worker.storage.objectLimit || !decision.sharing.isForSeveral,
+            releaseAll(because: decision.sharing)
+        {
+            return
+        }
+        let response = makeResponse(head, facts, policy, decision)
+        let forLeader =
+            facts.contains(.excludesFields) ? response.withHead(keptHead(head, facts, policy, isForLeader: true)) : nil
+        handOut(makeFetchedResponse(response, forLeader: forLeader, from: head, decision))
+    }
+
+    func exchange(_ exchange: Exchange, upgradedTo connection: UpstreamConnection, head: borrowing ReceivedHead) {
+        let buffer = ByteBuffer(capacity: 512)
+        buffer.appendStatusLine(head.head.status, reason: head.fields.bytes.extracting(head.head.reason.range))
+        buffer.appendFields(head.fields, connection: head.head.connection, dropping: .framing)
+        buffer.append("Connection: Upgrade\r\n")
+        var upgrades = LineIterator(head.fields, .upgrade)
+        while let upgrade = upgrades.next() { buffer.appendField("Upgrade", upgrade) }
+        buffer.appendLineEnd()
+        if let content = head.content { buffer.append(content) }
+        let leader = leader
+        // The slot of the origin's limit is free again: a tunnel is bounded by the client connections.
+        end(.upgraded)
+        if let leader { leader.fetch(self, upgradedTo: connection, head: buffer) } else { connection.closeTunnel() }
+    }
+
+    func exchange(_ exchange: Exchange, failedWith error: UpstreamError) {
+        worker.notices.upstreamFailed(error, of: request)
+        // Not one whose 304 was taken, while another exchange asks.
+        guard exchange === self.exchange else { return }
+        switch state {
+        case .asking:
+            originFailed(error)
+        case .streaming:
+            // What broke the rules of its syntax is not to be trusted at all.
+            end(.truncated(error.failure, keepsPart: !error.isMalformed))
+        case .new, .over:
+            break
+        }
+    }
+
+    func exchangeTakesContent(_ exchange: Exchange) { leader?.fetchTakesContent(self) }
+
+    // MARK: What is stored is the answer
+
+    /// What an answer does to what is stored.
+    var revalidation: Revalidation {
+        Revalidation(
+            request: request, plan: plan, requested: sentAt, generation: placement.generation,
+            hasPassCookie: hasPassCookie, store: worker.shared.store, recorder: worker.recorder)
+    }
+
+    /// Takes a 304 to our own conditions.
+    private func receivedNotModified(_ head: borrowing ReceivedHead, at now: Moment) {
+        let requestFields = request.fields
+        if conditions == .storedAndClients, head.fields.entityTag == nil {
+            // It names none of the tags asked about: ask without the client's, so that there is no doubt whose it is.
+            ask(.stored)
+        } else if let (validated, isStored) = revalidation.freshened(byNotModified: head.fields, received: now) {
+            answer(with: validated, source: .validated, status: head.head.status, isStored: isStored)
+        } else if conditions == .storedAndClients, ClientConditions.isConfirmed(requestFields.view, by: head.fields) {
+            answerLeader(with: head, at: now)
+        } else {
+            // It is about nothing that is stored here (RFC 9111 §4.3.4): ask for the whole.
+            ask(.none)
+        }
+    }
+
+    /// RFC 9111 §4.3.2: the client that led, and nobody else, has what the origin would send. It gets the 304; those
+    /// who joined go on waiting for the whole, which is asked for at once, without conditions, and once however many
+    /// they are.
+    private func answerLeader(with head: borrowing ReceivedHead, at now: Moment) {
+        guard let operation else { return }
+        let policy = request.route.policy
+        let facts = ResponseFacts(
+            status: head.head.status, fields: head.fields, requested: sentAt, received: now, policy: policy)
+        let decision = HeadDecision.notModifiedForLeader
+        let response = makeResponse(head, facts, policy, decision).withHead(
+            keptHead(head, facts, policy, isForLeader: true))
+        response.looseBody?.complete(trailers: nil)
+        let fetched = makeFetchedResponse(response, from: head, decision)
+        fetched.noteEnd(at: now)
+        leader?.fetch(self, answers: fetched)
+        leaderIsAnswered()
+        if operation.hasEnded || operation.cancelIfUnattended() { return }
+        ask(.none)
+    }
+
+    private func originFailed(_ error: UpstreamError) {
+        if let stale = usableStale(on: error.originFailure) {
+            return answer(with: stale, source: .staleOnError(error.originFailure), status: nil)
+        }
+        var error = error
+        error.duration = UInt64(max(0, worker.now - sentAt.monotonic))
+        end(.failed(error))
+    }
+
+    private func usableStale(on failure: OriginFailure) -> StoredResponse? {
+        guard let stored = plan.fallback,
+            stored.facts.mayServeStale(
+                on: failure, for: request.directives, at: worker.moment, policy: request.route.policy)
+        else { return nil }
+        return stored
+    }
+
+    /// Ends with a response that is already complete.
+    /// - Parameter isStored: whether it was put into the store as it is.
+    private func answer(
+        with stored: StoredResponse, source: FetchedResponse.Source, status: Status?, isStored: Bool = false
+    ) {
+        let storedHead = stored.head
+        let sharing = stored.facts.sharing(for: request, plan, request.route.policy, hasPassCookie: hasPassCookie)
+        // RFC 9111 §5.2.2.4: after `no-cache`, each request needs a validation of its own; and the 304 may have made it
+        // private.
+        let forWaiters: Sharing = if case .nobody = sharing, source == .validated { sharing } else { .waitersOnly }
+        operation?.close()
+        var circumstances = circumstances(of: stored)
+        circumstances.otherKey = Placement.staysUnderItsKey(stored, for: request) ? nil : request.sentKey
+        circumstances.search = Placement.stated(storedHead.view)
+        let fetched = FetchedResponse(
+            stored, source: source, sharing: forWaiters, originStatus: status, length: stored.bodyLength,
+            willBeStored: isStored, circumstances)
+        fetched.noteEnd(at: worker.moment)
+        deliver(fetched)
+        end(source == .validated ? .complete : .stoodIn)
+    }
+
+    // MARK: A part
+
+    /// Takes the head of a response to a request for a range.
+    /// - Returns: false where it is a response like any other.
+    private func receivedPart(_ head: borrowing ReceivedHead, of range: ByteRangeSpec, at now: Moment) -> Bool {
+        let length = head.head.framing.announcedLength
+        guard let part = ReceivedPart(head.fields, status: head.head.status, contentLength: length, asked: range) else {
+            return partsDoNotFit(head)
+        }
+        let answer = PartAnswer(part, head.fields, with: plan.parts, for: request, requested: sentAt, received: now)
+        let decision = settle(head, answer.facts, request.route.policy, part: part)
+        let response = answer.response(makeBody(expecting: part.range.count), budget: worker.shared.budget)
+        guard response.hasAll(that: request) else { return partsDoNotFit(head) }
+        if let former = plan.parts, answer.base == nil || !answer.mayBeKept {
+            worker.shared.store.drop(former, of: request.key)
+        }
+        let forLeader = answer.headForLeader(head.fields).map { response.withHead($0) }
+        handOut(makeFetchedResponse(response, forLeader: forLeader, from: head, decision))
+        return true
+    }
+
+    /// The response is not a part that can be used.
+    /// - Returns: false where the leader gets it as it is.
+    private func partsDoNotFit(_ head: borrowing ReceivedHead) -> Bool {
+        let status = head.head.status
+        guard let former = plan.parts else {
+            // Later requests fetch alone: an origin that ignores ranges, or sends parts that cannot be kept, will do so
+            // again.
+            let isTooLarge = status == .ok && head.head.framing.announcedLength ?? 0 > worker.storage.objectLimit
+            if status == .partialContent || isTooLarge || (status == .rangeNotSatisfiable && leaderWasReleased) {
+                remember(.part)
+            }
+            return false
+        }
+        if status == .ok || status == .partialContent || status == .rangeNotSatisfiable {
+            worker.shared.store.drop(former, of: request.key)
+        }
+        guard status == .partialContent || status == .rangeNotSatisfiable else { return false }
+        // It must not be mixed with what was stored, and is not all that the leader wants: all look up again, with
+        // nothing stored.
+        end(.released)
+        return true
+    }
+
+    // MARK: A response of its own
+
+    /// Decides on the response, and begins it so: the only place where a head settles the key that the response belongs
+    /// under and what its body is to be.
+    /// - Parameters:
+    ///   - facts: of the response as it would be stored.
+    ///   - part: what it is of the representation, where a part was asked for and came.
+    private func settle(
+        _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, part: ReceivedPart? = nil
+    ) -> HeadDecision {
+        let fields = head.fields
+        let announced =
+            method == .head ? head.head.contentLength.map { Int(clamping: $0) } : head.head.framing.announcedLength
+        var decision = HeadDecision.on(
+            facts, fields, length: announced, part: part, for: request, plan, policy, hasPassCookie: hasPassCookie,
+            objectLimit: worker.storage.objectLimit, isOutdated: isOutdated(CacheGroups.of(fields, requested: sentAt)),
+            wasInvalidated: worker.shared.store.wasInvalidated(request.key, since: placement.generation))
+        if let reason = chooseStoreKey(by: fields, willBeStored: decision.notStored == nil) {
+            decision.forbidStoring(because: reason)
+        }
+        arriving = ArrivingBody(decision.keeping, length: part?.range.count ?? announced, part: part)
+        return decision
+    }
+
+    /// - Returns: why it is not stored after all.
+    private func chooseStoreKey(by fields: FieldView, willBeStored: Bool) -> NotStoredReason? {
+        // Nearly always.
+        guard fields.contains(.noVarySearch) || request.isUnderVariation else { return nil }
+        // In a local variable nothing watches its exclusive use at run time.
+        var placement = placement
+        let reason = placement.chooseStoreKey(by: fields, for: request, willBeStored: willBeStored, worker: worker)
+        self.placement = placement
+        return reason
+    }
+
+    /// The whole was asked for so that all could have their parts of it, or what is stored be used. But it will not be
+    /// kept, and their parts may be small: those who wait ask for what they want themselves, and for a while so does
+    /// everybody else.
+    /// - Returns: false where the leader, for whom alone it is, would only ask for the same again.
+    private func releaseAll(because sharing: Sharing) -> Bool {
+        let reason: NotSharedReason = if case .nobody(let reason) = sharing { reason } else { .range }
+        // Which says nothing of what others get.
+        if reason == .prohibited(.passCookie) { return false }
+        guard plan.isShared || (learnsForOthers && !leaderWasReleased && (plan.stored == nil || reason != .noCache))
+        else { return false }
+        remember(reason)
+        end(.released)
+        return true
+    }
+
+    private func makeResponse(
+        _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, _ decision: HeadDecision
+    ) -> StoredResponse {
+        let rule = facts.contains(.varies) ? request.varyRule(head.fields) : nil
+        let variantKey = rule.map { rule in
+            let fields = request.fields
+            return VariantKey(fields.view, under: rule)
+        }
+        let groups = CacheGroups.of(head.fields, requested: sentAt)
+        let willBeStored = decision.keeping == .stored
+        let isForLeader = plan.isPass && !willBeStored
+        // A small one that is all here is packed: there is no body to follow. With a head of its own for the leader it
+        // is not: the two share a body.
+        if let content = head.content, content.count <= StoredResponse.packedBody, !facts.contains(.excludesFields) {
+            let (lines, key) = (worker.scratch, storeKey.bytes)
+            lines.removeAll()
+            StoredFields.append(
+                head.fields, facts: facts, policy: policy, dropping: Self.writtenAnew, isForLeader: isForLeader,
+                to: lines)
+            return StoredResponse(
+                packing: lines.span, body: content, under: key.span.extracting(first: willBeStored ? key.count : 0),
+                facts: facts,
+                varyRule: rule, variantKey: variantKey, groups: groups)
+        }
+        return StoredResponse(
+            head: keptHead(head, facts, policy, isForLeader: isForLeader), facts: facts,
+            body: makeBody(expecting: decision.length),
+            varyRule: rule, variantKey: variantKey, groups: groups)
+    }
+
+    private func keptHead(
+        _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, isForLeader: Bool
+    ) -> HeadBlock {
+        StoredFields.head(
+            keeping: head.fields, facts: facts, policy: policy, dropping: Self.writtenAnew, isForLeader: isForLeader)
+    }
+
+    /// The length is written with each response.
+    private static let writtenAnew = FieldSet(.contentLength)
+
+    /// For the content that arrives from now on.
+    private func makeBody(expecting length: Int?) -> GrowingBody {
+        let (budget, window) = (worker.shared.budget, keeping.isWhole ? nil : worker.shared.streamingWindow)
+        guard let operation else { return GrowingBody(budget: budget, expectedLength: length, window: window) }
+        // A closure over one strong reference needs no object of its own.
+        return GrowingBody(budget: budget, expectedLength: length, window: window) {
+            operation.work.handle.post { operation.work.value.bodyHasRoom() }
+        }
+    }
+
+    /// What the origin sent, for those who wait.
+    /// - Parameter leaderResponse: `nil` where the leader gets what all get.
+    private func makeFetchedResponse(
+        _ response: StoredResponse, forLeader leaderResponse: StoredResponse? = nil, from head: borrowing ReceivedHead,
+        _ decision: HeadDecision
+    ) -> FetchedResponse {
+        FetchedResponse(
+            response, leaderResponse: leaderResponse, source: .origin, sharing: decision.sharing,
+            originStatus: head.head.status,
+            length: decision.length, willBeStored: decision.keeping == .stored, notStored: decision.notStored,
+            hasAge: head.fields.contains(.age),
+            circumstances(of: response))
+    }
+
+    @inline(__always)
+    private func circumstances(of response: StoredResponse) -> FetchedResponse.Circumstances {
+        FetchedResponse.Circumstances(
+            leader: request, otherKey: placement.otherKey, search: placement.search,
+            server: exchange?.addressText ?? .empty, requested: sentAt,
+            invalidations: response.groups == nil ? nil : worker.shared.groups)
+    }
+}
+
+extension UpstreamError {
+    /// What this means to a stored response that might stand in (RFC 9111 §4.2.4).
+    var originFailure: OriginFailure {
+        switch failure {
+        case .connectTimeout, .headTimeout, .bodyTimeout: .timeout
+        case .unavailable: .overloaded
+        case .resolve, .connect, .send, .closed: .unreachable
+        case .head, .body: .malformed
+        }
+    }
+}
