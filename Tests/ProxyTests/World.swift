@@ -37,14 +37,14 @@ struct World {
     let loopSettings: LoopSettings
     private let route: Route
     private let sharing: Lookup.FetchSharing
-    private let writer: KeyWriter
+    let keys: KeyWriter
 
     var store: ResponseStore { shared.store }
     private var budget: MemoryBudget { shared.budget }
 
     init(_ changes: [Change]) {
         shared = SharedState(StorageSettings(), log: Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() })
-        writer = KeyWriter(hash: shared.keyHash)
+        keys = KeyWriter(hash: shared.keyHash)
         var settings = ProxySettings()
         var routeSettings = RouteSettings(upstream: "one")
         for change in changes {
@@ -67,8 +67,8 @@ struct World {
 
     func request(_ text: String) throws -> ClientRequest {
         let parsed = try ParsedHead(text)
-        writer.write(parsed.head, parsed.fields.view, .http, route)
-        let admitted = AdmittedHead(parsed.head, parsed.fields, route: route, key: writer.key(), visits: 0)
+        keys.write(parsed.head, parsed.fields.view, .http, route)
+        let admitted = AdmittedHead(parsed.head, parsed.fields, route: route, key: keys.key(), visits: 0)
         return ClientRequest(admitted, arrived: arrival, clientAddress: ByteSlice("192.0.2.1"))
     }
 

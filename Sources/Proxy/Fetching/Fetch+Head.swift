@@ -260,7 +260,9 @@ extension Fetch: ExchangeHandler {
         guard fields.contains(.noVarySearch) || request.isUnderVariation else { return nil }
         // In a local variable nothing watches its exclusive use at run time.
         var placement = placement
-        let reason = placement.chooseStoreKey(by: fields, for: request, willBeStored: willBeStored, worker: worker)
+        let reason = placement.chooseStoreKey(
+            by: fields, for: request, willBeStored: willBeStored, in: worker.shared.store, worker.shared.variations,
+            worker.keys)
         self.placement = placement
         return reason
     }

@@ -42,7 +42,7 @@ protocol FetchLeader: AnyObject {
 /// Here stand its life, its ends, and those who get what it brings. What it does on the way stands in extensions, in
 /// this order: `Fetch+Head` (what the origin answers: from `asking` to `streaming`), `Fetch+Announcing` (what others
 /// find of a response whose head is there), `Fetch+Body` (the body, and into the store: from `streaming` to `over`).
-/// They act; what is to be done is said by values that know neither loop nor socket, and own what only they need:
+/// They act; what is to be done is said by values that need no worker, and own what only they use:
 ///
 /// | what | is said by |
 /// | --- | --- |
@@ -184,7 +184,7 @@ final class Fetch: DeadlineTarget {
         self.worker = copy worker
         recipients = plan.isShared ? .waiters : .leader(.waiting, isDispensable: false)
         sentAt = request.arrived
-        placement = Placement(of: self.request, worker: self.worker)
+        placement = Placement(self.worker.generations(for: self.request))
         super.init()
     }
 

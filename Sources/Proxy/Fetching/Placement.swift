@@ -24,8 +24,9 @@ struct Placement {
         let wasInvalidated: Bool
     }
 
-    init(of request: ClientRequest, worker: Worker) {
-        (generation, sentGeneration, pathInvalidations) = worker.generations(for: request)
+    /// - Parameter generations: of all keys that the response might be stored under (`Worker.generations`).
+    init(_ generations: (ofKey: Generation, ofSentKey: Generation, ofPath: InvalidationMark)) {
+        (generation, sentGeneration, pathInvalidations) = generations
     }
 
     /// The key under which the response belongs, where it is another than that it was fetched under.
@@ -44,11 +45,11 @@ struct Placement {
     /// response with the field, whatever its status; one without the field takes nothing back.
     /// - Returns: why it is not stored after all.
     mutating func chooseStoreKey(
-        by fields: FieldView, for request: ClientRequest, willBeStored: Bool, worker: Worker
+        by fields: FieldView, for request: ClientRequest, willBeStored: Bool, in store: ResponseStore,
+        _ variations: SearchVariations, _ keys: KeyWriter
     ) -> NotStoredReason? {
         search = Self.stated(fields)
         if search.isDefault, !request.isUnderVariation { return nil }
-        let variations = worker.shared.variations
         let sent = request.sentKey.bytes
         var storeKey = request.sentKey
         if !search.isDefault,
@@ -56,13 +57,12 @@ struct Placement {
                 ? variations.learn(search, for: sent.span) : variations.known(search, for: sent.span)
         {
             let isUnchanged = variation === request.variation && request.isUnderVariation
-            storeKey = isUnchanged ? request.key : worker.keys.key(request.sentKey, under: variation)
+            storeKey = isUnchanged ? request.key : keys.key(request.sentKey, under: variation)
         }
         guard storeKey != request.key else {
             elsewhere = nil
             return nil
         }
-        let store = worker.shared.store
         let storeGeneration = storeKey == request.sentKey ? sentGeneration : store.generation(storeKey)
         // In this order: an invalidation begins with the key as sent and asks for variations then. So it shows here, or
         // the variation showed there.
