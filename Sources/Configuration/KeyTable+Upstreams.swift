@@ -124,6 +124,21 @@ enum RouteKeys {
             "default-ttl", \.defaultLifetimes, .optional(.lifetimes, "default"),
             "How long a response is fresh that gives neither a lifetime nor Last-Modified; also by status."),
         Key(
+            "set-cookie", \.setCookie, .optional(.word, "default"),
+            "Whether a response with Set-Cookie may be stored and shared."),
+        Key(
+            "stale-while-revalidate", \.staleWhileRevalidate, .optional(.secondsUpToAYear, "default"),
+            "How long a stale response may be served while it is being refreshed, if the response does not say."),
+        Key(
+            "stale-if-error", \.staleIfError, .optional(.secondsUpToAYear, "default"),
+            "How long a stale response may be served when the origin fails, if the response does not say."),
+        Key(
+            "stale-if-unreachable", \.staleIfUnreachable, .optional(.secondsUpToAYear, "default"),
+            "How long a stale response may be served while no origin answers at all, unless the response forbids it."),
+        Key(
+            "share-across-cookies", \.sharesAcrossCookies, .optional(.flag, "default"),
+            "Whether a response without a lifetime goes to all who wait for it, whatever cookies they sent."),
+        Key(
             "pass-cookies", \.passCookies, .optional(.list(of: .cookiePattern), "default"),
             "Cookies with which a request goes past the cache."),
         Key(
@@ -170,6 +185,11 @@ enum RouteKeys {
         "    cache: false                        # default: as caching.enabled; alone, clients still share (see above)",
         "    coalesce: false                     # default: as coalescing.enabled",
         "    default-ttl: {200: 10m, 404: 1m}    # default: as caching.default-ttl",
+        "    set-cookie: never                   # default: as caching.set-cookie",
+        "    stale-while-revalidate: 1m          # default: as caching.stale-while-revalidate",
+        "    stale-if-error: 1h                  # default: as caching.stale-if-error",
+        "    stale-if-unreachable: 0s            # default: as caching.stale-if-unreachable",
+        "    share-across-cookies: true          # default: as coalescing.share-across-cookies",
         "    pass-cookies: [sessionid]           # default: as caching.pass-cookies",
         "    range-misses: part                  # default: as caching.range-misses",
         "    request-directives: ignore          # default: as caching.request-directives",

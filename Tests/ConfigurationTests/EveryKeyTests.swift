@@ -100,6 +100,11 @@ import Upstream
             cache: true
             coalesce: false
             default-ttl: 30s
+            set-cookie: never
+            stale-while-revalidate: 47s
+            stale-if-error: 48s
+            stale-if-unreachable: 49s
+            share-across-cookies: true
             pass-cookies: [admin]
             range-misses: whole
             request-directives: honour
@@ -225,6 +230,11 @@ import Upstream
         route.isCached = true
         route.isCoalesced = false
         route.defaultLifetimes = DefaultLifetimes(other: 30)
+        route.setCookie = .never
+        route.staleWhileRevalidate = 47
+        route.staleIfError = 48
+        route.staleIfUnreachable = 49
+        route.sharesAcrossCookies = true
         route.passCookies = [CookiePattern(ByteSlice("admin"), isPrefix: false)]
         route.rangeMisses = .whole
         route.ignoredRequestDirectives = .honoursAll

@@ -132,11 +132,17 @@ import Upstream
         settings.coalescing.isEnabled = false
         settings.caching.rangeMisses = .part
         settings.caching.policy.ignoredRequestDirectives = .protectsOrigin
+        settings.caching.policy.setCookie = .always
+        settings.caching.policy.staleWhileRevalidate = 1
+        settings.caching.policy.staleIfError = 2
+        settings.caching.policy.staleIfUnreachable = 3
+        settings.caching.policy.sharesAcrossCookies = true
         settings.forwarding.viaName = nil
         let origin = Origin(.named("one"))
         let silent = Route(RouteSettings(upstream: "one"), origin: origin, settings)
         #expect(!silent.isCached && silent.asksForParts && silent.policy.ignoredRequestDirectives == .protectsOrigin)
-        #expect(!silent.isCoalesced)
+        #expect(!silent.isCoalesced && silent.policy.setCookie == .always && silent.policy.sharesAcrossCookies)
+        #expect(Self.staleTimes(silent) == [1, 2, 3])
         #expect(
             !silent.policy.writesVia && silent.policy.writesForwarded && !silent.policy.storesPostAnswers
                 && silent.hasPlainKey)
@@ -146,11 +152,22 @@ import Upstream
         loud.isCoalesced = true
         loud.rangeMisses = .whole
         loud.ignoredRequestDirectives = .honoursAll
+        loud.setCookie = .never
+        loud.staleWhileRevalidate = 0
+        loud.staleIfError = 20
+        loud.staleIfUnreachable = 30
+        loud.sharesAcrossCookies = false
         loud.storesPostAnswers = true
         loud.key.sortsQuery = true
         let other = Route(loud, origin: origin, settings)
         #expect(other.isCached && !other.asksForParts && other.policy.ignoredRequestDirectives == .honoursAll)
         #expect(other.isCoalesced && other.policy.storesPostAnswers && !other.hasPlainKey)
+        #expect(other.policy.setCookie == .never && !other.policy.sharesAcrossCookies)
+        #expect(Self.staleTimes(other) == [0, 20, 30])
+    }
+
+    private static func staleTimes(_ route: Route) -> [UInt32] {
+        [route.policy.staleWhileRevalidate, route.policy.staleIfError, route.policy.staleIfUnreachable]
     }
 
     private static func upstream(of request: String, _ loopSettings: LoopSettings) throws -> String {

@@ -94,6 +94,11 @@ extension CachingPolicy {
     fileprivate init(for route: RouteSettings, _ proxy: ProxySettings) {
         self = proxy.caching.policy
         if let lifetimes = route.defaultLifetimes { defaultLifetimes = lifetimes }
+        if let rule = route.setCookie { setCookie = rule }
+        if let time = route.staleWhileRevalidate { staleWhileRevalidate = time }
+        if let time = route.staleIfError { staleIfError = time }
+        if let time = route.staleIfUnreachable { staleIfUnreachable = time }
+        if let shares = route.sharesAcrossCookies { sharesAcrossCookies = shares }
         if let ignored = route.ignoredRequestDirectives { ignoredRequestDirectives = ignored }
         writesForwarded = proxy.forwarding.sendsXForwarded
         writesVia = proxy.forwarding.viaName != nil

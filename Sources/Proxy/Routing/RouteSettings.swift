@@ -14,6 +14,17 @@ public struct RouteSettings: Sendable, Equatable {
     public var isCoalesced: Bool?
     /// `nil`: as `CachingSettings.policy` says.
     public var defaultLifetimes: DefaultLifetimes?
+    /// What becomes of responses with `Set-Cookie`. `nil`: as `CachingSettings.policy` says.
+    public var setCookie: CachingPolicy.SetCookieRule?
+    /// For responses that do not say, in seconds (RFC 5861). `nil`: as `CachingSettings.policy` says.
+    public var staleWhileRevalidate: UInt32?
+    /// In seconds, as the one before.
+    public var staleIfError: UInt32?
+    /// How stale a response may be when no origin answers, in seconds. `nil`: as `CachingSettings.policy` says.
+    public var staleIfUnreachable: UInt32?
+    /// Whether what has no lifetime goes to all who wait, whatever cookies they sent. `nil`: as
+    /// `CachingSettings.policy` says.
+    public var sharesAcrossCookies: Bool?
     /// `nil`: as `CachingSettings.passCookies`.
     public var passCookies: [CookiePattern]?
     /// `nil`: as `CachingSettings.rangeMisses`.
