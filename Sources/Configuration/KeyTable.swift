@@ -126,7 +126,9 @@ enum KeyTable {
             "share-across-cookies", \.proxy.caching.policy.sharesAcrossCookies, .flag,
             """
             Requests with different cookies share a response that has no lifetime (nothing is said, max-age=0, Expires in the \
-            past) and is not public. Off: those with the same Cookie field share it, and those without one.
+            past), or that is not stored because caching is off. Off: those with the same Cookie field share it, and \
+            those without one. In any case everybody who waits shares what says public, s-maxage, stale-if-error or \
+            stale-while-revalidate, and errors (share-errors).
             """),
     ]
 

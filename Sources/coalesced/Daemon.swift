@@ -253,7 +253,7 @@ final class Daemon {
         switch phase {
         case .opening: phase = .opening(reloadIsWanted: true)
         case .serving: readAgain(source)
-        case .leaving, .draining: break
+        case .leaving, .draining: log.notice("configuration not reloaded: the program is ending")
         }
     }
 

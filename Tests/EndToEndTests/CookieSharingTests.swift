@@ -161,6 +161,35 @@ import Testing
         }
     }
 
+    @Test(arguments: ["Cache-Control: max-age=60", "Last-Modified: \(System.httpDate(-864_000))"])
+    func `where nothing is stored a lifetime does not make it everybody's`(_ field: String) throws {
+        try scenario(.other(section: "caching", key: "enabled", value: "false")) { origin, proxy in
+            let gate = Gate()
+            origin.on("/page") { [.gate(gate)] + Self.page($0, [field]) }
+            let crowd = Self.crowd(proxy, "/page")
+            try proxy.joined(30)
+            gate.open()
+            #expect(crowd.finished().map(\.text) == (0..<30).map { Self.sessions[$0 % 3] ?? "anonymous" })
+            #expect(origin.count("/page") == 3)
+        }
+    }
+
+    @Test func `nor is its date asked about beside its tag`() throws {
+        try scenario { origin, proxy in
+            let fields = [
+                "Cache-Control: max-age=0", "ETag: \"a\"", "Last-Modified: \(System.httpDate(-864_000))",
+            ]
+            // Against RFC 9110 §13.1.3, but there are such origins.
+            origin.on("*") { request in
+                request["if-modified-since"] == nil ? Self.page(request, fields) : [.head(304, [fields[2]])]
+            }
+            for session in ["session=a", "session=b"] {
+                let own = try proxy.get("/page", "Cookie: \(session)")
+                #expect(own.text == session)
+            }
+        }
+    }
+
     @Test func `nor is it stored where only a date could validate it`() throws {
         try scenario { origin, proxy in
             let modified = "Last-Modified: \(System.httpDate(-864_000))"

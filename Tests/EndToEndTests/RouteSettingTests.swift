@@ -71,7 +71,8 @@ import Testing
     ])
     func `a stale response stands in for an origin that is down as the route says`(_ choice: Choice) throws {
         try scenario(choice.forAll, choice.forRoute) { origin, proxy in
-            origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=10", "Age: 20", "ETag: \"a\"", body: "first")] }
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=10", "Age: 20", "ETag: \"a\"", body: "first")]
+            }
             try proxy.get("/x")
             origin.goDown()
             #expect(try proxy.get("/x").status == (choice.getsFirst ? 200 : 502))

@@ -48,6 +48,8 @@ public struct CachingPolicy: Sendable, Equatable {
     /// A 5xx or a failed connection answers all who already wait, instead of one attempt each: an origin in trouble is
     /// spared the crowd.
     public var sharesErrors = true
+    /// Responses may be stored at all.
+    public var storesResponses = true
     /// A response without a lifetime, which is not `public`, goes to all who wait, whatever cookies they sent. Off: to
     /// those with the cookies of the request it was fetched for (`ResponseFacts.Flags.separatesCookies`).
     public var sharesAcrossCookies = false

@@ -101,8 +101,9 @@ public struct ResponseFacts: Sendable, Equatable {
         staleWhileRevalidate = directives.staleWhileRevalidate ?? policy.staleWhileRevalidate
         staleIfError = directives.staleIfError ?? policy.staleIfError
         flags = Self.flags(directives, fields, isTargeted: targeted != nil, hasLastModified: modified != nil, policy)
-        if lifetime == 0, !policy.sharesAcrossCookies, !status.isServerError, !flags.contains(.public),
-            !directives.allowsStale
+        // With a lifetime it is a hit for everybody a moment later, unless nothing is ever stored.
+        if lifetime == 0 || !policy.storesResponses, !policy.sharesAcrossCookies, !status.isServerError,
+            !flags.contains(.public), !directives.allowsStale, directives.sharedMaxAge ?? 0 == 0
         {
             flags.insert(hasCookies ? [.separatesCookies, .isOfSession] : .separatesCookies)
         }

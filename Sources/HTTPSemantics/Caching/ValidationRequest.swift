@@ -28,7 +28,10 @@ public struct ValidationRequest {
         if let tag = stored.firstValue(of: .etag), stored.entityTag != nil { append(tag) }
         lastModified = nil
         // §4.3.1: the date only where it names one response; as it stands, since the origin may compare it literally.
-        if candidates == 1, facts.contains(.hasLastModified), let value = stored.firstValue(of: .lastModified) {
+        // A date says nothing of whose page it is, and there are origins that go by it beside a tag.
+        if candidates == 1, facts.contains(.hasLastModified), !facts.contains(.isOfSession),
+            let value = stored.firstValue(of: .lastModified)
+        {
             lastModified = ByteBuffer(capacity: value.count)
             lastModified?.append(value)
         }

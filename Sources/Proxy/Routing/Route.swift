@@ -100,6 +100,7 @@ extension CachingPolicy {
         if let time = route.staleIfUnreachable { staleIfUnreachable = time }
         if let shares = route.sharesAcrossCookies { sharesAcrossCookies = shares }
         if let ignored = route.ignoredRequestDirectives { ignoredRequestDirectives = ignored }
+        storesResponses = route.isCached ?? proxy.caching.isEnabled
         writesForwarded = proxy.forwarding.sendsXForwarded
         writesVia = proxy.forwarding.viaName != nil
         forwardsSenders = !proxy.clients.trustedProxies.isEmpty

@@ -72,6 +72,21 @@ struct SharingTests {
         #expect(!facts(row.fields, policy: policy).contains(.separatesCookies))
     }
 
+    static let separatingWhereNothingIsStored: [Row<Bool>] = [
+        Row("a lifetime", "Cache-Control: max-age=9", true),
+        Row("a guessed lifetime", "Last-Modified: {-1000}", true),
+        Row("§5.2.2.9 public", "Cache-Control: public, max-age=9", false),
+        Row("§5.2.2.10 s-maxage, which is for shared caches only", "Cache-Control: s-maxage=9", false),
+    ]
+
+    @Test(arguments: separatingWhereNothingIsStored)
+    func `where nothing is stored a lifetime makes it nobody else's`(row: Row<Bool>) {
+        var policy = CachingPolicy()
+        #expect(!facts(row.fields, policy: policy).contains(.separatesCookies))
+        policy.storesResponses = false
+        #expect(facts(row.fields, policy: policy).contains(.separatesCookies) == row.expected)
+    }
+
     @Test func `an error is everybody's`() {
         #expect(!facts("", status: 503).contains(.separatesCookies))
         #expect(facts("", status: 404).contains(.separatesCookies))
