@@ -34,6 +34,8 @@ import Testing
             first.open()
             // Those with other cookies are released together, and do not wait for one another.
             try eventually("the other two sessions are at the origin") { origin.count("/page") == 3 }
+            // All of them, so that none comes when its session's page is gone.
+            try proxy.joined(50)
             others.open()
             let texts = crowd.finished().map(\.text)
             #expect(texts == (0..<30).map { Self.sessions[$0 % 3] ?? "anonymous" })
@@ -49,10 +51,12 @@ import Testing
             try proxy.joined(30)
             gates[0].open()
             try eventually("the other two sessions are at the origin") { origin.count("/page") == 3 }
+            try proxy.joined(50)
             gates[1].open()
             _ = before.finished()
             let crowd = Self.crowd(proxy, "/page")
             try eventually("each session is at the origin at once") { origin.count("/page") == 6 }
+            try proxy.joined(80)
             gates[2].open()
             #expect(crowd.finished().map(\.text) == (0..<30).map { Self.sessions[$0 % 3] ?? "anonymous" })
             #expect(origin.count("/page") == 6)
@@ -123,6 +127,25 @@ import Testing
         }
     }
 
+    @Test(arguments: [[], ["Vary: Accept-Language"]])
+    func `who comes while the page of its own session streams joins`(_ fields: [String]) throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/page") { _ in
+                [.head(200, fields + ["Content-Length: 6"]), .text("own"), .gate(gate), .text("...")]
+            }
+            let (first, second) = try (proxy.connect(), proxy.connect())
+            for client in [first, second] {
+                try client.send(proxy.request("GET", "/page", ["Cookie: session=a"]))
+                try client.progress { $0.body.length == 3 }
+            }
+            gate.open()
+            let (own, joined) = try (first.answer(), second.answer())
+            #expect(own.text == "own..." && joined.text == "own...")
+            #expect(origin.count("/page") == 1)
+        }
+    }
+
     @Test(arguments: [[], ["Cache-Control: max-age=0"], ["Expires: 0"]])
     func `the page of a session does not stand in for another when the origin fails`(_ fields: [String]) throws {
         try scenario(.other(section: "caching", key: "stale-if-error", value: "1h")) { origin, proxy in
@@ -164,11 +187,14 @@ import Testing
     @Test(arguments: ["Cache-Control: max-age=60", "Last-Modified: \(System.httpDate(-864_000))"])
     func `where nothing is stored a lifetime does not make it everybody's`(_ field: String) throws {
         try scenario(.other(section: "caching", key: "enabled", value: "false")) { origin, proxy in
-            let gate = Gate()
-            origin.on("/page") { [.gate(gate)] + Self.page($0, [field]) }
+            let first = Gate()
+            let others = Gate()
+            origin.on("/page") { [.gate($0.number == 1 ? first : others)] + Self.page($0, [field]) }
             let crowd = Self.crowd(proxy, "/page")
             try proxy.joined(30)
-            gate.open()
+            first.open()
+            try proxy.joined(50)
+            others.open()
             #expect(crowd.finished().map(\.text) == (0..<30).map { Self.sessions[$0 % 3] ?? "anonymous" })
             #expect(origin.count("/page") == 3)
         }

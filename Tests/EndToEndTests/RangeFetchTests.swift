@@ -23,6 +23,30 @@ import Testing
         }
     }
 
+    @Test func `of what is too large to keep the whole is asked for once, whatever cookies there are`() throws {
+        try scenario(.maxObjectSize(1 << 20)) { origin, proxy in
+            let (first, others) = (Gate(), Gate())
+            origin.on("/x") { request in
+                request["range"] == nil
+                    ? [
+                        .gate(first), .head(200, ["ETag: \"a\"", "Content-Length: 20000000"]), .text("01"),
+                        .gate(others),
+                    ]
+                    : [.answer(206, "ETag: \"a\"", "Content-Range: bytes 2-3/20000000", body: "23")]
+            }
+            let crowd = Crowd(
+                at: proxy.endpoint, (0..<6).map { proxy.visitor("/x", ["Range: bytes=2-3", "Cookie: session=\($0)"]) })
+            try proxy.joined(6)
+            first.open()
+            #expect(crowd.finished().allSatisfy { $0.status == 206 && $0.text == "23" })
+            // Nor is that forgotten by what one of them gets.
+            let later = try proxy.send("GET", "/x", "Range: bytes=2-3", "Cookie: session=1")
+            #expect(later.status == 206)
+            #expect(origin.requests("/x").count { $0["range"] == nil } == 1)
+            others.open()
+        }
+    }
+
     @Test func `of what may not be shared each client asks for its own part`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { request in

@@ -39,18 +39,17 @@ extension Fetch {
     /// Before anybody gets the response: who may come later must find it where they look, or find that they may not
     /// have it.
     private func announce(_ response: StoredResponse, _ sharing: Sharing, by operation: FetchOperation) {
-        addAlias(for: response, of: operation)
-        noteContradiction()
         let separatesCookies = response.facts.contains(.separatesCookies)
+        addAlias(for: response, of: operation, withCookies: separatesCookies && request.hasCookies)
+        noteContradiction()
         switch sharing {
         case .nobody:
             operation.close()
             rememberIfUnshareable(response, sharing)
-        case .waitersOnly, .whileArriving:
+        case .waitersOnly, .whileArriving, .everyone:
             if sharing == .waitersOnly { operation.close() }
-            if separatesCookies { rememberCookies(operation) }
-        case .everyone:
-            break
+            // Of a part the key has another marker, which stays.
+            if separatesCookies, plan.range == nil { rememberCookies(operation) }
         }
         // Of a part the marker says that the whole is too large, which is still so.
         if sharing.isForLateJoiners, !separatesCookies, plan.range == nil {
@@ -94,10 +93,16 @@ extension Fetch {
     }
 
     /// Later requests find the operation under the key and the variant that its response is for.
-    private func addAlias(for response: StoredResponse, of operation: FetchOperation) {
+    /// - Parameter withCookies: whether the leader's cookies are part of the variant, as in `ClientRequest.fetchKey`.
+    private func addAlias(for response: StoredResponse, of operation: FetchOperation, withCookies: Bool) {
         let varies = response.facts.contains(.varies)
-        guard varies || isElsewhere else { return }
-        let key = plan.key.moved(to: storeKey, variant: varies ? response.variantKey : nil)
+        guard varies || isElsewhere || withCookies else { return }
+        var variant = varies ? response.variantKey : nil
+        if withCookies {
+            let fields = request.fields
+            variant = VariantKey(fields.view, under: (varies ? response.varyRule : .none).withCookies)
+        }
+        let key = plan.key.moved(to: storeKey, variant: variant)
         if key != plan.key { worker.fetches(of: request).addAlias(operation, for: key) }
         if varies { worker.shared.store.learn(response.varyRule, for: storeKey) }
     }
