@@ -68,8 +68,8 @@ public enum Verdict: UInt8, PublicName {
     case revalidated
     /// Forwarded without asking the store: a method, a rule or a key known to be unshareable.
     case pass
-    /// Answered by the proxy itself in place of a response: 502, 503, 504; a bound was hit, or the client wanted only
-    /// what is stored.
+    /// Answered by the proxy itself in place of a response: 502, 503, 504; a bound was hit, the client wanted only what
+    /// is stored, or OPTIONS was to go no further (`Max-Forwards: 0`).
     case synthetic
     /// Turned away before any look-up: bad syntax, an unknown host.
     case refused

@@ -204,6 +204,16 @@ import Testing
         }
     }
 
+    @Test func `OPTIONS that is to go no further is answered, not refused`() throws {
+        try scenario(.accessLog) { origin, proxy in
+            let answer = try proxy.send("OPTIONS", "/x", "Max-Forwards: 0")
+            #expect(answer.status == 200 && origin.total == 0)
+            try eventually("a line") { try proxy.accessLog.count == 1 }
+            let line = try proxy.accessLog[0]
+            #expect(line["verdict"]?.string == "synthetic" && line["status"]?.number == 200)
+        }
+    }
+
     @Test func `what breaks off in the middle of its content is logged with its head`() throws {
         try scenario(.accessLog) { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(200)] }

@@ -41,10 +41,13 @@ import Testing
         }
         try proxy.get("/cut", "Host: shop.example")
         try proxy.get("/a", "Host: nobody.example")
+        let ended = try proxy.send("OPTIONS", "/a", "Host: images.example", "Max-Forwards: 0")
+        #expect(ended.status == 200)
         let before: Set = [
             "verdicts{upstream=shop,verdict=hit} 2", "verdicts{upstream=shop,verdict=miss} 1",
             "verdicts{upstream=shop,verdict=synthetic} 1", "verdicts{upstream=images,verdict=hit} 1",
-            "verdicts{upstream=images,verdict=miss} 2", "verdicts{upstream=,verdict=refused} 1",
+            "verdicts{upstream=images,verdict=miss} 2", "verdicts{upstream=images,verdict=synthetic} 1",
+            "verdicts{upstream=,verdict=refused} 1",
             "upstream_fetches{upstream=shop} 3", "upstream_fetches{upstream=images} 2",
             // On the connection that was kept, and again on a new one.
             "upstream_failures{upstream=shop,kind=closed} 2", "upstream_retries{upstream=shop} 1",

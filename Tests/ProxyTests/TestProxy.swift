@@ -45,8 +45,9 @@ final class TestProxy {
     /// A client asks. What can be sent at once is sent when this returns.
     func ask(_ text: String = "GET /x") throws -> TestClient {
         let parsed = try ParsedHead(text)
-        let request = try worker.admit(
+        let admission = try worker.admit(
             parsed.head, parsed.fields, on: nil, from: ByteSlice("192.0.2.1"), isTrustedProxy: false)
+        guard case .admitted(let request) = admission else { throw NotAdmitted(text: text) }
         let client = TestClient(of: worker)
         client.ask(request)
         return client
@@ -121,6 +122,8 @@ final class TestOrigin {
     /// Closes its connection instead.
     func hangUp() { asking.removeFirst().close() }
 }
+
+struct NotAdmitted: Error { let text: String }
 
 /// A client that takes whatever it is sent.
 final class TestClient: TransactionClient, TurnTaker {

@@ -1,8 +1,8 @@
 import HTTPSemantics
 import Telemetry
 
-/// A request answered without a transaction and logged once the answer is out: a refusal, or a hit that the client
-/// takes bit by bit. A class, so that a waiting connection does not hold room for a head.
+/// A request answered without a transaction and logged once the answer is out: an answer of our own, or a hit that
+/// the client takes bit by bit. A class, so that a waiting connection does not hold room for a head.
 final class AnsweredRequest {
     let status: Status
     let verdict: Verdict

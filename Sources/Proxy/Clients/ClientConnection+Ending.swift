@@ -23,16 +23,19 @@ extension ClientConnection {
         let transaction = transaction.take()
         transaction?.leave()
         let admitted = transaction?.request.admitted
-        respondWithoutTransaction(answer, to: admitted?.head, admitted?.fields)
+        respondWithoutTransaction(answer, .refused, to: admitted?.head, admitted?.fields)
     }
 
     /// An answer of our own to what never became a transaction.
-    func respondWithoutTransaction(_ answer: OwnAnswer, to head: RequestHead?, _ fields: HeadBlock?) {
+    /// - Parameter route: `nil` for a refusal.
+    func respondWithoutTransaction(
+        _ answer: OwnAnswer, _ verdict: Verdict, to head: RequestHead?, _ fields: HeadBlock?, on route: Route? = nil
+    ) {
         let buffer = ByteBuffer(capacity: 512)
         let content = worker.loopSettings.errors.write(
             answer, to: head, nil, upstream: nil, persists: keepsAlive, date: worker.loop.wallClockSeconds, into: buffer
         )
-        answered = AnsweredRequest(answer.status, .refused, nil, head, fields)
+        answered = AnsweredRequest(answer.status, verdict, route?.upstreamMetrics, head, fields)
         send(buffer, content, .sized, passesTrailers: false)
     }
 

@@ -115,11 +115,18 @@ extension ClientConnection {
         beginServing()
         let request: ClientRequest
         do throws(OwnAnswer) {
-            request = try worker.admit(head, fields, on: route, from: ipAddress, isTrustedProxy: isTrustedProxy)
+            switch try worker.admit(head, fields, on: route, from: ipAddress, isTrustedProxy: isTrustedProxy) {
+            case .admitted(let admitted):
+                request = admitted
+            case .answered(let answer, let route):
+                // Its content, if it has any, is not read.
+                keepsAlive = keepsAlive && head.framing == .none
+                return respondWithoutTransaction(answer, .synthetic, to: head, fields, on: route)
+            }
         } catch {
             // RFC 9931: what comes behind a CONNECT was perhaps meant for the other end of a tunnel.
             keepsAlive = keepsAlive && head.framing == .none && head.method != .connect
-            return respondWithoutTransaction(error, to: head, fields)
+            return respondWithoutTransaction(error, .refused, to: head, fields)
         }
         guard request.hasContent else { return beginTransaction(request) }
         content = ContentReader(head, limit: worker.settings.clients.maxBodySize)

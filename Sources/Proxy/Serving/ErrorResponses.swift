@@ -18,7 +18,7 @@ struct ErrorResponses: Sendable {
     /// Writes the head; gives the content that goes with it.
     /// - Parameters:
     ///   - request: what is answered; `nil` where it could not be read.
-    ///   - provenance: `nil` for what was refused before any look-up: it says nothing of the cache.
+    ///   - provenance: `nil` for what never came to a look-up: it says nothing of the cache.
     ///   - upstream: what failed, if the answer stands for that.
     func write(
         _ answer: OwnAnswer, to request: RequestHead?, _ provenance: Provenance?, upstream: UpstreamError?,

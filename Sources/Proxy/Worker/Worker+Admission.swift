@@ -10,19 +10,24 @@ extension Worker {
     /// may share the default name.
     static let visitsThatAreALoop = 4
 
-    /// What is refused before anything is looked up, and where the rest goes.
+    /// What becomes of a request that is not refused.
+    enum Admission {
+        case admitted(ClientRequest)
+        /// It ends here, with an answer of our own that is no error.
+        case answered(OwnAnswer, on: Route)
+    }
+
+    /// What is refused or answered before anything is looked up, and where the rest goes.
     /// - Parameter known: the route, where it was found on the hot path and `keys` still holds the request's key.
+    /// - Throws: the answer to a request that is refused.
     func admit(
         _ head: RequestHead, _ fields: HeadBlock, on known: Route?, from client: ByteSlice, isTrustedProxy: Bool
-    ) throws(OwnAnswer) -> ClientRequest {
+    ) throws(OwnAnswer) -> Admission {
         let view = fields.view
         switch head.method {
         case .connect, .trace:
             // CONNECT is for forward proxies; TRACE would show what we added (RFC 9110 §9.3.8).
             throw OwnAnswer(.methodNotAllowed, "This method is not served here.", extraFields: Self.allow)
-        case .options where view.maxForwards == 0:
-            // RFC 9110 §7.6.2: then we are the final recipient.
-            throw OwnAnswer(Status(200), "This is a proxy.", extraFields: Self.allow)
         case .get, .head, .post, .put, .delete, .options, .patch, .other:
             break
         }
@@ -36,6 +41,10 @@ extension Worker {
         }
         let scheme = ClientScheme(of: view, isFromTrustedProxy: isTrustedProxy && loopSettings.trustsProxies)
         let route = if let known { known } else { try findRoute(head, view, scheme) }
+        // RFC 9110 §7.6.2: then we are the final recipient.
+        if head.method == .options, view.maxForwards == 0 {
+            return .answered(OwnAnswer(.ok, "This is a proxy.", extraFields: Self.allow), on: route)
+        }
         if case .length(let length) = head.framing, let limit = settings.clients.maxBodySize, length > UInt64(limit) {
             throw OwnAnswer.contentTooLarge
         }
@@ -43,7 +52,7 @@ extension Worker {
         let request = ClientRequest(
             AdmittedHead(head, fields, route: route, scheme: scheme, key: keys.key(), visits: visits), arrived: moment,
             clientAddress: client, isFromTrustedProxy: isTrustedProxy)
-        return variations.isEmpty ? request : keyed(request)
+        return .admitted(variations.isEmpty ? request : keyed(request))
     }
 
     private func findRoute(_ head: RequestHead, _ fields: FieldView, _ scheme: ClientScheme) throws(OwnAnswer) -> Route
