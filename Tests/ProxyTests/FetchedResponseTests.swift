@@ -22,7 +22,7 @@ import Testing
                 AdmittedHead(
                     parsed.head, parsed.fields, route: route,
                     key: CacheKey(hash: 1, bytes: ByteSlice("http a.example /x")), visits: 0),
-                arrived: arrival.after(seconds), clientAddress: ByteSlice("192.0.2.1"))
+                arrived: arrival.after(seconds), from: .someone)
         }
         let head = block("Cache-Control: max-age=60\nCache-Groups: \"g\"")
         let facts = ResponseFacts(

@@ -162,6 +162,6 @@ import Testing
         let key = CacheKey(hash: 1, bytes: ByteSlice("http a.example /x"))
         return ClientRequest(
             AdmittedHead(parsed.head, parsed.fields, route: route, key: key, visits: 0), arrived: now,
-            clientAddress: ByteSlice("192.0.2.1"))
+            from: .someone)
     }
 }

@@ -168,7 +168,7 @@ import Upstream
         let key = CacheKey(hash: 1, bytes: ByteSlice("http a.example /x"))
         let leader = ClientRequest(
             AdmittedHead(parsed.head, parsed.fields, route: route, key: key, visits: 0), arrived: arrival,
-            clientAddress: ByteSlice("192.0.2.1"))
+            from: .someone)
         // What stands in, or was confirmed, has a status of its own.
         let status = course.source == .origin ? course.status : 200
         let circumstances = FetchedResponse.Circumstances(

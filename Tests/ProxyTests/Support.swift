@@ -62,3 +62,7 @@ let hash = KeyedHash(k0: 1, k1: 2)
 func block(_ text: String) -> HeadBlock {
     HeadBlock(lines: ByteSlice(text.split(separator: "\n").map { $0 + "\r\n" }.joined()))
 }
+
+extension ClientRequest.Sender {
+    static let someone = ClientRequest.Sender(address: ByteSlice("192.0.2.1"), isTrustedProxy: false)
+}

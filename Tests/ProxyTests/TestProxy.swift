@@ -45,8 +45,7 @@ final class TestProxy {
     /// A client asks. What can be sent at once is sent when this returns.
     func ask(_ text: String = "GET /x") throws -> TestClient {
         let parsed = try ParsedHead(text)
-        let admission = try worker.admit(
-            parsed.head, parsed.fields, on: nil, from: ByteSlice("192.0.2.1"), isTrustedProxy: false)
+        let admission = try worker.admit(parsed.head, parsed.fields, on: nil, from: .someone)
         guard case .admitted(let request) = admission else { throw NotAdmitted(text: text) }
         let client = TestClient(of: worker)
         client.ask(request)

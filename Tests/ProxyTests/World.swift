@@ -69,7 +69,7 @@ struct World {
         let parsed = try ParsedHead(text)
         keys.write(parsed.head, parsed.fields.view, .http, route)
         let admitted = AdmittedHead(parsed.head, parsed.fields, route: route, key: keys.key(), visits: 0)
-        return ClientRequest(admitted, arrived: arrival, clientAddress: ByteSlice("192.0.2.1"))
+        return ClientRequest(admitted, arrived: arrival, from: .someone)
     }
 
     func lookUp(_ request: ClientRequest, after seconds: Int64) -> Lookup.Outcome {

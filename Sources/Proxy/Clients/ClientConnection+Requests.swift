@@ -13,7 +13,7 @@ extension ClientConnection {
         case answered(headLength: Int)
         /// For a transaction, in the same words as the last to join the worker's crowd: nothing is parsed or looked up
         /// again.
-        case alike(AdmittedHead)
+        case alike(SharedHead)
         /// For a transaction; with its route, where that is known and the worker has its key.
         case unanswered(RequestHead, HeadBlock, on: Route?)
     }
@@ -53,13 +53,11 @@ extension ClientConnection {
                 return due(.head, worker.timeouts.head, onlyIfNot: .head)
             case .malformed(let error):
                 return refuse(error)
-            case .alike(let admitted):
+            case .alike(let head):
                 requestCount += 1
-                buffer.consume(admitted.head.length)
+                buffer.consume(head.value.head.length)
                 beginServing()
-                beginTransaction(
-                    ClientRequest(
-                        admitted, arrived: worker.moment, clientAddress: ipAddress, isFromTrustedProxy: isTrustedProxy))
+                beginTransaction(ClientRequest(sharing: head, arrived: worker.moment, from: sender))
             case .unanswered(let head, let fields, let route):
                 requestCount += 1
                 buffer.consume(head.length)
@@ -73,13 +71,13 @@ extension ClientConnection {
     private func takeStep(_ context: ReadContext) -> Step {
         let buffer = context.buffer
         // Not if something learnt about queries since might give the same words another key.
-        if let crowd = worker.crowd, let admitted = crowd.latestHead, admitted.isBeginning(of: buffer.span),
+        if let crowd = worker.crowd, let latest = crowd.latestHead, latest.value.isBeginning(of: buffer.span),
             worker.variations.isEmpty,
-            admitted.isForSameURL(isFromTrustedProxy: isTrustedProxy && worker.loopSettings.trustsProxies)
+            latest.value.isForSameURL(isFromTrustedProxy: isTrustedProxy && worker.loopSettings.trustsProxies)
         {
             context.parser.use { $0.reset() }
-            keepsAlive = mayPersist(behind: admitted.head)
-            return .alike(admitted)
+            keepsAlive = mayPersist(behind: latest.value.head)
+            return .alike(latest)
         }
         return context.parser.use { parser in
             let progress: HeadProgress
@@ -115,7 +113,7 @@ extension ClientConnection {
         beginServing()
         let request: ClientRequest
         do throws(OwnAnswer) {
-            switch try worker.admit(head, fields, on: route, from: ipAddress, isTrustedProxy: isTrustedProxy) {
+            switch try worker.admit(head, fields, on: route, from: sender) {
             case .admitted(let admitted):
                 request = admitted
             case .answered(let answer, let route):

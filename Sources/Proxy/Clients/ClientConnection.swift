@@ -53,8 +53,10 @@ final class ClientConnection: Socket {
     private let hasIPAddress: Bool
     /// Whether it is a proxy whose word on the client counts.
     let isTrustedProxy: Bool
-    /// For origins; empty for a Unix socket.
-    var ipAddress: ByteSlice { hasIPAddress ? peerText : .empty }
+    /// For origins, without the address of a Unix socket.
+    var sender: ClientRequest.Sender {
+        ClientRequest.Sender(address: hasIPAddress ? peerText : .empty, isTrustedProxy: isTrustedProxy)
+    }
 
     private(set) var phase = Phase.reading
     /// Lent while there is something to read, or what was read is not all used.

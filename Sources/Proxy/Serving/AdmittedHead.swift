@@ -3,11 +3,11 @@ import HTTPSemantics
 import Storage
 
 /// The head of a request that was admitted: copied out of its connection's buffer, with what follows from it under the
-/// settings and what is known about its path's queries. Requests of a crowd in the same words share one. Immutable,
-/// free to go to any thread.
-final class AdmittedHead: Sendable {
+/// settings and what is known about its path's queries. A value; a request made from another differs in a few of these
+/// and copies the rest as a whole.
+struct AdmittedHead: Sendable {
     let head: RequestHead
-    let fields: HeadBlock
+    private(set) var fields: HeadBlock
     let directives: RequestDirectives
     let route: Route
     /// That of its key.
@@ -20,11 +20,11 @@ final class AdmittedHead: Sendable {
     let visits: UInt8
     /// By which it is looked up and its fetch is found: the key of its URL, or what that becomes under a variation
     /// (No-Vary-Search).
-    let key: CacheKey
+    private(set) var key: CacheKey
     /// The key of its URL as sent, if that is another.
-    private let otherSentKey: CacheKey?
+    private var otherSentKey: CacheKey?
     /// The variation that was the latest of its path when `key` was chosen.
-    let variation: SearchVariation?
+    private(set) var variation: SearchVariation?
 
     /// The key of its URL as sent.
     var sentKey: CacheKey { otherSentKey ?? key }
@@ -44,45 +44,28 @@ final class AdmittedHead: Sendable {
         self.fields = fields
         self.route = route
         self.key = key
-        otherSentKey = nil
-        variation = nil
     }
 
     /// The same under another key.
-    init(_ other: AdmittedHead, key: CacheKey, variation: SearchVariation?) {
-        head = other.head
-        fields = other.fields
-        directives = other.directives
-        route = other.route
-        scheme = other.scheme
-        hasPassCookie = other.hasPassCookie
-        hasCookies = other.hasCookies
-        visits = other.visits
-        self.key = key
-        otherSentKey = key == other.sentKey ? nil : other.sentKey
-        self.variation = variation
+    func under(_ key: CacheKey, _ variation: SearchVariation?) -> AdmittedHead {
+        var copy = self
+        copy.key = key
+        copy.otherSentKey = key == sentKey ? nil : sentKey
+        copy.variation = variation
+        return copy
     }
 
     /// The same without the fields of `left`, as if they had not been sent; its key stays.
-    init(_ other: AdmittedHead, without left: FieldSet) {
-        head = other.head
-        fields = other.fields.without(left)
-        directives = other.directives
-        route = other.route
-        scheme = other.scheme
-        hasPassCookie = other.hasPassCookie
-        hasCookies = other.hasCookies
-        visits = other.visits
-        key = other.key
-        otherSentKey = other.otherSentKey
-        variation = other.variation
+    func without(_ left: FieldSet) -> AdmittedHead {
+        var copy = self
+        copy.fields = fields.without(left)
+        return copy
     }
 
     /// Whether a request with this head, from such a client, is for the same URL: the words are the same, but nobody
     /// believes everybody's word on the scheme.
     func isForSameURL(isFromTrustedProxy: Bool) -> Bool {
-        let fields = fields
-        return ClientScheme(of: fields.view, isFromTrustedProxy: isFromTrustedProxy) == scheme
+        ClientScheme(of: fields.view, isFromTrustedProxy: isFromTrustedProxy) == scheme
     }
 
     /// Whether `bytes` begin with this head, and so would be parsed as it: a head marks its own end.
@@ -90,4 +73,12 @@ final class AdmittedHead: Sendable {
         let head = fields.bytes
         return bytes.count >= head.count && head.span.isEqual(to: bytes.extracting(0..<head.count))
     }
+}
+
+/// An admitted head that many requests may share: those of a crowd in the same words do. Its identity stands for these
+/// words. Immutable, free to go to any thread.
+final class SharedHead: Sendable {
+    let value: AdmittedHead
+
+    init(_ value: consuming AdmittedHead) { self.value = value }
 }

@@ -5,39 +5,47 @@ import Storage
 /// One request, as everything but the hot path sees it. Immutable, free to go to any thread. Its identity stands for
 /// the client that asked: a response may be for that one alone.
 final class ClientRequest: Sendable {
-    let admitted: AdmittedHead
+    /// Who sent it, as far as an origin is told.
+    struct Sender: Sendable {
+        let address: ByteSlice
+        let isTrustedProxy: Bool
+    }
+
+    /// Its own, or that of the crowd that it is one of.
+    let sharedHead: SharedHead
+    private let sender: Sender
     /// When its head was complete.
     let arrived: Moment
-    /// The client's IP address as text, without the port, for `X-Forwarded-For`; empty if it came by a Unix socket.
-    let clientAddress: ByteSlice
-    /// Whether it came from a proxy whose word on the client counts.
-    let isFromTrustedProxy: Bool
 
-    init(
-        _ admitted: AdmittedHead, arrived: Moment, clientAddress: ByteSlice, isFromTrustedProxy: Bool = false
-    ) {
-        self.admitted = admitted
+    init(sharing head: SharedHead, arrived: Moment, from sender: Sender) {
+        sharedHead = head
         self.arrived = arrived
-        self.clientAddress = clientAddress
-        self.isFromTrustedProxy = isFromTrustedProxy
+        self.sender = sender
+    }
+
+    init(_ admitted: consuming AdmittedHead, arrived: Moment, from sender: Sender) {
+        sharedHead = SharedHead(admitted)
+        self.arrived = arrived
+        self.sender = sender
+    }
+
+    /// The same request with another head.
+    private func with(_ admitted: consuming AdmittedHead) -> ClientRequest {
+        ClientRequest(admitted, arrived: arrived, from: sender)
     }
 
     /// The same request under another key.
-    init(_ other: ClientRequest, key: CacheKey, variation: SearchVariation?) {
-        admitted = AdmittedHead(other.admitted, key: key, variation: variation)
-        arrived = other.arrived
-        clientAddress = other.clientAddress
-        isFromTrustedProxy = other.isFromTrustedProxy
-    }
+    func under(_ key: CacheKey, _ variation: SearchVariation?) -> ClientRequest { with(admitted.under(key, variation)) }
 
     /// The same request as if its client had sent no `Authorization`.
-    init(anonymous other: ClientRequest) {
-        admitted = AdmittedHead(other.admitted, without: FieldSet(.authorization))
-        arrived = other.arrived
-        clientAddress = other.clientAddress
-        isFromTrustedProxy = other.isFromTrustedProxy
-    }
+    var anonymous: ClientRequest { with(admitted.without(FieldSet(.authorization))) }
 
+    /// The client's IP address as text, without the port, for `X-Forwarded-For`; empty if it came by a Unix socket.
+    var clientAddress: ByteSlice { sender.address }
+    /// Whether it came from a proxy whose word on the client counts.
+    var isFromTrustedProxy: Bool { sender.isTrustedProxy }
+
+    var admitted: AdmittedHead { sharedHead.value }
     var head: RequestHead { admitted.head }
     var fields: HeadBlock { admitted.fields }
     var directives: RequestDirectives { admitted.directives }

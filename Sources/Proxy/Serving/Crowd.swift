@@ -48,7 +48,7 @@ final class Crowd: FetchWaiter {
     private var lastJoined = Int64.min
     /// What the last one asked for; `nil` unless it is gathering. The next one mostly asks for the same in the same
     /// words, which need not be parsed and copied again.
-    private(set) var latestHead: AdmittedHead?
+    private(set) var latestHead: SharedHead?
     /// Those that came, for who joins later.
     private(set) var interims: [ByteSlice] = []
     /// The last one that the result serves: it serves all others with the same head that came no later.
@@ -103,7 +103,7 @@ final class Crowd: FetchWaiter {
         }
         present += 1
         lastJoined = worker.now
-        let head = transaction.request.admitted
+        let head = transaction.request.sharedHead
         if latestHead !== head { latestHead = head }
         return .member(self, index: index)
     }
@@ -183,7 +183,7 @@ final class Crowd: FetchWaiter {
     func result(for request: ClientRequest) -> Result<FetchedResponse, OperationError>? {
         guard case .served(_, let result) = state else { return nil }
         guard case .success(let fetched) = result else { return result }
-        if let lastServed, request.admitted === lastServed.admitted,
+        if let lastServed, request.sharedHead === lastServed.sharedHead,
             request.arrived.monotonic <= lastServed.arrived.monotonic
         {
             return result

@@ -16,7 +16,7 @@ extension Transaction {
     /// - Returns: false, with nothing done, when the table must be asked.
     func joinCrowd() -> Bool {
         guard releases == 0, let crowd = worker.crowd,
-            crowd.latestHead === request.admitted || (crowd.isFor(request) && isOrdinary)
+            crowd.latestHead === request.sharedHead || (crowd.isFor(request) && isOrdinary)
         else { return false }
         if let seat = crowd.join(self) {
             provenance.noteAsking(for: request.route.missReason)

@@ -89,7 +89,7 @@ final class Transaction: FetchWaiter, TurnTaker {
         let resource = worker.resource(for: request)
         if resource == nil {
             if joinCrowd() { return }
-        } else if worker.crowd?.latestHead === request.admitted {
+        } else if worker.crowd?.latestHead === request.sharedHead {
             // Stored since: the next one takes the hot path again.
             worker.crowd = nil
         }

@@ -35,20 +35,20 @@ final class Recorder {
     func finish() { feed?.finish() }
 
     func record(
-        _ sent: SentResponse, of admitted: AdmittedHead, _ provenance: Provenance, client: Span<UInt8>,
+        _ sent: SentResponse, of shared: SharedHead, _ provenance: Provenance, client: Span<UInt8>,
         server: Span<UInt8>,
         upstreamDuration: UInt64?
     ) {
-        let fields = admitted.fields
+        let fields = shared.value.fields
         var record = makeRecord(sent, provenance.verdict)
-        record.version = ProtocolVersion(admitted.head.version)
+        record.version = ProtocolVersion(shared.value.head.version)
         record.role = provenance.role
         record.operation = provenance.operation ?? 0
         record.upstreamStatus = provenance.originStatus?.code ?? 0
         record.upstreamDuration = upstreamDuration
-        count(admitted.head.method, record, admitted.route.upstreamMetrics)
+        count(shared.value.head.method, record, shared.value.route.upstreamMetrics)
         append(
-            record, admitted.head, fields.view, client: client, isProxied: sent.isProxied, server: server,
+            record, shared.value.head, fields.view, client: client, isProxied: sent.isProxied, server: server,
             detail: (provenance.detail ?? "").bytes)
     }
 

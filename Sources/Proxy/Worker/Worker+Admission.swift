@@ -21,7 +21,7 @@ extension Worker {
     /// - Parameter known: the route, where it was found on the hot path and `keys` still holds the request's key.
     /// - Throws: the answer to a request that is refused.
     func admit(
-        _ head: RequestHead, _ fields: HeadBlock, on known: Route?, from client: ByteSlice, isTrustedProxy: Bool
+        _ head: RequestHead, _ fields: HeadBlock, on known: Route?, from sender: ClientRequest.Sender
     ) throws(OwnAnswer) -> Admission {
         let view = fields.view
         switch head.method {
@@ -39,7 +39,7 @@ extension Worker {
             throw OwnAnswer(
                 Status(508), "The request has come through here before: the upstream leads back to this proxy.")
         }
-        let scheme = ClientScheme(of: view, isFromTrustedProxy: isTrustedProxy && loopSettings.trustsProxies)
+        let scheme = ClientScheme(of: view, isFromTrustedProxy: sender.isTrustedProxy && loopSettings.trustsProxies)
         let route = if let known { known } else { try findRoute(head, view, scheme) }
         // RFC 9110 §7.6.2: then we are the final recipient.
         if head.method == .options, view.maxForwards == 0 {
@@ -51,7 +51,7 @@ extension Worker {
         if known == nil { keys.write(head, view, scheme, route) }
         let request = ClientRequest(
             AdmittedHead(head, fields, route: route, scheme: scheme, key: keys.key(), visits: visits), arrived: moment,
-            clientAddress: client, isFromTrustedProxy: isTrustedProxy)
+            from: sender)
         return .admitted(variations.isEmpty ? request : keyed(request))
     }
 

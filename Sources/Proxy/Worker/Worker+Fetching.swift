@@ -35,7 +35,7 @@ extension Worker {
         // (RFC 9111 §3.5).
         let request =
             served.hasAuthorization && !stored.facts.contains(.allowsAuthorized)
-            ? ClientRequest(anonymous: served) : served
+            ? served.anonymous : served
         let plan = Lookup.refreshPlan(of: stored, in: resource, for: request)
         let store = shared.store
         _ = fetches(of: request).enqueue(

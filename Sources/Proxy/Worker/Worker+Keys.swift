@@ -13,11 +13,10 @@ extension Worker {
         let sent = request.sentKey.bytes
         guard request.method == .get || request.method == .head, let variation = variations.latest(for: sent.span)
         else {
-            return request.variation == nil ? request : ClientRequest(request, key: request.sentKey, variation: nil)
+            return request.variation == nil ? request : request.under(request.sentKey, nil)
         }
         let key = keys.key(request.sentKey, under: variation)
-        return ClientRequest(
-            request, key: goesBySent(request, rather: key) ? request.sentKey : key, variation: variation)
+        return request.under(goesBySent(request, rather: key) ? request.sentKey : key, variation)
     }
 
     /// Whether a variation of the request's path became the latest since its key was chosen.

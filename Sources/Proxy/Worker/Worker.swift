@@ -111,7 +111,7 @@ final class Worker {
     @inline(never)
     func generations(for request: ClientRequest) -> (ofKey: Generation, ofSentKey: Generation, ofPath: InvalidationMark)
     {
-        let generation = store.generation(request.admitted.key)
+        let generation = store.generation(request.key)
         return (
             generation, request.isUnderVariation ? store.generation(request.sentKey) : generation,
             variations.invalidations(of: request.sentKey.bytes)
@@ -125,7 +125,7 @@ final class Worker {
     /// What remains of a request whose response is out, or will not be.
     @inline(never)
     func record(_ sent: SentResponse, of transaction: Transaction, client: ByteSlice) {
-        let (admitted, fetched) = (transaction.request.admitted, transaction.fetched)
+        let (head, fetched) = (transaction.request.sharedHead, transaction.fetched)
         let contacted = fetched == nil ? transaction.contactedServer : nil
         let server = fetched?.server ?? contacted?.address ?? .empty
         var provenance = transaction.provenance
@@ -135,7 +135,7 @@ final class Worker {
             provenance.detail = Recorder.shutdown
         }
         recorder.record(
-            sent, of: admitted, provenance, client: client.span, server: server.span,
+            sent, of: head, provenance, client: client.span, server: server.span,
             upstreamDuration: fetched?.upstreamDuration ?? contacted?.duration)
     }
 
