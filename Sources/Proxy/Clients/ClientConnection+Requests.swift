@@ -36,14 +36,16 @@ extension ClientConnection {
     @inline(__always)
     private func takeRequests(_ context: ReadContext) {
         let buffer = context.buffer
+        var hasAnswered = false
         while phase == .reading, !buffer.isEmpty {
             let step = takeStep(context)
             if case .answered(let length) = step {
+                hasAnswered = true
                 requestCount += 1
                 buffer.consume(length)
                 continue
             }
-            sendHeldHits()
+            if hasAnswered { worker.hitPath.sendHeld(to: self) }
             // Otherwise the head is parsed again once the hits before it are sent.
             guard phase == .reading else { return }
             switch consume step {

@@ -61,6 +61,12 @@ extension ClientConnection: TransactionClient {
         if firstByteSent == 0 { firstByteSent = loop.now }
     }
 
+    /// What the rest of a hit is logged as, once it is out (`sendRest`).
+    func log(_ hit: AnsweredRequest) { answered = hit }
+
+    /// A hit goes out together with the next one.
+    func hitHeld() { requestBegan = 0 }
+
     /// A hit went out as a whole.
     /// - Parameters:
     ///   - isLast: the client sends nothing more (RFC 9112 §9.6), so nothing unread can turn the close into a reset.
@@ -76,8 +82,10 @@ extension ClientConnection: TransactionClient {
     /// - Parameters:
     ///   - head: all of it.
     ///   - sent: bytes that are out, of head and body.
-    func sendRest(_ head: ByteBuffer, _ body: CompleteBodyReader, after sent: Int) {
+    ///   - mayPersist: whether another request may come behind it.
+    func sendRest(_ head: ByteBuffer, _ body: CompleteBodyReader, after sent: Int, keepsAlive mayPersist: Bool) {
         enter(.serving)
+        keepsAlive = mayPersist
         firstByteSent = 0
         let rest = Delivery(head: head, .one(.complete(body)), framing: .sized)
         rest.account(sent)

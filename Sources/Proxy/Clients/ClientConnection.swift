@@ -7,8 +7,7 @@ import Telemetry
 /// §9.3).
 ///
 /// Owned by its worker, confined to its loop. A plain hit is answered inside `readable()` (see `HitPath`); anything
-/// else becomes a `Transaction`. Here are its states and events; requests, hits, content, sending and the end are in
-/// extensions.
+/// else becomes a `Transaction`. Here are its states and events; requests, content, sending and the end are in extensions.
 ///
 /// ```
 /// reading ─head, hit→ reading                 (or lingering, closed, where the connection is not kept)
@@ -29,7 +28,6 @@ import Telemetry
 /// | `transaction` or `answered` | | one of them | | |
 /// | `interims`, then `delivery` | | until all of it is out | | |
 /// | `content` | | until it is in | | |
-/// | `holdsHits` | inside `serve` | | | |
 /// | `tunnelRelay` | | | always | |
 final class ClientConnection: Socket {
     enum Phase {
@@ -80,8 +78,6 @@ final class ClientConnection: Socket {
     var inputEnded = false
     /// Whether `serve` is on the stack.
     var isServing = false
-    /// Whether `worker.scratch` holds hits of ours that are still to be sent; only while `serve` is at work.
-    var holdsHits = false
     /// What was answered without a transaction, for the log.
     var answered: AnsweredRequest?
     /// First byte of the response, in nanoseconds of the loop's clock; 0 before.

@@ -32,12 +32,20 @@ final class HitPath {
     private let loop: EventLoop
     private let keys: KeyWriter
     private let output: ByteBuffer
+    private let gatherList: GatherList
     private let recorder: Recorder
+    private let metrics: LoopMetrics
+    /// Whether `output` has hits that are still to be sent; only while requests are taken out of their client's buffer.
+    private var isHolding = false
+    /// Bytes of hits that go out in one write.
+    private static let mostHeld = 24 << 10
 
-    /// - Parameter output: where responses are put together.
+    /// - Parameters:
+    ///   - output: where responses are put together.
+    ///   - gatherList: for bodies that are sent from where they are stored.
     init(
         loopSettings: LoopSettings, shared: SharedState, loop: EventLoop, keys: KeyWriter, output: ByteBuffer,
-        recorder: Recorder
+        gatherList: GatherList, recorder: Recorder
     ) {
         self.loopSettings = loopSettings
         onlyRoute = loopSettings.onlyRoute
@@ -49,7 +57,9 @@ final class HitPath {
         self.loop = loop
         self.keys = keys
         self.output = output
+        self.gatherList = gatherList
         self.recorder = recorder
+        metrics = recorder.metrics
     }
 
     /// Fields with which a request is not plain: what they ask for is decided in a `Transaction`.
@@ -108,7 +118,7 @@ final class HitPath {
             let content = HitContent.of(stored, length: length, for: fields, maxRanges: maxRanges)
         else { return false }
         stored.noteUse()
-        if !client.holdsHits { output.removeAll() }
+        if !isHolding { output.removeAll() }
         content.writeHead(of: stored, length: length, to: output)
         output.appendField("Age", UInt64(age))
         forwarding.appendHit(timeToLive: ttl, to: output)
@@ -116,8 +126,8 @@ final class HitPath {
         output.appendLineEnd()
         let part = content.part(ofLength: length)
         let began = client.requestBegan
-        let outcome = client.sendHit(
-            output, stored, part, closes: head.connection.close, hasMore: fields.bytes.count > head.length)
+        let outcome = send(
+            stored, part, to: client, closes: head.connection.close, hasMore: fields.bytes.count > head.length)
         let status = content.status(of: stored)
         let (peer, isProxied) = (client.peerText, client.isTrustedProxy)
         let sent: SentResponse
@@ -127,8 +137,10 @@ final class HitPath {
                 status: status, isAborted: false, began: began, firstByte: loop.now, bodyBytes: UInt64(part.count),
                 isProxied: isProxied)
         case .begun(let contentInHead):
-            client.answered = AnsweredRequest(
-                status, .hit, route.upstreamMetrics, head, HeadBlock(copying: fields), contentInHead: contentInHead)
+            client.log(
+                AnsweredRequest(
+                    status, .hit, route.upstreamMetrics, head, HeadBlock(copying: fields), contentInHead: contentInHead)
+            )
             return true
         case .failed:
             sent = SentResponse(
@@ -136,5 +148,82 @@ final class HitPath {
         }
         recorder.recordHit(sent, of: head, fields, on: route, client: peer.span)
         return true
+    }
+
+    // MARK: Sending
+
+    private enum Sent {
+        /// All of it, or it is held back and goes out later.
+        case sent
+        /// The rest goes out as the client takes it.
+        case begun(contentInHead: Int)
+        case failed
+    }
+
+    /// Sends what `output` holds and `part` of the body behind it; or holds it back, for the hits of pipelined requests
+    /// to go out in one write.
+    /// - Parameters:
+    ///   - closes: the client has said that this is its last request.
+    ///   - hasMore: it has sent something behind the request.
+    private func send(
+        _ stored: StoredResponse, _ part: Range<Int>, to client: ClientConnection, closes: Bool, hasMore: Bool
+    ) -> Sent {
+        let (out, isLast) = (output, closes && !hasMore)
+        // A small one goes into the same piece of memory as the head: one vector less for the kernel.
+        if stored.appendPacked(part, to: out) {
+            if hasMore, client.persists, out.count < Self.mostHeld {
+                isHolding = true
+                client.hitHeld()
+                return .sent
+            }
+            return finish(
+                CompleteBodyReader(ShortList(), part: 0..<0), client.write(out.span), to: client, isLast: isLast,
+                keepsAlive: client.keepsAlive, contentInHead: part.count)
+        } else {
+            let reader = CompleteBodyReader(stored.pieces ?? ShortList(), part: part)
+            if reader.remaining >= Delivery.largeBody { client.boundSendQueue() }
+            gatherList.removeAll()
+            reader.gather(into: gatherList)
+            defer { gatherList.removeAll() }
+            return finish(
+                reader, client.write(out.span, gatherList), to: client, isLast: isLast,
+                keepsAlive: client.keepsAlive)
+        }
+    }
+
+    /// Sends the hits that were held back. Afterwards `client` is still `reading` only if it has taken all of them.
+    func sendHeld(to client: ClientConnection) {
+        guard isHolding else { return }
+        let out = output
+        // Hits are held back only on a connection that persists; `keepsAlive` is by now what the request behind them
+        // says.
+        _ = finish(
+            CompleteBodyReader(ShortList(), part: 0..<0), client.write(out.span), to: client, isLast: false,
+            keepsAlive: true)
+    }
+
+    /// - Parameters:
+    ///   - isLast: the client sends nothing more.
+    ///   - mayPersist: whether another request may come behind what `output` answers.
+    private func finish(
+        _ body: CompleteBodyReader, _ result: WriteResult, to client: ClientConnection, isLast: Bool,
+        keepsAlive mayPersist: Bool, contentInHead: Int = 0
+    ) -> Sent {
+        isHolding = false
+        let sent: Int
+        switch result {
+        case .wrote(let count): sent = count
+        case .wouldBlock: sent = 0
+        case .failed:
+            client.end()
+            return .failed
+        }
+        guard sent < output.count + body.remaining else {
+            metrics.add(.clientBytesOut, UInt64(sent))
+            client.hitSent(isLast: isLast, keepsAlive: mayPersist)
+            return .sent
+        }
+        client.sendRest(output, body, after: sent, keepsAlive: mayPersist)
+        return .begun(contentInHead: contentInHead)
     }
 }

@@ -79,7 +79,8 @@ final class Worker {
             of: loopSettings.origins, on: loop, ofWorker: index, names: shared.names, metrics: metrics, notices: notices
         )
         hitPath = HitPath(
-            loopSettings: loopSettings, shared: shared, loop: loop, keys: keys, output: scratch, recorder: recorder)
+            loopSettings: loopSettings, shared: shared, loop: loop, keys: keys, output: scratch, gatherList: gatherList,
+            recorder: recorder)
         shared.callbacks.add(turns, on: loop)
     }
 
@@ -155,7 +156,8 @@ final class Worker {
         let new = settings.copy(countingIn: metrics)
         loopSettings = new
         hitPath = HitPath(
-            loopSettings: new, shared: shared, loop: loop, keys: keys, output: scratch, recorder: recorder)
+            loopSettings: new, shared: shared, loop: loop, keys: keys, output: scratch, gatherList: gatherList,
+            recorder: recorder)
         timeouts = new.timeouts
         mostRequests = new.mostRequests
         contexts.change(new.headLimits)
