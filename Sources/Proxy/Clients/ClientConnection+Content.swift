@@ -5,14 +5,14 @@ import Libevent
 /// The content of the request under way, on to its transaction.
 extension ClientConnection {
     func readContent() {
-        while phase == .serving, let context, let reader = content {
+        while phase == .serving, let context = input.context, let reader = input.content {
             let buffer = context.buffer
             let event: ContentReader.Event
             do throws(MessageSyntaxError) {
                 event = try reader.next(in: buffer.span)
             } catch {
                 // Its head may have been answered; what follows cannot be trusted.
-                if firstByteSent == 0, delivery == nil { return refuse(error) }
+                if output.firstByteSent == 0, output.delivery == nil { return refuse(error) }
                 return end()
             }
             switch event {
@@ -29,21 +29,19 @@ extension ClientConnection {
                 if deadline.waitsFor != .send { contentCame(range.count) }
                 if !goesOn {
                     stopReading()
-                    if deadline.waitsFor == .content { deadline.clear() }
-                    return
+                    return notDue(.content)
                 }
             case .end(let trailers, let consumed):
                 context.buffer.consume(consumed)
-                content = nil
+                input.contentEnded()
                 keepWhatFollows(context)
-                if deadline.waitsFor == .content { deadline.clear() }
+                notDue(.content)
                 transaction?.endContent(trailers: trailers)
                 finishIfDone()
             case .tooLarge:
-                if delivery == nil { return answerInstead(.contentTooLarge) }
-                content = nil
-                keepsAlive = false
-                return
+                if output.delivery == nil { return answerInstead(.contentTooLarge) }
+                input.contentEnded()
+                return output.beLast()
             }
         }
     }
@@ -58,10 +56,10 @@ extension ClientConnection {
     /// What the client has sent ahead moves out of the large buffer, which others need.
     private func keepWhatFollows(_ context: ReadContext) {
         // `serve` goes on with the buffer that it has.
-        guard !isServing, context.purpose == .content, !context.buffer.isEmpty else { return }
+        guard !input.isBeingTaken, context.purpose == .content, !context.buffer.isEmpty else { return }
         let other = worker.lendContext()
         other.buffer.append(context.buffer.copied())
         giveBackContext()
-        self.context = other
+        input.borrow(other)
     }
 }

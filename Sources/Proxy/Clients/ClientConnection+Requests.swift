@@ -4,7 +4,7 @@ import Libevent
 import Storage
 import Telemetry
 
-/// Taking requests out of the buffer: answered as plain hits, or begun as transactions.
+/// Taking requests out of the buffer: answered as plain hits, begun as transactions, or refused.
 extension ClientConnection {
     /// What became of the head at the front of the buffer.
     private enum Step {
@@ -22,12 +22,12 @@ extension ClientConnection {
     /// - Parameter context: the connection's own. It stays here meanwhile, also when the connection ends, and goes back
     ///   when nothing is left in it.
     func serve(_ context: ReadContext) {
-        guard !isServing else { return }
-        isServing = true
+        guard !input.isBeingTaken else { return }
+        input.beginTaking()
         takeRequests(context)
-        isServing = false
+        input.endTaking()
         switch phase {
-        case .reading where inputEnded: end()
+        case .reading where input.hasEnded: end()
         case .reading, .serving, .lingering: if context.buffer.isEmpty { giveBackContext() }
         case .tunnelling, .closed: giveBackContext()
         }
@@ -41,7 +41,7 @@ extension ClientConnection {
             let step = takeStep(context)
             if case .answered(let length) = step {
                 hasAnswered = true
-                requestCount += 1
+                input.headTaken()
                 buffer.consume(length)
                 continue
             }
@@ -56,12 +56,12 @@ extension ClientConnection {
             case .malformed(let error):
                 return refuse(error)
             case .alike(let head):
-                requestCount += 1
+                input.headTaken()
                 buffer.consume(head.value.head.length)
                 beginServing()
                 beginTransaction(ClientRequest(sharing: head, arrived: worker.moment, from: sender))
             case .unanswered(let head, let fields, let route):
-                requestCount += 1
+                input.headTaken()
                 buffer.consume(head.length)
                 beginTransaction(head, fields, on: route)
                 if phase == .serving { readContent() }
@@ -78,7 +78,7 @@ extension ClientConnection {
             latest.value.isForSameURL(isFromTrustedProxy: isTrustedProxy && worker.loopSettings.trustsProxies)
         {
             context.parser.use { $0.reset() }
-            keepsAlive = mayPersist(behind: latest.value.head)
+            output.keepAlive(mayPersist(behind: latest.value.head))
             return .alike(latest)
         }
         return context.parser.use { parser in
@@ -92,7 +92,7 @@ extension ClientConnection {
             }
             guard case .complete(let length) = progress else { return .incomplete }
             defer { parser.reset() }
-            keepsAlive = mayPersist(behind: parser.head)
+            output.keepAlive(mayPersist(behind: parser.head))
             let known: Route?
             switch worker.hitPath.answer(parser.head, parser.view(in: buffer.span), to: self) {
             case .answered: return .answered(headLength: length)
@@ -107,7 +107,7 @@ extension ClientConnection {
     /// Whether another request may come behind one with this head.
     @inline(__always)
     private func mayPersist(behind head: RequestHead) -> Bool {
-        head.keepsAlive && !worker.isDraining && requestCount + 1 < worker.mostRequests
+        head.keepsAlive && !worker.isDraining && input.requestCount + 1 < worker.mostRequests
     }
 
     /// - Parameter route: `nil` where it is still to be found.
@@ -120,31 +120,66 @@ extension ClientConnection {
                 request = admitted
             case .answered(let answer, let route):
                 // Its content, if it has any, is not read.
-                keepsAlive = keepsAlive && head.framing == .none
+                if head.framing != .none { output.beLast() }
                 return respondWithoutTransaction(answer, .synthetic, to: head, fields, on: route)
             }
         } catch {
             // RFC 9931: what comes behind a CONNECT was perhaps meant for the other end of a tunnel.
-            keepsAlive = keepsAlive && head.framing == .none && head.method != .connect
+            if head.framing != .none || head.method == .connect { output.beLast() }
             return respondWithoutTransaction(error, .refused, to: head, fields)
         }
         guard request.hasContent else { return beginTransaction(request) }
-        content = ContentReader(head, limit: worker.settings.clients.maxBodySize)
+        input.awaitContent(ContentReader(head, limit: worker.settings.clients.maxBodySize))
         let transaction = Transaction(request, client: self, worker: worker)
-        self.transaction = transaction
+        begin(transaction)
         transaction.beginWithContent()
     }
 
     private func beginServing() {
         enter(.serving)
-        firstByteSent = 0
-        if requestBegan == 0 { requestBegan = loop.now }
-        deadline.clear()
+        output.begin()
+        input.begins(at: loop.now)
+        notDue()
     }
 
     private func beginTransaction(_ request: consuming ClientRequest) {
         let transaction = Transaction(request, client: self, worker: worker)
-        self.transaction = transaction
+        begin(transaction)
         transaction.look()
+    }
+
+    // MARK: Answers of our own
+
+    func refuse(_ error: MessageSyntaxError) {
+        worker.metrics.add(.malformedRequests)
+        worker.notices.malformed(error, from: peer)
+        answerInstead(OwnAnswer(error))
+    }
+
+    /// An answer of our own in the place of the transaction under way, or to what never became one; the last on this
+    /// connection.
+    func answerInstead(_ answer: OwnAnswer) {
+        output.beLast()
+        // The one that is noted is of the response before.
+        if phase == .reading { output.begin() }
+        enter(.serving)
+        input.contentEnded()
+        let request = transaction?.request
+        endTransaction()
+        respondWithoutTransaction(answer, .refused, to: request?.head, request?.fields)
+    }
+
+    /// An answer of our own to what never became a transaction.
+    /// - Parameter route: `nil` for a refusal.
+    private func respondWithoutTransaction(
+        _ answer: OwnAnswer, _ verdict: Verdict, to head: RequestHead?, _ fields: HeadBlock?, on route: Route? = nil
+    ) {
+        let buffer = ByteBuffer(capacity: 512)
+        let content = worker.loopSettings.errors.write(
+            answer, to: head, nil, upstream: nil, persists: output.keepsAlive, date: worker.loop.wallClockSeconds,
+            into: buffer
+        )
+        output.log(AnsweredRequest(answer.status, verdict, route?.upstreamMetrics, head, fields))
+        send(buffer, content, .sized, passesTrailers: false)
     }
 }

@@ -4,32 +4,32 @@ import Libevent
 import Telemetry
 import Upstream
 
+/// Sending responses: of transactions, our own, and the rest of hits; and what comes behind one.
 extension ClientConnection: TransactionClient {
-    var persists: Bool { keepsAlive && !worker.isDraining }
+    var persists: Bool { output.keepsAlive && !worker.isDraining }
 
     func settlePersistence() -> Bool {
         // Content that is still to come may never come (RFC 9110 §10.1.1): then the connection closes, and the response
         // says so.
-        keepsAlive = persists && content == nil
-        return keepsAlive
+        output.keepAlive(persists && input.content == nil)
+        return output.keepsAlive
     }
 
     func send(
         _ head: ByteBuffer, _ sources: consuming Delivery.Sources, _ framing: Delivery.Framing, passesTrailers: Bool
     ) {
-        if framing == .untilClose { keepsAlive = false }
+        if framing == .untilClose { output.beLast() }
         let ofHead = head.count
-        if interims == nil, framing != .chunked, sources.appendWhole(to: head) {
+        if output.interims == nil, framing != .chunked, sources.appendWhole(to: head) {
             return sendAtOnce(head, ofHead, sources, framing)
         }
         // Interim responses come first.
-        let pending = interims
+        let pending = output.takeInterims()
         pending?.append(head.span)
-        interims = nil
         let response = Delivery(head: pending ?? head, sources, framing: framing, passesTrailers: passesTrailers)
-        delivery = response
+        output.deliver(response)
         pump(response)
-        if delivery === response, pending == nil { response.keepHead() }
+        if output.delivery === response, pending == nil { response.keepHead() }
     }
 
     /// A response that is all there. Usually the kernel takes it whole, and no `Delivery` is needed.
@@ -47,10 +47,14 @@ extension ClientConnection: TransactionClient {
         noteSent(sent)
         if sent == whole { return responseSent(bodyBytes: UInt64(whole - ofHead)) }
         out.truncate(to: ofHead)
-        let rest = Delivery(head: out, sources, framing: framing)
+        goOn(with: Delivery(head: out, sources, framing: framing), after: sent)
+    }
+
+    /// - Parameter sent: bytes that are out, of head and body.
+    private func goOn(with rest: Delivery, after sent: Int) {
         rest.account(sent)
         rest.keepHead()
-        delivery = rest
+        output.deliver(rest)
         armWrite()
         due(.send, worker.timeouts.send)
     }
@@ -58,21 +62,21 @@ extension ClientConnection: TransactionClient {
     private func noteSent(_ count: Int) {
         guard count > 0 else { return }
         worker.metrics.add(.clientBytesOut, UInt64(count))
-        if firstByteSent == 0 { firstByteSent = loop.now }
+        output.noteSent(at: loop.now)
     }
 
     /// What the rest of a hit is logged as, once it is out (`sendRest`).
-    func log(_ hit: AnsweredRequest) { answered = hit }
+    func log(_ hit: AnsweredRequest) { output.log(hit) }
 
     /// A hit goes out together with the next one.
-    func hitHeld() { requestBegan = 0 }
+    func hitHeld() { input.answered() }
 
     /// A hit went out as a whole.
     /// - Parameters:
     ///   - isLast: the client sends nothing more (RFC 9112 §9.6), so nothing unread can turn the close into a reset.
     ///   - mayPersist: whether another request may come behind it.
     func hitSent(isLast: Bool, keepsAlive mayPersist: Bool) {
-        requestBegan = 0
+        input.answered()
         if isLast { return end() }
         guard mayPersist else { return linger() }
         due(.request, worker.timeouts.idle)
@@ -85,33 +89,28 @@ extension ClientConnection: TransactionClient {
     ///   - mayPersist: whether another request may come behind it.
     func sendRest(_ head: ByteBuffer, _ body: CompleteBodyReader, after sent: Int, keepsAlive mayPersist: Bool) {
         enter(.serving)
-        keepsAlive = mayPersist
-        firstByteSent = 0
-        let rest = Delivery(head: head, .one(.complete(body)), framing: .sized)
-        rest.account(sent)
-        rest.keepHead()
-        delivery = rest
+        output.begin()
+        output.keepAlive(mayPersist)
         noteSent(sent)
-        armWrite()
-        due(.send, worker.timeouts.send)
+        goOn(with: Delivery(head: head, .one(.complete(body)), framing: .sized), after: sent)
     }
 
     func send(interim: ByteSlice) {
-        guard phase == .serving, delivery == nil else { return }
-        let buffer = interims ?? ByteBuffer(capacity: 256)
+        guard phase == .serving, output.delivery == nil else { return }
+        let buffer = output.interims ?? ByteBuffer(capacity: 256)
         buffer.append(interim)
-        interims = buffer
+        output.queue(buffer)
         flushInterims()
     }
 
     func flushInterims() {
-        guard let buffer = interims else { return disarmWrite() }
+        guard let buffer = output.interims else { return disarmWrite() }
         switch write(buffer.span) {
         case .wrote(let count):
             worker.metrics.add(.clientBytesOut, UInt64(count))
             buffer.consume(count)
             guard buffer.isEmpty else { return armWrite() }
-            interims = nil
+            _ = output.takeInterims()
             disarmWrite()
         case .wouldBlock: armWrite()
         case .failed: end()
@@ -119,16 +118,16 @@ extension ClientConnection: TransactionClient {
     }
 
     func resumeContent() {
-        guard phase == .serving, content != nil else { return }
+        guard phase == .serving, input.content != nil else { return }
         startReading()
         // Perhaps only its end is left.
-        if context == nil { context = worker.lendContext() }
+        if input.context == nil { input.borrow(worker.lendContext()) }
         readContent()
         giveBackContextIfUnused()
     }
 
     func pump() {
-        if let delivery { pump(delivery) }
+        if let delivery = output.delivery { pump(delivery) }
     }
 
     private func pump(_ delivery: Delivery) {
@@ -157,51 +156,50 @@ extension ClientConnection: TransactionClient {
 
     /// Sending no longer waits: what is left to wait for is the request's content, if it is being read.
     func awaitContent() {
-        deadline.clear()
-        if content != nil, isReading { due(.content, worker.timeouts.content) }
+        notDue()
+        if input.content != nil, isReading { due(.content, worker.timeouts.content) }
     }
 
     private func responseSent(bodyBytes: UInt64) {
         disarmWrite()
         if deadline.waitsFor == .send { awaitContent() }
         record(bodyBytes: bodyBytes, isAborted: false)
-        delivery.take()?.detach()
-        transaction.take()?.leave()
-        answered = nil
+        output.endDelivery()?.detach()
+        endTransaction()
+        output.logged()
         finishIfDone()
     }
 
     /// The next request may come once the response is out and the content is in.
     func finishIfDone() {
-        guard phase == .serving, transaction == nil, delivery == nil else { return }
-        guard keepsAlive, content == nil, !worker.isDraining else {
-            content = nil
+        guard phase == .serving, transaction == nil, output.delivery == nil else { return }
+        guard persists, input.content == nil else {
+            input.contentEnded()
             return linger()
         }
         enter(.reading)
-        requestBegan = 0
+        input.answered()
         due(.request, worker.timeouts.idle)
-        if !inputEnded { startReading() }
+        if !input.hasEnded { startReading() }
         // Inside `serve` its loop goes on; otherwise a request may be in the buffer already.
-        if !isServing, let context { serve(context) }
+        if !input.isBeingTaken, let context = input.context { serve(context) }
     }
 
     func tunnel(to upstream: UpstreamConnection, head: ByteBuffer) {
         // Its head goes out below: the line is written first, since the transaction ends here.
-        if firstByteSent == 0 { firstByteSent = loop.now }
+        output.noteSent(at: loop.now)
         record(bodyBytes: 0, isAborted: false)
         enter(.tunnelling)
-        deadline.clear()
-        let early = context?.buffer.copied()
+        notDue()
+        let early = input.context?.buffer.copied()
         giveBackContext()
         // Interim responses come first.
-        let pending = interims
+        let pending = output.takeInterims()
         pending?.append(head.span)
-        interims = nil
         let relay = Tunnel(
             client: self, upstream: upstream, toClient: pending ?? head, toUpstream: early, worker: worker)
-        tunnelRelay = relay
-        transaction.take()?.leave()
+        begin(relay)
+        endTransaction()
         relay.start()
     }
 
@@ -214,7 +212,7 @@ extension ClientConnection: TransactionClient {
             let hasAll = bodyBytes > 0 && transaction.fetched?.length == Int(bodyBytes)
             let isAborted = isAborted && !hasAll
             worker.record(sent(transaction.status, bodyBytes, isAborted: isAborted), of: transaction, client: peerText)
-        } else if let answered {
+        } else if let answered = output.answered {
             let bodyBytes = bodyBytes + UInt64(isAborted ? 0 : answered.contentInHead)
             worker.recorder.record(
                 sent(answered.status, bodyBytes, isAborted: isAborted), of: answered, client: peerText)
@@ -223,8 +221,9 @@ extension ClientConnection: TransactionClient {
 
     private func sent(_ status: Status?, _ bodyBytes: UInt64, isAborted: Bool) -> SentResponse {
         SentResponse(
-            status: firstByteSent == 0 && isAborted ? nil : status, isAborted: isAborted, began: requestBegan,
-            firstByte: firstByteSent,
+            status: output.firstByteSent == 0 && isAborted ? nil : status, isAborted: isAborted,
+            began: input.requestBegan,
+            firstByte: output.firstByteSent,
             bodyBytes: bodyBytes, isProxied: isTrustedProxy)
     }
 }

@@ -7,7 +7,7 @@ import Telemetry
 /// §9.3).
 ///
 /// Owned by its worker, confined to its loop. A plain hit is answered inside `readable()` (see `HitPath`); anything
-/// else becomes a `Transaction`. Here are its states and events; requests, content, sending and the end are in extensions.
+/// else becomes a `Transaction`.
 ///
 /// ```
 /// reading ─head, hit→ reading                 (or lingering, closed, where the connection is not kept)
@@ -20,15 +20,21 @@ import Telemetry
 /// serving ─an answer of our own takes the transaction's place→ serving;  any ─end→ closed
 /// ```
 ///
-/// What may be set in which phase, beside what is kept throughout:
+/// Who owns which part of its state, and writes it. What is set in which phase, beside what is kept throughout:
 ///
-/// | | reading | serving | tunnelling | lingering |
-/// | --- | --- | --- | --- | --- |
-/// | `context` | while a request is coming | while content or the next request is | | while what comes is dropped |
-/// | `transaction` or `answered` | | one of them | | |
-/// | `interims`, then `delivery` | | until all of it is out | | |
-/// | `content` | | until it is in | | |
-/// | `tunnelRelay` | | | always | |
+/// | | | reading | serving | tunnelling | lingering |
+/// | --- | --- | --- | --- | --- | --- |
+/// | here | `phase`, `deadline` | always | always | always | always |
+/// | here | `transaction` | | one of them | | |
+/// | `ResponseOutput` | `answered` | | one of them | | |
+/// | `ResponseOutput` | `interims`, then `delivery` | | until all of it is out | | |
+/// | `RequestInput` | `context` | while a request is coming | while content or the next request is | | while what comes is dropped |
+/// | `RequestInput` | `content` | | until it is in | | |
+/// | `HitPath` | hits that are held back | while requests are taken | | | |
+/// | here | `tunnelRelay` | | | always | |
+///
+/// Here are the events, and how it ends. The extensions only say what follows from what: requests (`Requests`), their
+/// content (`Content`), and responses (`Sending`).
 final class ClientConnection: Socket {
     enum Phase {
         case reading, serving, tunnelling, lingering, closed
@@ -57,31 +63,12 @@ final class ClientConnection: Socket {
     }
 
     private(set) var phase = Phase.reading
-    /// Lent while there is something to read, or what was read is not all used.
-    var context: ReadContext?
-    var deadline = LazyDeadline<Waiting>()
-    /// How many requests were taken out of the buffer.
-    var requestCount = 0
-    /// When the first byte of the current request was seen (nanoseconds of the loop's clock).
-    var requestBegan: Int64 = 0
-
-    var transaction: Transaction?
-    var delivery: Delivery?
-    /// Interim responses that the kernel has not taken yet.
-    var interims: ByteBuffer?
-    /// Until the request's content is in.
-    var content: ContentReader?
-    var tunnelRelay: Tunnel?
-    /// Whether this request allows another one behind it.
-    var keepsAlive = true
-    /// Whether the client has closed its half.
-    var inputEnded = false
-    /// Whether `serve` is on the stack.
-    var isServing = false
-    /// What was answered without a transaction, for the log.
-    var answered: AnsweredRequest?
-    /// First byte of the response, in nanoseconds of the loop's clock; 0 before.
-    var firstByteSent: Int64 = 0
+    private(set) var deadline = LazyDeadline<Waiting>()
+    /// Fields of these two are written by their own methods alone.
+    var input = RequestInput()
+    var output = ResponseOutput()
+    private(set) var transaction: Transaction?
+    private(set) var tunnelRelay: Tunnel?
 
     init(adopting descriptor: consuming Descriptor, peer: SocketAddress, worker: Worker) {
         self.worker = worker
@@ -96,11 +83,21 @@ final class ClientConnection: Socket {
 
     override func cannotWatch(_ error: SystemError) { end() }
 
+    // MARK: Phases
+
     /// The only way into a phase.
     func enter(_ next: Phase) {
         assert(phase.leads(to: next), "\(phase) does not lead to \(next)")
         phase = next
     }
+
+    /// What answers the request under way, from now on.
+    func begin(_ transaction: Transaction) { self.transaction = transaction }
+
+    /// The request under way is answered, or will be answered otherwise.
+    func endTransaction() { transaction.take()?.leave() }
+
+    func begin(_ relay: Tunnel) { tunnelRelay = relay }
 
     // MARK: Reading
 
@@ -117,23 +114,25 @@ final class ClientConnection: Socket {
         switch phase {
         case .serving:
             // Either disarms when nothing is left to write: a client that takes a body bit by bit stays watched.
-            if delivery == nil { flushInterims() } else { pump() }
+            if output.delivery == nil { flushInterims() } else { pump() }
         case .tunnelling: tunnelRelay?.clientWritable()
         case .reading, .lingering, .closed: disarmWrite()
         }
     }
 
-    func receive() {
-        if context == nil { context = content == nil ? worker.lendContext() : worker.lendContentContext() }
-        guard let buffer = context?.buffer else { return }
+    private func receive() {
+        if input.context == nil {
+            input.borrow(input.content == nil ? worker.lendContext() : worker.lendContentContext())
+        }
+        guard let buffer = input.context?.buffer else { return }
         // A client that sends ahead of its responses is read no further than one buffer.
-        guard phase == .reading || content != nil || buffer.count < ReadContexts.bufferSize else {
+        guard phase == .reading || input.content != nil || buffer.count < ReadContexts.bufferSize else {
             return stopReading()
         }
         switch read(into: buffer, minimum: ReadContexts.bufferSize / 2) {
         case .bytes(let count):
             worker.metrics.add(.clientBytesIn, UInt64(count))
-            if phase == .reading, requestBegan == 0 { requestBegan = loop.now }
+            if phase == .reading { input.begins(at: loop.now) }
             proceed()
         case .wouldBlock:
             giveBackContextIfUnused()
@@ -146,15 +145,26 @@ final class ClientConnection: Socket {
 
     /// The client will send nothing more. A client that only closed its half looks like one that has gone. Like most
     /// servers, we treat it as gone while its response is still to come, and finish sending what is complete here.
-    func endOfStream() {
-        inputEnded = true
+    private func endOfStream() {
+        input.ended()
         stopReading()
-        guard phase == .serving, content == nil, let delivery, delivery.followed == nil else { return end() }
+        guard phase == .serving, input.content == nil, let delivery = output.delivery, delivery.followed == nil else {
+            return end()
+        }
     }
 
-    func proceed() {
+    private func proceed() {
         if phase == .serving { readContent() }
-        if phase == .reading, let context { serve(context) } else { giveBackContextIfUnused() }
+        if phase == .reading, let context = input.context { serve(context) } else { giveBackContextIfUnused() }
+    }
+
+    func giveBackContextIfUnused() {
+        if input.isEmpty { giveBackContext() }
+    }
+
+    /// Not inside `serve`, which gives it back itself.
+    func giveBackContext() {
+        if let unused = input.giveUpContext() { worker.takeBack(unused) }
     }
 
     // MARK: Time
@@ -162,6 +172,12 @@ final class ClientConnection: Socket {
     func due(_ waiting: Waiting, _ nanoseconds: Int64, onlyIfNot current: Waiting? = nil) {
         if let current, deadline.waitsFor == current { return }
         deadline = deadline.awaiting(waiting, until: loop.now + nanoseconds, for: self, on: worker.deadlines)
+    }
+
+    /// The client has done what it was waited for.
+    /// - Parameter waiting: what that was; `nil`: whatever it was.
+    func notDue(_ waiting: Waiting? = nil) {
+        if waiting == nil || deadline.waitsFor == waiting { deadline.clear() }
     }
 
     override func deadlineReached() -> Int64? {
@@ -177,13 +193,73 @@ final class ClientConnection: Socket {
         case .due(.send): end(abruptly: true)
         case .due(.head): timeOut("The request's head took too long.")
         case .due(.content):
-            if delivery == nil { timeOut("The request's content took too long.") } else { end() }
+            if output.delivery == nil { timeOut("The request's content took too long.") } else { end() }
         }
         return nil
     }
 
-    func timeOut(_ explanation: StaticString) {
+    private func timeOut(_ explanation: StaticString) {
         worker.notices.timeout(peer)
         answerInstead(OwnAnswer(.requestTimeout, explanation))
+    }
+
+    // MARK: The end
+
+    /// Closes once the peer has read what is on its way, or after a bounded time (RFC 9112 §9.6).
+    func linger() {
+        enter(.lingering)
+        try? shutdownWrite()
+        if input.hasEnded { return end() }
+        due(.linger, worker.timeouts.linger)
+        startReading()
+    }
+
+    private func discard() {
+        let context = input.context ?? worker.lendContext()
+        input.borrow(context)
+        context.buffer.removeAll()
+        switch read(into: context.buffer, minimum: 4096) {
+        case .bytes, .wouldBlock: giveBackContext()
+        case .endOfStream, .failed: end()
+        }
+    }
+
+    /// Closes now, whatever is under way.
+    func end(abruptly: Bool = false) {
+        guard phase != .closed else { return }
+        if phase == .serving { record(bodyBytes: output.delivery?.bodyBytesSent ?? 0, isAborted: true) }
+        // Where the close marks the body's end, a plain close would look like a complete body.
+        let abruptly = abruptly || output.delivery?.framing == .untilClose
+        enter(.closed)
+        endTransaction()
+        output.endDelivery()?.detach()
+        tunnelRelay.take()?.clientEnded()
+        deadline = deadline.cancelled(on: worker.deadlines)
+        giveBackContext()
+        if abruptly { abort() } else { close() }
+        worker.ended(self)
+    }
+
+    /// The program ends: no request after the one under way.
+    func drain() {
+        output.beLast()
+        // Requests that have come already are answered: left unread, they would turn the close into a reset.
+        if phase == .reading { receive() }
+        // A head that has begun still has its time to become complete (`head-timeout`).
+        if phase == .reading, !input.hasBegunHead { end() }
+    }
+
+    /// When its idle time ends; `nil` while a request has begun.
+    var idleUntil: Int64? { phase == .reading && deadline.waitsFor == .request ? deadline.time : nil }
+
+    /// Makes room for another client, if this one is idle: ends, unless a request has come in the meantime, which is
+    /// answered.
+    /// - Returns: whether it has ended.
+    func giveWay() -> Bool {
+        guard idleUntil != nil else { return phase == .closed }
+        let before = input.requestCount
+        receive()
+        if idleUntil != nil, input.requestCount == before { end() }
+        return phase == .closed
     }
 }

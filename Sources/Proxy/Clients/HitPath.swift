@@ -125,7 +125,7 @@ final class HitPath {
         if !client.persists { output.append("Connection: close\r\n") }
         output.appendLineEnd()
         let part = content.part(ofLength: length)
-        let began = client.requestBegan
+        let began = client.input.requestBegan
         let outcome = send(
             stored, part, to: client, closes: head.connection.close, hasMore: fields.bytes.count > head.length)
         let status = content.status(of: stored)
@@ -178,7 +178,7 @@ final class HitPath {
             }
             return finish(
                 CompleteBodyReader(ShortList(), part: 0..<0), client.write(out.span), to: client, isLast: isLast,
-                keepsAlive: client.keepsAlive, contentInHead: part.count)
+                keepsAlive: client.output.keepsAlive, contentInHead: part.count)
         } else {
             let reader = CompleteBodyReader(stored.pieces ?? ShortList(), part: part)
             if reader.remaining >= Delivery.largeBody { client.boundSendQueue() }
@@ -187,7 +187,7 @@ final class HitPath {
             defer { gatherList.removeAll() }
             return finish(
                 reader, client.write(out.span, gatherList), to: client, isLast: isLast,
-                keepsAlive: client.keepsAlive)
+                keepsAlive: client.output.keepsAlive)
         }
     }
 

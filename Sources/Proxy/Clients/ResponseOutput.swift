@@ -1,0 +1,56 @@
+import Bytes
+import HTTPSemantics
+
+/// What is on its way to one client: the response to the request under way, and whether another may follow.
+///
+/// Held inline by its `ClientConnection`, which writes; plain hits, which the kernel takes whole, pass it by
+/// (`HitPath`). Only here is it written. Nothing here calls anything: so no access to it needs a check at run time
+/// (docs/decisions.md, CPU).
+///
+/// ```
+/// nothing ─1xx→ interims ─kernel takes them→ nothing
+///    │             └─head, behind them→ delivery
+///    └─head→ delivery ─all of it is with the kernel→ nothing
+/// ```
+struct ResponseOutput {
+    /// Interim responses that the kernel has not taken yet.
+    private(set) var interims: ByteBuffer?
+    /// What the kernel has not taken yet of the response, once that has begun.
+    private(set) var delivery: Delivery?
+    /// What was answered without a transaction, for the log.
+    private(set) var answered: AnsweredRequest?
+    /// When the response's first byte went out (nanoseconds of the loop's clock); 0 before.
+    private(set) var firstByteSent: Int64 = 0
+    /// Whether the request under way allows another one behind it.
+    private(set) var keepsAlive = true
+
+    // MARK: One response
+
+    /// To a request that is not answered on the hot path.
+    mutating func begin() { firstByteSent = 0 }
+
+    mutating func noteSent(at now: Int64) {
+        if firstByteSent == 0 { firstByteSent = now }
+    }
+
+    mutating func deliver(_ response: Delivery) { delivery = response }
+
+    /// - Returns: what is to be detached from its body.
+    mutating func endDelivery() -> Delivery? { delivery.take() }
+
+    /// Logged when its answer is out.
+    mutating func log(_ request: AnsweredRequest) { answered = request }
+    mutating func logged() { answered = nil }
+
+    // MARK: Interim responses
+
+    mutating func queue(_ buffer: ByteBuffer) { interims = buffer }
+    /// They are out, or go out with what takes them.
+    mutating func takeInterims() -> ByteBuffer? { interims.take() }
+
+    // MARK: Persistence
+
+    mutating func keepAlive(_ mayPersist: Bool) { keepsAlive = mayPersist }
+    /// The connection ends behind it.
+    mutating func beLast() { keepsAlive = false }
+}
