@@ -1,35 +1,35 @@
 import Bytes
+import Coalescing
 import HTTPSemantics
 import Libevent
 import Storage
 import Telemetry
 import Upstream
 
-/// From a response, stored or fetched or our own, to the head that the client gets.
+/// From a response, stored or fetched or our own, to the head that the client gets; and what it gets where there is
+/// none.
 extension Transaction {
     func serve(_ stored: StoredResponse, _ reuse: Reuse, detail: StaticString? = nil) {
         // In a local variable nothing watches its exclusive use at run time; the same in `respond`.
         var provenance = provenance
         provenance.note(stored, reuse, detail: detail, at: worker.moment)
-        self.provenance = provenance
         stored.noteUse()
-        respond(stored, length: stored.bodyLength, persists: client.settlePersistence())
+        respond(stored, length: stored.bodyLength, persists: client.settlePersistence(), provenance)
     }
 
     func respond(_ fetched: FetchedResponse) {
-        self.fetched = fetched
         let persists = client.settlePersistence()
         let traits = mayShareAnswer(of: fetched) ? SharedAnswer.Traits(fetched, self, persists: persists) : nil
         if let traits, let answer = fetched.sharedAnswer.withLock({ $0 }), answer.traits == traits {
-            return respond(as: answer)
+            return respond(as: answer, with: fetched)
         }
         var provenance = provenance
         provenance.note(fetched, at: worker.moment)
-        self.provenance = provenance
         // To HEAD only what was announced: the body that came with the answer to a HEAD is empty, whatever GET's is
         // (RFC 9110 §8.6).
         let length = fetched.length ?? (request.method == .head ? nil : fetched.response.bodyLength)
-        respond(fetched.response(for: request), length: length, persists: persists) { answer, head in
+        respond(fetched.response(for: request), length: length, persists: persists, provenance, of: fetched) {
+            answer, head in
             guard let traits else { return }
             let made = SharedAnswer(traits: traits, provenance: provenance, answer: answer, head: head.copied())
             fetched.sharedAnswer.withLock { $0 = made }
@@ -42,9 +42,8 @@ extension Transaction {
             && request.fields.present.isDisjoint(with: SharedAnswer.changingAnswer)
     }
 
-    private func respond(as shared: SharedAnswer) {
-        provenance = shared.provenance
-        beginResponse(shared.answer.status)
+    private func respond(as shared: SharedAnswer, with fetched: FetchedResponse) {
+        beginResponse(shared.answer.status, shared.provenance, of: fetched)
         let head = worker.scratch
         head.removeAll()
         head.append(shared.head)
@@ -54,9 +53,11 @@ extension Transaction {
 
     /// - Parameters:
     ///   - persists: whether the connection outlives the response.
+    ///   - fetched: what brought it; `nil` if it was stored.
     ///   - made: what is done with the head before it is sent.
     func respond(
-        _ response: StoredResponse, length: Int?, persists: Bool, made: (Answer, ByteBuffer) -> Void = { _, _ in }
+        _ response: StoredResponse, length: Int?, persists: Bool, _ provenance: Provenance,
+        of fetched: FetchedResponse? = nil, made: (Answer, ByteBuffer) -> Void = { _, _ in }
     ) {
         // Once each: what is read from a variable, or reached through two objects, is retained.
         let (request, loopSettings) = (request, worker.loopSettings)
@@ -65,7 +66,7 @@ extension Transaction {
             maxRanges: request.route.maxRanges)
         let head = worker.scratch
         head.removeAll()
-        beginResponse(answer.status)
+        beginResponse(answer.status, provenance, of: fetched)
         answer.writeHead(
             to: head, provenance: provenance, at: worker.moment, persists: persists, version: request.head.version,
             forwarding: loopSettings.responseForwarding)
@@ -77,14 +78,57 @@ extension Transaction {
     /// Gives an answer of our own: plain text that says what was wrong.
     /// - Parameter upstream: what failed, if the answer stands for that.
     func fail(_ answer: OwnAnswer, detail: StaticString, upstream: UpstreamError? = nil) {
-        deadline.clear()
-        beginResponse(answer.status)
+        var provenance = provenance
         provenance.verdict = .synthetic
         provenance.detail = detail
+        beginResponse(answer.status, provenance)
         let head = ByteBuffer(capacity: 512)
         let content = worker.loopSettings.errors.write(
             answer, to: request.head, provenance, upstream: upstream, persists: client.settlePersistence(),
             date: worker.loop.wallClockSeconds, into: head)
         client.send(head, content, .sized, passesTrailers: false)
+    }
+
+    // MARK: What stands in
+
+    /// Full memory, a full queue, the longest wait: does what the operator wants then.
+    /// - Parameters:
+    ///   - operation: whose waiter the request was, or would have been: a fetch of its own avoids that bound. Nothing
+    ///     avoids full memory or a full queue at the origin.
+    ///   - failure: of the origin, if it is one: to be asked again by somebody else, it would keep them waiting as long
+    ///     again.
+    func boundExceeded(_ what: StaticString, by operation: FetchOperation? = nil, meaning failure: OriginFailure? = nil)
+    {
+        switch worker.settings.coalescing.whenExceeded {
+        case .pass where operation != nil && !mustGoAlone:
+            guard let failure, let stale = fallback(on: failure) else { return lookAgain(alone: true) }
+            return serve(stale, .staleAccepted(age: stale.facts.age(at: worker.moment)), detail: what)
+        case .pass, .stale:
+            if let stale = fallback(on: .overloaded) {
+                return serve(stale, .staleAccepted(age: stale.facts.age(at: worker.moment)), detail: what)
+            }
+        case .unavailable: break
+        }
+        // That of memory is told once for all.
+        if operation != nil || !worker.isOverloaded { worker.notices.refused(request, at: what) }
+        fail(OwnAnswer(.serviceUnavailable, "The proxy is overloaded; try again in a moment."), detail: what)
+    }
+
+    /// What is stored, if it may stand in (RFC 9111 §4.2.4).
+    func fallback(on failure: OriginFailure) -> StoredResponse? {
+        guard let fallback,
+            fallback.facts.mayServeStale(
+                on: failure, for: request.directives, at: worker.moment, policy: request.route.policy)
+        else { return nil }
+        return fallback
+    }
+
+    /// The stored response that may replace an error of the fetch that it joined. For a leader, the fetch itself has
+    /// tried that.
+    func fallback(for fetched: FetchedResponse) -> StoredResponse? {
+        guard fallback != nil, let status = fetched.originStatus, status.isServerError, fetched.source == .origin,
+            request !== fetched.leader
+        else { return nil }
+        return fallback(on: .status(status))
     }
 }

@@ -10,8 +10,11 @@ import Upstream
 ///
 /// Owned by its client connection, confined to its loop. Whether it led or joined matters only while it waits: a leader
 /// waits as long as its fetch does, and its content goes through that fetch. Little content is read ahead: the request
-/// takes no slot, and no origin hears of it, for as long as its client takes to send it. Here it is looked up; the rest
-/// is in the extensions `Fetching`, `Joining`, `Waiting`, `Bounds`, `Responding`, `Content`.
+/// takes no slot, and no origin hears of it, for as long as its client takes to send it.
+///
+/// Here it is looked up and waits, and here its state is written. The extensions only say what follows from what: from a
+/// plan to the fetch that is waited for (`Fetching`), from a response to the head that the client gets (`Responding`).
+/// Its content has its own (`RequestContent`).
 ///
 /// ```
 /// new ─content that may be little→ gathering ─all of it, more than little, no memory for it→ new, and looked up
@@ -25,7 +28,7 @@ import Upstream
 ///   │          └─failure→ responding (502, 503, 504), or new, alone, where errors are not shared
 ///   └─ responding ─sent→ over;  any ─leave→ over
 /// ```
-final class Transaction: FetchWaiter, TurnTaker {
+final class Transaction: FetchWaiter, FetchLeader, TurnTaker {
     enum State: Equatable { case new, gathering, waiting, responding(Status), over }
 
     /// Released so often, a request goes alone: a third fetch of a key that nobody may share would teach nothing.
@@ -33,32 +36,30 @@ final class Transaction: FetchWaiter, TurnTaker {
 
     /// Its key may change between looks, as more is learnt about its path's queries.
     private(set) var request: ClientRequest
-    var provenance = Provenance(.synthetic)
+    private(set) var provenance = Provenance(.synthetic)
     /// What its fetch brought.
-    var fetched: FetchedResponse?
+    private(set) var fetched: FetchedResponse?
     /// The server that its connection became a tunnel to, or that failed.
-    var contactedServer: ContactedServer?
+    private(set) var contactedServer: ContactedServer?
     /// A reference cycle, broken when the client lets go. An unowned reference would be retained at each use as well.
     let client: any TransactionClient
     let worker: Worker
     /// While it waits, and while the body of its response still comes from a fetch. Beside the state, because it stays
     /// the same from one to the other.
-    var seat: FetchSeat?
+    private(set) var seat: FetchSeat?
     // The small ones stand together: thousands may wait, and each cache line of them is a miss.
     private(set) var state = State.new
     /// How often it gave up a fetch that it waited for, and looked again.
     private(set) var releases: UInt8 = 0
     private(set) var mustGoAlone = false
-    var contentIsHeldBack = false
-    /// What is here of content that is read ahead, until its fetch has it.
-    var contentAhead: OutgoingContent?
+    var content = RequestContent()
     /// What was stored, fresh or not, when the origin was asked: it may be served at a bound or after a failure.
-    var fallback: StoredResponse?
+    private(set) var fallback: StoredResponse?
     /// The fetch that this request led.
-    var ledFetch: Fetch?
+    private(set) var ledFetch: Fetch?
     /// The result of what it waits for, until its turn comes.
-    var result: Result<FetchedResponse, OperationError>?
-    var deadline = LazyDeadline<Void>()
+    private var result: Result<FetchedResponse, OperationError>?
+    private var deadline = LazyDeadline<Void>()
 
     init(_ request: consuming ClientRequest, client: any TransactionClient, worker: Worker) {
         self.request = request
@@ -73,11 +74,11 @@ final class Transaction: FetchWaiter, TurnTaker {
         state = .over
         seat.take()?.leave()
         stopLeading()
-        contentAhead = nil
+        content.forget()
     }
 
     /// From now on its fetch tells it nothing, and takes no content of it.
-    func stopLeading() {
+    private func stopLeading() {
         ledFetch.take()?.forgetLeader()
     }
 
@@ -129,27 +130,67 @@ final class Transaction: FetchWaiter, TurnTaker {
     // MARK: What becomes of it
 
     /// Its content is read ahead.
-    func beginGathering() { state = .gathering }
+    func beginGathering() {
+        state = .gathering
+        provenance.verdict = .pass
+    }
 
     /// Its content is read ahead no further.
     func endGathering() { state = .new }
 
+    /// The origin is asked by `plan`, or will be.
+    func ask(by plan: FetchPlan) {
+        fallback = plan.fallback
+        provenance.noteAsking(for: plan.reason)
+    }
+
+    /// It leads `operation`, and waits for it as long as the operator says.
+    func lead(_ operation: FetchOperation, at seat: consuming FetchSeat, as role: Role) {
+        provenance.role = role
+        worker.metrics.add(.coalescing(role == .alone ? .alone : .led))
+        ledFetch = operation.work.value
+        wait(at: seat, of: operation)
+        boundWait(for: operation)
+    }
+
+    /// It joined `operation`, and waits for it as long as the operator says.
+    func join(_ operation: FetchOperation, at seat: consuming FetchSeat, late: Bool) {
+        noteJoined(late: late)
+        wait(at: seat, of: operation)
+        boundWait(for: operation)
+    }
+
+    /// It joined a crowd, which keeps the time of all its members.
+    func join(_ crowd: Crowd, at seat: consuming FetchSeat) {
+        noteMiss()
+        noteJoined(late: false)
+        wait(at: seat, of: crowd.operation)
+    }
+
+    /// The origin is asked for it without a plan of its own: nothing is stored or known under its key.
+    func noteMiss() { provenance.noteAsking(for: request.route.missReason) }
+
+    private func noteJoined(late: Bool) {
+        provenance.noteJoined(late: late)
+        worker.metrics.add(.coalescing(late ? .joinedLate : .joined))
+    }
+
     /// - Parameter operation: of the seat, which would be retained if it were reached through that.
-    func wait(at seat: consuming FetchSeat, of operation: FetchOperation) {
+    private func wait(at seat: consuming FetchSeat, of operation: FetchOperation) {
         state = .waiting
         self.seat = seat
         provenance.operation = operation.number
     }
 
-    /// It gave up its seat before it was served.
-    func stopWaiting() {
-        seat = nil
-        state = .new
-    }
-
     /// Its response begins now, or its connection becomes a tunnel.
-    func beginResponse(_ status: Status) {
+    /// - Parameters:
+    ///   - provenance: of the response.
+    ///   - fetched: what it is made of; `nil` if it is stored or our own.
+    func beginResponse(_ status: Status, _ provenance: Provenance, of fetched: FetchedResponse? = nil) {
+        deadline.clear()
         state = .responding(status)
+        self.provenance = provenance
+        self.fetched = fetched
     }
 
     /// Of its response; `nil` unless that has begun.
@@ -183,6 +224,102 @@ final class Transaction: FetchWaiter, TurnTaker {
             waitedTooLong()
             return nil
         }
+    }
+
+    /// From now on it waits only as long as the operator says.
+    private func boundWait(for operation: FetchOperation) {
+        // Once its fetch has its slot, a leader waits as long as the fetch does.
+        if ledFetch?.hasBegun == true { return }
+        if case .alone = seat { operation.tellLeaderIfCancelled() }
+        let patience = worker.settings.coalescing.waitTimeout.nanoseconds
+        deadline = deadline.awaiting((), until: worker.now + patience, for: self, on: worker.deadlines)
+    }
+
+    /// What the fetch has for it.
+    private func take(_ result: Result<FetchedResponse, OperationError>) {
+        guard state == .waiting else { return }
+        deadline.clear()
+        if case .success(let fetched) = result {
+            if let stale = fallback(for: fetched) { return standIn(stale, for: fetched.originStatus) }
+            return respond(fetched)
+        }
+        // A seat of its own ended with the result; a crowd's is kept until all its members have left.
+        if let seat = seat.take(), seat.isInCrowd { seat.leave() }
+        switch result {
+        case .success: break
+        case .failure(.released):
+            worker.metrics.add(.coalescing(.released))
+            lookAgain()
+        case .failure(.failed(let error)):
+            let error = error as? UpstreamError ?? UpstreamError(.closed, detail: "\(error)")
+            contactedServer = ContactedServer(address: error.server, duration: error.duration)
+            if let stale = fallback(on: error.originFailure) { return standIn(stale, for: nil) }
+            if ledFetch == nil, !request.route.policy.sharesErrors { return lookAgain(alone: true) }
+            fail(OwnAnswer(error), detail: error.failure.name, upstream: error)
+        case .failure(.cancelled):
+            // Fetches that somebody waits for are only cancelled when the program ends.
+            fail(OwnAnswer(.serviceUnavailable, "The proxy is being shut down."), detail: Recorder.shutdown)
+        case .failure(.abandoned), .failure(.dependency):
+            fail(OwnAnswer(.badGateway, "The request to the origin was abandoned."), detail: "abandoned")
+        }
+    }
+
+    private func standIn(_ stale: StoredResponse, for status: Status?) {
+        seat.take()?.leave()
+        var provenance = provenance
+        provenance.noteStandIn(stale, status: status, at: worker.moment)
+        respond(stale, length: stale.bodyLength, persists: client.settlePersistence(), provenance)
+    }
+
+    func waitedTooLong() {
+        guard state == .waiting, let seat else { return }
+        let operation = seat.operation
+        // Its fetch has got its slot since.
+        if ledFetch?.hasBegun == true { return }
+        if seat.leave() {
+            self.seat = nil
+            state = .new
+            boundExceeded("wait-timeout", by: ledFetch == nil ? operation : nil, meaning: .timeout)
+        }
+    }
+
+    // MARK: What the fetch that it led reports
+
+    /// The fetch that is for this request alone, through which its content goes.
+    var unsharedFetch: Fetch? {
+        guard let ledFetch, !ledFetch.plan.isShared else { return nil }
+        return ledFetch
+    }
+
+    var wasReleased: Bool { releases > 0 }
+
+    func fetch(_ fetch: Fetch, received interim: ByteSlice) { received(interim: interim) }
+
+    func fetch(_ fetch: Fetch, brings result: consuming Result<FetchedResponse, OperationError>) {
+        self.result = consume result
+        // Content that came with the response's head goes out with it.
+        worker.serveSoon(self)
+    }
+
+    func fetch(_ fetch: Fetch, answers response: FetchedResponse) {
+        guard state == .waiting, let seat, seat.leave() else { return }
+        // Before anything is sent: a request that comes after it must find a fetch that goes on for others, or none.
+        seat.operation.cancelIfUnattended()
+        self.seat = nil
+        deadline.clear()
+        stopLeading()
+        respond(response)
+    }
+
+    func fetch(_ fetch: Fetch, upgradedTo connection: UpstreamConnection, head: ByteBuffer) {
+        guard state == .waiting else { return connection.closeTunnel() }
+        seat.take()?.leave()
+        var provenance = provenance
+        provenance.verdict = .pass
+        provenance.originStatus = .switchingProtocols
+        beginResponse(.switchingProtocols, provenance)
+        contactedServer = ContactedServer(address: connection.addressText, duration: nil)
+        client.tunnel(to: connection, head: head)
     }
 }
 

@@ -1,20 +1,24 @@
 import Bytes
-import Coalescing
 import HTTPSemantics
 import Libevent
-import Telemetry
 import Upstream
 
-/// What the fetch that this request led reports, and the content that the client sends through it.
-extension Transaction: FetchLeader {
-    /// The fetch that is for this request alone, through which its content goes.
-    var unsharedFetch: Fetch? {
-        guard let ledFetch, !ledFetch.plan.isShared else { return nil }
-        return ledFetch
-    }
+/// A request's content on its way from its client to its fetch. Held by its transaction, and written only here.
+struct RequestContent {
+    /// What is here of content that is read ahead, until its fetch has it.
+    fileprivate var ahead: OutgoingContent?
+    /// Whether the client must wait until its fetch has sent what it has.
+    fileprivate var isHeldBack = false
 
-    var wasReleased: Bool { releases > 0 }
+    /// For the fetch that sends it.
+    mutating func takeAhead() -> OutgoingContent? { ahead.take() }
 
+    /// Nobody sends it any more.
+    mutating func forget() { ahead = nil }
+}
+
+/// What the client's connection tells of the content, and where it goes.
+extension Transaction {
     /// RFC 9110 §15.2.1.
     private static let goOn = ByteSlice("HTTP/1.1 100 Continue\r\n\r\n")
 
@@ -23,8 +27,7 @@ extension Transaction: FetchLeader {
     func beginWithContent() {
         guard mayGather else { return look() }
         beginGathering()
-        provenance.verdict = .pass
-        contentAhead = OutgoingContent(UpstreamRequest.Content(request.head.framing))
+        content.ahead = OutgoingContent(UpstreamRequest.Content(request.head.framing))
         // The origin, which is not asked yet, cannot say it.
         if request.awaitsContinue { client.send(interim: Self.goOn) }
     }
@@ -42,7 +45,7 @@ extension Transaction: FetchLeader {
 
     /// - Returns: whether the piece is held; else it is too much, or there is no memory for it.
     private func gather(_ content: Span<UInt8>) -> Bool {
-        guard let ahead = contentAhead, ahead.count + content.count <= worker.settings.clients.bodyBuffer else {
+        guard let ahead = self.content.ahead, ahead.count + content.count <= worker.settings.clients.bodyBuffer else {
             return false
         }
         let lack = ahead.lack(for: content.count)
@@ -63,8 +66,9 @@ extension Transaction: FetchLeader {
             look()
         }
         guard let unsharedFetch else { return true }
-        contentIsHeldBack = !unsharedFetch.send(content)
-        return !contentIsHeldBack
+        let goesOn = unsharedFetch.send(content)
+        self.content.isHeldBack = !goesOn
+        return goesOn
     }
 
     /// As `receive`, it may answer the request.
@@ -73,42 +77,14 @@ extension Transaction: FetchLeader {
             unsharedFetch?.endContent(trailers: trailers)
             return
         }
-        contentAhead?.end(trailers: trailers)
+        content.ahead?.end(trailers: trailers)
         endGathering()
         look()
     }
 
     func fetchTakesContent(_ fetch: Fetch) {
-        guard contentIsHeldBack else { return }
-        contentIsHeldBack = false
+        guard content.isHeldBack else { return }
+        content.isHeldBack = false
         client.resumeContent()
-    }
-
-    func fetch(_ fetch: Fetch, received interim: ByteSlice) { received(interim: interim) }
-
-    func fetch(_ fetch: Fetch, brings result: consuming Result<FetchedResponse, OperationError>) {
-        self.result = consume result
-        // Content that came with the response's head goes out with it.
-        worker.serveSoon(self)
-    }
-
-    func fetch(_ fetch: Fetch, answers response: FetchedResponse) {
-        guard state == .waiting, let seat, seat.leave() else { return }
-        // Before anything is sent: a request that comes after it must find a fetch that goes on for others, or none.
-        seat.operation.cancelIfUnattended()
-        self.seat = nil
-        deadline.clear()
-        stopLeading()
-        respond(response)
-    }
-
-    func fetch(_ fetch: Fetch, upgradedTo connection: UpstreamConnection, head: ByteBuffer) {
-        guard state == .waiting else { return connection.closeTunnel() }
-        seat.take()?.leave()
-        beginResponse(.switchingProtocols)
-        provenance.verdict = .pass
-        provenance.originStatus = .switchingProtocols
-        contactedServer = ContactedServer(address: connection.addressText, duration: nil)
-        client.tunnel(to: connection, head: head)
     }
 }
