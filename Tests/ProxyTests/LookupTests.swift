@@ -54,7 +54,7 @@ import Upstream
         Row("POST /x\nCache-Control: only-if-cached", "alone method, as it came"),
         // What the operator says.
         Row("GET /x", "alone uri-miss", where: [.coalescingOff]),
-        Row("GET /x", "alone uri-miss", where: [.alone]),
+        Row("GET /x", "alone uri-miss", where: [.sharingFailed]),
         Row("GET /x\nCache-Control: only-if-cached", "504", where: [.ignoresDirectives]),
         Row("GET /x", "get bypass", where: [.notCached]),
         Row("GET /x", "get bypass", fresh, where: [.notCached]),
@@ -71,7 +71,7 @@ import Upstream
             where: [.notCached, .coalescingOff, .asksForParts]),
         Row("GET /x\nCache-Control: only-if-cached", "504", fresh, where: [.notCached, .coalescingOff]),
         Row("POST /x\nContent-Length: 0", "alone method, as it came", where: [.notCached, .coalescingOff]),
-        Row("GET /x", "alone bypass, as it came", where: [.notCached, .alone]),
+        Row("GET /x", "alone bypass, as it came", where: [.notCached, .sharingFailed]),
     ]
 
     static let freshStored: [Row] = [
@@ -201,7 +201,7 @@ import Upstream
         Row("GET /x\nRange: bytes=0-9", "alone uri-miss, of a part", where: [.asksForParts, .coalescingOff]),
         Row("GET /x\nRange: bytes=0-9", "alone uri-miss, of a part", .marker(.range), where: [.coalescingOff]),
         Row("GET /x\nRange: bytes=0-9", "alone uri-miss", where: [.coalescingOff]),
-        Row("GET /x\nRange: bytes=0-9", "alone uri-miss", where: [.asksForParts, .alone]),
+        Row("GET /x\nRange: bytes=0-9", "alone uri-miss", where: [.asksForParts, .sharingFailed]),
         Row("GET /x\nRange: bytes=0-9", "get bypass", where: [.asksForParts, .notCached]),
         Row("GET /x\nRange: bytes=0-9", "get uri-miss", where: [.asksForParts, .noRanges]),
         Row("GET /x\nRange: bytes=0-9\nCache-Control: only-if-cached", "504", where: [.asksForParts]),
@@ -225,7 +225,7 @@ import Upstream
         Row("GET /x\nRange: bytes=0-9,20-29", "get uri-miss", beginning, age: 100),
         Row("GET /x\nRange: bytes=0-9\nCache-Control: max-stale", "serve, stale", beginning, age: 100),
         Row("GET /x\nRange: bytes=50-149", "alone partial, with parts", beginning, where: [.coalescingOff]),
-        Row("GET /x\nRange: bytes=50-149", "alone uri-miss", beginning, where: [.alone]),
+        Row("GET /x\nRange: bytes=50-149", "alone uri-miss", beginning, where: [.sharingFailed]),
         Row("GET /x\nRange: bytes=0-9", "get bypass", beginning, where: [.notCached]),
         Row("GET /x\nRange: bytes=0-9", "alone bypass, as it came", beginning, .marker(.prohibited(.setCookie))),
     ]

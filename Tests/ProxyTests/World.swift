@@ -30,7 +30,7 @@ struct World {
         /// No parts are stored; answers to POST are.
         case storesNoParts, storesPostAnswers
         /// Nobody shares a fetch; or this request no more, since one was in vain.
-        case coalescingOff, alone
+        case coalescingOff, sharingFailed
     }
 
     let shared: SharedState
@@ -57,10 +57,10 @@ struct World {
             case .noRanges: settings.caching.maxRanges = 0
             case .storesNoParts: settings.caching.policy.storesPartialContent = false
             case .storesPostAnswers: routeSettings.storesPostAnswers = true
-            case .coalescingOff, .alone: break
+            case .coalescingOff, .sharingFailed: break
             }
         }
-        sharing = changes.contains(.alone) ? .alone : changes.contains(.coalescingOff) ? .coalescingOff : .shared
+        sharing = changes.contains(.sharingFailed) ? .failed : changes.contains(.coalescingOff) ? .coalescingOff : .shared
         loopSettings = LoopSettings(settings, upstreams: "one")
         route = Route(routeSettings, origin: Origin(.named("one")), settings)
     }

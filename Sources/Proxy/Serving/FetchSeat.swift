@@ -4,7 +4,7 @@ import Coalescing
 /// Leaving gives up both; leaving twice is harmless.
 enum FetchSeat {
     /// Of the client of a fetch that is for it alone: the fetch delivers to it directly.
-    case alone(FetchOperation)
+    case direct(FetchOperation)
     /// As a waiter by itself. `listener`: `.none` where it hears nothing, or is told by the fetch that it led.
     case waiter(FetchOperation, WaiterToken, listener: SlotToken)
     /// Of a crowd, which has one waiter for all its members.
@@ -12,7 +12,7 @@ enum FetchSeat {
 
     var operation: FetchOperation {
         switch self {
-        case .alone(let operation), .waiter(let operation, _, _): operation
+        case .direct(let operation), .waiter(let operation, _, _): operation
         case .member(let crowd, _): crowd.operation
         }
     }
@@ -20,7 +20,7 @@ enum FetchSeat {
     var isInCrowd: Bool {
         switch self {
         case .member: true
-        case .alone, .waiter: false
+        case .direct, .waiter: false
         }
     }
 
@@ -28,7 +28,7 @@ enum FetchSeat {
     @discardableResult
     func leave() -> Bool {
         switch self {
-        case .alone(let operation):
+        case .direct(let operation):
             return operation.leaderLeaves()
         case .waiter(let operation, let token, let listener):
             if listener != .none { operation.interims.leave(listener) }

@@ -19,7 +19,7 @@ struct Lookup {
         /// Coalescing is off: for the request alone.
         case coalescingOff
         /// For the request alone: a shared fetch did not serve it, or took too long. Parts are not asked for then.
-        case alone
+        case failed
     }
 
     let request: ClientRequest
@@ -51,7 +51,7 @@ struct Lookup {
             }
         }
         let marker = resource?.unshareable(at: now, hasAuthorization: request.hasAuthorization)
-        if stored == nil, sharing != .alone, let found = parts(marker) { return found }
+        if stored == nil, sharing != .failed, let found = parts(marker) { return found }
         return request.directives.onlyIfCached
             ? .notStored : .fetch(plan(validating: stored, fallback: usable, because: doubt, marker))
     }
@@ -87,7 +87,7 @@ struct Lookup {
         _ marker: NotSharedReason?
     ) -> FetchPlan {
         if request.directives.noStore { return pass(.request) }
-        if stored == nil, sharing != .alone, marker == .range || (marker == nil && request.route.asksForParts),
+        if stored == nil, sharing != .failed, marker == .range || (marker == nil && request.route.asksForParts),
             request.route.isCached
         {
             let fields = request.fields

@@ -2,8 +2,8 @@ import HTTPSemantics
 import Telemetry
 import Upstream
 
-/// What a client gets from the proxy itself rather than from an origin: a status, and in plain text why. Thrown by what
-/// refuses a request.
+/// What a client gets from the proxy itself rather than from an origin: a status, and in plain text why. What refuses a
+/// request throws it.
 struct OwnAnswer: Error {
     let status: Status
     /// One sentence.

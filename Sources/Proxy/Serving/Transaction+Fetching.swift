@@ -50,7 +50,7 @@ extension Transaction {
             lookAgainAtOnce()
         case .started(let operation, let token):
             lead(
-                operation, at: role == .alone ? .alone(operation) : .waiter(operation, token, listener: .none),
+                operation, at: role == .alone ? .direct(operation) : .waiter(operation, token, listener: .none),
                 as: role
             )
         case .joined:

@@ -100,8 +100,8 @@ extension Transaction {
     func boundExceeded(_ what: StaticString, by operation: FetchOperation? = nil, meaning failure: OriginFailure? = nil)
     {
         switch worker.settings.coalescing.whenExceeded {
-        case .pass where operation != nil && !mustGoAlone:
-            guard let failure, let stale = fallback(on: failure) else { return lookAgain(alone: true) }
+        case .pass where operation != nil && !sharingFailed:
+            guard let failure, let stale = fallback(on: failure) else { return lookAgain(sharingFailed: true) }
             return serve(stale, .staleAccepted(age: stale.facts.age(at: worker.moment)), detail: what)
         case .pass, .stale:
             if let stale = fallback(on: .overloaded) {

@@ -51,7 +51,8 @@ final class Transaction: FetchWaiter, FetchLeader, TurnTaker {
     private(set) var state = State.new
     /// How often it gave up a fetch that it waited for, and looked again.
     private(set) var releases: UInt8 = 0
-    private(set) var mustGoAlone = false
+    /// Whether a fetch that it shared did not serve it, or took too long: the next one is for it alone.
+    private(set) var sharingFailed = false
     var content = RequestContent()
     /// What was stored, fresh or not, when the origin was asked: it may be served at a bound or after a failure.
     private(set) var fallback: StoredResponse?
@@ -95,7 +96,7 @@ final class Transaction: FetchWaiter, FetchLeader, TurnTaker {
             worker.crowd = nil
         }
         let sharing: Lookup.FetchSharing =
-            mustGoAlone ? .alone : request.route.isCoalesced ? .shared : .coalescingOff
+            sharingFailed ? .failed : request.route.isCoalesced ? .shared : .coalescingOff
         switch worker.lookUp(request, in: resource, sharing: sharing) {
         case .serve(let stored, let reuse, let refreshes):
             if refreshes { worker.refresh(stored, resource, for: request) }
@@ -111,10 +112,10 @@ final class Transaction: FetchWaiter, FetchLeader, TurnTaker {
     }
 
     /// It does not wait for that fetch any more.
-    func lookAgain(alone: Bool = false) {
+    func lookAgain(sharingFailed fails: Bool = false) {
         contactedServer = nil
         releases += 1
-        mustGoAlone = alone || releases >= Self.mostReleases
+        sharingFailed = fails || releases >= Self.mostReleases
         state = .new
         request = worker.keyed(request)
         stopLeading()
@@ -230,7 +231,7 @@ final class Transaction: FetchWaiter, FetchLeader, TurnTaker {
     private func boundWait(for operation: FetchOperation) {
         // Once its fetch has its slot, a leader waits as long as the fetch does.
         if ledFetch?.hasBegun == true { return }
-        if case .alone = seat { operation.tellLeaderIfCancelled() }
+        if case .direct = seat { operation.tellLeaderIfCancelled() }
         let patience = worker.settings.coalescing.waitTimeout.nanoseconds
         deadline = deadline.awaiting((), until: worker.now + patience, for: self, on: worker.deadlines)
     }
@@ -254,7 +255,7 @@ final class Transaction: FetchWaiter, FetchLeader, TurnTaker {
             let error = error as? UpstreamError ?? UpstreamError(.closed, detail: "\(error)")
             contactedServer = ContactedServer(address: error.server, duration: error.duration)
             if let stale = fallback(on: error.originFailure) { return standIn(stale, for: nil) }
-            if ledFetch == nil, !request.route.policy.sharesErrors { return lookAgain(alone: true) }
+            if ledFetch == nil, !request.route.policy.sharesErrors { return lookAgain(sharingFailed: true) }
             fail(OwnAnswer(error), detail: error.failure.name, upstream: error)
         case .failure(.cancelled):
             // Fetches that somebody waits for are only cancelled when the program ends.
