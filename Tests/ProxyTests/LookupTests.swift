@@ -260,13 +260,13 @@ import Upstream
                 case .head: "head"
                 case .part(let range, isAuthorized: let isAuthorized):
                     (isAuthorized ? "authorized " : "") + "part \(range.map(Self.text) ?? "any")"
-                case .alone: "alone"
+                case .unshared: "alone"
                 }
             return "\(kind) \(plan.reason.token)" + (plan.key.variant == nil ? "" : ", a variant")
                 + (plan.isPass ? ", as it came" : "")
                 + (plan.stored != nil ? ", with what is stored" : plan.fallback != nil ? ", with a fallback" : "")
                 + (plan.parts == nil ? "" : ", with parts")
-                + (plan.key.kind == .alone && plan.range != nil && plan.parts == nil ? ", of a part" : "")
+                + (plan.key.kind == .unshared && plan.range != nil && plan.parts == nil ? ", of a part" : "")
         }
     }
 

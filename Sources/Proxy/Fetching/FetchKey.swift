@@ -14,7 +14,7 @@ struct FetchKey: Hashable, Sendable {
         /// whatever its range.
         case part(ByteRangeSpec?, isAuthorized: Bool)
         /// Never shared, and never in the table.
-        case alone
+        case unshared
     }
 
     let kind: Kind

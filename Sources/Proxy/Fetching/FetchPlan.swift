@@ -40,7 +40,7 @@ final class FetchPlan: Sendable {
     var isShared: Bool {
         switch key.kind {
         case .get, .head, .part: true
-        case .alone: false
+        case .unshared: false
         }
     }
 
@@ -50,7 +50,7 @@ final class FetchPlan: Sendable {
         switch key.kind {
         case .get, .part: .get
         case .head: .head
-        case .alone: request.method
+        case .unshared: request.method
         }
     }
 

@@ -73,7 +73,8 @@ struct Lookup {
     /// A fetch whose request and answer pass through as they are.
     /// - Parameter fallback: what is stored and may stand in should the origin fail.
     private func pass(_ reason: ForwardReason, fallback: StoredResponse? = nil) -> FetchPlan {
-        FetchPlan(key: request.fetchKey(.alone, knowing: nil), reason: reason, resource: nil, .pass, fallback: fallback)
+        FetchPlan(
+            key: request.fetchKey(.unshared, knowing: nil), reason: reason, resource: nil, .pass, fallback: fallback)
     }
 
     // MARK: - What is fetched
@@ -103,7 +104,7 @@ struct Lookup {
         let mustValidateItself = stored?.facts.isNeverForTwo ?? false
         let kind: FetchKey.Kind =
             if sharing != .shared || marker != nil || mustValidateItself {
-                .alone
+                .unshared
             } else if request.method == .head {
                 .head
             } else {
@@ -174,7 +175,7 @@ struct Lookup {
         _ range: ByteRangeSpec, _ reason: ForwardReason, of stored: StoredResponse?, validates: Bool = false,
         fallback: StoredResponse? = nil
     ) -> FetchPlan {
-        let kind: FetchKey.Kind = sharing == .shared ? .part(range, isAuthorized: request.hasAuthorization) : .alone
+        let kind: FetchKey.Kind = sharing == .shared ? .part(range, isAuthorized: request.hasAuthorization) : .unshared
         return FetchPlan(
             key: request.fetchKey(kind, knowing: resource), reason: reason, resource: resource,
             .part(range, of: stored, validates: validates),
