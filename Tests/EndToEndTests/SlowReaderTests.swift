@@ -80,6 +80,41 @@ import Testing
         }
     }
 
+    @Test func `an answer that breaks off takes nothing from the ones before it, which the client has not read`() throws
+    {
+        try scenario(.accessLog) { origin, proxy in
+            let length = 150_000
+            origin.on("/big") { _ in [.answer(200, "Cache-Control: max-age=60", pattern: length)] }
+            origin.on("/cut") { _ in [.head(200, "Content-Length: 10"), .text("half"), .close] }
+            try proxy.get("/big")
+            let client = try Socket.connect(to: proxy.endpoint, receiveBuffer: 4_096)
+            defer { Socket.close(client) }
+            let (requests, late) = (
+                Array((proxy.request("GET", "/big") + proxy.request("GET", "/cut")).utf8),
+                Array(proxy.request("GET", "/late").utf8)
+            )
+            try eventually("it has asked") { Socket.write(client, requests, from: 0) == .bytes(requests.count) }
+            try eventually("the second is cut off") { try proxy.accessLog.count == 3 }
+            // What comes for a socket that is closed already is answered by a reset, and the rest is lost.
+            try eventually("it asks again") { Socket.write(client, late, from: 0) == .bytes(late.count) }
+            var piece = [UInt8](repeating: 0, count: 65_536)
+            var (taken, isReset) = (0, false)
+            try eventually("it has all") {
+                while true {
+                    switch Socket.read(client, into: &piece) {
+                    case .bytes(let count): taken += count
+                    case .notNow: return false
+                    case .ended: return true
+                    case .failed:
+                        isReset = true
+                        return true
+                    }
+                }
+            }
+            #expect(taken > length && !isReset)
+        }
+    }
+
     @Test(arguments: ["max-age=60", "no-store"])
     func `a client that takes nothing for the time set is cut off, and what it held is free`(_ policy: String) throws {
         try scenario(.sendTimeout(.milliseconds(400))) { origin, proxy in

@@ -82,7 +82,7 @@ import Testing
         let (sent, head) = (request.sentKey.bytes, block(ignoresB))
         let variation = world.shared.variations.learn(Placement.stated(head.view), for: sent.span)
         let known = try #require(variation)
-        return ClientRequest(request, key: world.keys.key(request.sentKey, under: known), variation: known)
+        return request.under(world.keys.key(request.sentKey, under: known), known)
     }
 
     private static func generations(

@@ -60,7 +60,8 @@ struct World {
             case .coalescingOff, .sharingFailed: break
             }
         }
-        sharing = changes.contains(.sharingFailed) ? .failed : changes.contains(.coalescingOff) ? .coalescingOff : .shared
+        sharing =
+            changes.contains(.sharingFailed) ? .failed : changes.contains(.coalescingOff) ? .coalescingOff : .shared
         loopSettings = LoopSettings(settings, upstreams: "one")
         route = Route(routeSettings, origin: Origin(.named("one")), settings)
     }

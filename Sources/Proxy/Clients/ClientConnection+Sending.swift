@@ -45,7 +45,7 @@ extension ClientConnection: TransactionClient {
         case .failed: return end()
         }
         noteSent(sent)
-        if sent == whole { return responseSent(bodyBytes: UInt64(whole - ofHead)) }
+        if sent == whole { return responseEnded(bodyBytes: UInt64(whole - ofHead), isAborted: false) }
         out.truncate(to: ofHead)
         goOn(with: Delivery(head: out, sources, framing: framing), after: sent)
     }
@@ -137,7 +137,7 @@ extension ClientConnection: TransactionClient {
         noteSent(sent)
         switch outcome {
         case .done:
-            responseSent(bodyBytes: delivery.bodyBytesSent)
+            responseEnded(bodyBytes: delivery.bodyBytesSent, isAborted: false)
         case .blocked:
             armWrite()
             // If the body grew and the client takes nothing, the client has made no progress.
@@ -147,8 +147,10 @@ extension ClientConnection: TransactionClient {
             if deadline.waitsFor == .send { awaitContent() }
             if let body = delivery.followed { worker.starvedClients.wait(self, for: body) }
         case .cutOff:
-            // Where the close marks the body's end, a plain close would look like a complete body.
-            end(abruptly: delivery.framing == .untilClose)
+            // Its end is missing, which a length or chunks tell; what was answered before it must still arrive.
+            guard delivery.framing != .untilClose else { return end() }
+            output.beLast()
+            responseEnded(bodyBytes: delivery.bodyBytesSent, isAborted: true)
         case .peerGone:
             end()
         }
@@ -160,10 +162,10 @@ extension ClientConnection: TransactionClient {
         if input.content != nil, isReading { due(.content, worker.timeouts.content) }
     }
 
-    private func responseSent(bodyBytes: UInt64) {
+    private func responseEnded(bodyBytes: UInt64, isAborted: Bool) {
         disarmWrite()
         if deadline.waitsFor == .send { awaitContent() }
-        record(bodyBytes: bodyBytes, isAborted: false)
+        record(bodyBytes: bodyBytes, isAborted: isAborted)
         output.endDelivery()?.detach()
         endTransaction()
         output.logged()

@@ -228,12 +228,12 @@ final class ClientConnection: Socket {
     func end(abruptly: Bool = false) {
         guard phase != .closed else { return }
         if phase == .serving { record(bodyBytes: output.delivery?.bodyBytesSent ?? 0, isAborted: true) }
-        // Where the close marks the body's end, a plain close would look like a complete body.
-        let abruptly = abruptly || output.delivery?.framing == .untilClose
+        // Where the close marks the end of a body or a tunnel, a plain close would look like a complete one.
+        var abruptly = abruptly || output.delivery?.framing == .untilClose
         enter(.closed)
         endTransaction()
         output.endDelivery()?.detach()
-        tunnelRelay.take()?.clientEnded()
+        if let tunnel = tunnelRelay.take(), !tunnel.clientEnded() { abruptly = true }
         deadline = deadline.cancelled(on: worker.deadlines)
         giveBackContext()
         if abruptly { abort() } else { close() }

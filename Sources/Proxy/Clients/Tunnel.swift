@@ -73,11 +73,12 @@ final class Tunnel: TunnelEnd {
 
     func clientWritable() { flushToClient() }
 
-    /// The client connection is gone.
-    func clientEnded() {
-        let upstream = upstream
-        self.upstream = nil
-        upstream?.closeTunnel(abruptly: fromClient != .shut || fromUpstream != .shut)
+    /// The client connection ends.
+    /// - Returns: whether both sides had said all.
+    func clientEnded() -> Bool {
+        let isWhole = fromClient == .shut && fromUpstream == .shut
+        upstream.take()?.closeTunnel(abruptly: !isWhole)
+        return isWhole
     }
 
     // MARK: From the origin
@@ -142,5 +143,5 @@ final class Tunnel: TunnelEnd {
         if fromClient == .shut, fromUpstream == .shut { over() }
     }
 
-    private func over() { client.end(abruptly: fromClient != .shut || fromUpstream != .shut) }
+    private func over() { client.end() }
 }
