@@ -4,7 +4,7 @@ import HTTPSemantics
 /// stored, and how much of its body is held.
 ///
 /// It follows from what is given; nothing is done yet, and nothing remembered. `Fetch.settle` acts on it.
-struct HeadDecision: Equatable {
+struct HeadDecision {
     let sharing: Sharing
     /// Why it is not stored, as far as the head tells.
     private(set) var notStored: NotStoredReason?
@@ -17,7 +17,7 @@ struct HeadDecision: Equatable {
     static let notModifiedForLeader = HeadDecision(
         sharing: .nobody(.prohibited(.status)), notStored: nil, length: 0, keeping: .window)
 
-    /// Not an initializer, which would retain what it is given.
+    /// Decides. Not an initializer, which would retain what it is given.
     /// - Parameters:
     ///   - facts: of the response as it would be stored.
     ///   - fields: of its head.

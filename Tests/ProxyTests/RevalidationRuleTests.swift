@@ -8,7 +8,7 @@ import Testing
 @testable import Proxy
 
 /// What answers of the origin do to what is stored (RFC 9111 §4.3). Each row is one promise.
-@Suite struct RevalidationTests {
+@Suite struct RevalidationRuleTests {
     struct Row: Sendable, CustomTestStringConvertible {
         let request: String
         let answer: String
