@@ -136,4 +136,9 @@ public struct LatencyDistribution: Sendable {
     public func count(upTo nanoseconds: UInt64) -> UInt64 {
         counts.prefix(LatencyBucket.index(of: min(nanoseconds, LatencyBucket.longest)) + 1).reduce(0, &+)
     }
+
+    /// In the buckets of the metrics page.
+    var durations: DurationCounts {
+        DurationCounts(upToBounds: DurationCounts.bounds.map(count(upTo:)), count: count, sum: sum)
+    }
 }

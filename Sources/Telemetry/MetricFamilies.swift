@@ -1,3 +1,5 @@
+import Bytes
+
 /// Under which names the counters and histograms stand on the metrics page.
 
 extension CounterValues {
@@ -23,6 +25,21 @@ extension CounterValues {
                             .whole(self[upstream: name][.failures(failure)]))
                     }
                 }),
+            .counter(
+                "upstream_responses", "Responses received from origins, by class of status.",
+                upstreams.flatMap { name in
+                    StatusClass.allCases.map { status in
+                        MetricSample(
+                            [("upstream", name), ("class", "\(status.name)")],
+                            .whole(self[upstream: name][.responses(status)]))
+                    }
+                }),
+            durations(
+                of: upstreams, .firstByte, "upstream_first_byte_seconds",
+                "Time from when a request had been sent to an origin to the head of its response."),
+            durations(
+                of: upstreams, .connect, "upstream_connect_seconds", "Time it took to connect to a server of an origin."
+            ),
             single("upstream_connects", "Connections opened to origins.", .upstreamConnects),
             single("upstream_reuses", "Requests sent on a reused connection.", .upstreamReuses),
             single("upstream_closes", "Connections to origins closed.", .upstreamCloses),
@@ -51,6 +68,14 @@ extension CounterValues {
             "verdicts", "Requests by upstream and cache verdict; refused ones have no upstream.",
             upstreams.flatMap { name in routed.map { sample(name, self[upstream: name], $0) } }
                 + [sample("", unrouted, .refused)])
+    }
+
+    private func durations(of upstreams: [String], _ measure: UpstreamMeasure, _ name: String, _ help: String)
+        -> MetricFamily
+    {
+        MetricFamily(
+            name, help, .histogram,
+            upstreams.map { MetricSample([("upstream", $0)], .durations(self[upstream: $0][measure])) })
     }
 
     private func samples(of upstreams: [String], _ counter: UpstreamCounter) -> [MetricSample] {
@@ -84,7 +109,7 @@ extension LatencySnapshot {
         MetricFamily(
             "request_" + name, help, .histogram,
             LatencyClass.allCases.map { latencyClass in
-                MetricSample([("class", "\(latencyClass.name)")], .distribution(self[measure, latencyClass]))
+                MetricSample([("class", "\(latencyClass.name)")], .durations(self[measure, latencyClass].durations))
             })
     }
 }

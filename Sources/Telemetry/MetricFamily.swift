@@ -1,3 +1,5 @@
+public import Bytes
+
 /// One metric with all its samples, for the metrics page. Made at the scrape, never on the hot path.
 public struct MetricFamily: Sendable {
     /// The Prometheus types that are used.
@@ -55,7 +57,8 @@ public struct MetricSample: Sendable {
         case whole(UInt64)
         /// Written as seconds.
         case nanoseconds(UInt64)
-        case distribution(LatencyDistribution)
+        /// Written as a histogram in seconds.
+        case durations(DurationCounts)
     }
 
     /// What tells it from the family's other samples; may be empty.

@@ -25,34 +25,26 @@ public enum PrometheusText {
             switch sample.value {
             case .whole(let value): page.append(name, sample.labels) { $0.append(decimal: value) }
             case .nanoseconds(let value): page.append(name, sample.labels) { $0.append(exactSeconds: value) }
-            case .distribution(let distribution): append(distribution, name, sample.labels, to: page)
+            case .durations(let durations): append(durations, name, sample.labels, to: page)
             }
         }
     }
 
-    /// Upper bounds in nanoseconds: from a hit's 100 µs to a person's patience, two or three per decade.
-    static let bounds: [UInt64] = [
-        100_000, 250_000, 500_000,
-        1_000_000, 2_500_000, 5_000_000,
-        10_000_000, 25_000_000, 50_000_000,
-        100_000_000, 250_000_000, 500_000_000,
-        1_000_000_000, 2_500_000_000, 5_000_000_000,
-        10_000_000_000, 30_000_000_000, 60_000_000_000,
-    ]
-
     private static func append(
-        _ distribution: LatencyDistribution, _ name: String, _ labels: [MetricLabel], to page: ByteBuffer
+        _ durations: DurationCounts, _ name: String, _ labels: [MetricLabel], to page: ByteBuffer
     ) {
-        for bound in bounds {
+        // Of one reading, so that `+Inf` and the count are the same.
+        let (upToBounds, count) = (durations.upToBounds, durations.count)
+        for (bound, upTo) in zip(DurationCounts.bounds, upToBounds) {
             let seconds = ByteBuffer(capacity: 16)
             seconds.append(exactSeconds: bound)
             page.append(name + "_bucket", labels + [MetricLabel("le", String(seconds.span))]) {
-                $0.append(decimal: distribution.count(upTo: bound))
+                $0.append(decimal: upTo)
             }
         }
-        page.append(name + "_bucket", labels + [MetricLabel("le", "+Inf")]) { $0.append(decimal: distribution.count) }
-        page.append(name + "_sum", labels) { $0.append(exactSeconds: distribution.sum) }
-        page.append(name + "_count", labels) { $0.append(decimal: distribution.count) }
+        page.append(name + "_bucket", labels + [MetricLabel("le", "+Inf")]) { $0.append(decimal: count) }
+        page.append(name + "_sum", labels) { $0.append(exactSeconds: durations.sum) }
+        page.append(name + "_count", labels) { $0.append(decimal: count) }
     }
 }
 

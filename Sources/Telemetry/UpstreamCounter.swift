@@ -3,6 +3,8 @@ public enum UpstreamCounter: Hashable, Sendable {
     /// Requests that were routed there, by verdict.
     case verdicts(Verdict)
     case failures(UpstreamFailure)
+    /// Heads of responses that came from its servers, interim ones included.
+    case responses(StatusClass)
     /// Exchanges begun with its servers, and those among them that repeated a failed one.
     case fetches, retries
 }
@@ -15,7 +17,8 @@ extension UpstreamCounter {
     @usableFromInline
     enum Start {
         @inlinable static var failures: Int { 7 }
-        @inlinable static var others: Int { failures + 10 }
+        @inlinable static var responses: Int { failures + 10 }
+        @inlinable static var others: Int { responses + 5 }
     }
 
     /// The counter's own place. Folds to a constant where the case is written out.
@@ -23,6 +26,7 @@ extension UpstreamCounter {
         switch self {
         case .verdicts(let verdict): verdict.position
         case .failures(let failure): Start.failures + failure.position
+        case .responses(let status): Start.responses + status.position
         case .fetches: Start.others
         case .retries: Start.others + 1
         }
@@ -33,6 +37,14 @@ extension UpstreamCounter: CaseIterable {
     /// Every counter, in slot order.
     public static var allCases: [UpstreamCounter] {
         Verdict.allCases.map(UpstreamCounter.verdicts) + UpstreamFailure.allCases.map(UpstreamCounter.failures)
-            + [.fetches, .retries]
+            + StatusClass.allCases.map(UpstreamCounter.responses) + [.fetches, .retries]
     }
+}
+
+/// What is measured of an upstream's servers.
+public enum UpstreamMeasure: UInt8, CaseIterable, Sendable {
+    /// From when a request had been sent, its content included, to the head of the final response.
+    case firstByte
+    /// From the beginning of a connection to when it stood; one that failed has none.
+    case connect
 }

@@ -24,6 +24,8 @@ struct Lease {
     var isReused = false
     /// When it began, in nanoseconds of the loop's clock.
     var began: Int64 = 0
+    /// When all of the request had been sent, on the same clock; `nil`: not yet, or sending failed.
+    var sent: Int64?
 
     /// Bytes of the request's head.
     var headLength = 0

@@ -73,6 +73,7 @@ extension UpstreamConnection {
                 return
             case .interim(let length):
                 guard !reader.use({ $0.hasTooManyInterim }) else { return fail(.head, "too many interim responses") }
+                pool.countResponse(.informational)
                 reader.use { exchange.received(interim: $0.head(in: input.span)) }
                 // The handler may have ended the exchange.
                 guard phase == .leased else { return }
@@ -84,6 +85,7 @@ extension UpstreamConnection {
                 // Nobody changes the protocol in the middle of a message (RFC 9110 §7.8): the rest of the content would
                 // be taken for the new one.
                 guard lease.isSent else { return fail(.head, "101 before the request's content was sent") }
+                countFinalHead()
                 leaveHTTP()
                 reader.use { exchange.upgraded(head: $0.head(in: input.span)) }
                 self.exchange = nil
@@ -98,6 +100,7 @@ extension UpstreamConnection {
                 {
                     return fail(.closed, "408 while it was idle", isNoResponse: true)
                 }
+                countFinalHead()
                 reader.use { exchange.received(final: $0.head(in: input.span)) }
                 guard phase == .leased else { return }
                 input.consume(length)
@@ -115,6 +118,13 @@ extension UpstreamConnection {
                 return complete(trailers: trailers)
             }
         }
+    }
+
+    /// One that came before all of the request was sent kept nobody waiting for it.
+    private func countFinalHead() {
+        let now = loop.now
+        pool.countFinalResponse(
+            StatusClass(status: reader.use { $0.status.code }), after: UInt64(max(0, now - (lease.sent ?? now))))
     }
 
     /// From here on it is a tunnel's.

@@ -90,6 +90,7 @@ extension UpstreamConnection {
         disarmWrite()
         // Its memory is not kept for as long as the response takes, nor on an idle connection.
         if let outgoing = lease.outgoing, outgoing.isEnded { lease.outgoing = nil }
+        if lease.sent == nil, lease.isSent { lease.sent = loop.now }
         if lease.response != .inBody { expectBeforeHead() }
         releaseContent()
     }

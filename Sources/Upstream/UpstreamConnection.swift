@@ -40,6 +40,8 @@ public final class UpstreamConnection: Socket {
     private(set) var phase = Phase.connecting
     /// The present one, or the last.
     var lease = Lease()
+    /// When it began to connect, in nanoseconds of the loop's clock.
+    private let began: Int64
     /// Counted in the open-connections metric; true once connected.
     private var isCounted = false
     /// Whether it will send at the end of the loop's iteration.
@@ -60,6 +62,7 @@ public final class UpstreamConnection: Socket {
         addressText = ByteSlice(address.description)
         self.pool = pool
         self.exchange = exchange
+        began = pool.loop.now
         reader = Exclusive(ResponseReader(maxHeadSize: pool.settings.maxHeadSize))
         try super.init(connectingTo: address, on: pool.loop)
         expect(.connect, within: pool.timeouts.connect)
@@ -77,7 +80,7 @@ public final class UpstreamConnection: Socket {
         guard phase == .connecting else { return }
         if let error { return cannotConnect(UpstreamError(cannotConnectTo: address, error)) }
         isCounted = true
-        pool.opened(server: server)
+        pool.opened(server: server, after: UInt64(max(0, loop.now - began)))
         exchange?.connected(nil)
     }
 

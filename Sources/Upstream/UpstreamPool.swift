@@ -83,14 +83,25 @@ public final class UpstreamPool {
     @inline(never)
     func takeBack(_ buffer: ByteBuffer) { buffers.takeBack(buffer) }
 
-    func opened(server: Int) {
+    /// - Parameter duration: nanoseconds that it took.
+    func opened(server: Int, after duration: UInt64) {
         metrics.add(.upstreamConnects)
+        upstreamMetrics.add(.connect, duration)
         servers.use { $0[server].open += 1 }
     }
 
     func closed(server: Int) {
         metrics.add(.upstreamCloses)
         servers.use { $0[server].open -= 1 }
+    }
+
+    func countResponse(_ status: StatusClass) { upstreamMetrics.add(.responses(status)) }
+
+    /// - Parameter duration: nanoseconds from when its request had been sent.
+    @inline(never)
+    func countFinalResponse(_ status: StatusClass, after duration: UInt64) {
+        upstreamMetrics.add(.responses(status))
+        upstreamMetrics.add(.firstByte, duration)
     }
 
     func takeIdle(server: Int) -> UpstreamConnection? {

@@ -12,10 +12,13 @@ import Testing
 
     /// The samples of those counters that have counted something.
     private func counted(_ proxy: Program) throws -> Set<String> {
-        let names = ["verdicts", "upstream_fetches", "upstream_failures", "upstream_retries"]
+        let names = [
+            "verdicts_total", "upstream_fetches_total", "upstream_failures_total", "upstream_retries_total",
+            "upstream_responses_total", "upstream_first_byte_seconds_count", "upstream_connect_seconds_count",
+        ]
         let lines = try proxy.admin.get("/metrics").wholeText.split(separator: "\n").map(String.init)
         return Set(
-            lines.filter { line in !line.hasSuffix(" 0") && names.contains { line.hasPrefix("coalesced_\($0)_total") } }
+            lines.filter { line in !line.hasSuffix(" 0") && names.contains { line.hasPrefix("coalesced_\($0){") } }
                 .map { $0.replacing("coalesced_", with: "").replacing("_total", with: "").replacing("\"", with: "") })
     }
 
@@ -51,6 +54,10 @@ import Testing
             "upstream_fetches{upstream=shop} 3", "upstream_fetches{upstream=images} 2",
             // On the connection that was kept, and again on a new one.
             "upstream_failures{upstream=shop,kind=closed} 2", "upstream_retries{upstream=shop} 1",
+            "upstream_responses{upstream=shop,class=2xx} 1", "upstream_responses{upstream=images,class=2xx} 2",
+            "upstream_first_byte_seconds_count{upstream=shop} 1",
+            "upstream_first_byte_seconds_count{upstream=images} 2",
+            "upstream_connect_seconds_count{upstream=shop} 2", "upstream_connect_seconds_count{upstream=images} 1",
         ]
         try eventually("each is counted where it belongs") { try counted(proxy) == before }
 
@@ -63,5 +70,6 @@ import Testing
         #expect(after.contains("upstream_fetches{upstream=shop} 4") && moved.total == 1)
         #expect(!after.contains { $0.contains("images") }, "it has gone")
         #expect(after.contains("upstream_fetches{upstream=blog} 1"))
+        #expect(after.contains("upstream_responses{upstream=shop,class=4xx} 1"), "its own 404")
     }
 }

@@ -111,8 +111,26 @@ import Testing
                 "coalesced_verdicts_total{upstream=\"\",verdict=\"refused\"} 1"
             ])
         #expect(lines("upstream_failures") == samples("upstream_failures", kinds, from: 8))
-        #expect(lines("upstream_fetches") == samples("upstream_fetches", [""], from: 18))
-        #expect(lines("upstream_retries") == samples("upstream_retries", [""], from: 19))
+        let classes = StatusClass.allCases.map { ",class=\"\($0.name)\"" }
+        #expect(lines("upstream_responses") == samples("upstream_responses", classes, from: 18))
+        #expect(lines("upstream_fetches") == samples("upstream_fetches", [""], from: 23))
+        #expect(lines("upstream_retries") == samples("upstream_retries", [""], from: 24))
+    }
+
+    @Test func `what is measured of an upstream is a histogram beside its name`() {
+        let loops = [LoopMetrics(), LoopMetrics()]
+        for loop in loops { loop.change(toUpstreams: ["a", "b"]) }
+        loops[0].upstream("a").add(.firstByte, 100_000)
+        loops[1].upstream("a").add(.firstByte, 100_001)
+        loops[1].upstream("b").add(.connect, 5)
+        let page = text(PrometheusText.page(CounterValues(sumOf: loops).families(upstreams: ["a", "b"])))
+        for line in [
+            #"first_byte_seconds_bucket{upstream="a",le="0.0001"} 1"#,
+            #"first_byte_seconds_bucket{upstream="a",le="0.00025"} 2"#,
+            #"first_byte_seconds_sum{upstream="a"} 0.000200001"#, #"first_byte_seconds_count{upstream="a"} 2"#,
+            #"first_byte_seconds_count{upstream="b"} 0"#, #"connect_seconds_count{upstream="a"} 0"#,
+            #"connect_seconds_bucket{upstream="b",le="0.0001"} 1"#, #"connect_seconds_sum{upstream="b"} 0.000000005"#,
+        ] { #expect(page.contains("\ncoalesced_upstream_\(line)\n"), "\(line)") }
     }
 
     @Test func `no metric is announced twice and every sample follows its announcement`() {
