@@ -208,6 +208,12 @@ final class AdminPages {
                     usage.processorTimes.enumerated().map { index, time in
                         MetricSample([("worker", "\(index)")], .nanoseconds(time))
                     }),
+                MetricFamily(
+                    "worker_iteration_seconds", "Time of one iteration of a worker's event loop, without its wait.",
+                    .histogram,
+                    usage.iterationTimes.enumerated().map { index, times in
+                        MetricSample([("worker", "\(index)")], .durations(times))
+                    }),
             ]
         return AdminPage(PrometheusText.contentType, PrometheusText.page(families))
     }

@@ -1,4 +1,4 @@
-import Bytes
+public import Bytes
 import CLibevent
 import Glibc
 
@@ -19,6 +19,10 @@ import Glibc
     @exclusivity(unchecked) @usableFromInline var monotonic: Int64 = 0
     @exclusivity(unchecked) @usableFromInline var wallClock: Int64 = 0
     @exclusivity(unchecked) @usableFromInline var wallClockMillis: Int64 = 0
+    /// How far the wall clock is ahead of the monotonic one, and until when on the latter that is believed.
+    @exclusivity(unchecked) private var wallClockLead: Int64 = 0
+    @exclusivity(unchecked) private var leadHoldsUntil = Int64.min
+    private let iterations = DurationHistogram()
 
     private var wakeUp: Watch?
     private var batch: [LoopHandle.Parcel] = []
@@ -93,6 +97,8 @@ extension EventLoop {
             if hasEnding { callEnding() }
             if !hooks.isEmpty { runHooks() }
             closing.iterationEnds()
+            // Where nobody asked for the time, next to nothing was done.
+            if unsafe clockIsFresh { countIteration() }
         }
         closing.closeAll()
         isRunning = false
@@ -158,6 +164,7 @@ extension EventLoop {
     }
 
     private func runBatch() {
+        noteBeginning()
         handle.takeBatch(&batch)
         runTakenBatch()
     }
@@ -200,32 +207,61 @@ extension EventLoop {
 }
 
 extension EventLoop {
-    /// Nanoseconds on the monotonic clock (`CLOCK_MONOTONIC`), read at most once an iteration, when first asked for.
+    /// Nanoseconds on the monotonic clock (`CLOCK_MONOTONIC`) when the iteration began. Read when first asked for, which
+    /// is when its first socket is ready, its first timer due, or its batch begins.
     @inlinable public var now: Int64 {
         if unsafe !clockIsFresh { readClocks() }
         return unsafe monotonic
     }
 
-    /// Seconds since 1970 by the wall clock, read together with `now`.
+    /// Seconds since 1970 by the wall clock, of the same moment as `now`.
     @inlinable public var wallClockSeconds: Int64 {
         if unsafe !clockIsFresh { readClocks() }
         return unsafe wallClock
     }
 
-    /// Milliseconds since 1970 by the wall clock, read together with `now`.
+    /// Milliseconds since 1970 by the wall clock, of the same moment as `now`.
     @inlinable public var wallClockMilliseconds: Int64 {
         if unsafe !clockIsFresh { readClocks() }
         return unsafe wallClockMillis
     }
 
+    /// How long iterations took, from when the wait for something to do was over until they had done it. On the loop's
+    /// thread.
+    public var iterationTimes: DurationCounts { iterations.read() }
+
+    /// The wait is over: something is called that may take its time before it asks for it.
+    @inline(__always)
+    func noteBeginning() {
+        if unsafe !clockIsFresh { readClocks() }
+    }
+
+    private func countIteration() {
+        iterations.add(nanoseconds: UInt64(max(0, unsafe read(CLOCK_MONOTONIC) - monotonic)))
+    }
+
+    /// How long the wall clock is taken to keep its distance from the monotonic one, in nanoseconds: it is set seldom. So
+    /// a busy loop reads a clock twice an iteration, at each end.
+    private static let leadHolds: Int64 = 10_000_000
+
     @usableFromInline func readClocks() {
-        var time = timespec()
-        unsafe clock_gettime(CLOCK_MONOTONIC, &time)
-        unsafe monotonic = Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
-        unsafe clock_gettime(CLOCK_REALTIME, &time)
-        unsafe wallClock = Int64(time.tv_sec)
-        unsafe wallClockMillis = wallClock * 1000 + Int64(time.tv_nsec) / 1_000_000
+        let now = read(CLOCK_MONOTONIC)
+        unsafe monotonic = now
+        if unsafe now >= leadHoldsUntil {
+            unsafe wallClockLead = read(CLOCK_REALTIME) - now
+            unsafe leadHoldsUntil = now + Self.leadHolds
+        }
+        let wall = unsafe now + wallClockLead
+        unsafe wallClock = wall / 1_000_000_000
+        unsafe wallClockMillis = wall / 1_000_000
         // Outside of `run` there is no iteration whose beginning would make the reading stale.
         unsafe clockIsFresh = isRunning
+    }
+
+    @inline(__always)
+    private func read(_ clock: clockid_t) -> Int64 {
+        var time = timespec()
+        unsafe clock_gettime(clock, &time)
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
 }

@@ -93,7 +93,7 @@ import Glibc
         do throws(SystemError) {
             unsafe readWatch = try Watch(loop.base, descriptor, EV_READ | EV_PERSIST, context: context(self)) {
                 _, _, context in
-                unsafe watcher(context, as: Socket.self)?.readable()
+                unsafe watcher(context, as: Socket.self)?.becameReadable()
             }
         } catch {
             reportLater(error)
@@ -125,7 +125,13 @@ import Glibc
         if !isConnecting, unsafe writeWatch != nil { unsafe writeWatch = nil }
     }
 
+    private func becameReadable() {
+        loop.noteBeginning()
+        readable()
+    }
+
     private func becameWritable() {
+        loop.noteBeginning()
         guard isConnecting else { return writable() }
         isConnecting = false
         disarmWrite()

@@ -38,6 +38,7 @@ import CLibevent
     }
 
     private func fire() {
+        loop.noteBeginning()
         let action = action
         if !repeats { cancel() }
         action?()

@@ -119,6 +119,21 @@ import Testing
         }
     }
 
+    @Test func `the iterations of each worker's loop are told`() throws {
+        try scenario(.workers(2)) { _, proxy in
+            func iterations(_ page: String, _ sample: String) -> [Double] {
+                (0...2).map { Program.sum("coalesced_worker_iteration_seconds_\(sample){worker=\"\($0)\"}", in: page) }
+            }
+            // Each is asked in an iteration of its own, which is over when the next asks.
+            _ = try proxy.admin.get("/metrics")
+            let page = try proxy.admin.get("/metrics").wholeText
+            let (counts, sums) = (iterations(page, "count"), iterations(page, "sum"))
+            #expect(counts[0] > 0 && counts[1] > 0 && counts[2] == 0, "there are two")
+            #expect(sums[0] > 0 && sums[0] < 60 && sums[1] > 0 && sums[1] < 60)
+            #expect(page.contains("coalesced_worker_iteration_seconds_bucket{worker=\"1\",le=\"+Inf\"}"))
+        }
+    }
+
     @Test func `a fetch that nobody can join has not been led`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: no-store", body: "x")] }

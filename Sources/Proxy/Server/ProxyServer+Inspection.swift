@@ -28,14 +28,27 @@ extension ProxyServer {
         }.sorted { ($0.made, $0.number) < ($1.made, $1.number) }
     }
 
-    /// Asks every loop for its latencies and its thread's processor time; `completion` is called on the control loop.
+    private struct LoopUsage: Sendable {
+        let index: Int
+        let latencies: LatencySnapshot
+        let processorTime: UInt64
+        let iterations: DurationCounts
+    }
+
+    /// Asks every loop for its latencies, the times of its iterations and its thread's processor time; `completion` is
+    /// called on the control loop.
     public func workerUsage(_ completion: @escaping (WorkerUsage) -> Void) {
         workers.gather({ worker, answer in
-            answer((worker.index, worker.recorder.latency.snapshot(), ProcessUsage.processorTimeOfThisThread))
-        }) { (answers: [(index: Int, latencies: LatencySnapshot, processorTime: UInt64)]) in
+            answer(
+                LoopUsage(
+                    index: worker.index, latencies: worker.recorder.latency.snapshot(),
+                    processorTime: ProcessUsage.processorTimeOfThisThread, iterations: worker.loop.iterationTimes))
+        }) { (answers: [LoopUsage]) in
+            let answers = answers.sorted { $0.index < $1.index }
             var usage = WorkerUsage()
             for answer in answers { usage.latencies.merge(answer.latencies) }
-            usage.processorTimes = answers.sorted { $0.index < $1.index }.map(\.processorTime)
+            usage.processorTimes = answers.map(\.processorTime)
+            usage.iterationTimes = answers.map(\.iterations)
             completion(usage)
         }
     }

@@ -1,3 +1,4 @@
+public import Bytes
 public import Coalescing
 public import Libevent
 public import Storage
@@ -34,6 +35,8 @@ public struct WorkerUsage: Sendable {
     public var latencies = LatencySnapshot()
     /// Nanoseconds of processor time of each, in the order of their indexes.
     public var processorTimes: [UInt64] = []
+    /// How long the iterations of each one's loop took, in the same order.
+    public var iterationTimes: [DurationCounts] = []
 }
 
 /// The servers of one upstream at one moment, and how the loops find them.
