@@ -60,6 +60,34 @@ import Testing
         }
     }
 
+    @Test func `a fetch that begins at an origin replaced by the last reload but one is told of`() throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            defer { gate.open() }
+            origin.on("/up") { _ in [.requestBody, .gate(gate), .answer(201)] }
+            let client = try proxy.connect()
+            let begin = "POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe"
+            try client.send(begin)
+            // It is routed in the same iteration of its loop, and its content awaited.
+            try eventually("it is here") { try proxy.metric(.clientReceivedBytes) == begin.utf8.count }
+            for round in ["first", "second"] {
+                let other = try ScriptedOrigin()
+                defer { other.stop() }
+                other.on("/\(round)") { _ in [.answer(200, body: round)] }
+                try proxy.rewriteConfiguration(upstream: other.url)
+                proxy.signal(SIGHUP)
+                try eventually("the \(round) new origin is asked") { try proxy.get("/\(round)").text == round }
+            }
+            try client.send("llo")
+            try eventually("the former origin is asked") { origin.count("/up") == 1 }
+            let status = try proxy.admin.get("/status").wholeText
+            #expect(status.contains("/up"))
+            #expect(try proxy.metric(.inFlight) == 1)
+            gate.open()
+            #expect(try client.answer().status == 201)
+        }
+    }
+
     @Test(arguments: ["of its own URL", "of another URL", "of a group"])
     func `an unsafe request from before a reload closes fetches that began after it`(fetches: String) throws {
         try scenario(.workers(1)) { origin, proxy in

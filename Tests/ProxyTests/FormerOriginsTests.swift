@@ -15,17 +15,26 @@ import Upstream
         return (origin, running)
     }
 
-    @Test func `what an origin had in flight when it was replaced counts on, and when that is over what it had done`() {
-        let (old, running) = Self.origin("a", done: 2), (new, other) = Self.origin("a", done: 10)
-        var former = FormerOrigins()
+    /// The same, replaced by `new`, and held by nothing else.
+    private static func replacing(_ name: String, done: Int, by new: Origin, in former: inout FormerOrigins)
+        -> PlainOperation
+    {
+        let (old, running) = origin(name, done: done)
         former.replaced([old], by: [new])
-        #expect(former.origins.map { $0 === old } == [true])
+        return running
+    }
+
+    @Test func `what an origin had in flight when it was replaced counts on, and when it is gone what it had done`() {
+        let (new, other) = Self.origin("a", done: 10)
+        var former = FormerOrigins()
+        let running = Self.replacing("a", done: 2, by: new, in: &former)
+        #expect(former.origins.count == 1)
         #expect(former.snapshot(with: new).inFlight == 2)
         #expect(former.snapshot(with: new).started == 14)
 
         running.finish()
         #expect(former.snapshot(with: new).inFlight == 1)
-        // The next reload sees that it is over, and keeps its numbers only.
+        // The next reload sees that nothing holds it, and keeps its numbers only.
         former.replaced([new], by: [new])
         #expect(former.origins.isEmpty)
         #expect(former.snapshot(with: new).started == 14 && former.snapshot(with: new).finished == 13)
@@ -43,10 +52,10 @@ import Upstream
     }
 
     @Test func `numbers go with the name, and are forgotten with it`() {
-        let (a, runningA) = Self.origin("a", done: 1), (b, runningB) = Self.origin("b", done: 5)
         var former = FormerOrigins()
         let newA = Origin(.named("a"))
-        former.replaced([a, b], by: [newA])
+        let runningA = Self.replacing("a", done: 1, by: newA, in: &former)
+        let runningB = Self.replacing("b", done: 5, by: newA, in: &former)
         #expect(former.snapshot(with: newA).started == 2, "not those of b")
         runningA.finish()
         runningB.finish()
@@ -56,6 +65,24 @@ import Upstream
         former.replaced([newA], by: [newA, newB])
         #expect(former.snapshot(with: newB).started == 0, "it was gone meanwhile")
         #expect(former.snapshot(with: newA).started == 2)
+    }
+
+    @Test func `one that something still refers to is kept, since a fetch may begin there`() {
+        let new = Origin(.named("a")), newest = Origin(.named("a"))
+        var former = FormerOrigins()
+        var held: Origin? = Origin(.named("a"))
+        former.replaced([held].compactMap { $0 }, by: [new])
+        former.replaced([new], by: [newest])
+        let late = PlainOperation()
+        _ = held?.fetches.enqueue(plain: late)
+        #expect(former.snapshot(with: newest).inFlight == 1)
+        former.replaced([newest], by: [newest])
+        #expect(former.origins.count == 2 && former.origins[0] === held && former.origins[1] === new)
+        late.finish()
+        held = nil
+        former.replaced([newest], by: [newest])
+        #expect(former.origins.count == 1 && former.snapshot(with: newest).finished == 1)
+        withExtendedLifetime(new) {}
     }
 
     @Test func `a fetch that begins at an origin after it was replaced counts too`() {

@@ -5,19 +5,26 @@ import Upstream
 /// that has their name. Belongs to the server, confined to the control loop.
 struct FormerOrigins {
     private(set) var origins: [Origin] = []
-    /// By name: the counts of those that have nothing in flight any more.
+    /// By name: the counts of those that are gone.
     private var counted: [String: OperationQueueSnapshot] = [:]
 
     /// The origins `new` take the place of `old`, of which some may be the same.
+    ///
+    /// Of those that were replaced earlier it drops the ones that nothing else refers to. Having nothing in flight would
+    /// not be enough: a request that was routed before, whose content is still to come or that is about to fetch for
+    /// itself, will begin a fetch there.
     mutating func replaced(_ old: [Origin], by new: [Origin]) {
-        origins.removeAll { origin in
-            let snapshot = origin.fetches.snapshot
-            guard snapshot.inFlight == 0 else { return false }
-            counted[origin.settings.name, default: OperationQueueSnapshot()].add(snapshot)
-            return true
+        var kept: [Origin] = []
+        for index in origins.indices {
+            if isKnownUniquelyReferenced(&origins[index]) {
+                let (name, snapshot) = (origins[index].settings.name, origins[index].fetches.snapshot)
+                counted[name, default: OperationQueueSnapshot()].add(snapshot)
+            } else {
+                kept.append(origins[index])
+            }
         }
-        // Added afterwards: until every loop has the new settings, a fetch may still begin at an old origin.
-        origins += old.filter { former in !new.contains { $0 === former } }
+        // Every loop may still have the settings of those that are replaced now.
+        origins = kept + old.filter { former in !new.contains { $0 === former } }
         let names = Set(new.map(\.settings.name))
         counted = counted.filter { names.contains($0.key) }
     }

@@ -76,7 +76,8 @@ public final class ProxyServer {
         accessLogSettings = accessLog
         shared = SharedState(storage, log: log)
         loopSettings = LoopSettings(settings, upstreams: upstreams)
-        shared.origins = loopSettings.origins
+        let origins = loopSettings.origins
+        shared.changeOrigins { origins }
         self.control = control
         workers = WorkerGroup(control: control)
     }
@@ -153,9 +154,11 @@ public final class ProxyServer {
         settings = new
         let loopSettings = LoopSettings(
             new, upstreams: upstreams, number: loopSettings.number + 1, previous: loopSettings)
-        formerOrigins.replaced(self.loopSettings.origins, by: loopSettings.origins)
+        shared.changeOrigins {
+            formerOrigins.replaced(self.loopSettings.origins, by: loopSettings.origins)
+            return loopSettings.origins + formerOrigins.origins
+        }
         self.loopSettings = loopSettings
-        shared.origins = loopSettings.origins + formerOrigins.origins
         workers.post { $0.apply(loopSettings) }
     }
 

@@ -35,9 +35,15 @@ final class SharedState: Sendable {
 
     /// All that may have fetches in flight, also those of replaced settings. Set before any loop has the settings with
     /// a new one.
-    var origins: [Origin] {
-        get { liveOrigins.withLock { $0 } }
-        set { liveOrigins.withLock { $0 = newValue } }
+    var origins: [Origin] { liveOrigins.withLock { $0 } }
+
+    /// - Parameter change: gives those that there are from now on. While it is called, none is held here, so that it can
+    ///   tell what nobody else holds.
+    func changeOrigins(_ change: () -> [Origin]) {
+        liveOrigins.withLock { origins in
+            origins = []
+            origins = change()
+        }
     }
 
     /// A number for an operation, never 0.
