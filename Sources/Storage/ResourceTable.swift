@@ -80,10 +80,29 @@ struct ResourceTable {
         count = 0
     }
 
-    func forEach(_ body: (CachedResource) -> Void) {
-        for place in places {
-            if let form = place.form { body(CachedResource(hash: place.hash, form)) }
+    /// A stretch of a walk: the resources whose hash's lower half is at least `start`, by where they belong, as many as
+    /// have their home in `stride` places. Each is found once however the table grows or is rearranged in between, since
+    /// a stretch is one of hashes, not of places.
+    /// - Returns: where the next stretch starts; `nil` after the last.
+    func stretch(from start: UInt32, stride: Int, into found: inout [CachedResource]) -> UInt32? {
+        guard !places.isEmpty else { return nil }
+        let first = home(of: UInt64(start))
+        let next = first + stride < places.count ? firstHash(at: first + stride) : nil
+        var index = first
+        for step in 0..<places.count {
+            // Nothing that belongs before an empty place stands behind it.
+            guard let form = places[index].form else {
+                if step >= stride || next == nil && index < first { break }
+                index = self.next(index)
+                continue
+            }
+            let half = UInt32(truncatingIfNeeded: places[index].hash)
+            if half >= start, next.map({ half < $0 }) ?? true {
+                found.append(CachedResource(hash: places[index].hash, form))
+            }
+            index = self.next(index)
         }
+        return next
     }
 
     // MARK: - Places
@@ -91,6 +110,11 @@ struct ResourceTable {
     /// The shard was chosen by the upper bits, the place is by the lower half.
     private func home(of hash: UInt64) -> Int {
         Int(truncatingIfNeeded: ((hash & 0xffff_ffff) &* UInt64(truncatingIfNeeded: places.count)) >> 32)
+    }
+
+    /// The least lower half of a hash that belongs there.
+    private func firstHash(at index: Int) -> UInt32 {
+        UInt32((UInt64(index) << 32 + UInt64(places.count) - 1) / UInt64(places.count))
     }
 
     private func next(_ index: Int) -> Int { index &+ 1 == places.count ? 0 : index &+ 1 }

@@ -11,7 +11,7 @@ import Synchronization
 /// *Bytes.* Bodies reserve their own in the `MemoryBudget`; the store reserves for the rest. Callers that get no memory
 /// call `makeRoom`: the shards give up the least valuable of their S3-FIFO queues, in turns.
 public final class ResponseStore: Sendable {
-    private struct LockedShard: ~Copyable, Sendable {
+    struct LockedShard: ~Copyable, Sendable {
         let shard: Guarded<Shard>
         /// What it holds, for choosing whom to evict from without its lock.
         let bytes = Atomic<Int>(0)
@@ -21,7 +21,7 @@ public final class ResponseStore: Sendable {
         }
     }
 
-    private let shards: FixedArray<LockedShard>
+    let shards: FixedArray<LockedShard>
     private let shift: UInt64
     private let budget: MemoryBudget
     private let settings: StorageSettings
@@ -190,23 +190,6 @@ public final class ResponseStore: Sendable {
         return removed
     }
 
-    /// Into how many parts the index is split: `remove(inShard:where:)` walks one of them.
-    public var shardCount: Int { shards.count }
-
-    /// Forgets what one shard knows of some keys: a step of a walk of the whole store, for operators. The lock is held
-    /// while its keys are looked through, and anew for each that goes. Fetches that have begun are stored all the same,
-    /// unless `remove` named their keys before. Any thread.
-    /// - Parameters:
-    ///   - index: below `shardCount`.
-    ///   - isMeant: called for each key, under the shard's lock.
-    /// - Returns: the number of responses dropped.
-    public func remove(inShard index: Int, where isMeant: @Sendable (CacheKey) -> Bool) -> Int {
-        let keys = shards[index].shard.withLock { $0.keys(where: isMeant) }
-        var removed = 0
-        for key in keys { removed += change(key) { $0.dropAll(of: key, keepsNotes: false) } }
-        return removed
-    }
-
     // MARK: - Memory
 
     /// Makes `bytes` free in the budget for a body on its way, evicting the least valuable entries.
@@ -281,7 +264,7 @@ public final class ResponseStore: Sendable {
     }
 
     /// A change that takes no memory.
-    private func change<Result: Sendable>(_ key: CacheKey, _ body: (inout Shard) -> Result) -> Result {
+    func change<Result: Sendable>(_ key: CacheKey, _ body: (inout Shard) -> Result) -> Result {
         change(shards[shardIndex(of: key.hash)], reserved: 0, body)
     }
 

@@ -49,15 +49,6 @@ struct Shard {
         }
     }
 
-    func keys(where isWanted: (CacheKey) -> Bool) -> [CacheKey] {
-        var found: [CacheKey] = []
-        table.forEach { resource in
-            let key = CacheKey(hash: resource.hash, bytes: resource.key)
-            if isWanted(key) { found.append(key) }
-        }
-        return found
-    }
-
     // MARK: - Changes
 
     mutating func store(_ response: StoredResponse, under key: CacheKey) {

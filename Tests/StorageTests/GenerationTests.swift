@@ -31,9 +31,7 @@ import Testing
         let generation = cache.generation("http a /img/y")
         func remove(_ url: String) -> Int {
             let url = ByteSlice(url)
-            return (0..<cache.store.shardCount).reduce(0) { removed, shard in
-                removed + cache.store.remove(inShard: shard) { $0.isBelow(url.span) }
-            }
+            return cache.removeAll { $0.isBelow(url.span) }
         }
         #expect(remove("http a /img") == keys.count)
         #expect(keys.allSatisfy { cache.resource($0) == nil } && others.allSatisfy { cache.resource($0) != nil })

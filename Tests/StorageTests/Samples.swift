@@ -69,6 +69,13 @@ struct Cache {
         store.resource(self.key(key, collides: collides))
     }
 
+    /// All that is found by a walk from one end of the store to the other.
+    func removeAll(where isMeant: (CacheKey) -> Bool) -> Int {
+        var (walk, removed) = (ResponseStore.Walk(), 0)
+        while let more = store.remove(along: &walk, where: isMeant) { removed += more }
+        return removed
+    }
+
     func generation(_ key: String) -> Generation { store.generation(self.key(key)) }
 
     @discardableResult

@@ -10,8 +10,8 @@ extension ProxyServer {
     /// (No-Vary-Search), and for `prefixes`, which have no query, and everything below them, as a route's `path`
     /// matches. What is on its way for them goes on for those who wait, and is not stored.
     ///
-    /// Where that takes a look at all that is stored, it is walked once for all of them, a shard at a time, so that the
-    /// loop serves others in between: what is asked for meanwhile may still be answered from it.
+    /// Where that takes a look at all that is stored, it is walked once for all of them, some hundred keys at a time, so
+    /// that the loop serves others in between: what is asked for meanwhile may still be answered from it.
     /// - Parameter completion: called on the loop with how many responses went, at once if nothing had to be walked;
     ///   not if the loop ends before.
     public func purge(_ urls: [ParsedURL], below prefixes: [ParsedURL], completion: @escaping (Int) -> Void) {
@@ -43,7 +43,7 @@ extension ProxyServer {
         for origin in origins { origin.closeFetches(where: others.contains) }
         // More than is below, which costs a fetch at most.
         if !prefixes.isEmpty { shared.variations.noteInvalidationOfAll() }
-        walk(fromShard: 0, for: others, removed: removed, completion)
+        walk(.init(), for: others, removed: removed, completion)
     }
 
     /// The store first: see `Worker.invalidateWhatElse`.
@@ -64,12 +64,12 @@ extension ProxyServer {
     }
 
     private func walk(
-        fromShard index: Int, for urls: PurgedURLs, removed: Int, _ completion: @escaping (Int) -> Void
+        _ walk: ResponseStore.Walk, for urls: PurgedURLs, removed: Int, _ completion: @escaping (Int) -> Void
     ) {
-        guard index < shared.store.shardCount else { return completion(removed) }
-        let removed = removed + shared.store.remove(inShard: index) { urls.contains($0) }
-        control.schedule(after: 0) { [weak self] in
-            self?.walk(fromShard: index + 1, for: urls, removed: removed, completion)
+        var walk = walk
+        guard let more = shared.store.remove(along: &walk, where: urls.contains) else { return completion(removed) }
+        control.schedule(after: 0) { [weak self, walk] in
+            self?.walk(walk, for: urls, removed: removed + more, completion)
         }
     }
 
