@@ -13,7 +13,8 @@ enum KeyTable {
     static let all: [Key<Settings>] = [
         Key(
             "log-level", \.logLevel, .word,
-            "The lowest level written to the diagnostics log on standard error. Nothing is logged below info."),
+            "The lowest level written to the diagnostics log on standard error. debug tells each connection to origins that is opened or closed, and why."
+        ),
         Key(
             "listen", \.proxy.listeners, .list(of: .address, atLeast: 1), isReadAtStart: true,
             "Addresses to listen on: address:port or unix:/path. Port 0 picks a free port."),

@@ -21,7 +21,7 @@ public struct Settings: Sendable, Equatable {
 
 /// The levels of the diagnostics log, spelled as swift-log spells them.
 public enum LogLevel: String, Sendable, CaseIterable {
-    case trace, debug, info, notice, warning, error, critical
+    case debug, info, notice, warning, error, critical
 }
 
 extension Settings {

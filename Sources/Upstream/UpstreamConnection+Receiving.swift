@@ -164,7 +164,7 @@ extension UpstreamConnection {
             enter(.idle)
             expect(.idle, within: pool.timeouts.idle)
         } else {
-            end()
+            end(isReusable ? .surplus : .notReusable)
         }
         exchange?.completed(trailers: trailers)
     }

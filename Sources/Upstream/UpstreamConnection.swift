@@ -44,6 +44,8 @@ public final class UpstreamConnection: Socket {
     private let began: Int64
     /// Counted in the open-connections metric; true once connected.
     private var isCounted = false
+    /// How many it has carried, with the present one.
+    private var exchanges = 0
     /// Whether it will send at the end of the loop's iteration.
     var flushesSoon = false
 
@@ -80,20 +82,21 @@ public final class UpstreamConnection: Socket {
         guard phase == .connecting else { return }
         if let error { return cannotConnect(UpstreamError(cannotConnectTo: address, error)) }
         isCounted = true
-        pool.opened(server: server, after: UInt64(max(0, loop.now - began)))
+        pool.opened(self, after: UInt64(max(0, loop.now - began)))
         exchange?.connected(nil)
     }
 
     private func cannotConnect(_ error: UpstreamError) {
         let exchange = exchange
         self.exchange = nil
-        end()
+        end(.failed(error))
         exchange?.connected(error)
     }
 
     func begin(_ exchange: Exchange, isReused: Bool, early: OutgoingContent?) {
         enter(.leased)
         self.exchange = exchange
+        exchanges += 1
         let (framing, headLength) = (exchange.request.content, exchange.request.head.count)
         lease = Lease(
             isReused: isReused, began: loop.now, headLength: headLength, headLeft: headLength,
@@ -112,19 +115,21 @@ public final class UpstreamConnection: Socket {
     /// The exchange ends before the response does.
     func abandonExchange() {
         exchange = nil
-        end()
+        end(.abandoned)
     }
 
     /// Ends a connection that was handed over. On its loop; a second call does nothing.
-    public func closeTunnel(abruptly: Bool = false) { end(abruptly: abruptly) }
+    public func closeTunnel(abruptly: Bool = false) {
+        end(.tunnelEnded, abruptly: abruptly)
+    }
 
-    func end(abruptly: Bool = false) {
+    func end(_ why: ConnectionEnd, abruptly: Bool = false) {
         guard phase != .closed else { return }
         if phase == .idle { pool.forget(idle: self) }
         enter(.closed)
         deadline = deadline.cancelled(on: pool.deadlines)
         giveBackInput()
-        if isCounted { pool.closed(server: server) }
+        if isCounted { pool.closed(self, why, exchanges: exchanges) }
         if abruptly { abort() } else { close() }
     }
 
@@ -133,13 +138,12 @@ public final class UpstreamConnection: Socket {
         let exchange = exchange
         let closedBeforeResponse =
             (lease.response == .awaited || isNoResponse) && (failure == .closed || failure == .send)
+        let error = UpstreamError(
+            failure, detail: "\(address): \(detail)", closedBeforeResponse: closedBeforeResponse,
+            isMalformed: isMalformed)
         self.exchange = nil
-        end()
-        exchange?.failed(
-            UpstreamError(
-                failure, detail: "\(address): \(detail)", closedBeforeResponse: closedBeforeResponse,
-                isMalformed: isMalformed),
-            isUnsent: lease.isUnsent || isNoResponse, content: lease.outgoing)
+        end(.failed(error))
+        exchange?.failed(error, isUnsent: lease.isUnsent || isNoResponse, content: lease.outgoing)
     }
 
     func giveBackInput() {
@@ -167,7 +171,7 @@ public final class UpstreamConnection: Socket {
             tunnel?.tunnelReadable(self)
         case .idle:
             // The end of the connection, or bytes that belong to no request.
-            end()
+            end(.byServer)
         case .leased:
             // Seen before the request went out, or in the iteration in which it did: what no request asked for, or the
             // end. Bytes arriving between this check and the write go unnoticed.
@@ -221,7 +225,7 @@ public final class UpstreamConnection: Socket {
         case .due(.connect): cannotConnect(UpstreamError(.connectTimeout, detail: "\(address): no connection in time"))
         case .due(.head): fail(.headTimeout, "no response head in time")
         case .due(.progress): fail(lease.response == .awaited ? .headTimeout : .bodyTimeout, "no progress in time")
-        case .due(.idle): end()
+        case .due(.idle): end(.idleTimeout)
         }
         return nil
     }

@@ -37,6 +37,7 @@ public final class UpstreamPool {
     private let resolver: Resolver
     private let balance: Exclusive<ServerBalance>
     private let onNews: (UpstreamServer, ServerNews) -> Void
+    private let onConnection: (SocketAddress, ConnectionNews) -> Void
     private let servers: Exclusive<[Server]>
     private var idleCount = 0
     /// When the names are asked for again, in nanoseconds of the loop's clock.
@@ -45,11 +46,13 @@ public final class UpstreamPool {
     private var isDropped = false
 
     /// - Parameters: `resolver`, `buffers` and `metrics` are the loop's, `names` is shared by all loops. `firstServer` is
-    ///   asked first (`ServerBalance`). `onNews` is called on the loop.
+    ///   asked first (`ServerBalance`). `onNews` and `onConnection`, of each that is opened or closed, are called on the
+    ///   loop.
     public init(
         _ settings: UpstreamSettings, on loop: EventLoop, resolver: Resolver, names: NameResolution,
         buffers: BufferStock, metrics: LoopMetrics, firstServer: Int = 0,
-        onNews: @escaping (UpstreamServer, ServerNews) -> Void
+        onNews: @escaping (UpstreamServer, ServerNews) -> Void,
+        onConnection: @escaping (SocketAddress, ConnectionNews) -> Void = { _, _ in }
     ) {
         self.settings = settings
         self.loop = loop
@@ -59,6 +62,7 @@ public final class UpstreamPool {
         self.metrics = metrics
         upstreamMetrics = metrics.upstream(settings.name)
         self.onNews = onNews
+        self.onConnection = onConnection
         deadlines = loop.deadlines
         timeouts = UpstreamTimeouts(settings)
         balance = Exclusive(
@@ -72,7 +76,7 @@ public final class UpstreamPool {
     /// Closes every idle connection: the pool is going away.
     public func closeIdle() {
         isDropped = true
-        for connection in servers.use({ $0.flatMap(\.idle) }) { connection.end() }
+        for connection in servers.use({ $0.flatMap(\.idle) }) { connection.end(.outOfUse) }
     }
 
     // Calls, not properties: what is reached through two objects is retained at each use.
@@ -84,15 +88,17 @@ public final class UpstreamPool {
     func takeBack(_ buffer: ByteBuffer) { buffers.takeBack(buffer) }
 
     /// - Parameter duration: nanoseconds that it took.
-    func opened(server: Int, after duration: UInt64) {
+    func opened(_ connection: UpstreamConnection, after duration: UInt64) {
         metrics.add(.upstreamConnects)
         upstreamMetrics.add(.connect, duration)
-        servers.use { $0[server].open += 1 }
+        servers.use { $0[connection.server].open += 1 }
+        onConnection(connection.address, .opened(after: duration))
     }
 
-    func closed(server: Int) {
+    func closed(_ connection: UpstreamConnection, _ why: ConnectionEnd, exchanges: Int) {
         metrics.add(.upstreamCloses)
-        servers.use { $0[server].open -= 1 }
+        servers.use { $0[connection.server].open -= 1 }
+        onConnection(connection.address, .closed(why, exchanges: exchanges))
     }
 
     func countResponse(_ status: StatusClass) { upstreamMetrics.add(.responses(status)) }
@@ -195,7 +201,7 @@ public final class UpstreamPool {
             servers[server].addresses = found
             return servers[server].idle.filter { !found.contains($0.address) }
         }
-        for connection in left { connection.end() }
+        for connection in left { connection.end(.outOfUse) }
         if looksAgainAt == .max { looksAgainAt = loop.now + Self.lookInterval }
     }
 }

@@ -78,7 +78,6 @@ extension Logger.Level {
 
     init(_ level: LogLevel) {
         switch level {
-        case .trace: self = .trace
         case .debug: self = .debug
         case .info: self = .info
         case .notice: self = .notice

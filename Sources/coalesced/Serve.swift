@@ -54,7 +54,7 @@ struct Serve: ParsableCommand {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "Lowest level that is logged: trace, debug, info, notice, warning, error, critical.", valueName: "level"),
+            "Lowest level that is logged: debug, info, notice, warning, error, critical.", valueName: "level"),
         transform: ScalarSyntax<LogLevel>.logLevel.value(of:))
     var logLevel: LogLevel?
 

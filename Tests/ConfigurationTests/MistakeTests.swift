@@ -40,6 +40,10 @@ struct Faulty: CustomTestStringConvertible, Sendable {
             "f:2:3: `max-waitres` is not known; did you mean `max-waiters`?"),
         Faulty("log: info\n", "f:1:1: `log` is not known; did you mean `log-level`?"),
         Faulty("log-level: crit\n", "f:1:12: `log-level: crit`: not understood; did you mean `critical`?"),
+        Faulty(
+            "log-level: trace\n",
+            "f:1:12: `log-level: trace`: not understood; give one of these words (debug, info, notice, warning, error, critical)"
+        ),
         Faulty("max-waiters: 5\n", "f:1:1: `max-waiters` does not belong here; put it under `coalescing`"),
         Faulty(
             "caching:\n  key: {query: none}\n",

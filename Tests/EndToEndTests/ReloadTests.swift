@@ -280,6 +280,33 @@ import Testing
         #expect(!proxy.diagnostics.contains("/quiet"))
     }
 
+    @Test func `at debug each connection to an origin is told of, and why it was closed`() throws {
+        let debug = Setting.other(section: "", key: "log-level", value: "debug")
+        let origin = try ScriptedOrigin()
+        defer { origin.stop() }
+        let gate = Gate()
+        origin.on("/kept") { _ in [.answer(200, body: "kept")] }
+        origin.on("/last") { _ in [.answer(200, "Connection: close", body: "last")] }
+        origin.on("/idle") { _ in [.answer(200, body: "idle"), .gate(gate), .close] }
+        let proxy = try Program.serve(upstream: origin.url, [.workers(1)])
+        defer { proxy.stop() }
+        try proxy.get("/last")
+        try proxy.rewriteConfiguration(upstream: origin.url, .workers(1), debug)
+        proxy.signal(SIGHUP)
+        try eventually("it is loaded") { proxy.diagnostics.contains("reloaded") }
+        func connections() -> [Substring] {
+            proxy.diagnostics.split(separator: "\n").filter { $0.contains("connect") && $0.contains("upstream ") }
+        }
+        for path in ["/kept", "/kept", "/last", "/idle"] { try proxy.get(path) }
+        gate.open()
+        try eventually("two were opened and closed") { connections().count >= 4 }
+        let told = connections()
+        #expect(told.count == 4 && told.allSatisfy { $0.contains(" debug: ") })
+        #expect(told[0].contains(/: connected to 127\.0\.0\.1:\d+ in \d+ µs/))
+        #expect(told[1].hasSuffix(" closed after 3 requests: not reusable after its last response"))
+        #expect(told[3].hasSuffix(" closed after 1 request: the server closed it while idle"))
+    }
+
     @Test(arguments: ["a FIFO", "/dev/zero", "a large file"])
     func `what is no file of settings is told of, and changes nothing`(what: String) throws {
         try scenario { origin, proxy in

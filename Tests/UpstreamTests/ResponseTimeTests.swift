@@ -32,7 +32,7 @@ import Testing
             return ended == 2
         }
         let kept = try #require(asker.pool.takeIdle(server: 0))
-        kept.end()
+        kept.end(.outOfUse)
         #expect(asker.ask(asker.exchange()) == ["failed head"])
         #expect(StatusClass.allCases.map { asker.counted(.responses($0)) } == [3, 0, 0, 1, 0])
         #expect(measured(asker, .firstByte).count == 2, "of final ones")

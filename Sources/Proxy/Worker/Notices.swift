@@ -11,6 +11,8 @@ final class Notices {
         case malformed, timeout
         /// One of each upstream: that one fails hides nothing of another.
         case upstream(String)
+        /// Likewise.
+        case connection(String)
         case server, accept, capacity, memory
         case bound(String)
 
@@ -20,6 +22,7 @@ final class Notices {
             case .malformed: "malformed requests"
             case .timeout: "requests that did not arrive in time"
             case .upstream(let name): "failures of upstream \(name)"
+            case .connection(let name): "connections of upstream \(name)"
             case .server: "changes of servers"
             case .accept: "failures to accept connections"
             case .capacity: "connections turned away"
@@ -31,6 +34,7 @@ final class Notices {
         /// What a client did wrong is for whoever looks for it: anybody can cause any amount of it.
         var level: Logger.Level {
             switch self {
+            case .connection: .debug
             case .malformed, .timeout: .info
             case .upstream, .server, .accept, .capacity, .memory, .bound: .warning
             }
@@ -84,6 +88,22 @@ final class Notices {
             write(
                 .server, at: .notice,
                 "upstream \(upstream.name): server \(server) is back after \(time / 1_000_000_000) s")
+        }
+    }
+
+    /// For whoever looks into how an origin treats connections. Formats nothing unless that is logged.
+    func connectionChanged(of origin: Origin, to address: SocketAddress, _ news: ConnectionNews) {
+        guard log.logLevel <= .debug else { return }
+        let upstream = origin.settings.name
+        switch news {
+        case .opened(let duration):
+            write(
+                .connection(upstream), "upstream \(upstream): connected to \(address) in \(duration / 1000) µs")
+        case .closed(let why, let exchanges):
+            write(
+                .connection(upstream),
+                "upstream \(upstream): connection to \(address) closed after \(exchanges) request\(exchanges == 1 ? "" : "s"): \(why)"
+            )
         }
     }
 

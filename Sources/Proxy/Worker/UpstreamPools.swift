@@ -50,7 +50,8 @@ final class UpstreamPools {
         }
         let pool = UpstreamPool(
             origin.settings, on: loop, resolver: resolver, names: names, buffers: buffers, metrics: metrics,
-            firstServer: index, onNews: { [notices] in notices.serverChanged(origin, $0, $1) })
+            firstServer: index, onNews: { [notices] in notices.serverChanged(origin, $0, $1) },
+            onConnection: { [notices] in notices.connectionChanged(of: origin, to: $0, $1) })
         if origins.contains(where: { $0 === origin }) {
             pools[id] = (origin, pool)
         } else {

@@ -1,0 +1,40 @@
+/// What becomes of the connections to an origin, for whoever looks into how it treats them.
+public enum ConnectionNews: Sendable {
+    /// It stands, after so many nanoseconds.
+    case opened(after: UInt64)
+    /// After so many exchanges.
+    case closed(ConnectionEnd, exchanges: Int)
+}
+
+/// Why a connection to an origin was closed.
+public enum ConnectionEnd: Sendable, CustomStringConvertible {
+    /// Between two exchanges: the server closed it, or sent what nobody had asked for.
+    case byServer
+    /// Nobody used it for as long as the upstream keeps one.
+    case idleTimeout
+    /// One side or the other wanted no other exchange on it, or its bytes could not be trusted for one.
+    case notReusable
+    /// There are as many idle ones as may be kept, or nobody uses its server any more.
+    case surplus
+    /// Its settings were replaced, or its server's name has other addresses now.
+    case outOfUse
+    /// The exchange ended before its response did: nobody wanted the rest.
+    case abandoned
+    /// The exchange failed.
+    case failed(UpstreamError)
+    /// It was a tunnel's, which ended.
+    case tunnelEnded
+
+    public var description: String {
+        switch self {
+        case .byServer: "the server closed it while idle"
+        case .idleTimeout: "idle for idle-timeout"
+        case .notReusable: "not reusable after its last response"
+        case .surplus: "enough idle connections are kept"
+        case .outOfUse: "its settings or its server's addresses changed"
+        case .abandoned: "nobody wanted the rest of the response"
+        case .failed(let error): "\(error)"
+        case .tunnelEnded: "its tunnel ended"
+        }
+    }
+}
