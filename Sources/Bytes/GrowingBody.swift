@@ -46,9 +46,9 @@ public final class GrowingBody: Sendable {
     @exclusivity(unchecked) @usableFromInline nonisolated(unsafe) var sealedPieces = ShortList<ByteSlice>()
     @exclusivity(unchecked) @usableFromInline nonisolated(unsafe) var sealedLength = 0
 
-    /// The size of the first piece when the length is not known, and of all later ones.
+    /// The size of the first piece, at least, when the length is not known.
     package static let firstPieceSize = 16 * 1024
-    /// See `firstPieceSize`.
+    /// The size of all later ones, and the most that a piece has.
     package static let laterPieceSize = 64 * 1024
     /// Only full pieces are given up, so up to one piece stays when all is read. The mark at which a paused writer
     /// goes on, half of the window, must not be below that, or it would wait for ever.

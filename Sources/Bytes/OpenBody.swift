@@ -1,7 +1,7 @@
 /// What a `GrowingBody` protects by its lock: its pieces, its readers and how far its writer may go.
 ///
 /// A machine without a lock of its own: what an event leaves to be done is returned (`Effects`) and done once the lock
-/// is released. While the pieces are here (`isWhole`):
+/// is released. While the pieces are here (until `isWhole`):
 /// - `retained` is the sum of the pieces' capacities,
 /// - `readers` is the sum of the pieces' readers and `readersBeyond`,
 /// - all pieces but the last are full,

@@ -271,7 +271,4 @@ struct Audience<Value: Sendable>: Sendable {
         case .ended: false
         }
     }
-
-    @inlinable
-    var isOpen: Bool { isLive && !isClosed }
 }

@@ -244,13 +244,23 @@ extension EventLoop {
     /// a busy loop reads a clock twice an iteration, at each end.
     private static let leadHolds: Int64 = 10_000_000
 
+    /// Reads how far the wall clock is ahead; again, where the thread was held up between the two readings.
+    private func readLead(at now: Int64) {
+        var before = now
+        for _ in 0..<4 {
+            let wall = read(CLOCK_REALTIME)
+            let after = read(CLOCK_MONOTONIC)
+            unsafe wallClockLead = wall - before
+            if after - before < 1_000_000 { break }
+            before = after
+        }
+        unsafe leadHoldsUntil = now + Self.leadHolds
+    }
+
     @usableFromInline func readClocks() {
         let now = read(CLOCK_MONOTONIC)
         unsafe monotonic = now
-        if unsafe now >= leadHoldsUntil {
-            unsafe wallClockLead = read(CLOCK_REALTIME) - now
-            unsafe leadHoldsUntil = now + Self.leadHolds
-        }
+        if unsafe now >= leadHoldsUntil { readLead(at: now) }
         let wall = unsafe now + wallClockLead
         unsafe wallClock = wall / 1_000_000_000
         unsafe wallClockMillis = wall / 1_000_000

@@ -20,7 +20,8 @@ public struct ProxySettings: Sendable, Equatable {
     /// How long clients are still let in after the first `SIGTERM`, while `/readyz` fails. None: only a load balancer in
     /// front needs it, and every restart would take as long.
     public var drainDelay: Duration = .zero
-    /// How long requests may go on after that before they are cut: less than the 90 s after which systemd kills.
+    /// How long requests may go on after that before they are cut: less than the 60 s after
+    /// which systemd kills (`TimeoutStopSec` of the unit).
     public var drainTimeout: Duration = .seconds(30)
     public var clients = ClientSettings()
     public var forwarding = ForwardingSettings()
@@ -140,9 +141,9 @@ public enum LastLeaveAction: String, Sendable, CaseIterable {
 public struct CachingSettings: Sendable, Equatable {
     /// Off: nothing is stored; requests in flight are still shared. A route may differ.
     public var isEnabled = true
-    /// The rules of storing, reusing and sharing. A route may differ in `ignoredRequestDirectives` and
-    /// `defaultLifetimes`. What is forwarded
-    /// (`writesForwarded`, `writesVia`) and whether answers to POST are stored follow from other settings, whatever
+    /// The rules of storing, reusing and sharing. A route may differ in what `RouteSettings` has of them.
+    /// What is forwarded and to whom (`writesForwarded`, `writesVia`, `forwardsSenders`, `forwardsOddNames`,
+    /// `keyedFields`), `storesResponses` and whether answers to POST are stored follow from other settings, whatever
     /// stands here.
     public var policy = CachingPolicy()
     /// A request with one of these cookies goes past the cache: it is answered by the origin, and that is neither shared

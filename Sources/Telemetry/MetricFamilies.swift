@@ -12,12 +12,12 @@ extension CounterValues {
             verdicts(of: upstreams),
             labelled("coalescing", "Coalescing events, by kind.", "event", Counter.coalescing),
             labelled("stores", "Responses offered to the store, by outcome.", "outcome", Counter.stores),
-            .counter("upstream_fetches", "Fetches started.", samples(of: upstreams, .fetches)),
+            .counter("upstream_fetches", "Exchanges started with origins.", samples(of: upstreams, .fetches)),
             .counter(
                 "upstream_retries", "Requests sent to an origin again after a failure.",
                 samples(of: upstreams, .retries)),
             .counter(
-                "upstream_failures", "Failed fetches, by kind of failure.",
+                "upstream_failures", "Failed exchanges with origins, by kind of failure.",
                 upstreams.flatMap { name in
                     UpstreamFailure.allCases.map { failure in
                         MetricSample(

@@ -33,7 +33,7 @@ public enum PrometheusText {
     private static func append(
         _ durations: DurationCounts, _ name: String, _ labels: [MetricLabel], to page: ByteBuffer
     ) {
-        // Of one reading, so that `+Inf` and the count are the same.
+        // Each is added up when asked for: once.
         let (upToBounds, count) = (durations.upToBounds, durations.count)
         for (bound, upTo) in zip(DurationCounts.bounds, upToBounds) {
             let seconds = ByteBuffer(capacity: 16)

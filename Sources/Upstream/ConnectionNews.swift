@@ -16,7 +16,7 @@ public enum ConnectionEnd: Sendable, CustomStringConvertible {
     case notReusable
     /// There are as many idle ones as may be kept, or nobody uses its server any more.
     case surplus
-    /// Its settings were replaced, or its server's name has other addresses now.
+    /// Its settings were replaced, its server's name has other addresses now, or the program ends.
     case outOfUse
     /// The exchange ended before its response did: nobody wanted the rest.
     case abandoned
@@ -27,11 +27,11 @@ public enum ConnectionEnd: Sendable, CustomStringConvertible {
 
     public var description: String {
         switch self {
-        case .byServer: "the server closed it while idle"
+        case .byServer: "the server closed it while idle, or sent what was not asked for"
         case .idleTimeout: "idle for idle-timeout"
         case .notReusable: "not reusable after its last response"
-        case .surplus: "enough idle connections are kept"
-        case .outOfUse: "its settings or its server's addresses changed"
+        case .surplus: "not kept: max-idle-connections is reached, or its settings or its server's addresses changed"
+        case .outOfUse: "no longer used: its settings or its server's addresses changed, or the program ends"
         case .abandoned: "nobody wanted the rest of the response"
         case .failed(let error): "\(error)"
         case .tunnelEnded: "its tunnel ended"

@@ -127,7 +127,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [[], ["Vary: Accept-Language"]])
+    @Test(arguments: [[], ["Vary: Accept-Language"], ["No-Vary-Search: params=(\"a\")"]])
     func `who comes while the page of its own session streams joins`(_ fields: [String]) throws {
         try scenario { origin, proxy in
             let gate = Gate()
@@ -143,6 +143,24 @@ import Testing
             let (own, joined) = try (first.answer(), second.answer())
             #expect(own.text == "own..." && joined.text == "own...")
             #expect(origin.count("/page") == 1)
+        }
+    }
+
+    @Test func `sessions that want a part do not wait for one another, once it is known that each has its own`() throws
+    {
+        try scenario(.rangeMisses("part")) { origin, proxy in
+            let gate = Gate()
+            origin.on("/x") { request in
+                (request.number == 1 ? [] : [.gate(gate)]) + [
+                    .answer(206, "ETag: \"a\"", "Content-Range: bytes 2-3/10", body: "23")
+                ]
+            }
+            try proxy.send("GET", "/x", "Range: bytes=2-3", "Cookie: session=a")
+            let crowd = Crowd(
+                at: proxy.endpoint, (0..<4).map { proxy.visitor("/x", ["Range: bytes=2-3", "Cookie: session=\($0)"]) })
+            try eventually("each is at the origin") { origin.count("/x") == 5 }
+            gate.open()
+            #expect(crowd.finished().allSatisfy { $0.status == 206 })
         }
     }
 

@@ -72,12 +72,4 @@ public struct FieldView: ~Escapable {
         return nil
     }
 
-    /// How many lines of `field` there are.
-    @inlinable
-    public func count(of field: KnownField) -> Int {
-        guard present.contains(field) else { return 0 }
-        var total = 0
-        for index in 0..<lines.count where lines[index].field == field { total &+= 1 }
-        return total
-    }
 }

@@ -48,8 +48,7 @@ extension Fetch {
             rememberIfUnshareable(response, sharing)
         case .waitersOnly, .whileArriving, .everyone:
             if sharing == .waitersOnly { operation.close() }
-            // Of a part the key has another marker, which stays.
-            if separatesCookies, plan.range == nil { rememberCookies(operation) }
+            if separatesCookies { rememberCookies(operation) }
         }
         // Of a part the marker says that the whole is too large, which is still so.
         if sharing.isForLateJoiners, !separatesCookies, plan.range == nil {
@@ -93,17 +92,18 @@ extension Fetch {
     }
 
     /// Later requests find the operation under the key and the variant that its response is for.
-    /// - Parameter withCookies: whether the leader's cookies are part of the variant, as in `ClientRequest.fetchKey`.
+    /// - Parameter withCookies: whether those with the leader's cookies look under these as well, as in
+    ///   `ClientRequest.fetchKey`.
     private func addAlias(for response: StoredResponse, of operation: FetchOperation, withCookies: Bool) {
         let varies = response.facts.contains(.varies)
         guard varies || isElsewhere || withCookies else { return }
-        var variant = varies ? response.variantKey : nil
-        if withCookies {
-            let fields = request.fields
-            variant = VariantKey(fields.view, under: (varies ? response.varyRule : .none).withCookies)
-        }
-        let key = plan.key.moved(to: storeKey, variant: variant)
+        let key = plan.key.moved(to: storeKey, variant: varies ? response.variantKey : nil)
         if key != plan.key { worker.fetches(of: request).addAlias(operation, for: key) }
+        if withCookies {
+            let (fields, rule) = (request.fields, varies ? response.varyRule : .none)
+            let own = plan.key.moved(to: storeKey, variant: VariantKey(fields.view, under: rule.withCookies))
+            if own != plan.key { worker.fetches(of: request).addAlias(operation, for: own) }
+        }
         if varies { worker.shared.store.learn(response.varyRule, for: storeKey) }
     }
 
@@ -127,9 +127,11 @@ extension Fetch {
     /// Its response goes to those with the leader's cookies: requests with others shall not wait for it again. Where
     /// nobody had cookies nothing is written down.
     private func rememberCookies(_ operation: FetchOperation) {
-        guard request.hasCookies || operation.waiterCount > 1,
-            worker.shared.store.resource(storeKey)?.separatesCookies(at: worker.moment) != true
-        else { return }
+        guard request.hasCookies || operation.wasJoinedWithCookies else { return }
+        let (known, now) = (worker.shared.store.resource(storeKey), worker.moment)
+        guard known?.separatesCookies(at: now) != true else { return }
+        // That the whole is too large to keep is still so, whatever a part has.
+        if plan.range != nil, known?.unshareable(at: now, hasAuthorization: request.hasAuthorization) != nil { return }
         remember(.cookies)
     }
 

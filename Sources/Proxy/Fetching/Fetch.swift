@@ -152,7 +152,7 @@ final class Fetch: DeadlineTarget {
     private var lastProgress: Int64 = 0
     /// Under which the origin was asked.
     private(set) var conditions = FetchRequestWriter.Conditions.storedAndClients
-    /// Content of the request that came before the operation got its slot.
+    /// Content of the request that is here before the exchange: read ahead, or come while the operation waited for its slot.
     private var early: OutgoingContent?
     /// Whether its client still waits for 100 from the origin. Where content was read ahead it has got that.
     let awaitsContinue: Bool

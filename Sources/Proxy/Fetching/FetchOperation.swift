@@ -19,6 +19,7 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
     /// Where it is for its leader alone, who is not one of its waiters: whether that one is still there. For other
     /// loops to read.
     private nonisolated let hasLeader = Atomic(true)
+    private nonisolated let joinedWithCookies = Atomic(false)
 
     nonisolated init(number: UInt64, plan: FetchPlan, made: Int64, work: consuming LoopOwned<Fetch>) {
         self.number = number
@@ -29,6 +30,14 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
     }
 
     nonisolated var key: FetchKey { plan.key }
+
+    /// Whether a request with cookies has joined, as far as this loop has heard.
+    nonisolated var wasJoinedWithCookies: Bool { joinedWithCookies.load(ordering: .relaxed) }
+
+    /// `request` has joined. On any loop.
+    nonisolated func noteCookies(of request: borrowing ClientRequest) {
+        if request.hasCookies, !wasJoinedWithCookies { joinedWithCookies.store(true, ordering: .relaxed) }
+    }
 
     /// The leader that it is for alone leaves. On the fetch's own loop.
     /// - Returns: whether it still waited.

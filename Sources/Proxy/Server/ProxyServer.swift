@@ -12,8 +12,10 @@ public import Upstream
 /// listener: every call is made on it.
 ///
 /// ```
-/// new ─start→ starting ─all accept→ running ─drain→ draining ─idle, or time→ stopped
+/// new ─start→ starting ─all accept→ running ─leave→ leaving ─drain→ draining ─stop→ stopped
+///                 │                    └─drain→ draining
 ///                 └─an address cannot be bound→ stopped
+/// any ─stop→ stopped
 /// ```
 public final class ProxyServer {
     /// Why it does not start.

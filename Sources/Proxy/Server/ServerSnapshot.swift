@@ -8,7 +8,7 @@ public import Upstream
 /// The proxy at one moment, for people and scrapers. Its parts are read one after another, so they are of slightly
 /// different moments.
 public struct ServerSnapshot: Sendable {
-    /// Whether it accepts no more connections and is about to end.
+    /// Whether it is about to end: it accepts no more connections, or soon will not.
     public let isDraining: Bool
     /// Where clients connect, with the ports that were chosen.
     public let addresses: [SocketAddress]

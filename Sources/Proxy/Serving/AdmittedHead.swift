@@ -14,7 +14,7 @@ struct AdmittedHead: Sendable {
     let scheme: ClientScheme
     /// Whether it goes past the cache by one of its cookies (`Route.passCookies`).
     let hasPassCookie: Bool
-    /// Whether it has any cookies, with which a reload may have requests do so.
+    /// Whether it has any cookies: after a reload one of them may be a pass cookie.
     let hasCookies: Bool
     /// How often the request has been through here already (`LoopDetection`).
     let visits: UInt8

@@ -103,6 +103,7 @@ final class Crowd: FetchWaiter {
         }
         present += 1
         lastJoined = worker.now
+        operation.noteCookies(of: transaction.request)
         let head = transaction.request.sharedHead
         if latestHead !== head { latestHead = head }
         return .member(self, index: index)

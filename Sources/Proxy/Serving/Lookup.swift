@@ -110,15 +110,18 @@ struct Lookup {
             } else {
                 .get(isAuthorized: request.hasAuthorization)
             }
-        let separatesCookies =
-            request.hasCookies
-            && (resource?.separatesCookies(at: now) == true
-                || stored?.facts.contains(.separatesCookies) == true)
         return FetchPlan(
-            key: request.fetchKey(kind, knowing: resource, separatesCookies: separatesCookies),
+            key: request.fetchKey(kind, knowing: resource, separatesCookies: separatesCookies(stored)),
             reason: stored == nil ? missReason(known) : ForwardReason(doubt), resource: known,
             .whole(validating: stored),
             fallback: usable)
+    }
+
+    /// Whether it shares fetches only with those who have its cookies.
+    /// - Parameter stored: what is stored for it.
+    private func separatesCookies(_ stored: StoredResponse?) -> Bool {
+        request.hasCookies
+            && (resource?.separatesCookies(at: now) == true || stored?.facts.contains(.separatesCookies) == true)
     }
 
     /// Of a refresh in the background.
@@ -177,7 +180,8 @@ struct Lookup {
     ) -> FetchPlan {
         let kind: FetchKey.Kind = sharing == .shared ? .part(range, isAuthorized: request.hasAuthorization) : .unshared
         return FetchPlan(
-            key: request.fetchKey(kind, knowing: resource), reason: reason, resource: resource,
+            key: request.fetchKey(kind, knowing: resource, separatesCookies: separatesCookies(stored)), reason: reason,
+            resource: resource,
             .part(range, of: stored, validates: validates),
             fallback: fallback)
     }

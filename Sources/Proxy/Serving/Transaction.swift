@@ -49,7 +49,8 @@ final class Transaction: FetchWaiter, FetchLeader, TurnTaker {
     private(set) var seat: FetchSeat?
     // The small ones stand together: thousands may wait, and each cache line of them is a miss.
     private(set) var state = State.new
-    /// How often it gave up a fetch that it waited for, and looked again.
+    /// How often it looked again after a fetch that it waited for did not serve it: released, too slow, or an error that
+    /// is not shared.
     private(set) var releases: UInt8 = 0
     /// Whether a fetch that it shared did not serve it, or took too long: the next one is for it alone.
     private(set) var sharingFailed = false
