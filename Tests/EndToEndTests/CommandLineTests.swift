@@ -209,7 +209,8 @@ import Testing
         for limit in 10...30 { try expectUnavailable(withDescriptors: limit) }
     }
 
-    @Test func `too little room for the workers' threads is 69, with a word on their number`() throws {
+    @Test(.disabled(if: Program.isThreadSanitized, "the sanitizer needs more address space than it has here"))
+    func `too little room for the workers' threads is 69, with a word on their number`() throws {
         let folder = try System.makeTemporaryFolder()
         let program = try Program(
             folder: folder,

@@ -244,6 +244,9 @@ final class Program: Peer, Sendable {
         throw Missing()
     }
 
+    /// Whether it runs under the thread sanitizer: `.ci/run` sets its options then.
+    static let isThreadSanitized = System.environment("TSAN_OPTIONS") != nil
+
     struct Missing: Error, CustomStringConvertible {
         var description: String { "no program to test: build `coalesced`, or name it in COALESCED_PROGRAM" }
     }
