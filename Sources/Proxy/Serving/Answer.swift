@@ -42,9 +42,9 @@ struct Answer: Sendable {
         let stored = response.facts.status
         status = stored
         content = request.method == .head || stored.forbidsContent ? .none : .whole
-        // Trailers need chunks (RFC 9112 §7.1.2).
+        // Trailers need chunks (RFC 9112 §7.1.2). Hardly any response has them: what the client takes is asked last.
         let sendsTrailers =
-            response.parts == nil && request.acceptsTrailers && request.method == .get && response.trailers != nil
+            response.trailers != nil && response.parts == nil && request.method == .get && request.acceptsTrailers
         self.length = stored.forbidsContent || sendsTrailers ? nil : length
     }
 

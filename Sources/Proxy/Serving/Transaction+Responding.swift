@@ -71,8 +71,9 @@ extension Transaction {
             to: head, provenance: provenance, at: worker.moment, persists: persists, version: request.head.version,
             forwarding: loopSettings.responseForwarding)
         made(answer, head)
+        let framing = answer.framing(for: request.head.version)
         client.send(
-            head, answer.sources(), answer.framing(for: request.head.version), passesTrailers: request.acceptsTrailers)
+            head, answer.sources(), framing, passesTrailers: framing == .chunked && request.acceptsTrailers)
     }
 
     /// Gives an answer of our own: plain text that says what was wrong.
