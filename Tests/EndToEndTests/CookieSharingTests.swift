@@ -234,6 +234,49 @@ import Testing
         }
     }
 
+    @Test func `nor is the date of what was fetched without cookies asked about for those who have some`() throws {
+        try scenario { origin, proxy in
+            let modified = "Last-Modified: \(System.httpDate(-864_000))"
+            origin.on("*") { request in
+                request["if-modified-since"] == nil
+                    ? Self.page(request, ["Cache-Control: max-age=0", modified]) : [.head(304, [])]
+            }
+            for cookies in [[], ["Cookie: session=a"], [], ["Cookie: session=b"]] {
+                let own = try proxy.send("GET", "/page", cookies)
+                #expect(own.text == (cookies.first.map { String($0.dropFirst(8)) } ?? "anonymous"))
+            }
+        }
+    }
+
+    @Test func `what was fetched without cookies is not served stale to others while it is revalidated`() throws {
+        try scenario(.other(section: "caching", key: "stale-while-revalidate", value: "1h")) { origin, proxy in
+            origin.on("*") { Self.page($0, ["ETag: \"\($0["cookie"] ?? "")\""]) }
+            let first = try proxy.get("/page")
+            #expect(first.text == "anonymous")
+            let own = try proxy.get("/page", "Cookie: session=a")
+            #expect(own.text == "session=a")
+        }
+    }
+
+    @Test(arguments: ["GET", "HEAD"])
+    func `fields that an origin tells one session reach no other`(_ method: String) throws {
+        try scenario { origin, proxy in
+            origin.on("/page") { request in
+                let own = request["cookie"].map { ["X-Token: \($0)"] } ?? []
+                return request["if-none-match"] == nil
+                    ? Self.page(request, ["ETag: \"t\""]) : [.head(304, ["ETag: \"t\""] + own)]
+            }
+            #expect(try proxy.get("/page").text == "anonymous")
+            let own = try proxy.send(method, "/page", ["Cookie: session=a"])
+            #expect(own.head?["x-token"] == "session=a")
+            #expect(try proxy.get("/page").head?["x-token"] == nil)
+            origin.stop()
+            let standIn = try proxy.get("/page")
+            #expect(standIn.text == "anonymous")
+            #expect(standIn.head?["x-token"] == nil)
+        }
+    }
+
     @Test func `nor is it stored where only a date could validate it`() throws {
         try scenario { origin, proxy in
             let modified = "Last-Modified: \(System.httpDate(-864_000))"

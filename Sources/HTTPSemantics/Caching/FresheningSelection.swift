@@ -1,7 +1,7 @@
 import Bytes
 
-/// Which stored responses a 304 is about (RFC 9111 §4.3.4): add each that could have been chosen for the request,
-/// then read `selected`. Where that is empty the 304 is about something the client has: pass it on, or ask again
+/// Which stored responses a 304 is about (RFC 9111 §4.3.4): add each that the origin was asked about, then read
+/// `selected`. Where that is empty the 304 is about something the client has: pass it on, or ask again
 /// without conditions if the client asked none.
 ///
 /// An `ETag` that is no tag, or a `Last-Modified` that is no date, is no validator, but a 304 with another one is not
@@ -28,7 +28,9 @@ public struct FresheningSelection {
     /// - Parameters:
     ///   - notModified: the fields of the 304.
     ///   - stored: the fields of the candidate; its index is the number of candidates before it.
-    public mutating func add(_ stored: FieldView, facts: ResponseFacts, notModified: FieldView) {
+    ///   - answersRequest: whether it could have been chosen for the request (§4.1). If not, it is another variant, which
+    ///     only a strong tag can name: a weak one that both have does not make them the same (RFC 9110 §8.8.1).
+    public mutating func add(_ stored: FieldView, facts: ResponseFacts, answersRequest: Bool, notModified: FieldView) {
         defer { count += 1 }
         switch validator {
         case .strong:
@@ -37,11 +39,13 @@ public struct FresheningSelection {
             }
             strong.append(count)
         case .weak:
-            guard matchesWeakly(stored, facts, notModified) else { return }
+            guard answersRequest, matchesWeakly(stored, facts, notModified) else { return }
             if let newest = newestWeak, !facts.isMoreRecent(than: newest.facts) { return }
             newestWeak = (count, facts)
         case .none:
-            if !Self.agrees(.etag, notModified, stored) || !Self.agrees(.lastModified, notModified, stored) {
+            if !answersRequest || !Self.agrees(.etag, notModified, stored)
+                || !Self.agrees(.lastModified, notModified, stored)
+            {
                 contradicts = true
             }
         }

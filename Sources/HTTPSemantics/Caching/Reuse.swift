@@ -63,9 +63,9 @@ extension ResponseFacts {
     @inlinable
     func isFresh(at now: Moment) -> Bool { lifetime > 0 && now.monotonic < freshUntil }
 
-    /// Seconds since it went stale.
+    /// Seconds since it went stale, rounded up: what may be served a second longer may not be a moment after that.
     func overdue(at now: Moment) -> UInt32 {
-        DeltaSeconds.saturating((now.monotonic - freshUntil) / 1_000_000_000)
+        DeltaSeconds.saturating((now.monotonic - freshUntil + 999_999_999) / 1_000_000_000)
     }
 
     private func isWithin(_ limit: UInt32, _ overdue: UInt32) -> Bool {

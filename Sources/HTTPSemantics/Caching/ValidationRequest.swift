@@ -23,13 +23,14 @@ public struct ValidationRequest {
     public init() {}
 
     /// A complete stored response, fresh or stale. Partial ones only for a range they hold in full (§4.3.2).
-    public mutating func add(_ stored: FieldView, facts: ResponseFacts) {
+    /// - Parameter byDate: whether it may be confirmed by its date, and not only by its tag.
+    public mutating func add(_ stored: FieldView, facts: ResponseFacts, byDate: Bool = true) {
         candidates += 1
         if let tag = stored.firstValue(of: .etag), stored.entityTag != nil { append(tag) }
         lastModified = nil
         // §4.3.1: the date only where it names one response; as it stands, since the origin may compare it literally.
         // A date says nothing of whose page it is, and there are origins that go by it beside a tag.
-        if candidates == 1, facts.contains(.hasLastModified), !facts.contains(.isOfSession),
+        if byDate, candidates == 1, facts.contains(.hasLastModified), !facts.contains(.isOfSession),
             let value = stored.firstValue(of: .lastModified)
         {
             lastModified = ByteBuffer(capacity: value.count)

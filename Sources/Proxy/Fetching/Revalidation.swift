@@ -71,15 +71,16 @@ struct Revalidation {
         let notModified = ResponseFacts(
             status: .notModified, fields: fields, requested: requested, received: received, policy: policy)
         var selection = FresheningSelection(notModified: notModified)
-        let candidates = plan.validated
-        for stored in candidates {
-            let storedHead = stored.head
-            selection.add(storedHead.view, facts: stored.facts, notModified: fields)
+        let requestFields = request.fields
+        let candidates = plan.candidates(for: requestFields.view)
+        for candidate in candidates {
+            let (storedHead, facts) = (candidate.response.head, candidate.response.facts)
+            selection.add(
+                storedHead.view, facts: facts, answersRequest: candidate.answersRequest, notModified: fields)
         }
         var chosen: (response: StoredResponse, isStored: Bool, answersRequest: Bool)?
-        let requestFields = request.fields
         for index in selection.selected {
-            let old = candidates[index]
+            let old = candidates[index].response
             let newHead = Freshening.head(old.head, updatedWith: fields, facts: notModified, policy: policy)
             let facts = ResponseFacts(
                 freshened: old.facts, head: newHead.view, by: fields, requested: requested, received: received,
@@ -141,7 +142,7 @@ struct Revalidation {
     /// - Returns: whether it is there.
     @discardableResult
     private func replace(_ old: StoredResponse, by new: StoredResponse) -> Bool {
-        guard speaksForOthers(new.facts), !hasPassCookie else { return false }
+        guard speaksForOthers(new.facts), !hasPassCookie, !isForThisSession(new.facts) else { return false }
         guard Placement.staysUnderItsKey(new, for: request) else {
             store.invalidate(request.key)
             return false
@@ -162,6 +163,12 @@ struct Revalidation {
     /// (RFC 9111 §3.5): what is stored for the others stays as it was. Otherwise anybody could have it evicted.
     private func speaksForOthers(_ facts: ResponseFacts) -> Bool {
         !request.hasAuthorization || facts.contains(.allowsAuthorized)
+    }
+
+    /// What comes for a request with cookies, and has no lifetime, is for those with the same cookies. So are the fields
+    /// of a 304 or an answer to HEAD: in what is stored, others would get them.
+    private func isForThisSession(_ facts: ResponseFacts) -> Bool {
+        request.hasCookies && facts.contains(.separatesCookies)
     }
 }
 

@@ -46,6 +46,8 @@ struct Lookup {
             let reuse = usable.facts.reuse(for: request.directives, at: now)
             switch reuse {
             case .fresh, .staleAccepted: return .serve(usable, reuse, refreshes: false)
+            // With other cookies it might get another page.
+            case .staleWhileRevalidate where separatesCookies(usable): break
             case .staleWhileRevalidate: return .serve(usable, reuse, refreshes: true)
             case .validate(let reason): doubt = reason
             }

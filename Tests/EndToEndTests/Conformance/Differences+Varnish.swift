@@ -273,6 +273,7 @@ extension Differences {
             a validated response is 304 to a client that has it
             a validation is one fetch for all who wait
             a variant's validators are those of all variants
+            a weak tag confirms the request's own variant, not a newer one that has it too
             a weak tag goes as it is
             after a 5xx the stored response is still there
             both validators are sent

@@ -131,6 +131,22 @@ extension Conformance {
                 .answers(304, fresh, "Vary: X-V", "ETag: \"1\""), .get(.validated, "X-V: 2", .body("one")),
                 .get(.hit, "X-V: 1", .body("one")))
             Case(
+                "another variant is not asked about by its date",
+                .answers(fresh, "Vary: X-V", "Last-Modified: {-90}", body: "one"), .get(.fetched, "X-V: 1"),
+                .answers(fresh, "Vary: X-V", "Last-Modified: {-90}", body: "two"),
+                .get(.fetched, "X-V: 2", .askedWithout("If-Modified-Since"), .body("two")))
+            Case(
+                "another variant is not asked about by a weak tag",
+                .answers(fresh, "Vary: X-V", "ETag: W/\"1\"", body: "one"), .get(.fetched, "X-V: 1"),
+                .answers(fresh, "Vary: X-V", "ETag: W/\"1\"", body: "two"),
+                .get(.fetched, "X-V: 2", .askedWithout("If-None-Match"), .body("two")))
+            Case(
+                "a weak tag confirms the request's own variant, not a newer one that has it too",
+                .answers("Cache-Control: max-age=0", "Vary: X-V", "ETag: W/\"1\"", "Date: {-20}", body: "one"),
+                .get(.fetched, "X-V: 1"),
+                .answers(fresh, "Vary: X-V", "ETag: W/\"1\"", "Date: {0}", body: "two"), .get(.fetched, "X-V: 2"),
+                .answers(304, fresh, "Vary: X-V", "ETag: W/\"1\""), .get(.validated, "X-V: 1", .body("one")))
+            Case(
                 "variants validate with their own validators",
                 .answers("Cache-Control: max-age=0", "Vary: X-V", "ETag: \"1\"", body: "one"), .get(.fetched, "X-V: 1"),
                 .answers(304, fresh, "ETag: \"1\""), .get(.validated, "X-V: 1", .body("one")),

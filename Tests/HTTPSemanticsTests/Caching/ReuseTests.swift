@@ -125,6 +125,21 @@ struct ReuseTests {
         #expect(zero.reuse(for: .none, at: arrival.after(65)) == .validate(.stale))
     }
 
+    @Test func `what limits how stale it may be is kept to the moment`() {
+        let stored = facts("Cache-Control: max-age=60, stale-while-revalidate=1, stale-if-error=1")
+        let (last, next) = (arrival.after(61), arrival.after(61.001))
+        #expect(stored.reuse(for: .none, at: last) == .staleWhileRevalidate(age: 61))
+        #expect(stored.reuse(for: .none, at: next) == .validate(.stale))
+        let patient = request("Cache-Control: max-stale=1")
+        #expect(stored.reuse(for: patient, at: last) == .staleAccepted(age: 61))
+        #expect(stored.reuse(for: patient, at: next) == .validate(.stale))
+        for (now, expected) in [(last, true), (next, false)] {
+            let mayStandIn = stored.mayServeStale(
+                on: .status(.badGateway), for: .none, at: now, policy: CachingPolicy())
+            #expect(mayStandIn == expected)
+        }
+    }
+
     @Test func `the operator may let s-maxage be served stale where the origin asks for it`() {
         var policy = CachingPolicy()
         policy.sharedMaxAgeForbidsStale = false
