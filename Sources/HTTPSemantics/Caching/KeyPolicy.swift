@@ -9,9 +9,10 @@ public struct KeyPolicy: Sendable, Equatable {
     public enum Query: Sendable, Equatable {
         case asSent
         case dropped
-        /// Only these parameters, byte for byte.
+        /// Only these parameters, as they were sent, and those in which an origin may see one of these
+        /// (`ParameterName`).
         case keeping([ByteSlice])
-        /// All but these.
+        /// All but these, byte for byte.
         case dropping([ByteSlice])
     }
 
@@ -21,7 +22,7 @@ public struct KeyPolicy: Sendable, Equatable {
     public var sortsQuery = false
     /// Request fields whose values stand in the key, names in any case.
     public var fields: [ByteSlice] = []
-    /// Cookies whose values stand in the key. Their names are compared as they are.
+    /// Cookies whose values stand in the key, and those which an origin may take for one of them (`ParameterName`).
     public var cookies: [ByteSlice] = []
     /// Fields with aliases of their names stand in the key too, since origins get them.
     public var countsAliases = false
@@ -60,7 +61,7 @@ public struct KeyPolicy: Sendable, Equatable {
         if Self.hasUnpairedQuote(request) { return Self.appendAllCookies(of: request, to: buffer) }
         for name in cookies {
             buffer.append(0)
-            buffer.append(appendCookie(name.span, of: request, to: buffer) ? 1 : 2)
+            buffer.append(appendCookie(name, of: request, to: buffer) ? 1 : 2)
         }
     }
 
@@ -68,17 +69,24 @@ public struct KeyPolicy: Sendable, Equatable {
         guard let mark = target.firstIndex(of: UInt8(ascii: "?")) else { return buffer.append(target) }
         buffer.append(target.extracting(0..<mark))
         var kept: [Range<Int>] = []
+        var isCertain = true
         var start = mark + 1
         while start <= target.count {
             let end =
                 start < target.count ? target.firstIndex(of: UInt8(ascii: "&"), from: start) ?? target.count : start
-            if isKept(target.extracting(start..<end)) { kept.append(start..<end) }
+            let parameter = target.extracting(start..<end)
+            // To some origins several parameters: neither what it says nor its place can be told.
+            let isOne = parameter.firstIndex(of: UInt8(ascii: ";")) == nil
+            if !isOne { isCertain = false }
+            if isKept(parameter, isOne: isOne) { kept.append(start..<end) }
             start = end + 1
         }
-        if sortsQuery {
-            kept = kept.enumerated().sorted {
-                Self.precedes(target.extracting($0.element), $0.offset, target.extracting($1.element), $1.offset)
-            }.map(\.element)
+        if sortsQuery, isCertain {
+            // Those that an origin may take for one keep their order.
+            kept = kept.map { ($0, ParameterName(of: target.extracting($0))) }.enumerated().sorted {
+                let (left, right) = ($0.element.1, $1.element.1)
+                return left == right ? $0.offset < $1.offset : left.precedes(right)
+            }.map(\.element.0)
         }
         for (number, piece) in kept.enumerated() {
             buffer.append(number == 0 ? "?" : "&")
@@ -86,41 +94,45 @@ public struct KeyPolicy: Sendable, Equatable {
         }
     }
 
-    private func isKept(_ parameter: Span<UInt8>) -> Bool {
-        let name = Self.name(parameter)
+    private func isKept(_ parameter: Span<UInt8>, isOne: Bool) -> Bool {
         switch query {
         case .asSent: return true
         case .dropped: return false
-        case .keeping(let names): return names.contains { $0 == name }
-        case .dropping(let names): return !names.contains { $0 == name }
+        case .keeping(let names):
+            if !isOne { return true }
+            let name = ParameterName(of: parameter)
+            return names.contains { ParameterName($0.span) == name }
+        case .dropping(let names):
+            if !isOne { return true }
+            let name = parameter.extracting(0..<(parameter.firstIndex(of: UInt8(ascii: "=")) ?? parameter.count))
+            return !names.contains { $0.span.isEqual(to: name) }
         }
     }
 
-    private static func name(_ parameter: Span<UInt8>) -> ByteSlice {
-        ByteSlice(copying: parameter.extracting(0..<(parameter.firstIndex(of: UInt8(ascii: "=")) ?? parameter.count)))
-    }
-
-    private static func precedes(_ left: Span<UInt8>, _ leftPlace: Int, _ right: Span<UInt8>, _ rightPlace: Int) -> Bool
-    {
-        let (first, second) = (name(left), name(right))
-        return first == second ? leftPlace < rightPlace : first.precedes(second)
-    }
-
     /// Appends the values of all cookies of that name, in their order: of several some servers take the first, some the
-    /// last (RFC 6265 §5.4).
+    /// last (RFC 6265 §5.4). With those of other names that an origin may take for it, their names.
     /// - Returns: false if there is none.
-    private func appendCookie(_ name: Span<UInt8>, of request: FieldView, to buffer: ByteBuffer) -> Bool {
+    private func appendCookie(_ name: ByteSlice, of request: FieldView, to buffer: ByteBuffer) -> Bool {
         var isThere = false
+        let folded = ParameterName(name.span)
         var cookies = CookieIterator(request)
         while cookies.next() {
-            guard cookies.name.isEqual(to: name) else { continue }
+            let isExact = cookies.name.isEqual(to: name.span)
+            guard isExact || ParameterName(cookies.name) == folded else { continue }
             // Which stands in no value.
             if isThere { buffer.append(";") }
+            if !isExact {
+                // Nor does this.
+                buffer.append(4)
+                buffer.append(cookies.name)
+                buffer.append(4)
+            }
             buffer.append(cookies.value)
             isThere = true
         }
         return isThere
     }
+
     /// Whether a pair of a `Cookie` ends within quotes, escapes counted or not. To some servers the next one is then
     /// part of its value, though RFC 6265 §4.1.1 has no semicolon in there: which cookies they see cannot be told.
     private static func hasUnpairedQuote(_ request: FieldView) -> Bool {

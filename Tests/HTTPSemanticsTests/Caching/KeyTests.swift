@@ -94,6 +94,34 @@ struct KeyTests {
         ("no query", policy { $0.query = .dropped }, "/a", "/a"),
         ("dropped", policy { $0.query = .dropped }, "/a?x=1&y=2", "/a"),
         ("kept", policy { $0.query = .keeping([ByteSlice("x")]) }, "/a?y=2&x=1&x&xx=3", "/a?x=1&x"),
+        (
+            "kept: what an origin decodes to it", policy { $0.query = .keeping([ByteSlice("page")]) },
+            "/a?pa%67e=9&x=1", "/a?pa%67e=9"
+        ),
+        ("kept: in another case", policy { $0.query = .keeping([ByteSlice("page")]) }, "/a?Page=9", "/a?Page=9"),
+        (
+            "kept: as an array", policy { $0.query = .keeping([ByteSlice("page")]) },
+            "/a?page%5B%5D=9&page[a]=8&pages=1",
+            "/a?page%5B%5D=9&page[a]=8"
+        ),
+        (
+            "kept: what PHP folds to it", policy { $0.query = .keeping([ByteSlice("my_page")]) },
+            "/a?my.page=1&+my+page=2&my%20page%00x=3&mypage=4&my-page=5", "/a?my.page=1&+my+page=2&my%20page%00x=3"
+        ),
+        (
+            "kept: what may be several", policy { $0.query = .keeping([ByteSlice("page")]) }, "/a?x=1;page=9&y=2",
+            "/a?x=1;page=9"
+        ),
+        (
+            "left out, unless it may be several", policy { $0.query = .dropping([ByteSlice("x")]) },
+            "/a?x=1;page=9&x=2",
+            "/a?x=1;page=9"
+        ),
+        (
+            "sorted, names that may be one in their order", policy { $0.sortsQuery = true }, "/a?pa%67e=1&page=2&a=3",
+            "/a?a=3&pa%67e=1&page=2"
+        ),
+        ("not sorted where one may be several", policy { $0.sortsQuery = true }, "/a?b=1;c=2&a=3", "/a?b=1;c=2&a=3"),
         ("none kept", policy { $0.query = .keeping([ByteSlice("z")]) }, "/a?y=2", "/a"),
         ("left out", policy { $0.query = .dropping([ByteSlice("x")]) }, "/a?x=1&y=2&x", "/a?y=2"),
         ("names have a case", policy { $0.query = .dropping([ByteSlice("x")]) }, "/a?X=1", "/a?X=1"),
@@ -148,6 +176,12 @@ struct KeyTests {
         (policy { $0.cookies = [ByteSlice("s")] }, "Cookie: a=\"\nCookie: s=1", "Cookie: a=\", s=1", false),
         (policy { $0.cookies = [ByteSlice("s")] }, "Cookie: s=1; a=\"", "Cookie: s=1", false),
         (policy { $0.cookies = [ByteSlice("s")] }, "Cookie: a=\"x, \\\"y\\\"\"; s=1", "Cookie: s=1; b=\"\"", true),
+        (policy { $0.cookies = [ByteSlice("a_b")] }, "Cookie: a.b=1", "", false),
+        (policy { $0.cookies = [ByteSlice("a_b")] }, "Cookie: a.b=1", "Cookie: a_b=1", false),
+        (policy { $0.cookies = [ByteSlice("a_b")] }, "Cookie: a.b=1; a_b=2", "Cookie: a_b=1; a.b=2", false),
+        (policy { $0.cookies = [ByteSlice("a_b")] }, "Cookie: a.b=1; c=3", "Cookie: c=4; a.b=1", true),
+        (policy { $0.cookies = [ByteSlice("s")] }, "Cookie: s[x]=1", "", false),
+        (policy { $0.cookies = [ByteSlice("s")] }, "Cookie: %73=1", "", false),
     ]
 
     static let aliases: [(String, String, isSame: Bool)] = [
