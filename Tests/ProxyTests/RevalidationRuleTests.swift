@@ -94,7 +94,7 @@ import Testing
         try with(row) { revalidation, head in
             let confirmed = revalidation.freshened(byNotModified: head.view, received: arrival.after(10))
             let outcome =
-                confirmed.map { "\(Self.text($0.0)), \($0.isStored ? "stored" : "not stored")" } ?? "nothing"
+                confirmed.map { "\(Self.text($0.response)), \($0.isStored ? "stored" : "not stored")" } ?? "nothing"
             #expect(outcome == row.outcome)
         }
     }

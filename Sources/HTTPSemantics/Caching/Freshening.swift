@@ -17,7 +17,8 @@ public enum Freshening {
     public static func head(
         _ stored: HeadBlock, updatedWith update: FieldView, facts: ResponseFacts, policy: CachingPolicy
     ) -> HeadBlock {
-        let merged = merged(stored, with: update, facts: facts, policy: policy)
+        let keepsCookie = policy.setCookie == .always || (policy.setCookie == .whenPublic && facts.contains(.public))
+        let merged = merged(stored, with: update, facts: facts, keepsCookie: keepsCookie)
         let fields = merged.view
         let excluded = ExcludedFields(
             fields, isTargeted: TargetedCacheControl.directives(of: fields, policy: policy) != nil, policy: policy)
@@ -29,12 +30,20 @@ public enum Freshening {
         return builder.finish()
     }
 
+    /// The same for the one client whose request `update` answers: with what others must not have.
+    /// - Returns: `nil` where it gets what all get.
+    public static func headForLeader(_ stored: HeadBlock, updatedWith update: FieldView, facts: ResponseFacts)
+        -> HeadBlock?
+    {
+        guard update.contains(.setCookie) || facts.contains(.excludesFields) else { return nil }
+        return merged(stored, with: update, facts: facts, keepsCookie: true)
+    }
+
     private static func merged(
-        _ stored: HeadBlock, with update: FieldView, facts: ResponseFacts, policy: CachingPolicy
+        _ stored: HeadBlock, with update: FieldView, facts: ResponseFacts, keepsCookie: Bool
     ) -> HeadBlock {
         var builder = HeadBlockBuilder(
             capacity: stored.bytes.count + update.bytes.count, lines: stored.lines.count + update.lines.count)
-        let keepsCookie = policy.setCookie == .always || (policy.setCookie == .whenPublic && facts.contains(.public))
 
         func isTaken(_ index: Int) -> Bool {
             let field = update.lines[index].field

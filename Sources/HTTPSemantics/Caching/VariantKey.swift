@@ -86,8 +86,9 @@ extension VaryRule.Nominee {
 private struct NominatedValue: ~Escapable {
     /// How its bytes are made comparable.
     private enum Form {
-        /// No list: commas and the white space around them are part of the value. Between lines stands a line feed,
-        /// which no value holds.
+        /// Not known to be a list: commas and the white space around them are part of the value (RFC 9111 §4.1 allows
+        /// only what the field's syntax does). An origin may compare it as a whole: then a comma too many is another
+        /// value to it, and its answer is for nobody else. Between lines stands a line feed, which no value holds.
         case verbatim
         /// A list: one comma between members, no white space around it, no empty members.
         case list
@@ -97,10 +98,10 @@ private struct NominatedValue: ~Escapable {
         case codings(CodingSet)
     }
 
-    /// Fields that are no lists (RFC 9110 §10.1, RFC 6265): a comma in them is a letter like any other.
-    private static let singletons: FieldSet = [
-        FieldSet(.userAgent), FieldSet(.referer), FieldSet(.origin), FieldSet(.cookie), FieldSet(.authorization),
-        FieldSet(.host),
+    /// Fields that are lists (RFC 9110, RFC 9111), beside those whose case does not matter either.
+    private static let lists: FieldSet = [
+        FieldSet(.accept), FieldSet(.cacheControl), FieldSet(.pragma), FieldSet(.forwarded), FieldSet(.ifMatch),
+        FieldSet(.ifNoneMatch), FieldSet(.cdnLoop),
     ]
 
     private let fields: FieldView
@@ -125,8 +126,8 @@ private struct NominatedValue: ~Escapable {
         form =
             switch nominee.field {
             case .acceptEncoding, .acceptLanguage: .caselessList
-            case let field where Self.singletons.contains(field): .verbatim
-            default: .list
+            case let field where Self.lists.contains(field): .list
+            default: .verbatim
             }
     }
 

@@ -117,8 +117,10 @@ extension Fetch: ExchangeHandler {
         if conditions == .storedAndClients, head.fields.entityTag == nil {
             // It names none of the tags asked about: ask without the client's, so that there is no doubt whose it is.
             ask(.stored)
-        } else if let (validated, isStored) = revalidation.freshened(byNotModified: head.fields, received: now) {
-            answer(with: validated, source: .validated, status: head.head.status, isStored: isStored)
+        } else if let freshened = revalidation.freshened(byNotModified: head.fields, received: now) {
+            answer(
+                with: freshened.response, forLeader: freshened.leaderResponse, source: .validated,
+                status: head.head.status, isStored: freshened.isStored)
         } else if conditions == .storedAndClients, ClientConditions.isConfirmed(requestFields.view, by: head.fields) {
             answerLeader(with: head, at: now)
         } else {
@@ -165,9 +167,12 @@ extension Fetch: ExchangeHandler {
     }
 
     /// Ends with a response that is already complete.
-    /// - Parameter isStored: whether it was put into the store as it is.
+    /// - Parameters:
+    ///   - leaderResponse: `nil` where the leader gets what all get.
+    ///   - isStored: whether it was put into the store as it is.
     private func answer(
-        with stored: StoredResponse, source: FetchedResponse.Source, status: Status?, isStored: Bool = false
+        with stored: StoredResponse, forLeader leaderResponse: StoredResponse? = nil, source: FetchedResponse.Source,
+        status: Status?, isStored: Bool = false
     ) {
         let storedHead = stored.head
         let sharing = stored.facts.sharing(for: request, plan, request.route.policy, hasPassCookie: hasPassCookie)
@@ -179,7 +184,8 @@ extension Fetch: ExchangeHandler {
         circumstances.otherKey = Placement.staysUnderItsKey(stored, for: request) ? nil : request.sentKey
         circumstances.search = Placement.stated(storedHead.view)
         let fetched = FetchedResponse(
-            stored, source: source, sharing: forWaiters, originStatus: status, length: stored.bodyLength,
+            stored, leaderResponse: leaderResponse, source: source, sharing: forWaiters, originStatus: status,
+            length: stored.bodyLength,
             willBeStored: isStored, circumstances)
         fetched.noteEnd(at: worker.moment)
         deliver(fetched)

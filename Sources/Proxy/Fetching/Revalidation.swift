@@ -64,9 +64,18 @@ struct Revalidation {
         }
     }
 
-    /// RFC 9111 §4.3.4: the stored response that a 304 with `fields` is about, with its new fields, and whether it is
-    /// stored with them; `nil`: it is about nothing that is stored.
-    func freshened(byNotModified fields: FieldView, received: Moment) -> (StoredResponse, isStored: Bool)? {
+    /// What a 304 confirmed.
+    struct Freshened {
+        /// With its new fields.
+        var response: StoredResponse
+        /// Whether it is stored with them.
+        var isStored: Bool
+        /// The same with the fields that only the leader may see; `nil` where there are none.
+        var leaderResponse: StoredResponse?
+    }
+
+    /// RFC 9111 §4.3.4: the stored response that a 304 with `fields` is about; `nil`: it is about nothing that is stored.
+    func freshened(byNotModified fields: FieldView, received: Moment) -> Freshened? {
         let policy = request.route.policy
         let notModified = ResponseFacts(
             status: .notModified, fields: fields, requested: requested, received: received, policy: policy)
@@ -78,7 +87,7 @@ struct Revalidation {
             selection.add(
                 storedHead.view, facts: facts, answersRequest: candidate.answersRequest, notModified: fields)
         }
-        var chosen: (response: StoredResponse, isStored: Bool, answersRequest: Bool)?
+        var chosen: (freshened: Freshened, answersRequest: Bool)?
         for index in selection.selected {
             let old = candidates[index].response
             let newHead = Freshening.head(old.head, updatedWith: fields, facts: notModified, policy: policy)
@@ -95,16 +104,24 @@ struct Revalidation {
             // The origin chose it for this request, even where it was stored for one with other fields (§4.1).
             let answersRequest = new.answers(requestFields.view)
             if chosen == nil || answersRequest {
-                chosen = (new.answering(requestFields.view), isStored, answersRequest)
+                let response = new.answering(requestFields.view)
+                let leaderHead = Freshening.headForLeader(old.head, updatedWith: fields, facts: notModified)
+                chosen = (
+                    Freshened(
+                        response: response, isStored: isStored,
+                        leaderResponse: leaderHead.map { response.withHead($0) }), answersRequest
+                )
             }
         }
-        guard let chosen else { return nil }
-        guard chosen.isStored, !chosen.answersRequest, !hasPassCookie else { return (chosen.response, chosen.isStored) }
+        guard let (chosen, answersRequest) = chosen else { return nil }
+        var freshened = chosen
+        guard freshened.isStored, !answersRequest, !hasPassCookie else { return freshened }
         // It becomes a variant of its own, which the next request with these fields finds.
         let outcome = store.store(
-            chosen.response, under: request.key, generation: generation, requested: requested, popularity: 0)
+            freshened.response, under: request.key, generation: generation, requested: requested, popularity: 0)
         recorder.count(outcome)
-        return (chosen.response, outcome == .stored)
+        freshened.isStored = outcome == .stored
+        return freshened
     }
 
     /// RFC 9111 §4.3.3: a full answer says that this request does not, or no longer, get what is stored. Where the

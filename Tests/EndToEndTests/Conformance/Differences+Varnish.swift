@@ -214,9 +214,10 @@ extension Differences {
             they go to all who wait
             """),
         Group(
-            "the host is compared with its port; `Vary` compares fields byte by byte and knows no `*` in a list; one that forgot `Vary` hides one with it (§4.1: SHOULD NOT); the last to arrive goes before the most recent (§4: MUST)",
+            "the host is compared with its port; `Vary` compares fields byte by byte, after joining lines of any, and knows no `*` in a list; one that forgot `Vary` hides one with it (§4.1: SHOULD NOT); the last to arrive goes before the most recent (§4: MUST)",
             """
             Vary: * among others
+            a comma matters in what is not known to be a list
             another host is another response
             lines of the nominated field are combined
             one with Vary goes before a newer one that forgot it
@@ -307,6 +308,7 @@ extension Differences {
             the client's date does not stand in where only a tag is stored
             HEAD with a tag that only the client has
             variants validate with their own validators
+            what a 304 names in private= is for the one that led
             """),
         Group(
             "what may not be stored is never shared with those who wait (§4: MAY)",

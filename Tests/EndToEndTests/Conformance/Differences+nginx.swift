@@ -281,6 +281,7 @@ extension Differences {
             the client's date does not stand in where only a tag is stored
             HEAD with a tag that only the client has
             variants validate with their own validators
+            what a 304 names in private= is for the one that led
             """),
         Group(
             "clients wait for one another only where the answer turns out to be stored, and fetch one by one otherwise (§4: MAY)",

@@ -92,8 +92,13 @@ extension Conformance {
                 "two Vary lines", .answers(fresh, "Vary: X-V", "Vary: X-W"), .get(.fetched, "X-V: 1", "X-W: 1"),
                 .get(.fetched, "X-V: 1", "X-W: 2"))
             Case(
-                "lines of the nominated field are combined", .answers(fresh, "Vary: X-V"),
-                .get(.fetched, "X-V: 1", "X-V: 2"), .get(.hit, "X-V: 1, 2"), .get(.hit, "X-V: 1,2"))
+                "lines of the nominated field are combined", .answers(fresh, "Vary: Accept"),
+                .get(.fetched, "Accept: a/1", "Accept: a/2"), .get(.hit, "Accept: a/1, a/2"),
+                .get(.hit, "Accept: a/1,a/2"))
+            Case(
+                "a comma matters in what is not known to be a list", .answers(fresh, "Vary: X-V"),
+                .get(.fetched, "X-V: 1,"), .get(.fetched, "X-V: 1"), .get(.fetched, "X-V: 1, 2"),
+                .get(.fetched, "X-V: 1", "X-V: 2"))
             Case(
                 "the order of values matters", .answers(fresh, "Vary: X-V"), .get(.fetched, "X-V: 1, 2"),
                 .get(.fetched, "X-V: 2, 1"))

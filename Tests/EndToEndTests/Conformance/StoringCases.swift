@@ -337,7 +337,14 @@ extension Conformance {
                 "a 304's Set-Cookie is not for those who wait", .answers("Cache-Control: max-age=0", "ETag: \"a\""),
                 .get(.fetched),
                 .answersTogether(304, "Cache-Control: max-age=100", "Set-Cookie: a=1", "ETag: \"a\""),
-                .together(4, .validated, .lacks("Set-Cookie")))
+                .together(4, .validated, .number(1, "Set-Cookie", "a=1")), .get(.hit, .lacks("Set-Cookie")))
+            Case(
+                "what a 304 names in private= is for the one that led",
+                .answers("Cache-Control: max-age=0", "ETag: \"a\""),
+                .get(.fetched),
+                .answersTogether(
+                    304, "Cache-Control: max-age=100, private=\"X-Mine\"", "X-Mine: 1", "ETag: \"a\""),
+                .together(4, .validated, .number(1, "X-Mine", "1")), .get(.hit, .lacks("X-Mine")))
             Case(
                 "a HEAD's Set-Cookie is not stored",
                 .answers("Cache-Control: max-age=10", "Age: 20", "ETag: \"a\"", body: "hello"), .get(.fetched),
