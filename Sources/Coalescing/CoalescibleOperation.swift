@@ -192,7 +192,7 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
     /// - Returns: False, and nothing changed, if this one has ended, is closed or full, if the two differ in identifier
     ///   or class, or if `operation` was started, enqueued or coalesced before.
     public nonisolated final func coalesce(operation: CoalescibleOperation<Value>) -> Bool {
-        switch take(in: operation) {
+        switch absorb(operation) {
         case .refused: return false
         case .joined: return true
         case .late(_, let value):
@@ -216,7 +216,7 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
     }
 
     /// `coalesce` without calling back a late one: safe under a manager's lock.
-    nonisolated final func take(in other: CoalescibleOperation<Value>) -> Audience<Value>.Join {
+    nonisolated final func absorb(_ other: CoalescibleOperation<Value>) -> Audience<Value>.Join {
         guard other !== self, type(of: other) == type(of: self),
             let identifier, let otherIdentifier = other.identifier,
             AnyHashable(otherIdentifier) == AnyHashable(identifier),

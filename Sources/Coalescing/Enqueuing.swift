@@ -210,7 +210,7 @@ extension OperationQueueManager {
             var ended: AnyOperation?
             var replaces = false
             if let current = table[name]?.operation as? Op {
-                switch current.take(in: operation) {
+                switch current.absorb(operation) {
                 case .joined: return .joined(current, .none)
                 case .late(_, let value): return .late(current, .none, value)
                 case .refused(.full): return .refused(.full, current)

@@ -7,7 +7,7 @@ import Glibc
 /// A loop and everything made on it belong to the thread that runs it. They are not `Sendable`, so the compiler keeps
 /// them there and nothing here takes a lock; other threads hold the loop's `handle`. An iteration waits for readiness,
 /// runs what is due, then the batch of posted jobs if one came, then what waits for its end (`Socket.iterationEnds`,
-/// `afterBatch`), and closes what has ended (`ClosingQueue`).
+/// `atIterationEnd`), and closes what has ended (`ClosingQueue`).
 @safe public final class EventLoop {
     /// The loop as seen from other threads.
     public let handle: LoopHandle
@@ -111,7 +111,7 @@ extension EventLoop {
 
     /// Runs `hook` once at the end of the current iteration, after its jobs: the place to flush what gathered
     /// meanwhile. A hook added by a hook runs at the end of the next iteration, which then does not wait.
-    public func afterBatch(_ hook: @escaping () -> Void) { hooks.append(hook) }
+    public func atIterationEnd(_ hook: @escaping () -> Void) { hooks.append(hook) }
 
     /// The same for a socket, before the hooks and without a closure.
     func callAtEnd(_ socket: Socket) { ending.use { $0.append(socket) } }

@@ -43,7 +43,7 @@ import Glibc
     /// Never inside `resolve`: the caller has not yet kept what it gets back.
     func answerLater(_ answer: Resolver.Answer) {
         state = .answering
-        servers.loop.afterBatch { [self] in
+        servers.loop.atIterationEnd { [self] in
             guard case .answering = state else { return }
             state = .over
             let completion = completion.take()
@@ -122,7 +122,7 @@ import Glibc
     private func called() {
         servers.loop.pendingLookups -= 1
         // It is still at work below this callback, and ours may be the last reference to its base.
-        servers.loop.afterBatch { [servers] in withExtendedLifetime(servers) {} }
+        servers.loop.atIterationEnd { [servers] in withExtendedLifetime(servers) {} }
     }
 
     private func conclude(_ answer: Resolver.Answer) {

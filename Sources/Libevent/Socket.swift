@@ -144,7 +144,7 @@ import Glibc
 
     /// Never on the caller's stack: it does not expect that arming closes the socket.
     private func reportLater(_ error: SystemError) {
-        loop.afterBatch { [self] in
+        loop.atIterationEnd { [self] in
             if !isClosed { cannotWatch(error) }
         }
     }

@@ -43,7 +43,7 @@ public final class UpstreamPool {
     /// When the names are asked for again, in nanoseconds of the loop's clock.
     private var looksAgainAt = Int64.max
     /// Keeps no connection any more: those in use are closed after their exchange.
-    private var isDropped = false
+    private var isRetired = false
 
     /// - Parameters: `resolver`, `buffers` and `metrics` are the loop's, `names` is shared by all loops. `firstServer` is
     ///   asked first (`ServerBalance`). `onNews` and `onConnection`, of each that is opened or closed, are called on the
@@ -73,9 +73,9 @@ public final class UpstreamPool {
             settings.servers.map { Server(isNamed: $0.address == nil) })
     }
 
-    /// Closes every idle connection: the pool is going away.
-    public func closeIdle() {
-        isDropped = true
+    /// Closes every idle connection, and keeps none any more: the pool is going away.
+    public func retire() {
+        isRetired = true
         for connection in servers.use({ $0.flatMap(\.idle) }) { connection.end(.outOfUse) }
     }
 
@@ -120,7 +120,7 @@ public final class UpstreamPool {
 
     /// Keeps a connection for the next exchange, when there is room.
     func keep(idle connection: UpstreamConnection) -> Bool {
-        guard !isDropped, idleCount < settings.maxIdleConnections else { return false }
+        guard !isRetired, idleCount < settings.maxIdleConnections else { return false }
         let isKept = servers.use { servers in
             if let addresses = servers[connection.server].addresses, !addresses.contains(connection.address) {
                 return false

@@ -12,7 +12,7 @@ import Upstream
 /// Lives on the main thread's loop, which does nothing else. The workers have threads of their own.
 ///
 ///     opening ─all listeners accept→ serving ─SIGTERM, SIGINT→ draining ─all requests done, or another signal→ ended
-///        │                              └─the same, if there is a delay→ leaving ─its end, or another signal→ draining
+///        │                              └─the same, if there is a delay→ about to drain ─its end, or another signal→ draining
 ///        └───────────────────────────────────SIGTERM, SIGINT→ draining
 final class Daemon {
     private enum Phase {
@@ -20,7 +20,7 @@ final class Daemon {
         case opening(reloadIsWanted: Bool)
         case serving
         /// Clients are let in until the time is up.
-        case leaving(Timer)
+        case aboutToDrain(Timer)
         case draining(isCutShort: Bool)
     }
 
@@ -190,13 +190,13 @@ final class Daemon {
             let delay = server.drainDelay
             log.info("\(name): not ready any more, new connections for another \(delay)")
             serviceManager.stopping()
-            server.leave()
-            phase = .leaving(
+            server.prepareToDrain()
+            phase = .aboutToDrain(
                 loop.schedule(after: delay.nanoseconds) { [unowned self] in drain(because: "drain-delay is over") })
         case .opening, .serving:
             serviceManager.stopping()
             drain(because: name)
-        case .leaving(let end):
+        case .aboutToDrain(let end):
             end.cancel()
             drain(because: "\(name), the second signal")
         case .draining:
@@ -253,7 +253,7 @@ final class Daemon {
         switch phase {
         case .opening: phase = .opening(reloadIsWanted: true)
         case .serving: readAgain(source)
-        case .leaving, .draining: log.notice("configuration not reloaded: the program is ending")
+        case .aboutToDrain, .draining: log.notice("configuration not reloaded: the program is ending")
         }
     }
 

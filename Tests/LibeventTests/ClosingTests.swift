@@ -20,10 +20,10 @@ import Testing
                 left.startReading()
             }
             var atOnce = -1
-            loop.afterBatch {
+            loop.atIterationEnd {
                 for (_, right) in pairs { right.close() }
                 // Their ends are seen by now, or when their turn has come.
-                loop.afterBatch { atOnce = ended.count }
+                loop.atIterationEnd { atOnce = ended.count }
             }
             loop.run()
             #expect(ended == Array(0..<20))
@@ -49,7 +49,7 @@ import Testing
                 }
                 left.startReading()
             }
-            loop.afterBatch {
+            loop.atIterationEnd {
                 for (_, right) in pairs { right.close() }
                 _ = asking.write(ByteSlice("x").span)
             }
@@ -63,7 +63,7 @@ import Testing
         try onLoop { loop in
             let pairs = (0..<400).map { _ in socketPair(on: loop) }
             var seen: [Bool] = []
-            loop.afterBatch {
+            loop.atIterationEnd {
                 seen.append(loop.postponesEnd())
                 for (left, right) in pairs {
                     left.close()
@@ -73,9 +73,9 @@ import Testing
             }
             func wait() {
                 guard loop.postponesEnd() else { return loop.stop() }
-                loop.afterBatch(wait)
+                loop.atIterationEnd(wait)
             }
-            loop.afterBatch(wait)
+            loop.atIterationEnd(wait)
             loop.run()
             #expect(seen == [false, true])
             loop.stop()
@@ -101,9 +101,9 @@ import Testing
                     other.close()
                 }
                 rounds += 1
-                if ended == 20 || rounds == 50 { loop.stop() } else { loop.afterBatch { comeAndGo() } }
+                if ended == 20 || rounds == 50 { loop.stop() } else { loop.atIterationEnd { comeAndGo() } }
             }
-            loop.afterBatch {
+            loop.atIterationEnd {
                 for (_, right) in pairs { right.close() }
                 comeAndGo()
             }
@@ -127,9 +127,9 @@ import Testing
                 numbers.append(free)
                 _ = close(free)
                 rounds += 1
-                if rounds == 50 { loop.stop() } else { loop.afterBatch { comeAndGo() } }
+                if rounds == 50 { loop.stop() } else { loop.atIterationEnd { comeAndGo() } }
             }
-            loop.afterBatch { comeAndGo() }
+            loop.atIterationEnd { comeAndGo() }
             loop.run()
             // The lowest that is free. Other tests open some at the same time, but not thousands.
             #expect(numbers.count == 50 && (numbers.max() ?? .max) < (numbers.first ?? 0) + 1_000)
@@ -140,7 +140,7 @@ import Testing
     @Test func `nothing stays open when the loop stops, and a closed socket is closed for its peer`() throws {
         try onLoop { loop in
             let pairs = (0..<40).map { _ in socketPair(on: loop) }
-            loop.afterBatch {
+            loop.atIterationEnd {
                 for (_, right) in pairs { right.close() }
                 loop.stop()
             }

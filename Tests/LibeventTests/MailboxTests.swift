@@ -48,7 +48,7 @@ import Testing
             let bound = LoopBound(loop, on: loop)
             handle.post {
                 events.withLock { $0.append("outer") }
-                bound.value.afterBatch { events.withLock { $0.append("end of batch") } }
+                bound.value.atIterationEnd { events.withLock { $0.append("end of batch") } }
                 handle.post {
                     events.withLock { $0.append("inner") }
                     handle.stop()
@@ -88,7 +88,7 @@ import Testing
     @Test func `a loop stops from another thread while it waits for nothing`() throws {
         let running = Gate(1)
         let worker = try LoopThread(name: "worker") { loop in
-            loop.afterBatch { running.arrive() }
+            loop.atIterationEnd { running.arrive() }
             loop.run()
         }
         running.wait()

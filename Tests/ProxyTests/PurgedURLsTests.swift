@@ -51,7 +51,7 @@ import Upstream
                 turns += 1
                 if purged < 0 { loop.schedule(after: 0, others) }
             }
-            loop.afterBatch {
+            loop.atIterationEnd {
                 others()
                 server.purge(urls, below: []) { removed in
                     purged = removed

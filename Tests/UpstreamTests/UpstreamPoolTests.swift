@@ -82,7 +82,7 @@ import Testing
         var paused: ScriptedConnection?
         asker.servers[0].onEvent = { connection in if !connection.hasEnded { paused = connection } }
         asker.run(untilTrue: { paused != nil && idle(asker) == [1] })
-        asker.pool.closeIdle()
+        asker.pool.retire()
         #expect(idle(asker) == [0])
         #expect(asker.metrics.read().upstreamConnectionsOpen == 1)
         paused?.goOn()

@@ -107,7 +107,7 @@ extension ClientConnection {
     /// Whether another request may come behind one with this head.
     @inline(__always)
     private func mayPersist(behind head: RequestHead) -> Bool {
-        head.keepsAlive && !worker.isDraining && input.requestCount + 1 < worker.mostRequests
+        head.keepsAlive && worker.keepsConnections && input.requestCount + 1 < worker.mostRequests
     }
 
     /// - Parameter route: `nil` where it is still to be found.
@@ -179,7 +179,7 @@ extension ClientConnection {
             answer, to: head, nil, upstream: nil, persists: output.keepsAlive, date: worker.loop.wallClockSeconds,
             into: buffer
         )
-        output.log(AnsweredRequest(answer.status, verdict, route?.upstreamMetrics, head, fields))
+        output.logWhenOut(AnsweredRequest(answer.status, verdict, route?.upstreamMetrics, head, fields))
         send(buffer, content, .sized, passesTrailers: false)
     }
 }

@@ -6,7 +6,7 @@ import Upstream
 
 /// Sending responses: of transactions, our own, and the rest of hits; and what comes behind one.
 extension ClientConnection: TransactionClient {
-    var persists: Bool { output.keepsAlive && !worker.isDraining }
+    var persists: Bool { output.keepsAlive && worker.keepsConnections }
 
     func settlePersistence() -> Bool {
         // Content that is still to come may never come (RFC 9110 §10.1.1): then the connection closes, and the response
@@ -66,7 +66,7 @@ extension ClientConnection: TransactionClient {
     }
 
     /// What the rest of a hit is logged as, once it is out (`sendRest`).
-    func log(_ hit: AnsweredRequest) { output.log(hit) }
+    func logWhenOut(_ hit: AnsweredRequest) { output.logWhenOut(hit) }
 
     /// A hit goes out together with the next one.
     func hitHeld() { input.answered() }

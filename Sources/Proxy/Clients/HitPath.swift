@@ -137,7 +137,7 @@ final class HitPath {
                 status: status, isAborted: false, began: began, firstByte: loop.now, bodyBytes: UInt64(part.count),
                 isProxied: isProxied)
         case .begun(let contentInHead):
-            client.log(
+            client.logWhenOut(
                 AnsweredRequest(
                     status, .hit, route.upstreamMetrics, head, HeadBlock(copying: fields), contentInHead: contentInHead)
             )

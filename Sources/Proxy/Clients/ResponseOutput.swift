@@ -39,7 +39,7 @@ struct ResponseOutput {
     mutating func endDelivery() -> Delivery? { delivery.take() }
 
     /// Logged when its answer is out.
-    mutating func log(_ request: AnsweredRequest) { answered = request }
+    mutating func logWhenOut(_ request: AnsweredRequest) { answered = request }
     mutating func logged() { answered = nil }
 
     // MARK: Interim responses

@@ -29,7 +29,7 @@ struct ArrivingBody {
     /// When there was no memory for what had come, in nanoseconds of the loop's clock; `nil` while there is some.
     private var waitsForMemorySince: Int64?
     /// Whether a timer is set that tries again.
-    private var isToRetry = false
+    private var retryIsSet = false
 
     init(_ keeping: Keeping = .window, length: Int? = nil, part: ReceivedPart? = nil) {
         self.keeping = keeping
@@ -39,8 +39,8 @@ struct ArrivingBody {
 
     mutating func stopKeepingWhole() { keeping = .window }
     mutating func pause() { isPaused = true }
-    mutating func goOn() { isPaused = false }
-    mutating func hasMemory() { waitsForMemorySince = nil }
+    mutating func resume() { isPaused = false }
+    mutating func foundMemory() { waitsForMemorySince = nil }
 
     enum MemoryWait {
         case setTimer
@@ -56,14 +56,14 @@ struct ArrivingBody {
         let since = waitsForMemorySince ?? now
         waitsForMemorySince = since
         guard now - since < patience else { return .tooLong }
-        defer { isToRetry = true }
-        return isToRetry ? .timerIsSet : .setTimer
+        defer { retryIsSet = true }
+        return retryIsSet ? .timerIsSet : .setTimer
     }
 
     /// The timer fired.
     /// - Returns: whether it waits for memory still; by now it may wait for its readers, or not at all.
-    mutating func retries() -> Bool {
-        isToRetry = false
+    mutating func retryTimerFired() -> Bool {
+        retryIsSet = false
         return waitsForMemorySince != nil
     }
 }

@@ -31,7 +31,7 @@ extension Fetch {
             if !keeping.isWhole { holdStart(of: response) }
         }
         // A fetch that carries a request's content needs its client until that is complete.
-        goOn(
+        setMayGoOn(
             unattended: keeping == .stored && !request.hasContent
                 && (plan.isRefresh || worker.settings.coalescing.whenLastLeaves == .finish))
     }

@@ -26,7 +26,7 @@ extension Fetch {
         if result == .noMemory, worker.shared.store.makeRoom(bytes: max(body.count, GrowingBody.laterPieceSize)) {
             result = kept.append(body)
         }
-        if result != .noMemory { arriving.hasMemory() }
+        if result != .noMemory { arriving.foundMemory() }
         switch result {
         case .accepted:
             if keeping.isWhole, kept.length > worker.storage.objectLimit { stopKeepingWhole(response, kept, .tooLarge) }
@@ -49,7 +49,7 @@ extension Fetch {
         if keeping.isWhole { holdStart(of: response) }
         arriving.stopKeepingWhole()
         body.limit(toWindow: worker.shared.streamingWindow)
-        goOn(unattended: false)
+        setMayGoOn(unattended: false)
     }
 
     /// Those who were served begin one after another, on loops of their own: the beginning of a body that is not kept
@@ -72,7 +72,7 @@ extension Fetch {
             break
         case .setTimer:
             worker.loop.schedule(after: Worker.memoryRetryInterval) { [weak self] in
-                guard let self, arriving.retries() else { return }
+                guard let self, arriving.retryTimerFired() else { return }
                 bodyHasRoom()
             }
         }
@@ -89,7 +89,7 @@ extension Fetch {
 
     func bodyHasRoom() {
         guard state == .streaming else { return }
-        arriving.goOn()
+        arriving.resume()
         progressed(at: worker.now)
         exchange?.resume()
     }

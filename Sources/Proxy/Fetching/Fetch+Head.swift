@@ -204,7 +204,7 @@ extension Fetch: ExchangeHandler {
         let answer = PartAnswer(part, head.fields, with: plan.parts, for: request, requested: sentAt, received: now)
         let decision = settle(head, answer.facts, request.route.policy, part: part)
         let response = answer.response(makeBody(expecting: part.range.count), budget: worker.shared.budget)
-        guard response.hasAll(that: request) else { return partsDoNotFit(head) }
+        guard response.hasEverything(wantedBy: request) else { return partsDoNotFit(head) }
         if let former = plan.parts, answer.base == nil || !answer.mayBeKept {
             worker.shared.store.drop(former, of: request.key)
         }

@@ -302,7 +302,7 @@ final class Fetch: DeadlineTarget {
     }
 
     /// Sets whether the fetch outlives its last client. If it must not and none is left, it ends now.
-    func goOn(unattended mayGoOn: Bool) {
+    func setMayGoOn(unattended mayGoOn: Bool) {
         switch recipients {
         case .waiters:
             guard let operation else { return }

@@ -140,7 +140,7 @@ final class FetchedResponse: Sendable {
             return false
         }
         let fields = request.fields
-        return response.answers(fields.view) && response.hasAll(that: request)
+        return response.answers(fields.view) && response.hasEverything(wantedBy: request)
     }
 
     /// Whether one of its groups was invalidated before `request` came (RFC 9875 §3). Looked up each time: a request

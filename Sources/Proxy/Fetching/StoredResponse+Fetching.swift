@@ -35,7 +35,7 @@ extension StoredResponse {
 /// What a stored response is good for where only parts of it are there.
 extension StoredResponse {
     /// Whether its parts are all that `request` wants of it.
-    func hasAll(that request: ClientRequest) -> Bool { use(for: request) == .answers }
+    func hasEverything(wantedBy request: ClientRequest) -> Bool { use(for: request) == .answers }
 
     /// What its parts are good for.
     func use(for request: ClientRequest) -> PartUse {

@@ -12,7 +12,7 @@ public import Upstream
 /// listener: every call is made on it.
 ///
 /// ```
-/// new ─start→ starting ─all accept→ running ─leave→ leaving ─drain→ draining ─stop→ stopped
+/// new ─start→ starting ─all accept→ running ─prepareToDrain→ aboutToDrain ─drain→ draining ─stop→ stopped
 ///                 │                    └─drain→ draining
 ///                 └─an address cannot be bound→ stopped
 /// any ─stop→ stopped
@@ -45,7 +45,7 @@ public final class ProxyServer {
         }
     }
 
-    private enum State { case new, starting, running, leaving, draining, stopped }
+    private enum State { case new, starting, running, aboutToDrain, draining, stopped }
 
     let shared: SharedState
     let workers: WorkerGroup
@@ -87,8 +87,8 @@ public final class ProxyServer {
     /// Whether all listeners accept.
     public var isReady: Bool { state == .running }
     /// Whether it is about to end: it accepts no more, or soon will not, and waits for requests under way.
-    public var isDraining: Bool { state == .leaving || state == .draining }
-    /// How long to wait between `leave` and `drain`.
+    public var isDraining: Bool { state == .aboutToDrain || state == .draining }
+    /// How long to wait between `prepareToDrain` and `drain`.
     public var drainDelay: Duration { settings.drainDelay }
 
     /// Starts the workers; `ready` is called on the control loop with the addresses that accept, or with the reason
@@ -169,16 +169,16 @@ public final class ProxyServer {
 
     /// About to drain: from now on `isReady` is false, and each response closes its connection. New ones are still
     /// accepted.
-    public func leave() {
+    public func prepareToDrain() {
         guard state == .running else { return }
-        state = .leaving
-        workers.post { $0.leave() }
+        state = .aboutToDrain
+        workers.post { $0.stopPersisting() }
     }
 
     /// Accepts no more, lets requests under way finish, and calls `completion` on the control loop once they have, or
     /// after the drain timeout.
     public func drain(_ completion: @escaping () -> Void) {
-        guard state == .running || state == .leaving else { return completion() }
+        guard state == .running || state == .aboutToDrain else { return completion() }
         state = .draining
         workers.gather(within: settings.drainTimeout, { worker, idle in worker.drain { idle(()) } }) { (_: [Void]) in
             completion()
@@ -192,7 +192,7 @@ public final class ProxyServer {
     public func stop() {
         state = .stopped
         // Before requests end because their fetches do.
-        workers.post { $0.reportDraining() }
+        workers.post { $0.reportCutOff() }
         for origin in origins { origin.fetches.cancelAll() }
         workers.stop()
         accessLog?.finish()

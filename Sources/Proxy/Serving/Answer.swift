@@ -22,7 +22,7 @@ struct Answer: Sendable {
     private let response: StoredResponse
 
     /// - Parameters:
-    ///   - response: where it has only parts, they are all that is wanted (`StoredResponse.hasAll`).
+    ///   - response: where it has only parts, they are all that is wanted (`StoredResponse.hasEverything`).
     ///   - length: the body's length as far as it is known.
     ///   - isPassedThrough: the response was made for this very request, preconditions and range and all.
     ///   - maxRanges: with more, all are ignored (RFC 9110 §14.2).

@@ -15,11 +15,11 @@ final class ClientConnections {
     private var connections: [ObjectIdentifier: ClientConnection] = [:]
     private var idle = IdleConnections()
     private let turnedAway = TurnedAwayClients()
-    /// Called when none is left; only while draining.
-    private var onIdle: (() -> Void)?
+    /// Called once no connection is left; only while draining.
+    private var onEmpty: (() -> Void)?
     /// How many requests and tunnels were under way when draining began; `nil` before.
     private var underWay: Int?
-    private var hasReported = false
+    private var hasReportedCutOff = false
 
     init(on loop: EventLoop, shared: SharedState, metrics: LoopMetrics) {
         self.loop = loop
@@ -91,31 +91,31 @@ final class ClientConnections {
         guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
         shared.connections.subtract(1, ordering: .relaxed)
         metrics.add(.clientConnectionsClosed)
-        reportIdle()
+        reportIfEmpty()
     }
 
     /// Accepts no more than have connected already, ends connections after the request they are at, and calls
-    /// `whenIdle` once none is left.
-    func drain(whenIdle: @escaping () -> Void) {
+    /// `whenEmpty` once none is left.
+    func drain(whenEmpty: @escaping () -> Void) {
         for listener in listeners { listener.acceptWaiting() }
         listeners.removeAll()
-        onIdle = whenIdle
+        onEmpty = whenEmpty
         for connection in Array(connections.values) { connection.drain() }
         underWay = connections.values.count { $0.phase != .lingering }
-        reportIdle()
+        reportIfEmpty()
     }
 
     /// Ends every connection now.
     func cut() {
-        reportDraining()
+        reportCutOff()
         for connection in Array(connections.values) { connection.end() }
         turnedAway.cut()
     }
 
     /// Counts what is about to be cut off; only the first time.
-    func reportDraining() {
-        guard !hasReported else { return }
-        hasReported = true
+    func reportCutOff() {
+        guard !hasReportedCutOff else { return }
+        hasReportedCutOff = true
         var report = DrainReport()
         for connection in connections.values {
             switch connection.phase {
@@ -130,7 +130,7 @@ final class ClientConnections {
         shared.drained.withLock { $0.add(report) }
     }
 
-    private func reportIdle() {
-        if connections.isEmpty { onIdle.take()?() }
+    private func reportIfEmpty() {
+        if connections.isEmpty { onEmpty.take()?() }
     }
 }

@@ -49,7 +49,7 @@ final class Turns {
     private func hookOnce() {
         guard !hasHook else { return }
         hasHook = true
-        loop.afterBatch { [self] in iterationEnds() }
+        loop.atIterationEnd { [self] in iterationEnds() }
     }
 
     private func iterationEnds() {

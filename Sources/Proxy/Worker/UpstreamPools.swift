@@ -56,7 +56,7 @@ final class UpstreamPools {
             pools[id] = (origin, pool)
         } else {
             // For a request that is still on its way by a route that was dropped.
-            pool.closeIdle()
+            pool.retire()
         }
         return pool
     }
@@ -72,7 +72,7 @@ final class UpstreamPools {
         let kept = Set(origins.map { ObjectIdentifier($0) })
         for (id, entry) in pools {
             if kept.contains(id) { entry.pool.lookAgain(); continue }
-            entry.pool.closeIdle()
+            entry.pool.retire()
             pools[id] = nil
         }
     }
@@ -82,7 +82,8 @@ final class UpstreamPools {
         pools.values.map { ($0.origin, $0.pool.serverStates) }
     }
 
-    func closeIdle() {
-        for entry in pools.values { entry.pool.closeIdle() }
+    /// The loop is going away: none of its connections is kept any more.
+    func retire() {
+        for entry in pools.values { entry.pool.retire() }
     }
 }

@@ -47,7 +47,7 @@ extension Worker {
     /// From now on `crowd` may be joined; until the end of this iteration if nobody does.
     func offer(_ crowd: Crowd) {
         self.crowd = crowd
-        loop.afterBatch { [self] in
+        loop.atIterationEnd { [self] in
             if self.crowd === crowd, !crowd.isGathering { self.crowd = nil }
         }
     }

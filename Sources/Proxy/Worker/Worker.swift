@@ -42,8 +42,8 @@ final class Worker {
     private(set) var timeouts: ClientTimeouts
     private(set) var mostRequests: Int
 
-    /// Whether each connection ends after the request it is at.
-    private(set) var isDraining = false
+    /// Whether a connection may outlive the request it is at.
+    private(set) var keepsConnections = true
     /// The crowd that the next similar request will join.
     var crowd: Crowd?
 
@@ -167,26 +167,26 @@ final class Worker {
     }
 
     /// Ends connections after the request they are at from now on; those that are idle stay until `drain`.
-    func leave() { isDraining = true }
+    func stopPersisting() { keepsConnections = false }
 
-    /// Accepts no more, ends connections after the request they are at, and calls `whenIdle` once none is left.
-    func drain(whenIdle: @escaping () -> Void) {
-        leave()
-        clients.drain(whenIdle: whenIdle)
+    /// Accepts no more, ends connections after the request they are at, and calls `whenEmpty` once none is left.
+    func drain(whenEmpty: @escaping () -> Void) {
+        stopPersisting()
+        clients.drain(whenEmpty: whenEmpty)
     }
 
     /// Everything will be cut off: counts what is there.
-    func reportDraining() {
+    func reportCutOff() {
         recorder.isCuttingOff = true
-        clients.reportDraining()
+        clients.reportCutOff()
     }
 
     /// Ends every connection now.
     func cut() {
         // The loop may have been stopped before it came to that.
-        reportDraining()
+        reportCutOff()
         clients.cut()
-        pools.closeIdle()
+        pools.retire()
         recorder.finish()
     }
 
