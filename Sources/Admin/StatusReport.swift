@@ -1,6 +1,5 @@
 import Bytes
 import Coalescing
-import Libevent
 import Proxy
 import Storage
 import Telemetry

@@ -1,5 +1,3 @@
-import Synchronization
-
 /// What an operation in flight is found by: its identifier and its class.
 @usableFromInline
 struct InFlightName<Key: Hashable & Sendable>: Hashable, Sendable {

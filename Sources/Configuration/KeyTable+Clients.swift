@@ -1,11 +1,4 @@
-import Admin
-import Bytes
-import HTTPSemantics
-import Libevent
 import Proxy
-import Storage
-import Telemetry
-import Upstream
 
 /// How clients are served, and what of their messages is forwarded.
 extension KeyTable {

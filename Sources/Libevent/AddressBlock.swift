@@ -1,5 +1,3 @@
-import Bytes
-
 /// A block of IP addresses, written `10.0.0.0/8` or `fd00::/8` (RFC 4632 §3.1, RFC 4291 §2.3), or one address alone.
 public struct AddressBlock: Hashable, Sendable {
     /// Why a text is no block of addresses.

@@ -1,4 +1,3 @@
-import Bytes
 import Glibc
 
 /// An IP address of either kind. An IPv4 address is the same as the IPv6 address that stands for it (RFC 4291

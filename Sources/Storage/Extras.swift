@@ -1,4 +1,3 @@
-import Bytes
 import HTTPSemantics
 
 /// What a response varies by and belongs to, and the parts it stands for. Most responses have none of it.

@@ -1,4 +1,3 @@
-import Bytes
 import HTTPSemantics
 
 /// Parts of representations (RFC 9111 §3.3, §3.4): beside the variants, never among them.

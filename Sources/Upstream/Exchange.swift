@@ -1,5 +1,4 @@
 public import Bytes
-import HTTPSemantics
 import Libevent
 import Telemetry
 

@@ -1,5 +1,4 @@
 import Bytes
-import HTTPSemantics
 import Libevent
 import Telemetry
 

@@ -1,5 +1,4 @@
 public import Bytes
-import HTTPSemantics
 public import Libevent
 import Telemetry
 

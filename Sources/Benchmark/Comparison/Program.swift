@@ -1,5 +1,4 @@
 import Foundation
-import Glibc
 import Synchronization
 
 /// One running program in front of the origin, pinned to the server's core, with its files in the plan's folder.

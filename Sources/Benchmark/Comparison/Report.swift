@@ -1,5 +1,3 @@
-import Foundation
-
 /// One line of the table: one figure of one row, for every program.
 struct Line {
     enum Cell {

@@ -1,5 +1,3 @@
-import Bytes
-
 /// What a client's own preconditions come to against the stored response chosen for it.
 public enum ClientCondition: Sendable, Equatable {
     /// The response as it is (or the range of it that was asked for).

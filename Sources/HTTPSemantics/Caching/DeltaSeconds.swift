@@ -1,5 +1,3 @@
-import Bytes
-
 /// Seconds as caches count them: whole, never negative, and no larger than 2^31, which stands for 'for ever'.
 ///
 /// RFC 9111 §1.2.2: a value or a sum that would overflow becomes 2^31, never a small or a negative number.

@@ -1,5 +1,3 @@
-import Bytes
-
 /// One `cache-directive = token [ "=" ( token / quoted-string ) ]` where it stands (RFC 9111 §5.2).
 struct CacheDirective: ~Escapable {
     enum Form {

@@ -1,5 +1,3 @@
-import Bytes
-
 /// Which stored responses a 304 is about (RFC 9111 §4.3.4): add each that the origin was asked about, then read
 /// `selected`. Where that is empty the 304 is about something the client has: pass it on, or ask again
 /// without conditions if the client asked none.

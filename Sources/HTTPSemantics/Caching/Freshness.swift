@@ -1,5 +1,3 @@
-import Bytes
-
 /// Where a freshness lifetime comes from.
 public enum LifetimeSource: UInt8, Sendable {
     case none, sharedMaxAge, maxAge, expires, heuristic

@@ -1,5 +1,3 @@
-import Bytes
-
 /// What parts of a representation that are stored are good for to one GET (RFC 9111 §3.3).
 public enum PartUse: Sendable, Equatable {
     /// All it wants is there, or is known not to be: send it, once fresh.

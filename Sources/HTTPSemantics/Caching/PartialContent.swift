@@ -1,5 +1,3 @@
-import Bytes
-
 /// Which bytes of one representation are stored, and what a new part adds (RFC 9111 §3.3, §3.4; RFC 9110 §15.3.7.3).
 ///
 /// The ranges are half open, sorted and apart from each other.

@@ -1,5 +1,3 @@
-import Bytes
-
 /// Whether the answer to POST may be stored for GET: its `Content-Location` is the request's own target (RFC 9110
 /// §9.3.3). Its lifetime must be explicit besides; see `storability`.
 public enum PostAnswer {

@@ -1,5 +1,3 @@
-import Bytes
-
 /// What the cache rules need to know of one response, read from its head once, when it arrives or is freshened.
 ///
 /// A value without references, free to go to any thread. A hit compares two or three of its numbers.

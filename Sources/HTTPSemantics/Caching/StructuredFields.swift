@@ -1,4 +1,3 @@
-import Bytes
 import RawStructuredFieldValues
 
 /// Reads structured fields (RFC 9651) of a message, all lines of a name together. Off the hot path: allocates.

@@ -1,5 +1,3 @@
-import Bytes
-
 /// How a body stood when its connection ended.
 public enum BodyEnding: Sendable, Equatable {
     case complete

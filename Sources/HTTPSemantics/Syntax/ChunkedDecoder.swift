@@ -1,5 +1,3 @@
-import Bytes
-
 /// Takes the chunked transfer coding off a body (RFC 9112 §7.1), in whatever pieces it arrives.
 ///
 ///     size ⇄ extension ─CR→ lineFeed ─size > 0→ data → dataCR → dataLF ─→ size

@@ -1,5 +1,3 @@
-import Bytes
-
 /// What a response's head says, decided once when it is complete.
 public struct ResponseHead: Sendable {
     /// As it was received.

@@ -1,5 +1,4 @@
 import Bytes
-import HTTPSemantics
 
 /// What is on its way to one client: the response to the request under way, and whether another may follow.
 ///

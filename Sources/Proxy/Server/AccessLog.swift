@@ -1,9 +1,7 @@
-import Bytes
 import Libevent
 import Logging
 import Synchronization
 import Telemetry
-import Upstream
 
 /// Writes the access log on a thread of its own, as the workers hand batches over.
 ///

@@ -1,6 +1,5 @@
 import Bytes
 import HTTPSemantics
-import Storage
 
 /// URLs of a purge whose keys have to be looked for, since each has many: under a prefix, or by the fields and cookies
 /// that its route adds (`KeyPolicy`). One look at a key is for all of them.

@@ -1,7 +1,6 @@
 import Bytes
 import HTTPSemantics
 import Storage
-import Telemetry
 
 /// What one client gets of a response: its status, which part of the body, and with which framing. Pure.
 struct Answer: Sendable {

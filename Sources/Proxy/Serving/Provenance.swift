@@ -1,8 +1,6 @@
-import Bytes
 import HTTPSemantics
 import Storage
 import Telemetry
-import Upstream
 
 /// Where a response came from, and what part its request had in a shared fetch, for `Cache-Status`, the metrics and the
 /// access log. Nothing is decided by it.

@@ -1,6 +1,5 @@
 import Bytes
 import HTTPSemantics
-import Libevent
 import Upstream
 
 /// A request's content on its way from its client to its fetch. Held by its transaction, and written only here.

@@ -1,5 +1,4 @@
 import Bytes
-import Coalescing
 import HTTPSemantics
 import Libevent
 import Storage

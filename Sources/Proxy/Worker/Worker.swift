@@ -3,7 +3,6 @@ import HTTPSemantics
 import Libevent
 import Storage
 import Telemetry
-import Upstream
 
 /// One loop's share of the proxy: its listeners, its clients, its connections to origins, and what they work with.
 /// Everything here lives on the loop's thread.
