@@ -14,7 +14,7 @@ struct GhostQueue {
     /// Insertions that are remembered.
     private(set) var capacity = GhostQueue.smallestCapacity
 
-    /// Bytes of the table: at most 32 for each of `capacity`.
+    /// Bytes of the table: at most 64 for each of `capacity`.
     var memory: Int { entries.count * 8 }
 
     /// Remembers `hash`, and as many in all as `capacity` says.

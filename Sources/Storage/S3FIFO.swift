@@ -95,13 +95,6 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
     public var count: Int { small.count + main.count }
     /// Sum of their sizes.
     public var bytes: Int { small.bytes + main.bytes }
-    /// Of those in probation.
-    package var smallBytes: Int { small.bytes }
-    /// Bytes the ghost queue takes, beside any budget: at most 64 a candidate.
-    package var ghostMemory: Int { ghost.memory }
-
-    /// Where the candidate stands now.
-    public func queue(of slot: Slot) -> EvictionQueue { nodes[Int(slot.index)].queue }
 
     /// A new candidate: into probation, or straight into the main queue when it was evicted from probation lately.
     /// - Parameter hash: identifies it in the ghost queue.

@@ -69,9 +69,6 @@ public final class SearchVariations: Sendable {
     /// Whether no path is known.
     public var isEmpty: Bool { paths.load(ordering: .relaxed) == 0 }
 
-    /// How many paths are known.
-    public var count: Int { paths.load(ordering: .relaxed) }
-
     /// The one under which a request with the primary key `key` is looked up. Allocates nothing.
     public func latest(for key: Span<UInt8>) -> SearchVariation? {
         guard !isEmpty else { return nil }
