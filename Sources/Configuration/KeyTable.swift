@@ -13,8 +13,10 @@ enum KeyTable {
     static let all: [Key<Settings>] = [
         Key(
             "log-level", \.logLevel, .word,
-            "The lowest level written to the diagnostics log on standard error. debug tells each connection to origins that is opened or closed, and why."
-        ),
+            """
+            The least severe messages that are written to the diagnostics log on standard error. With debug it also has a \
+            line for each connection to an origin that is opened or closed, and says why it is closed.
+            """),
         Key(
             "listen", \.proxy.listeners, .list(of: .address, atLeast: 1), isReadAtStart: true,
             "Addresses to listen on: address:port or unix:/path. Port 0 picks a free port."),
@@ -126,10 +128,11 @@ enum KeyTable {
         Key(
             "share-across-cookies", \.proxy.caching.policy.sharesAcrossCookies, .flag,
             """
-            Requests with different cookies share a response that has no lifetime (nothing is said, max-age=0, Expires in the \
-            past), or that is not stored because caching is off. Off: those with the same Cookie field share it, and \
-            those without one. In any case everybody who waits shares what says public, s-maxage, stale-if-error or \
-            stale-while-revalidate, and errors (share-errors).
+            Whether clients with different cookies, if they wait for the same URL at the same time, get one response \
+            between them even if it does not say for how long it may be used again (nothing is said, max-age=0, Expires in \
+            the past) or caching is off: it may be meant for one of them. off: only those whose Cookie field is the \
+            same, or who have none, get it together. What says public, s-maxage, stale-if-error or \
+            stale-while-revalidate always goes to all who wait; errors do as share-errors says.
             """),
     ]
 
