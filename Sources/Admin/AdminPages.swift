@@ -169,14 +169,21 @@ final class AdminPages {
             + program.families() + [
                 .gauge("client_connections_limit", "Limit of client connections.", UInt64(now.clientLimit)),
                 .gauge("stored_responses", "Stored responses, counting each variant.", UInt64(now.storage.responses)),
-                .gauge("stored_bytes", "Bytes used by stored responses.", UInt64(now.storage.bytes)),
-                .gauge("in_flight_bytes", "Bytes of bodies in flight.", UInt64(now.inFlightBytes)),
+                .gauge(
+                    "stored_bytes", "Bytes used by stored responses and by notes about keys.",
+                    UInt64(now.storage.bytes)),
+                .gauge(
+                    "in_flight_bytes",
+                    "Bytes of bodies in flight, of evicted ones that are still read, and of request content read ahead.",
+                    UInt64(now.inFlightBytes)),
                 .gauge(
                     "memory_limit_bytes", "Limit of stored_bytes and in_flight_bytes together.", UInt64(now.memoryLimit)
                 ),
-                .gauge("unshareable_keys", "Keys currently remembered as unshareable.", UInt64(now.storage.markers)),
+                .gauge(
+                    "unshareable_keys", "Keys noted as unshareable, expired notes included.",
+                    UInt64(now.storage.markers)),
                 .counter(
-                    "evictions", "Responses evicted, by queue.",
+                    "evictions", "Responses, and notes about keys without one, that were evicted, by queue.",
                     [
                         MetricSample([("queue", "small")], .whole(UInt64(now.storage.evictedFromSmall))),
                         MetricSample([("queue", "main")], .whole(UInt64(now.storage.evictedFromMain))),

@@ -7,9 +7,9 @@ public struct StorageNumbers: Sendable, Equatable {
     public internal(set) var responses = 0
     /// Keys known to be unshareable, whether the marker still holds or not.
     public internal(set) var markers = 0
-    /// Bytes, bodies included.
+    /// Bytes of all of that, bodies included.
     public internal(set) var bytes = 0
-    /// Evictions since the start.
+    /// Evictions since the start: of responses, and of notes about keys without one.
     public internal(set) var evictedFromSmall = 0
     public internal(set) var evictedFromMain = 0
 
