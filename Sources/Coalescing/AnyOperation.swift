@@ -1,8 +1,8 @@
 public import Synchronization
 
 /// One piece of asynchronous work that holds no thread while it waits: the common part of `CoalescibleOperation`
-/// (shared, has a value) and `PlainOperation` (never shared), of one of which it always is. (Foundation has a class
-/// named `Operation`, hence the name.)
+/// (shared, has a value) and `PlainOperation` (never shared). Every operation is one of these two. (Foundation has a
+/// class named `Operation`, hence the name.)
 ///
 /// A subclass overrides `execute()`, which begins the work and returns; when the work has ended it calls `finish` of
 /// its kind, from any thread. An operation ends exactly once: the first of `finish`, `cancel()` and a failing

@@ -31,7 +31,7 @@ struct Audience<Value: Sendable>: Sendable {
     @usableFromInline var phase = Phase.gathering
     @usableFromInline var isClosed = false
     @usableFromInline var seats = SlotList<Seat>()
-    /// Of all seats together.
+    /// How many share a seat with another, over all seats.
     @usableFromInline var behind = 0
     @usableFromInline var limit = Int.max
     @usableFromInline var lastLeavePolicy = LastLeavePolicy.goOn

@@ -97,7 +97,8 @@ struct KindredList<Element> {
 
     // MARK: Chains
 
-    // Static: of each array it is asked once whether it is nobody else's, which `self` would not allow.
+    // Static, given the arrays: so each is checked once for whether anybody else holds it. Through `self` every access
+    // would be.
 
     @inline(__always)
     private static func link(_ index: Int, _ kin: Int, in slots: inout [Slot], _ chains: inout [Int32]) {

@@ -27,8 +27,8 @@ import Glibc
     private var wakeUp: Watch?
     private var batch: [LoopHandle.Parcel] = []
     private var hooks: [() -> Void] = []
-    /// Whose `iterationEnds()` is to be called.
-    private let ending = Exclusive<[Socket]>([])
+    /// Those whose `iterationEnds()` is to be called.
+    private let socketsToTell = Exclusive<[Socket]>([])
     private var closing = ClosingQueue()
     private var isRunning = false
     private var isFinished = false
@@ -90,11 +90,11 @@ extension EventLoop {
         isRunning = true
         while !handle.mustStop {
             unsafe clockIsFresh = false
-            let waits = hooks.isEmpty && !hasEnding && !handle.hasOwnPosts && closing.isEmpty
+            let waits = hooks.isEmpty && !hasSocketsToTell && !handle.hasOwnPosts && closing.isEmpty
             let result = unsafe event_base_loop(base, waits ? EVLOOP_ONCE : EVLOOP_ONCE | EVLOOP_NONBLOCK)
             precondition(result >= 0, "the kernel refused to wait for events")
             if handle.hasOwnPosts { runBatch() }
-            if hasEnding { callEnding() }
+            if hasSocketsToTell { tellSockets() }
             if !hooks.isEmpty { runHooks() }
             closing.iterationEnds()
             // Where nobody asked for the time, next to nothing was done.
@@ -114,7 +114,7 @@ extension EventLoop {
     public func atIterationEnd(_ hook: @escaping () -> Void) { hooks.append(hook) }
 
     /// The same for a socket, before the hooks and without a closure.
-    func callAtEnd(_ socket: Socket) { ending.use { $0.append(socket) } }
+    func callAtIterationEnd(_ socket: Socket) { socketsToTell.use { $0.append(socket) } }
 
     /// Closes a socket's descriptor that is no longer watched, now or in one of the next iterations.
     func close(_ descriptor: Int32) {
@@ -132,11 +132,11 @@ extension EventLoop {
     func freeDescriptors() -> Bool { closing.closeSome() }
 
     /// Whether so many sockets wait for their end that one more would be left open to its peer for a while, unread. Who
-    /// may end something now or later, such as an idle connection, asks before it does, and if so, once more after a
-    /// tick (`DeadlineWheel.Settings.tick`): the more do, the more are closed. On the loop's thread.
+    /// may end something now or later, such as an idle connection, asks before it does; if the answer is yes, it waits
+    /// a tick (`DeadlineWheel.Settings.tick`) and asks again: the more ask, the more are closed. On the loop's thread.
     public func postponesEnd() -> Bool { closing.postpones(at: now) }
 
-    private var hasEnding: Bool { ending.use { !$0.isEmpty } }
+    private var hasSocketsToTell: Bool { socketsToTell.use { !$0.isEmpty } }
 
     /// Ends the loop: refuses new posts, runs those already taken and the hooks, drops timers and signals.
     /// Called by the loop's thread after `run`, at most once; a `LoopThread` does it by itself.
@@ -145,7 +145,7 @@ extension EventLoop {
         isFinished = true
         handle.beginClosing()
         runBatch()
-        callEnding()
+        tellSockets()
         runHooks()
         // Cancelled look-ups answer libevent's way, in a later iteration; their memory goes with the answer.
         var rounds = Self.mostLastIterations
@@ -157,7 +157,7 @@ extension EventLoop {
         for signal in signals.values { signal.cancel() }
         wheel?.loopEnds()
         hooks.removeAll()
-        ending.use { $0.removeAll() }
+        socketsToTell.use { $0.removeAll() }
         // What arrives to be released here now was dropped on other threads a moment ago.
         while handle.takeLastBatch(&batch) { runTakenBatch() }
         handle.disown()
@@ -176,13 +176,13 @@ extension EventLoop {
         batch.removeAll(keepingCapacity: batch.capacity <= 4096)
     }
 
-    private func callEnding() {
+    private func tellSockets() {
         var due: [Socket] = []
-        ending.use { swap(&due, &$0) }
+        socketsToTell.use { swap(&due, &$0) }
         for socket in due { socket.iterationEnds() }
         due.removeAll(keepingCapacity: true)
         // Reuse the array's storage.
-        ending.use { if $0.isEmpty { swap(&due, &$0) } }
+        socketsToTell.use { if $0.isEmpty { swap(&due, &$0) } }
     }
 
     private func runHooks() {

@@ -79,7 +79,7 @@ import Glibc
     /// `iterationEnds()` is called once for each call of this, when all sockets that are ready in this iteration have
     /// been served: the place to write what gathered meanwhile. Written one after another, bytes for a peer wake it
     /// once, not each time. On the loop's thread.
-    public final func callAtIterationEnd() { loop.callAtEnd(self) }
+    public final func callAtIterationEnd() { loop.callAtIterationEnd(self) }
 
     // MARK: Watching
 

@@ -18,7 +18,7 @@ struct Attempts {
     enum Ending: Equatable {
         /// No address of the server took a connection.
         case notConnected
-        /// It has not accepted so many connections that no more are taken for now.
+        /// The queue of connections that it has still to accept is full.
         case queueIsFull
         /// The connection had been idle, and was closed before a byte of a response. `isUnsent`: the server took nothing
         /// of the request.

@@ -99,7 +99,7 @@ public final class Exchange {
     public func send(_ content: Span<UInt8>) -> Bool {
         guard state != .ended else { return true }
         if let connection, state == .exchanging { return connection.send(content) }
-        let early = earlyContent
+        let early = earlyContent()
         early.append(content)
         return early.count < OutgoingContent.mostEarly
     }
@@ -110,11 +110,12 @@ public final class Exchange {
         if let connection, state == .exchanging {
             connection.endContent(trailers: trailers)
         } else {
-            earlyContent.end(trailers: trailers)
+            earlyContent().end(trailers: trailers)
         }
     }
 
-    private var earlyContent: OutgoingContent {
+    /// What holds it; made when the first comes.
+    private func earlyContent() -> OutgoingContent {
         let content = early ?? OutgoingContent(request.content)
         early = content
         return content
@@ -152,6 +153,7 @@ public final class Exchange {
         }
     }
 
+    /// - Parameter before: what became of the address before, which is told if there is no further one.
     private func connectToNext(after before: UpstreamError) {
         guard let next = addresses.popFirst() else { return serverFailed(before) }
         enter(.connecting)
@@ -173,7 +175,7 @@ public final class Exchange {
         }
     }
 
-    /// The server has not accepted so many connections that its queue is full. At a port the kernel would try again by
+    /// The queue of connections that the server has still to accept is full. At a port the kernel would try again by
     /// itself; at a Unix socket it leaves that to us.
     private func waitForRoom(at address: SocketAddress, after before: UpstreamError) {
         let error = UpstreamError(.connectTimeout, detail: "\(address): its queue stayed full")

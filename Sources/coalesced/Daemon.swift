@@ -64,7 +64,7 @@ final class Daemon {
         let log = Logger(label: "coalesced") { _ in DiagnosticsLog(level: Logger.Level(settings.logLevel)) }
         let libeventLog = LibeventLog(log)
         LibeventMessages.send(to: libeventLog.write)
-        log.info("\(begin(settings, file))")
+        log.info("\(introduction(settings, file))")
         // Until the loop watches for them: sockets in the file system are removed at the end.
         holdSignalsBack()
         do throws(ProxyServer.StartError) {
@@ -227,8 +227,8 @@ final class Daemon {
         "\(number) \(what)\(number == 1 ? "" : "s")"
     }
 
-    /// Which program this is, with what: so that the log shows which version began after an upgrade.
-    private static func begin(_ settings: Settings, _ file: String?) -> String {
+    /// The log's first line: which program this is, with what, so that it shows which version began after an upgrade.
+    private static func introduction(_ settings: Settings, _ file: String?) -> String {
         let workers = settings.proxy.workers > 0 ? settings.proxy.workers : processorCount()
         let parts = [
             counted(settings.upstreams.count, "upstream"), counted(settings.proxy.routes.count, "route"),

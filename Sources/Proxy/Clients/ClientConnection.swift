@@ -169,6 +169,8 @@ final class ClientConnection: Socket {
 
     // MARK: Time
 
+    /// From now on the client is waited for, for this, no longer than so many nanoseconds.
+    /// - Parameter current: if that is what it is waited for already, nothing changes.
     func due(_ waiting: Waiting, _ nanoseconds: Int64, onlyIfNot current: Waiting? = nil) {
         if let current, deadline.waitsFor == current { return }
         deadline = deadline.awaiting(waiting, until: loop.now + nanoseconds, for: self, on: worker.deadlines)

@@ -57,13 +57,7 @@ extension Fetch: ExchangeHandler {
             revalidation.forbidStaleUse(
                 after: facts, head.fields, willBeStored: decision.keeping == .stored, staysHere: !isElsewhere)
         }
-        if !plan.isPass, plan.range == nil, decision.keeping != .stored, status == .ok,
-            request.fields.present.contains(.range),
-            decision.length ?? 0 > worker.storage.objectLimit || !decision.sharing.isForSeveral,
-            releaseAll(because: decision.sharing)
-        {
-            return
-        }
+        if status == .ok, isWholeInVain(decision), releaseAll(because: decision.sharing) { return }
         let response = makeResponse(head, facts, policy, decision)
         let forLeader =
             facts.contains(.excludesFields) ? response.withHead(keptHead(head, facts, policy, isForLeader: true)) : nil
@@ -199,12 +193,12 @@ extension Fetch: ExchangeHandler {
     private func receivedPart(_ head: borrowing ReceivedHead, of range: ByteRangeSpec, at now: Moment) -> Bool {
         let length = head.head.framing.announcedLength
         guard let part = ReceivedPart(head.fields, status: head.head.status, contentLength: length, asked: range) else {
-            return partsDoNotFit(head)
+            return rejectPart(head)
         }
         let answer = PartAnswer(part, head.fields, with: plan.parts, for: request, requested: sentAt, received: now)
         let decision = settle(head, answer.facts, request.route.policy, part: part)
         let response = answer.response(makeBody(expecting: part.range.count), budget: worker.shared.budget)
-        guard response.hasEverything(wantedBy: request) else { return partsDoNotFit(head) }
+        guard response.hasEverything(wantedBy: request) else { return rejectPart(head) }
         if let former = plan.parts, answer.base == nil || !answer.mayBeKept {
             worker.shared.store.drop(former, of: request.key)
         }
@@ -214,8 +208,8 @@ extension Fetch: ExchangeHandler {
     }
 
     /// The response is not a part that can be used.
-    /// - Returns: false where the leader gets it as it is.
-    private func partsDoNotFit(_ head: borrowing ReceivedHead) -> Bool {
+    /// - Returns: whether that is all; false where the leader gets it as it is.
+    private func rejectPart(_ head: borrowing ReceivedHead) -> Bool {
         let status = head.head.status
         guard let former = plan.parts else {
             // Later requests fetch alone: an origin that ignores ranges, or sends parts that cannot be kept, will do so
@@ -238,8 +232,8 @@ extension Fetch: ExchangeHandler {
 
     // MARK: A response of its own
 
-    /// Decides on the response, and begins it so: the only place where a head settles the key that the response belongs
-    /// under and what its body is to be.
+    /// Decides on the response, and writes down what follows: nowhere else does a head settle the key that the response
+    /// belongs under and what its body is to be.
     /// - Parameters:
     ///   - facts: of the response as it would be stored.
     ///   - part: what it is of the representation, where a part was asked for and came.
@@ -273,13 +267,20 @@ extension Fetch: ExchangeHandler {
         return reason
     }
 
-    /// The whole was asked for so that all could have their parts of it, or what is stored be used. But it will not be
-    /// kept, and their parts may be small: those who wait ask for what they want themselves, and for a while so does
-    /// everybody else.
+    /// Whether the whole came for a request for a range, so that all could have their parts of it, or what is stored be
+    /// used; but it is too large to be stored, or for nobody else.
+    private func isWholeInVain(_ decision: HeadDecision) -> Bool {
+        !plan.isPass && plan.range == nil && decision.keeping != .stored
+            && request.fields.present.contains(.range)
+            && (decision.length ?? 0 > worker.storage.objectLimit || !decision.sharing.isForSeveral)
+    }
+
+    /// The whole is in vain, and what is wanted of it may be small: those who wait ask for that themselves, and for a
+    /// while so does everybody else.
     /// - Returns: false where the leader, for whom alone it is, would only ask for the same again.
     private func releaseAll(because sharing: Sharing) -> Bool {
         let reason: NotSharedReason = if case .nobody(let reason) = sharing { reason } else { .range }
-        // Which says nothing of what others get.
+        // That its client went past the cache says nothing of what others get.
         if reason == .prohibited(.passCookie) { return false }
         guard plan.isShared || (learnsForOthers && !leaderWasReleased && (plan.stored == nil || reason != .noCache))
         else { return false }

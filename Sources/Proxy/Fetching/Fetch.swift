@@ -261,7 +261,7 @@ final class Fetch: DeadlineTarget {
             progressDeadline = progressDeadline.cancelled(on: worker.deadlines)
         }
         let error = ending.error
-        if let error { bring(.failure(error)) }
+        if let error { bringToLeader(.failure(error)) }
         leader = nil
         let cut = ending.cutsExchange ? exchange : nil
         exchange = nil
@@ -283,11 +283,11 @@ final class Fetch: DeadlineTarget {
     /// To all who wait.
     func deliver(_ fetched: consuming FetchedResponse) {
         operation?.deliver(fetched)
-        bring(.success(fetched))
+        bringToLeader(.success(fetched))
     }
 
     /// To the leader of a fetch that is for it alone; others are told by the operation.
-    private func bring(_ result: consuming Result<FetchedResponse, OperationError>) {
+    private func bringToLeader(_ result: consuming Result<FetchedResponse, OperationError>) {
         guard recipients.leaderTakesOutcome() else { return }
         leader?.fetch(self, brings: consume result)
     }
@@ -322,7 +322,7 @@ final class Fetch: DeadlineTarget {
         // The answer has been given: the rest is read and dropped.
         guard state != .over else { return true }
         // Still waiting for a slot at the origin: one piece is held, the client waits with the rest.
-        earlyContent.append(content)
+        earlyContent().append(content)
         return false
     }
 
@@ -330,11 +330,12 @@ final class Fetch: DeadlineTarget {
         if let exchange {
             exchange.endContent(trailers: trailers)
         } else if state == .new {
-            earlyContent.end(trailers: trailers)
+            earlyContent().end(trailers: trailers)
         }
     }
 
-    private var earlyContent: OutgoingContent {
+    /// What holds it; made when the first comes.
+    private func earlyContent() -> OutgoingContent {
         let content = early ?? OutgoingContent(UpstreamRequest.Content(request.head.framing))
         early = content
         return content

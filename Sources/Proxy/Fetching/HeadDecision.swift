@@ -45,7 +45,7 @@ struct HeadDecision {
         if notStored == nil, wasInvalidated() { notStored = .outdated }
         return HeadDecision(
             sharing: sharing, notStored: notStored, length: part == nil ? length : nil,
-            keeping: notStored == nil ? .stored : isTooLarge ? .window : unstored(sharing))
+            keeping: notStored == nil ? .stored : isTooLarge ? .window : keepingUnstored(sharing))
     }
 
     private static func reasonNotToStore(
@@ -79,12 +79,12 @@ struct HeadDecision {
     /// The key that it belongs under says that it is not stored after all.
     mutating func forbidStoring(because reason: NotStoredReason) {
         notStored = reason
-        if keeping == .stored { keeping = Self.unstored(sharing) }
+        if keeping == .stored { keeping = Self.keepingUnstored(sharing) }
     }
 
-    /// Of what is not stored, and would not be too large for it: kept whole for who comes late is only what might be
-    /// stored as well, by its size.
-    private static func unstored(_ sharing: Sharing) -> ArrivingBody.Keeping {
+    /// How much is held of what is not stored: all, where others may come late. Not for what is too large to be stored:
+    /// that would be too large to be held as well.
+    private static func keepingUnstored(_ sharing: Sharing) -> ArrivingBody.Keeping {
         sharing.isForSeveral ? .forSharing : .window
     }
 }

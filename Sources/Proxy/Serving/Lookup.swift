@@ -53,7 +53,7 @@ struct Lookup {
             }
         }
         let marker = resource?.unshareable(at: now, hasAuthorization: request.hasAuthorization)
-        if stored == nil, sharing != .failed, let found = parts(marker) { return found }
+        if stored == nil, sharing != .failed, let outcome = outcomeOfParts(marker) { return outcome }
         return request.directives.onlyIfCached
             ? .notStored : .fetch(plan(validating: stored, fallback: usable, because: doubt, marker))
     }
@@ -69,12 +69,12 @@ struct Lookup {
     /// Only the origin can answer it. `only-if-cached` rules that out, whatever else the request says (§5.2.1.7).
     @inline(never) // Rare: kept out of the way of what looks something up.
     private func passed(because reason: ForwardReason) -> Outcome {
-        reason != .method && request.directives.onlyIfCached ? .notStored : .fetch(pass(reason))
+        reason != .method && request.directives.onlyIfCached ? .notStored : .fetch(passPlan(reason))
     }
 
     /// A fetch whose request and answer pass through as they are.
     /// - Parameter fallback: what is stored and may stand in should the origin fail.
-    private func pass(_ reason: ForwardReason, fallback: StoredResponse? = nil) -> FetchPlan {
+    private func passPlan(_ reason: ForwardReason, fallback: StoredResponse? = nil) -> FetchPlan {
         FetchPlan(
             key: request.fetchKey(.unshared, knowing: nil), reason: reason, resource: nil, .pass, fallback: fallback)
     }
@@ -89,17 +89,17 @@ struct Lookup {
         validating stored: StoredResponse?, fallback usable: StoredResponse?, because doubt: ValidationReason,
         _ marker: NotSharedReason?
     ) -> FetchPlan {
-        if request.directives.noStore { return pass(.request) }
+        if request.directives.noStore { return passPlan(.request) }
         if stored == nil, sharing != .failed, marker == .range || (marker == nil && request.route.asksForParts),
             request.route.isCached
         {
             let fields = request.fields
             if let range = RangeRequest.only(fields.view, method: request.method), request.route.maxRanges > 0 {
-                return part(range, missReason(resource), of: nil)
+                return partPlan(range, missReason(resource), of: nil)
             }
         }
         if let marker, stored == nil || (marker != .noCache && marker != .mustRevalidate) {
-            return pass(.bypass, fallback: usable)
+            return passPlan(.bypass, fallback: usable)
         }
         let known = request.route.isCached ? resource : nil
         // RFC 9111 §5.2.2.2, §5.2.2.4: each request asks for a validation; they are made at the same time.
@@ -145,7 +145,7 @@ struct Lookup {
     // MARK: - Parts
 
     /// What to do if parts of the variant are stored; `nil`: the same as if they were not.
-    private func parts(_ marker: NotSharedReason?) -> Outcome? {
+    private func outcomeOfParts(_ marker: NotSharedReason?) -> Outcome? {
         guard let resource, marker == nil || marker == .range, request.method == .get, request.route.isCached,
             !request.directives.noStore
         else { return nil }
@@ -157,7 +157,7 @@ struct Lookup {
         case .nothing:
             return nil
         case .needs(let range):
-            return request.directives.onlyIfCached ? .notStored : .fetch(part(range, .partial, of: stored))
+            return request.directives.onlyIfCached ? .notStored : .fetch(partPlan(range, .partial, of: stored))
         case .answers:
             let reuse = usable.facts.reuse(for: request.directives, at: now)
             switch reuse {
@@ -172,11 +172,12 @@ struct Lookup {
         }
         guard let range = RangeRequest(fields.view, method: .get)?.specs, range.count == 1 else { return nil }
         return request.directives.onlyIfCached
-            ? .notStored : .fetch(part(range[0], ForwardReason(doubt), of: stored, validates: true, fallback: usable))
+            ? .notStored
+            : .fetch(partPlan(range[0], ForwardReason(doubt), of: stored, validates: true, fallback: usable))
     }
 
     /// - Parameter validates: whether `stored` has all that is asked for, and is only to be validated.
-    private func part(
+    private func partPlan(
         _ range: ByteRangeSpec, _ reason: ForwardReason, of stored: StoredResponse?, validates: Bool = false,
         fallback: StoredResponse? = nil
     ) -> FetchPlan {

@@ -13,7 +13,7 @@ extension Transaction {
 
     /// - Parameter resource: what the plan was made by.
     func fetch(_ plan: FetchPlan, for request: ClientRequest, seen resource: CachedResource?) {
-        ask(by: plan)
+        noteAsking(by: plan)
         let fetches = worker.fetches(of: request)
         // Joining costs a cursor; only a new fetch needs memory.
         if worker.isOverloaded, fetches.operation(for: plan.key, as: FetchOperation.self) == nil {

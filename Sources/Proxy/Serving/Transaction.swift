@@ -140,8 +140,8 @@ final class Transaction: FetchWaiter, FetchLeader, TurnTaker {
     /// Its content is read ahead no further.
     func endGathering() { state = .new }
 
-    /// The origin is asked by `plan`, or will be.
-    func ask(by plan: FetchPlan) {
+    /// The origin is about to be asked by `plan`.
+    func noteAsking(by plan: FetchPlan) {
         fallback = plan.fallback
         provenance.noteAsking(for: plan.reason)
     }

@@ -19,6 +19,7 @@ final class Turns {
     /// Complete turns, in order. The last one, `filling`, is not complete yet.
     private var full: [[any TurnTaker]] = []
     private let filling = Exclusive<[any TurnTaker]>([])
+    /// Whether a later turn is scheduled: until it has come, nobody goes before those who wait for it.
     private var isWaiting = false
     private var served = 0
     /// Those that are served at the end of this iteration.

@@ -16,7 +16,7 @@ extension Worker {
             return request.variation == nil ? request : request.under(request.sentKey, nil)
         }
         let key = keys.key(request.sentKey, under: variation)
-        return request.under(goesBySent(request, rather: key) ? request.sentKey : key, variation)
+        return request.under(goesBySentKey(request, ratherThan: key) ? request.sentKey : key, variation)
     }
 
     /// Whether a variation of the request's path became the latest since its key was chosen.
@@ -25,7 +25,7 @@ extension Worker {
         return variations.latest(for: sent.span) !== request.variation
     }
 
-    private func goesBySent(_ request: ClientRequest, rather key: CacheKey) -> Bool {
+    private func goesBySentKey(_ request: ClientRequest, ratherThan key: CacheKey) -> Bool {
         let (fields, directives, now) = (request.fields, request.directives, moment)
         let resource = shared.store.resource(key)
         let common = resource?.response(matching: fields.view)?.facts
