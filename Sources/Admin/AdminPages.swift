@@ -202,7 +202,8 @@ final class AdminPages {
                     "fetches_limit", "Slots, the limit of fetches running at a time.",
                     now.upstreams.map { MetricSample([("upstream", $0.name)], .whole(UInt64($0.slots))) }),
                 .gauge(
-                    "upstream_server_up", "1 if the server is in rotation, 0 after max-failures failures in a row.",
+                    "upstream_server_up",
+                    "0 from max-failures failures in a row until the server answers again, otherwise 1.",
                     servers.samples { [([], $0.isUp ? 1 : 0)] }),
                 .gauge(
                     "upstream_server_connections", "Open connections to the server, by state.",

@@ -28,6 +28,7 @@ public enum Configuration {
         var reader = Reader(document)
         var settings = Settings()
         if let root = document.root { reader.read(root, as: KeyTable.all, into: &settings, called: "the file") }
+        settings.statesMaxConnections = document.states("max-connections", in: "clients")
         reader.checkUpstreams(of: settings)
         reader.checkKeyFields(of: settings)
         // A flag for less memory is no mistake of the file: less is stored of a response then.

@@ -19,6 +19,9 @@ struct Document {
     /// The names of keys that are hidden because the same key comes again in their mapping.
     let hidden: [Position: String]
 
+    /// Whether `key` stands in the group `group`, with whatever value.
+    func states(_ key: String, in group: String) -> Bool { root?[group]?[key] != nil }
+
     static func parse(_ text: String) -> Result<Document, SyntaxError> {
         var scalars = Array(text.unicodeScalars)
         var hidden: [Position: String] = [:]

@@ -8,8 +8,8 @@ extension KeyTable {
             """
             Maximum number of client connections. When it is reached, a new connection replaces the one that has \
             been idle longest on the same worker; if none has been idle for at least a second, it gets 503. The \
-            open-file limit may allow fewer: `coalesced status` shows how many, and a notice at startup does if \
-            this is not the default.
+            open-file limit may allow fewer: `coalesced status` shows how many, and so does a notice at startup \
+            if this key is in the file or fewer than 2000 are allowed.
             """),
         Key(
             "max-head-size", \.proxy.clients.maxHeadSize, .size(1 << 10...1 << 20),

@@ -15,6 +15,8 @@ public struct Settings: Sendable, Equatable {
     public var upstreams = [UpstreamSettings.local]
     public var admin = AdminSettings()
     public var accessLog = AccessLogSettings()
+    /// Whether `clients.max-connections` stands in the file. Whoever wrote it there counts on it, also on the default.
+    public var statesMaxConnections = false
 
     public init() {}
 }

@@ -102,14 +102,16 @@ public struct TopScreen {
         let rows = upstreams.map { upstream in
             let name = StatusText.name(of: upstream)
             let label = ["upstream": name]
-            let hits = ["hit", "stale"].compactMap {
-                growth("verdicts_total", label.merging(["verdict": $0]) { $1 })
+            func answers(_ verdicts: String...) -> Double {
+                verdicts.reduce(0) { $0 + (growth("verdicts_total", label.merging(["verdict": $1]) { $1 }) ?? 0) }
             }
+            // Of those that could have been hits, as docs/observability.md counts.
+            let hits = answers("hit", "stale")
             return [Wording.name(name, width: max(12, columns / 3)), servers(upstream)]
                 + (requests
                     ? [
                         rate("verdicts_total", label),
-                        Wording.share(hits.reduce(0, +), of: growth("verdicts_total", label) ?? 0),
+                        Wording.share(hits, of: hits + answers("miss", "revalidated")),
                     ] : [])
                 + (fetches ? [rate("upstream_fetches_total", label)] : [])
                 + (failures ? [rate("upstream_failures_total", label)] : [])

@@ -11,9 +11,9 @@ import Upstream
 ///
 /// Lives on the main thread's loop, which does nothing else. The workers have threads of their own.
 ///
-///     opening ─all listeners accept→ serving ─SIGTERM, SIGINT→ draining ─all requests done, or another signal→ ended
+///     opening ─all listeners accept→ serving ─an ending signal→ draining ─all requests done, or another signal→ ended
 ///        │                              └─the same, if there is a delay→ about to drain ─its end, or another signal→ draining
-///        └───────────────────────────────────SIGTERM, SIGINT→ draining
+///        └───────────────────────────────────an ending signal→ draining
 final class Daemon {
     private enum Phase {
         /// A reload waits until the listeners accept: the file may have changed since it was read.
@@ -41,7 +41,8 @@ final class Daemon {
         let admin: SocketAddress?
     }
 
-    static let endingSignals = [SIGTERM, SIGINT]
+    /// `SIGQUIT` is nginx' word for ending gracefully, and the `STOPSIGNAL` of container images made from its own.
+    static let endingSignals = [SIGTERM, SIGINT, SIGQUIT]
 
     /// From the very beginning, that no signal is lost or ends the program by itself, with another exit code.
     static func holdSignalsBack() {
@@ -184,7 +185,7 @@ final class Daemon {
     /// The first time lets requests finish, after the delay if there is one; the next time cuts that short; the last time
     /// ends at once.
     private func end(on signal: Int32) {
-        let name = signal == SIGINT ? "SIGINT" : "SIGTERM"
+        let name = [SIGINT: "SIGINT", SIGQUIT: "SIGQUIT"][signal] ?? "SIGTERM"
         switch phase {
         case .serving where server.drainDelay > .zero:
             let delay = server.drainDelay

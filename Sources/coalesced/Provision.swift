@@ -43,8 +43,11 @@ struct Provision {
         return max(1, left - min(left / 2, forOrigins(in: settings)))
     }
 
+    /// Fewer clients than these are worth a line where the operator chose no number.
+    private static let fewClients = 2000
+
     /// The settings with no more clients than there are descriptors for, and room for all of these in the kernel's table.
-    /// What is missing of a number that the operator chose is told when it changes, not with every reload.
+    /// What is missing is told when it changes, not with every reload.
     mutating func bounded(_ settings: Settings, telling log: Logger) -> Settings {
         let (most, wanted) = (mostClients(in: settings), settings.proxy.clients.maxConnections)
         growDescriptorTable(to: min(descriptors, withoutConnections + min(most, wanted) + forOrigins(in: settings)))
@@ -52,7 +55,7 @@ struct Provision {
             told = nil
             return settings
         }
-        if wanted == ClientSettings().maxConnections {
+        if !settings.statesMaxConnections, most >= Self.fewClients {
             // Nobody asked for so many; `status` tells how many there may be.
             told = nil
         } else if told.map({ $0 != (wanted, most) }) ?? true {

@@ -9,8 +9,10 @@ struct Serve: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Run the proxy (the default).",
         discussion: """
-            Flags override the file. SIGTERM and SIGINT let requests finish and exit 0, a second one exits at once; SIGHUP \
-            reads the file and opens the access log again, SIGUSR1 only opens the log. Without a file there is no admin listener unless --admin asks for one.
+            Flags override the file. SIGTERM, SIGINT and SIGQUIT let requests finish and exit 0; another one ends \
+            drain-delay if that still runs, otherwise the program at once. SIGHUP reads the file and opens the access log \
+            again, SIGUSR1 only opens the log, SIGUSR2 is ignored. Without a file there is no admin listener unless \
+            --admin asks for one.
             """
     )
 

@@ -137,6 +137,7 @@ import Upstream
         all.proxy.drainDelay = .milliseconds(3500)
         all.proxy.drainTimeout = .seconds(4)
         all.proxy.clients.maxConnections = 5
+        all.statesMaxConnections = true
         all.proxy.clients.maxHeadSize = 6 << 10
         all.proxy.clients.maxFieldLines = 7
         all.proxy.clients.maxTargetLength = 80

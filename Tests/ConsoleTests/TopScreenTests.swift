@@ -47,7 +47,7 @@ import Testing
                 "",
                 "UPSTREAM  SERVERS                  REQ/S   HIT%  FETCH/S  FAIL/S  RUNNING  QUEUED",
                 "wp        1 up                       100  80.0%       20       -   12/256       0",
-                "api       1 up, 1 FAILING for 31s     10  10.0%       10     5.0    41/41       3",
+                "api       1 up, 1 FAILING for 31s     10  20.0%       10     5.0    41/41       3",
                 "",
                 "FETCH OF  AGE   BYTES  WAITING      PHASE  KEY",
                 "api       41s  38 MiB        1  streaming  http a /big?8",

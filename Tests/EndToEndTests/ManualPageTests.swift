@@ -42,6 +42,15 @@ import Testing
         }
     }
 
+    @Test func `it has the signals that the help of serve has`() throws {
+        let help = try Program.run("serve", "--help").output
+        let described = Self.section("SIGNALS").filter { $0.hasPrefix(".It ") }.joined()
+        #expect(
+            Set(help.matches(of: /SIG[A-Z0-9]+/).map(\.output))
+                == Set(described.matches(of: /SIG[A-Z0-9]+/).map(\.output)))
+        #expect(help.contains("drain-delay"), "what a second one does depends on it")
+    }
+
     @Test func `it has every exit code of the program`() {
         let codes = System.contents(of: "\(Self.folder)/Sources/coalesced/ExitStatus.swift").matches(
             of: /ExitCode\((\d+)\)/

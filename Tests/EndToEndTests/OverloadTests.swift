@@ -122,10 +122,10 @@ import Testing
             descriptors: 64)
         defer { program.stop() }
         try program.waitUntilListening(1)
-        // Told once, and again when it changes; but not where the operator chose no number.
+        // Told once, and again when it changes: so few are worth a line though the operator chose no number.
         for (reload, settings, told) in [
-            (1, [.workers(1)], 0), (2, [.workers(1), .maxConnections(5000)], 1),
-            (3, [.workers(1), .maxConnections(5000)], 1),
+            (1, [.workers(1)], 1), (2, [.workers(1), .maxConnections(5000)], 2),
+            (3, [.workers(1), .maxConnections(5000)], 2),
         ] as [(Int, [Setting], Int)] {
             try System.write(Setting.file(settings, upstream: origin.url), to: "\(folder)/c.yaml")
             program.signal(SIGHUP)
@@ -142,6 +142,24 @@ import Testing
         #expect(health.status == 200)
         // Once the others have been idle for long enough; with a descriptor left for the connection to its origin.
         try eventually("the last to come is answered") { try program.get("/x").text == "x" }
+    }
+
+    @Test(arguments: [(20_000, true), (nil, false)])
+    func `that fewer clients are let in than the file says is told, also where it says the default`(
+        number: Int?, isTold: Bool
+    ) throws {
+        let folder = try System.makeTemporaryFolder()
+        let settings = [.workers(1)] + (number.map { [.maxConnections($0)] } ?? []) as [Setting]
+        try System.write(Setting.file(settings, upstream: "http://127.0.0.1:9"), to: "\(folder)/c.yaml")
+        let program = try Program(
+            folder: folder,
+            ["--config", "\(folder)/c.yaml", "--listen", "127.0.0.1:0", "--admin", "unix:\(folder)/admin.sock"],
+            descriptors: 4000)
+        defer { program.stop() }
+        try program.waitUntilListening(1)
+        let limit = try program.metric(.clientLimit)
+        #expect(limit > 2000 && limit < 4000)
+        #expect(program.diagnostics.contains("clients.max-connections") == isTold, "\(program.diagnostics)")
     }
 
     /// Where it has not, the loop that accepts one connection too many waits for all other threads' processors.

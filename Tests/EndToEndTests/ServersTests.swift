@@ -110,6 +110,24 @@ import Testing
         }
     }
 
+    @Test func `the only server is told to fail too, and the metric's help does not say that it is not used`() throws {
+        try scenario(.maxFailures(2), .failureCooldown(.seconds(3600)), .workers(1)) { origin, proxy in
+            origin.goDown()
+            for number in 0..<2 {
+                let answer = try proxy.get("/\(number)")
+                #expect(answer.status == 502)
+            }
+            let page = try proxy.admin.get("/metrics").wholeText
+            #expect(Program.sum("coalesced_upstream_server_up", in: page) == 0)
+            let help =
+                "# HELP coalesced_upstream_server_up 0 from max-failures failures in a row until the server answers again, otherwise 1."
+            #expect(page.contains(help))
+            try proxy.get("/2")
+            let failures = try proxy.metric(.connectFailures)
+            #expect(failures == 3, "it is asked all the same")
+        }
+    }
+
     @Test func `status and metrics tell which is failing, until it is back`() throws {
         try twoServers(.maxFailures(2), .failureCooldown(.seconds(1))) { first, second, proxy in
             func servers() throws -> [JSON] {

@@ -2,8 +2,8 @@ import Glibc
 import Testing
 
 @Suite(.scenario) struct SignalTests {
-    @Test(arguments: [SIGTERM, SIGINT])
-    func `a running download is finished before the program ends`(_ signal: Int32) throws {
+    @Test(arguments: [(SIGTERM, "SIGTERM"), (SIGINT, "SIGINT"), (SIGQUIT, "SIGQUIT")])
+    func `a running download is finished before the program ends`(_ signal: Int32, name: String) throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/slow") { _ in
@@ -19,7 +19,6 @@ import Testing
             gate.open()
             #expect(download.finished().allSatisfy { $0.isWhole(100_000) })
             #expect(try proxy.exited() == .code(0))
-            let name = signal == SIGTERM ? "SIGTERM" : "SIGINT"
             #expect(proxy.diagnostics.contains("info: \(name): no new connections"), "\(proxy.diagnostics)")
             // Three, and perhaps one that came just before another worker closed.
             #expect(
@@ -273,7 +272,7 @@ import Testing
         try then(program)
     }
 
-    @Test(arguments: [SIGTERM, SIGINT])
+    @Test(arguments: [SIGTERM, SIGINT, SIGQUIT])
     func `while it waits for its file it ends at once, with 0`(_ signal: Int32) throws {
         try startWithFIFO(after: { program in
             program.signal(signal)
