@@ -132,7 +132,10 @@ enum KeyTable {
             between them even if it does not say for how long it may be used again (nothing is said, max-age=0, Expires in \
             the past) or caching is off: it may be meant for one of them. off: only those whose Cookie field is the \
             same, or who have none, get it together. What says public, s-maxage, stale-if-error or \
-            stale-while-revalidate always goes to all who wait; errors do as share-errors says.
+            stale-while-revalidate always goes to all who wait; errors do as share-errors says. \
+            Other fields that tell users apart (X-Api-Key, a token of your own) are not looked at; only Authorization is. \
+            Such a route needs `private` or Vary from the origin, the field in its key, or `cache: false` with \
+            `coalesce: false`.
             """),
     ]
 
@@ -247,7 +250,7 @@ enum KeyTable {
             """
             address:port, unix:/path, or off. There is no authentication: anyone who can connect may purge (only \
             requests from web pages in browsers are refused). On a loopback address, only requests whose Host is \
-            an IP address or localhost are answered.
+            an IP address or localhost are answered, except for /healthz and /readyz.
             """),
         Key("socket-mode", \.admin.socketMode, .permissions, "Permissions of the admin Unix socket."),
         Key(
