@@ -193,7 +193,7 @@ enum RouteKeys {
         "    pass-cookies: [sessionid]           # default: as caching.pass-cookies",
         "    range-misses: part                  # default: as caching.range-misses",
         "    request-directives: ignore          # default: as caching.request-directives",
-        "    store-post-answers: true            # default: false; for GET, as RFC 9110 9.3.3 says",
+        "    store-post-answers: true            # default: false; for later GETs (see above)",
         "    key:",
         "      query: {drop: [utm_source]}       # default: all; also none, {keep: [page]}",
         "      sort-query: true                  # default: false",

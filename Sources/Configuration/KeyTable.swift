@@ -69,12 +69,15 @@ enum KeyTable {
             example: RouteKeys.example,
             """
             Which requests go to which upstream, and settings that differ for them. The first matching route is \
-            used. A path matches itself and everything below it: /static matches /static/a but not /statics. \
-            Paths are compared as sent: /x/../a and /%61 do not match /a. Upstreams should mark responses that \
+            used. A path matches itself and everything below it: /static matches /static/a but not /statics; \
+            /img/ matches what is below it, but not /img. Paths are compared as sent: /x/../a and /%61 do not \
+            match /a. Upstreams should mark responses that \
             must never be stored with `Cache-Control: no-store`; if they do not, define routes for what may be \
             stored and set `cache: false` for the rest. `cache: false` alone stores nothing, but concurrent \
             requests with the same cookies still share a response that does not forbid it; with `coalesce: \
-            false` as well, every request is forwarded as it was sent.
+            false` as well, every request is forwarded as it was sent. With `store-post-answers: true`, a 200 \
+            answer to POST that states a lifetime and whose Content-Location is the URL itself is stored and \
+            answers later GETs.
             """),
         Key("admin", isReadAtStart: true, "Listener for /healthz, /readyz, /metrics, /status and /purge.", admin),
         Key(
@@ -184,11 +187,12 @@ enum KeyTable {
         Key(
             "stale-if-unreachable", \.proxy.caching.policy.staleIfUnreachable, .secondsUpToAYear,
             """
-            How long a stale response may be served while no origin answers at all, unless the response forbids \
-            it: the connection is refused or breaks, connect-timeout or first-byte-timeout expires, or the proxy \
-            may not ask because memory or the upstream's queue is full (coalescing.when-exceeded). A malformed \
-            response counts as a 502, which stale-if-error covers. The client waits until the failure is known, \
-            except where stale-while-revalidate allows a stale response at once.
+            How long a stale response may be served while no origin answers at all: the connection is refused or \
+            breaks, connect-timeout or first-byte-timeout expires, or the proxy may not ask because memory or the \
+            upstream's queue is full (coalescing.when-exceeded). Never if the response says must-revalidate, \
+            proxy-revalidate, no-cache or, unless s-maxage-forbids-stale is off, s-maxage. A malformed response \
+            counts as a 502, which stale-if-error covers. The client waits until the failure is known, except \
+            where stale-while-revalidate allows a stale response at once.
             """),
         Key(
             "s-maxage-forbids-stale", \.proxy.caching.policy.sharedMaxAgeForbidsStale, .flag,
