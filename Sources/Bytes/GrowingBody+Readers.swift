@@ -75,6 +75,16 @@ extension GrowingBody {
     /// The follower is about to look: the next append notifies it again. Call before reading.
     public func rearm(id: Int) { state.withLock { $0.rearm(id: id) } }
 
+    /// Whether who reads at `cursor` is to make way: the window is full because of it, another reader has read all there
+    /// is and waits, and what was read while that is so is less than `bound` asks.
+    ///
+    /// For readers whose clients take no more for now, every `HoldUpBound.interval` after that has begun.
+    /// - Parameter now: nanoseconds of the loops' clock.
+    public func isHeldUpTooLong(by cursor: Cursor, at now: Int64, _ bound: HoldUpBound) -> Bool {
+        if sealed.load(ordering: .acquiring) { return false }
+        return state.withLock { $0.isHeldUpTooLong(by: cursor, at: now, bound) }
+    }
+
     /// Appends the bytes of `range` of a body that has ended, as they lie in memory.
     func appendPieces(of range: Range<Int>, to slices: inout [ByteSlice]) {
         let all = completePieces ?? state.withLock { $0.failedPieces }

@@ -5,6 +5,7 @@
 /// - `retained` is the sum of the pieces' capacities,
 /// - `readers` is the sum of the pieces' readers and `readersBeyond`,
 /// - all pieces but the last are full,
+/// - `waitingReaders` of them have read up to `length`,
 /// - without a `window`, no piece was given up.
 struct OpenBody: Sendable {
     typealias Notice = BodyFollowers.Notice
@@ -25,6 +26,9 @@ struct OpenBody: Sendable {
     private var readers = 0
     /// Readers at the very end, where the next piece is not made yet.
     private var readersBeyond = 0
+    /// Readers that have read all there is, and wait for more.
+    private var waitingReaders = 0
+    private var holdUp = HoldUp()
     private var writerIsPaused = false
     /// Called, on any thread, when a full window has room again. Dropped at the end, so that a stored body does not
     /// keep its fetch alive.
@@ -56,7 +60,7 @@ struct OpenBody: Sendable {
         if isWhole { return pieces.isEmpty }
         return retained == pieces.reduce(0) { $0 + $1.chunk.capacity }
             && readers == pieces.reduce(readersBeyond) { $0 + $1.readers }
-            && pieces.allSatisfy { $0.readers >= 0 } && readersBeyond >= 0
+            && pieces.allSatisfy { $0.readers >= 0 } && readersBeyond >= 0 && (0...readers).contains(waitingReaders)
             && pieces.dropLast().allSatisfy(\.isFull) && (window != nil || firstPiece == 0)
     }
 }
@@ -160,6 +164,7 @@ extension OpenBody {
             index += 1
         }
         length += bytes.count
+        if !bytes.isEmpty { waitingReaders = 0 }
         trim(budget)
         let isFull = window.map { unread >= $0 } ?? false
         if isFull { writerIsPaused = true }
@@ -202,6 +207,7 @@ extension OpenBody {
         if isWhole { return cursor }
         defer { assert(isConsistent) }
         readers += 1
+        if length == 0 { waitingReaders += 1 }
         enter(0)
         return cursor
     }
@@ -210,6 +216,7 @@ extension OpenBody {
         if isWhole { return Effects() }
         defer { assert(isConsistent) }
         readers -= 1
+        if cursor.offset == length { waitingReaders -= 1 }
         leave(cursor.piece)
         return trimForWriter(budget)
     }
@@ -218,6 +225,7 @@ extension OpenBody {
         cursor.offset += count
         if isWhole { return Effects() }
         defer { assert(isConsistent) }
+        if count > 0, cursor.offset == length { waitingReaders += 1 }
         var piece = cursor.piece
         while piece - firstPiece < pieces.count {
             let current = pieces[piece - firstPiece]
@@ -247,6 +255,12 @@ extension OpenBody {
             index += 1
         }
         return index >= pieces.count
+    }
+
+    /// Whether who reads at `cursor` keeps others waiting, and has done so for too long, or those before it.
+    mutating func isHeldUpTooLong(by cursor: GrowingBody.Cursor, at now: Int64, _ bound: HoldUpBound) -> Bool {
+        guard phase == .open, writerIsPaused, waitingReaders > 0, cursor.piece == firstPiece else { return false }
+        return holdUp.isTooLong(readTo: cursor.offset, at: now, bound)
     }
 
     /// Of a body that ended short.

@@ -102,6 +102,14 @@ enum KeyTable {
             "overtake-after", \.proxy.coalescing.overtakeAfter, .patience,
             "If the origin has sent nothing for this long, the next request starts a new fetch instead of joining."),
         Key(
+            "min-shared-rate", \.proxy.coalescing.minSharedRate, .optional(.size(16 << 10...1 << 30), "none"),
+            """
+            Minimum rate, in bytes per second, at which a client must read a response that others share, once \
+            they wait for it. That happens only with responses too large to be stored: nothing is fetched while \
+            the slowest reader is storage.streaming-window behind. A client may fall short of it by 5 s, then its \
+            connection is cut, and the others go on. none: everybody waits for the slowest.
+            """),
+        Key(
             "when-exceeded", \.proxy.coalescing.whenExceeded, .word,
             """
             What a request gets when it reaches max-waiters or wait-timeout. pass: its own fetch (after \

@@ -108,6 +108,9 @@ public struct CoalescingSettings: Sendable, Equatable {
     /// than the time after which the upstream is given up (`UpstreamSettings.noProgressTimeout`), so that nobody queues
     /// behind it.
     public var overtakeAfter: Duration = .seconds(5)
+    /// Bytes a second that a client must take of a response that is not kept whole, while others wait for it: half a
+    /// megabit, below what most networks bring, above what somebody must take who wants to hold up others. `nil`: none.
+    public var minSharedRate: Int? = 64 << 10
     /// What happens to a request at one of the bounds above.
     public var whenExceeded = BoundAction.pass
     /// What happens to a fetch that all who wanted it have left.

@@ -48,6 +48,7 @@ import Upstream
           max-waiters: 16
           wait-timeout: 17s
           overtake-after: 18s
+          min-shared-rate: 49KiB
           when-exceeded: stale
           when-last-leaves: cancel
           unshareable-ttl: 19s
@@ -162,6 +163,7 @@ import Upstream
         all.proxy.coalescing.maxWaiters = 16
         all.proxy.coalescing.waitTimeout = .seconds(17)
         all.proxy.coalescing.overtakeAfter = .seconds(18)
+        all.proxy.coalescing.minSharedRate = 49 << 10
         all.proxy.coalescing.whenExceeded = .stale
         all.proxy.coalescing.whenLastLeaves = .cancel
         all.proxy.coalescing.unshareableTTL = .seconds(19)

@@ -8,7 +8,7 @@ import Testing
         var settings = ClientSettings()
         settings.bodyTimeout = .seconds(30)
         settings.minBodyRate = 100
-        let timeouts = ClientTimeouts(settings)
+        let timeouts = ClientTimeouts(settings, CoalescingSettings())
         /// How long it may go on so, in seconds; at most 1000.
         func lasts(_ bytes: Int, everySeconds pause: Int64) -> Int64 {
             var left = timeouts.content
@@ -32,7 +32,7 @@ import Testing
     @Test func `without a lowest rate any byte gives the whole time`() {
         var settings = ClientSettings()
         settings.minBodyRate = nil
-        let timeouts = ClientTimeouts(settings)
+        let timeouts = ClientTimeouts(settings, CoalescingSettings())
         #expect(timeouts.forContent(left: 0, after: 1) == timeouts.content)
     }
 }

@@ -141,7 +141,7 @@ extension ClientConnection: TransactionClient {
         case .blocked:
             armWrite()
             // If the body grew and the client takes nothing, the client has made no progress.
-            if sent > 0 || deadline.waitsFor != .send { due(.send, worker.timeouts.send) }
+            if sent > 0 || deadline.waitsFor != .send { awaitTaking(of: delivery) }
         case .starved:
             disarmWrite()
             if deadline.waitsFor == .send { awaitContent() }
@@ -154,6 +154,24 @@ extension ClientConnection: TransactionClient {
         case .peerGone:
             end()
         }
+    }
+
+    /// The client is to take something. Who may hold up others is looked at now and then, whatever it takes.
+    private func awaitTaking(of delivery: Delivery) {
+        guard worker.timeouts.holdUp != nil, delivery.mayHoldUpOthers else { return due(.send, worker.timeouts.send) }
+        delivery.isDueBy = loop.now + worker.timeouts.send
+        due(.send, min(worker.timeouts.send, HoldUpBound.interval), onlyIfNot: .send)
+    }
+
+    /// The client has taken nothing for too long, or is looked at.
+    func takingIsDue() {
+        let now = loop.now
+        guard let delivery = output.delivery, now < delivery.isDueBy else { return end(abruptly: true) }
+        if let bound = worker.timeouts.holdUp, delivery.hasHeldUpOthers(at: now, bound) {
+            transaction?.noteHeldUpOthers()
+            return end(abruptly: true)
+        }
+        due(.send, min(delivery.isDueBy - now, HoldUpBound.interval))
     }
 
     /// Sending no longer waits: what is left to wait for is the request's content, if it is being read.

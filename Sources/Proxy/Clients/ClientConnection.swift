@@ -192,7 +192,7 @@ final class ClientConnection: Socket {
             // Thousands became idle together. Until its turn comes it stays a connection on which a request is answered.
             due(.request, DeadlineWheel.Settings.tick)
         case .due(.request), .due(.tunnel), .due(.linger): end()
-        case .due(.send): end(abruptly: true)
+        case .due(.send): takingIsDue()
         case .due(.head): timeOut("The request's head took too long.")
         case .due(.content):
             if output.delivery == nil { timeOut("The request's content took too long.") } else { end() }

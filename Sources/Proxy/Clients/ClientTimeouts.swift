@@ -1,7 +1,8 @@
+import Bytes
 import HTTPSemantics
 import Libevent
 
-/// `ClientSettings`' durations in nanoseconds, converted once.
+/// How long clients may take, converted once: durations in nanoseconds.
 struct ClientTimeouts: Sendable {
     let head: Int64
     let idle: Int64
@@ -10,16 +11,19 @@ struct ClientTimeouts: Sendable {
     /// How much of that a byte brings; `nil`: all of it.
     private let perContentByte: Int64?
     let send: Int64
+    /// How long one may keep others waiting who read the same response; `nil`: as long as `send` lets it.
+    let holdUp: HoldUpBound?
     let tunnel: Int64
     /// How long a closed connection waits for the peer to read the last response: a few round trips.
     let linger: Int64 = 2_000_000_000
 
-    init(_ settings: ClientSettings) {
+    init(_ settings: ClientSettings, _ coalescing: CoalescingSettings) {
         head = settings.headTimeout.nanoseconds
         idle = settings.idleTimeout.nanoseconds
         content = settings.bodyTimeout.nanoseconds
         perContentByte = settings.minBodyRate.map { 1_000_000_000 / Int64($0) }
         send = settings.sendTimeout.nanoseconds
+        holdUp = coalescing.minSharedRate.map { HoldUpBound(bytesPerSecond: $0) }
         tunnel = settings.tunnelTimeout.nanoseconds
     }
 

@@ -31,6 +31,20 @@ extension Delivery {
         /// The body is gone: the response is cut off.
         case lost
 
+        var isArriving: Bool {
+            switch self {
+            case .arriving: true
+            case .none, .complete, .packed, .lost: false
+            }
+        }
+
+        func isHeldUpTooLong(at now: Int64, _ bound: HoldUpBound) -> Bool {
+            switch self {
+            case .arriving(let body, let cursor, _): body.isHeldUpTooLong(by: cursor, at: now, bound)
+            case .none, .complete, .packed, .lost: false
+            }
+        }
+
         /// Puts a small body that is all there after its head: the copy costs less than another vector for the kernel.
         /// - Returns: false, with nothing done, if that is not possible.
         func appendWhole(to head: ByteBuffer) -> Bool {

@@ -34,6 +34,8 @@ final class Delivery {
     /// Whether trailers are passed on: the client said `TE: trailers` (RFC 9110 §6.5.1).
     let passesTrailers: Bool
     private(set) var bodyBytesSent: UInt64 = 0
+    /// By when the client must take a byte, where it is looked at before as well; in nanoseconds of the loop's clock.
+    var isDueBy: Int64 = 0
     private let beganLarge: Bool
     var source: Source
     /// What follows `source`, the next one last.
@@ -76,6 +78,14 @@ final class Delivery {
     var followed: GrowingBody? {
         if case .arriving(let body, _, _) = source { return body }
         return nil
+    }
+
+    /// Whether it may hold up others: it follows a body, or will once what stands before that is out.
+    var mayHoldUpOthers: Bool { source.isArriving || later.contains { $0.isArriving } }
+
+    /// Whether it has kept others waiting for too long. For one whose client takes no more for now.
+    func hasHeldUpOthers(at now: Int64, _ bound: HoldUpBound) -> Bool {
+        source.isHeldUpTooLong(at: now, bound) || later.contains { $0.isHeldUpTooLong(at: now, bound) }
     }
 
     /// Whether it is known to be large: it was all there, or so much has gone out already.

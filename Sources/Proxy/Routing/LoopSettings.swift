@@ -59,7 +59,7 @@ final class LoopSettings: Sendable {
         errors = ErrorResponses(
             forwarding: responseForwarding,
             proxyStatus: settings.forwarding.sendsProxyStatus ? ProxyStatusWriter(name: name) : nil)
-        timeouts = ClientTimeouts(settings.clients)
+        timeouts = ClientTimeouts(settings.clients, settings.coalescing)
         headLimits = HeadLimits(settings.clients)
         trustedProxies = TrustedProxies(settings.clients.trustedProxies)
         mostRequests = settings.clients.maxRequestsPerConnection ?? .max

@@ -172,6 +172,9 @@ final class Transaction: FetchWaiter, FetchLeader, TurnTaker {
     /// The origin is asked for it without a plan of its own: nothing is stored or known under its key.
     func noteMiss() { provenance.noteAsking(for: request.route.missReason) }
 
+    /// Why its response is cut off.
+    func noteHeldUpOthers() { provenance.detail = Recorder.heldUpOthers }
+
     private func noteJoined(late: Bool) {
         provenance.noteJoined(late: late)
         worker.metrics.add(.coalescing(late ? .joinedLate : .joined))

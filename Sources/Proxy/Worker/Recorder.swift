@@ -10,6 +10,8 @@ import Telemetry
 final class Recorder {
     /// The `detail` of what the end of the program cut off.
     static let shutdown: StaticString = "shutdown"
+    /// That of who kept others waiting (`coalescing.min-shared-rate`).
+    static let heldUpOthers: StaticString = "held-up-others"
 
     let metrics: LoopMetrics
     let latency = LatencyRecorder()
