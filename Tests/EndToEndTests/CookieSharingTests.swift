@@ -277,6 +277,43 @@ import Testing
         }
     }
 
+    @Test(arguments: ["no-store", "private, max-age=0", "max-age=0", "max-age=0, must-revalidate"])
+    func `what takes a page's lifetime away holds for all, whoever was told`(_ directives: String) throws {
+        try scenario { origin, proxy in
+            origin.on("/page") { request in
+                request.number == 1
+                    ? [.answer(200, "Cache-Control: max-age=60", "Age: 100", "ETag: \"a\"", body: "old")]
+                    : [.head(304, ["ETag: \"a\"", "Cache-Control: \(directives)"])]
+            }
+            let first = try proxy.get("/page")
+            #expect(first.text == "old")
+            let told = try proxy.get("/page", "Cookie: session=a")
+            #expect(told.text == "old")
+            origin.stop()
+            let after = try proxy.get("/page")
+            #expect(after.status == 502)
+        }
+    }
+
+    @Test func `sessions do not wait for one another once a 304 has taken the lifetime away`() throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/page") { request in
+                switch request.number {
+                case 1: [.answer(200, "Cache-Control: max-age=60", "Age: 100", "ETag: \"a\"", body: "page")]
+                case 2: [.head(304, ["ETag: \"a\"", "Cache-Control: max-age=0"])]
+                default: [.gate(gate), .head(304, ["ETag: \"a\"", "Cache-Control: max-age=0"])]
+                }
+            }
+            _ = try proxy.get("/page")
+            _ = try proxy.get("/page", "Cookie: session=a")
+            let crowds = ["a", "b", "c"].map { proxy.crowd(2, get: "/page", "Cookie: session=\($0)") }
+            try eventually("all three sessions ask") { origin.count("/page") == 5 }
+            gate.open()
+            for crowd in crowds { #expect(crowd.finished().allSatisfy { $0.text == "page" }) }
+        }
+    }
+
     @Test func `nor is it stored where only a date could validate it`() throws {
         try scenario { origin, proxy in
             let modified = "Last-Modified: \(System.httpDate(-864_000))"

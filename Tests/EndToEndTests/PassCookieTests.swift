@@ -31,7 +31,7 @@ import Testing
             #expect(first.cacheStatus.contains("fwd=bypass") && first.cacheStatus.contains("detail=pass-cookie"))
             #expect(!first.cacheStatus.contains("stored"), "\(first.cacheStatus)")
             #expect(origin.requests("/x")[0]["cookie"] == "theme=dark; sessionid=1")
-            let other = try proxy.get("/x", "Cookie: theme=dark; Sessionid=1")
+            let other = try proxy.get("/x", "Cookie: theme=dark; session=1")
             #expect(other.text == "public 2" && other.cacheStatus.contains("stored"))
             #expect(try proxy.get("/x").text == "public 2")
             #expect(try proxy.get("/x", "Cookie: theme=dark").cacheStatus.contains("; hit"))

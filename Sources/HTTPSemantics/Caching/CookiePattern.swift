@@ -1,6 +1,7 @@
 public import Bytes
 
-/// Cookies that the operator names: one, or all whose names begin so. Names are compared as they are (RFC 6265 §5.3).
+/// Cookies that the operator names: one, or all whose names begin so; with those that an origin may take for one of them
+/// (`LenientName`), or whose names it may read in a way of its own: what it answers to these is not for all.
 public struct CookiePattern: Sendable, Equatable {
     /// The name, or what it begins with.
     public let name: ByteSlice
@@ -15,10 +16,10 @@ public struct CookiePattern: Sendable, Equatable {
 
     /// Whether a cookie called so is meant.
     public func matches(_ cookie: Span<UInt8>) -> Bool {
-        // Most differ in length already.
-        guard isPrefix ? cookie.count >= name.count : cookie.count == name.count else { return false }
         let name = name
-        return cookie.extracting(first: name.count).isEqual(to: name.span)
+        let mayBe =
+            isPrefix ? LenientName.mayBegin(cookie, with: name.span) : LenientName.mayBeSame(cookie, name.span)
+        return mayBe || !LenientName.isCertain(cookie)
     }
 
     /// Whether `request` has a cookie of one of `patterns`. Allocates nothing; one bit test where there is no `Cookie`.

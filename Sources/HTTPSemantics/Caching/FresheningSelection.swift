@@ -12,6 +12,9 @@ public struct FresheningSelection {
     private var strong: [Int] = []
     private var newestWeak: (index: Int, facts: ResponseFacts)?
     private var contradicts = false
+    /// Whether other variants were asked about, by their tags.
+    private var hasOthers = false
+    private var namesNoTag = false
     private var count = 0
 
     /// - Parameter facts: those of the 304 itself.
@@ -30,6 +33,7 @@ public struct FresheningSelection {
     ///     only a strong tag can name: a weak one that both have does not make them the same (RFC 9110 §8.8.1).
     public mutating func add(_ stored: FieldView, facts: ResponseFacts, answersRequest: Bool, notModified: FieldView) {
         defer { count += 1 }
+        if !answersRequest { hasOthers = true }
         switch validator {
         case .strong:
             guard let tag = notModified.entityTag, let own = stored.entityTag, tag.isStronglyEqual(to: own) else {
@@ -38,12 +42,11 @@ public struct FresheningSelection {
             strong.append(count)
         case .weak:
             guard answersRequest, matchesWeakly(stored, facts, notModified) else { return }
+            if notModified.entityTag == nil { namesNoTag = true }
             if let newest = newestWeak, !facts.isMoreRecent(than: newest.facts) { return }
             newestWeak = (count, facts)
         case .none:
-            if !answersRequest || !Self.agrees(.etag, notModified, stored)
-                || !Self.agrees(.lastModified, notModified, stored)
-            {
+            if !Self.agrees(.etag, notModified, stored) || !Self.agrees(.lastModified, notModified, stored) {
                 contradicts = true
             }
         }
@@ -53,10 +56,11 @@ public struct FresheningSelection {
     public var selected: [Int] {
         switch validator {
         case .strong: strong
-        case .weak: newestWeak.map { [$0.index] } ?? []
+        // By a date alone it may be about one of the others.
+        case .weak: if hasOthers, namesNoTag { [] } else { newestWeak.map { [$0.index] } ?? [] }
         // The text asks that the stored one lacks a validator too. But many origins leave the validator out of a
         // 304, and where only one response was named there is no doubt which one was confirmed.
-        case .none: count == 1 && !contradicts ? [0] : []
+        case .none: count == 1 && !contradicts && !hasOthers ? [0] : []
         }
     }
 

@@ -10,7 +10,7 @@ public struct KeyPolicy: Sendable, Equatable {
         case asSent
         case dropped
         /// Only these parameters, as they were sent, and those in which an origin may see one of these
-        /// (`ParameterName`).
+        /// (`LenientName`).
         case keeping([ByteSlice])
         /// All but these, byte for byte.
         case dropping([ByteSlice])
@@ -22,7 +22,7 @@ public struct KeyPolicy: Sendable, Equatable {
     public var sortsQuery = false
     /// Request fields whose values stand in the key, names in any case.
     public var fields: [ByteSlice] = []
-    /// Cookies whose values stand in the key, and those which an origin may take for one of them (`ParameterName`).
+    /// Cookies whose values stand in the key, and those which an origin may take for one of them (`LenientName`).
     public var cookies: [ByteSlice] = []
     /// Fields with aliases of their names stand in the key too, since origins get them.
     public var countsAliases = false
@@ -58,55 +58,69 @@ public struct KeyPolicy: Sendable, Equatable {
             if countsAliases { buffer.append(aliasesOf: name.span, in: request) }
         }
         guard !cookies.isEmpty else { return }
-        if Self.hasUnpairedQuote(request) { return Self.appendAllCookies(of: request, to: buffer) }
+        if Self.hasUnpairedQuote(request) || Self.hasTooManyCookies(request) {
+            return Self.appendAllCookies(of: request, to: buffer)
+        }
         for name in cookies {
             buffer.append(0)
             buffer.append(appendCookie(name, of: request, to: buffer) ? 1 : 2)
         }
     }
 
+    /// Origins read only so many parameters (PHP, node and qs 1,000), and do not see those behind: with more than these,
+    /// none is left out, and none is moved. The same goes for cookies.
+    private static let mostParameters = 256
+
     private func appendTarget(_ target: Span<UInt8>, to buffer: ByteBuffer) {
         guard let mark = target.firstIndex(of: UInt8(ascii: "?")) else { return buffer.append(target) }
-        buffer.append(target.extracting(0..<mark))
+        if case .dropped = query { return buffer.append(target.extracting(0..<mark)) }
         var kept: [Range<Int>] = []
-        var isCertain = true
+        var (count, areAllCertain) = (0, true)
         var start = mark + 1
         while start <= target.count {
+            count += 1
+            guard count <= Self.mostParameters else { return buffer.append(target) }
             let end =
                 start < target.count ? target.firstIndex(of: UInt8(ascii: "&"), from: start) ?? target.count : start
             let parameter = target.extracting(start..<end)
-            // To some origins several parameters: neither what it says nor its place can be told.
-            let isOne = parameter.firstIndex(of: UInt8(ascii: ";")) == nil
-            if !isOne { isCertain = false }
-            if isKept(parameter, isOne: isOne) { kept.append(start..<end) }
+            let isCertain = Self.isCertain(parameter)
+            if !isCertain { areAllCertain = false }
+            if !isCertain || isKept(Self.name(parameter)) { kept.append(start..<end) }
             start = end + 1
         }
-        if sortsQuery, isCertain {
+        if sortsQuery, areAllCertain {
             // Those that an origin may take for one keep their order.
-            kept = kept.map { ($0, ParameterName(of: target.extracting($0))) }.enumerated().sorted {
-                let (left, right) = ($0.element.1, $1.element.1)
-                return left == right ? $0.offset < $1.offset : left.precedes(right)
-            }.map(\.element.0)
+            kept = kept.enumerated().sorted { left, right in
+                let first = Self.name(target.extracting(left.element))
+                let second = Self.name(target.extracting(right.element))
+                if LenientName.precedes(first, second) { return true }
+                return left.offset < right.offset && !LenientName.precedes(second, first)
+            }.map(\.element)
         }
+        buffer.append(target.extracting(0..<mark))
         for (number, piece) in kept.enumerated() {
             buffer.append(number == 0 ? "?" : "&")
             buffer.append(target.extracting(piece))
         }
     }
 
-    private func isKept(_ parameter: Span<UInt8>, isOne: Bool) -> Bool {
+    /// Whether all origins agree on what it names: to some, `;` begins another one.
+    private static func isCertain(_ parameter: Span<UInt8>) -> Bool {
+        parameter.firstIndex(of: UInt8(ascii: ";")) == nil && LenientName.isCertain(name(parameter))
+    }
+
+    private func isKept(_ name: Span<UInt8>) -> Bool {
         switch query {
         case .asSent: return true
         case .dropped: return false
-        case .keeping(let names):
-            if !isOne { return true }
-            let name = ParameterName(of: parameter)
-            return names.contains { ParameterName($0.span) == name }
-        case .dropping(let names):
-            if !isOne { return true }
-            let name = parameter.extracting(0..<(parameter.firstIndex(of: UInt8(ascii: "=")) ?? parameter.count))
-            return !names.contains { $0.span.isEqual(to: name) }
+        case .keeping(let names): return names.contains { LenientName.mayBeSame($0.span, name) }
+        case .dropping(let names): return !names.contains { $0.span.isEqual(to: name) }
         }
+    }
+
+    @_lifetime(copy parameter)
+    private static func name(_ parameter: Span<UInt8>) -> Span<UInt8> {
+        parameter.extracting(0..<(parameter.firstIndex(of: UInt8(ascii: "=")) ?? parameter.count))
     }
 
     /// Appends the values of all cookies of that name, in their order: of several some servers take the first, some the
@@ -114,11 +128,11 @@ public struct KeyPolicy: Sendable, Equatable {
     /// - Returns: false if there is none.
     private func appendCookie(_ name: ByteSlice, of request: FieldView, to buffer: ByteBuffer) -> Bool {
         var isThere = false
-        let folded = ParameterName(name.span)
         var cookies = CookieIterator(request)
         while cookies.next() {
             let isExact = cookies.name.isEqual(to: name.span)
-            guard isExact || ParameterName(cookies.name) == folded else { continue }
+            guard isExact || LenientName.mayBeSame(cookies.name, name.span) || !LenientName.isCertain(cookies.name)
+            else { continue }
             // Which stands in no value.
             if isThere { buffer.append(";") }
             if !isExact {
@@ -131,6 +145,16 @@ public struct KeyPolicy: Sendable, Equatable {
             isThere = true
         }
         return isThere
+    }
+
+    private static func hasTooManyCookies(_ request: FieldView) -> Bool {
+        var cookies = CookieIterator(request)
+        var count = 0
+        while cookies.next() {
+            count += 1
+            if count > mostParameters { return true }
+        }
+        return false
     }
 
     /// Whether a pair of a `Cookie` ends within quotes, escapes counted or not. To some servers the next one is then

@@ -126,7 +126,7 @@ extension Fetch {
 
     /// Its response goes to those with the leader's cookies: requests with others shall not wait for it again. Where
     /// nobody had cookies nothing is written down.
-    private func rememberCookies(_ operation: FetchOperation) {
+    func rememberCookies(_ operation: FetchOperation) {
         guard request.hasCookies || operation.wasJoinedWithCookies else { return }
         let (known, now) = (worker.shared.store.resource(storeKey), worker.moment)
         guard known?.separatesCookies(at: now) != true else { return }

@@ -173,7 +173,10 @@ extension Fetch: ExchangeHandler {
         // RFC 9111 §5.2.2.4: after `no-cache`, each request needs a validation of its own; and the 304 may have made it
         // private.
         let forWaiters: Sharing = if case .nobody = sharing, source == .validated { sharing } else { .waitersOnly }
-        operation?.close()
+        if let operation {
+            operation.close()
+            if source == .validated, stored.facts.contains(.separatesCookies) { rememberCookies(operation) }
+        }
         var circumstances = circumstances(of: stored)
         circumstances.otherKey = Placement.staysUnderItsKey(stored, for: request) ? nil : request.sentKey
         circumstances.search = Placement.stated(storedHead.view)

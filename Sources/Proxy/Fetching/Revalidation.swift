@@ -50,7 +50,7 @@ struct Revalidation {
                     received: facts.received,
                     policy: policy)
                 let rule = request.varyRule(newHead.view, newFacts)
-                guard rule == stored.varyRule || !speaksForOthers(newFacts) else {
+                guard rule == stored.varyRule || !speaksForOthers(newFacts) || isForThisSession(newFacts) else {
                     // It was stored for other field values; nobody has confirmed that those requests still get it
                     // (§4.1).
                     store.drop(stored, of: request.key)
@@ -136,6 +136,10 @@ struct Revalidation {
         let rule = request.varyRule(fields, answer)
         // Without `Vary` it takes the place of others once it is there (`dropVariants`).
         if willBeStored, rule == former.varyRule || (rule.isEmpty && staysHere) { return }
+        forbidStaleUse(of: former)
+    }
+
+    private func forbidStaleUse(of former: StoredResponse) {
         var facts = former.facts
         facts.forbidStale()
         _ = store.freshen(
@@ -159,7 +163,7 @@ struct Revalidation {
     /// - Returns: whether it is there.
     @discardableResult
     private func replace(_ old: StoredResponse, by new: StoredResponse) -> Bool {
-        guard speaksForOthers(new.facts), !hasPassCookie, !isForThisSession(new.facts) else { return false }
+        guard speaksForOthers(new.facts), !hasPassCookie else { return false }
         guard Placement.staysUnderItsKey(new, for: request) else {
             store.invalidate(request.key)
             return false
@@ -169,6 +173,11 @@ struct Revalidation {
             policy: request.route.policy)
         guard mayStay == .store else {
             store.drop(old, of: request.key)
+            return false
+        }
+        if isForThisSession(new.facts) {
+            // That it has no lifetime any more holds for all.
+            if !old.facts.contains(.separatesCookies) { forbidStaleUse(of: old) }
             return false
         }
         let outcome = store.freshen(old, by: new, under: request.key, generation: generation)

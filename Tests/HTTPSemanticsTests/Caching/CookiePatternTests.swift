@@ -15,8 +15,10 @@ struct CookiePatternTests {
         (session, "Cookie: s=1", true), (session, "Cookie: t=1", false), (session, "Cookie: t=1; s=2; u=3", true),
         (session, "Cookie: t=1;s=2", true), (session, "Cookie: t=1; \t s \t= 2", true),
         (session, "Cookie: ;; s=1;", true), (session, "Cookie: t=1\nAccept: */*\nCookie: s=1", true),
-        // RFC 6265 §5.3: names are compared as they are.
-        (session, "Cookie: S=1", false), (session, "Cookie: ss=1", false), (session, "Cookie: t=s", false),
+        // RFC 6265 §5.3 compares names as they are, but not all origins do.
+        (session, "Cookie: S=1", true), (session, "Cookie: %73=1", true), (session, "Cookie: s[x]=1", true),
+        (session, "Cookie: t[s=1", true), (session, "Cookie: t[s]=1", false), (session, "Cookie: ss=1", false),
+        (session, "Cookie: t=s", false),
         (session, "Cookie: t=s=1", false),
         (session, "Cookie: s=", true), (session, "Cookie: s=\"\"", true), (session, "Cookie: s==1", true),
         (session, "Cookie:", false), (session, "Cookie: =s", false),
@@ -27,7 +29,8 @@ struct CookiePatternTests {
         // These do not see any.
         (session, "Connection: cookie\nCookie: s=1", false), (every, "Connection: Cookie\nCookie: s=1", false),
         (beginnings, "Cookie: wp_=1", true), (beginnings, "Cookie: wp_a=1", true), (beginnings, "Cookie: wp=1", false),
-        (beginnings, "Cookie: a_wp_=1", false), (beginnings, "Cookie: WP_a=1", false),
+        (beginnings, "Cookie: a_wp_=1", false), (beginnings, "Cookie: WP_a=1", true),
+        (beginnings, "Cookie: wp.a=1", true),
         (beginnings, "Cookie: a=1; other=2", true), (beginnings, "Cookie: others=2", false),
         (every, "Cookie: a=1", true), (every, "Cookie: =1", true), (every, "Cookie: a", true),
         (every, "", false), (every, "Cookie:", false), (every, "Cookie: ; ;", false),

@@ -113,6 +113,24 @@ struct KeyTests {
             "/a?x=1;page=9"
         ),
         (
+            "kept: brackets that are no index", policy { $0.query = .keeping([ByteSlice("my_page")]) },
+            "/a?my[page=1&my%5Bpage=2&[page]=3&page]=4&a[b]=5&a[b=6&%u0070=7",
+            "/a?my[page=1&my%5Bpage=2&[page]=3&page]=4&a[b=6&%u0070=7"
+        ),
+        (
+            "as sent: more than an origin may read", policy { $0.query = .keeping([ByteSlice("page")]) },
+            "/a?" + String(repeating: "x&", count: 256) + "page=2",
+            "/a?" + String(repeating: "x&", count: 256) + "page=2"
+        ),
+        (
+            "just as many as are looked at", policy { $0.query = .keeping([ByteSlice("page")]) },
+            "/a?" + String(repeating: "x&", count: 255) + "page=2", "/a?page=2"
+        ),
+        (
+            "not sorted with brackets that are no index", policy { $0.sortsQuery = true },
+            "/a?my_page=1&my[page=2&a=3", "/a?my_page=1&my[page=2&a=3"
+        ),
+        (
             "left out, unless it may be several", policy { $0.query = .dropping([ByteSlice("x")]) },
             "/a?x=1;page=9&x=2",
             "/a?x=1;page=9"
@@ -182,6 +200,11 @@ struct KeyTests {
         (policy { $0.cookies = [ByteSlice("a_b")] }, "Cookie: a.b=1; c=3", "Cookie: c=4; a.b=1", true),
         (policy { $0.cookies = [ByteSlice("s")] }, "Cookie: s[x]=1", "", false),
         (policy { $0.cookies = [ByteSlice("s")] }, "Cookie: %73=1", "", false),
+        (policy { $0.cookies = [ByteSlice("a_b")] }, "Cookie: a[b=1", "", false),
+        (
+            policy { $0.cookies = [ByteSlice("s")] }, "Cookie: " + String(repeating: "a;", count: 256) + "s=1",
+            "Cookie: s=1", false
+        ),
     ]
 
     static let aliases: [(String, String, isSame: Bool)] = [

@@ -166,6 +166,9 @@ struct ValidationTests {
         Selection("§4.3.4 nor by a tag that is weak now", "ETag: W/\"a\"", ["ETag: \"a\""], others: [0], []),
         Selection(
             "§4.3.4 nor by a date", "Last-Modified: {-9}", ["ETag: \"a\"\nLast-Modified: {-9}"], others: [0], []),
+        Selection(
+            "§4.3.4 a date alone may be about the other variant that was asked about", "Last-Modified: {-9}",
+            ["ETag: \"a\"\nLast-Modified: {-9}", "ETag: \"b\"\nLast-Modified: {-9}"], others: [1], []),
         Selection("§4.3.4 nor without a validator", "", ["ETag: \"a\""], others: [0], []),
         Selection(
             "§4.3.4 a weak tag: that of the request's own variant, though another is more recent", "ETag: W/\"a\"",
