@@ -53,6 +53,8 @@ public final class GrowingBody: Sendable {
     /// Only full pieces are given up, so up to one piece stays when all is read. The mark at which a paused writer
     /// goes on, half of the window, must not be below that, or it would wait for ever.
     package static let smallestWindow = 2 * laterPieceSize
+    /// How often it is stored, and how many read it.
+    let uses = Guarded(BodyUses())
     /// What it uses of other bodies, in order: see `init(joining:budget:)`. Mostly nothing.
     let loans: [Loan]
 

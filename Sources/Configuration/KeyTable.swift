@@ -240,8 +240,9 @@ enum KeyTable {
         Key(
             "in-flight-share", \.storage.inFlightPercent, .percent(1...100),
             """
-            Share of `memory` that bodies in flight may take by evicting stored responses; they may always use \
-            free memory. No response larger than this is stored.
+            Share of `memory` that bodies in flight, and stored ones while clients read them, may take by evicting \
+            stored responses (streamed ones an eighth of that more); they may always use free memory. No response \
+            larger than this is stored.
             """
         ),
         Key(

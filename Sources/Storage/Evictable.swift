@@ -11,6 +11,13 @@ enum Evictable: EvictionCandidate {
         }
     }
 
+    var isInUse: Bool {
+        switch self {
+        case .response(let response): response.isRead
+        case .notes: false
+        }
+    }
+
     func setFrequency(_ frequency: UInt8) {
         switch self {
         case .response(let response): response.setFrequency(frequency)

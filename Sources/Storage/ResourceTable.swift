@@ -105,6 +105,13 @@ struct ResourceTable {
         return next
     }
 
+    /// Calls `visit` with all resources.
+    func forEach(_ visit: (CachedResource) -> Void) {
+        for place in places {
+            if let form = place.form { visit(CachedResource(hash: place.hash, form)) }
+        }
+    }
+
     // MARK: - Places
 
     /// The shard was chosen by the upper bits, the place is by the lower half.

@@ -10,6 +10,19 @@ import Synchronization
 ///
 /// *Bytes.* Bodies reserve their own in the `MemoryBudget`; the store reserves for the rest. Callers that get no memory
 /// call `makeRoom`: the shards give up the least valuable of their S3-FIFO queues, in turns.
+///
+/// What clients are being sent is not evicted, since that would free nothing. It is in use like a body on its way, and
+/// what is in use takes no more than `StorageSettings.inFlightLimit`, and the windows' reserve, at the expense of what
+/// rests:
+///
+/// | who wants memory | takes what is free | evicts | where it gets none |
+/// | --- | --- | --- | --- |
+/// | a body that is kept whole | but for the windows' reserve (`mayKeepWhole`) | up to the limit | goes on in a window |
+/// | one in a window, or small | all of it | up to the limit and the reserve | waits; nothing new is fetched |
+/// | an entry, beside its body | all of it | what rests beyond a quarter of the reserve | is not stored |
+///
+/// So neither fetches nor hits end because of slow readers, and what rests is safe from them. An eviction looks at no
+/// more than `S3FIFO.mostLaps` entries of each shard that are read.
 public final class ResponseStore: Sendable {
     struct LockedShard: ~Copyable, Sendable {
         let shard: Guarded<Shard>
@@ -30,12 +43,15 @@ public final class ResponseStore: Sendable {
     /// Whose turn it is to evict.
     private let turn = Atomic<Int>(0)
     private let stored = Atomic<Int>(0)
+    /// What rested when something was stored and the windows' reserve was last untouched.
+    private let mostResting: Atomic<Int>
 
     /// - Parameter budget: shared with the bodies on their way.
     public init(settings: StorageSettings, budget: MemoryBudget) {
         precondition(settings.shards > 0 && settings.shards.nonzeroBitCount == 1, "shards must be a power of two")
         self.settings = settings
         self.budget = budget
+        mostResting = Atomic(budget.limit)
         // One bit less, shifted twice: a single shard needs a shift by 64, which would be undone.
         shift = 63 - UInt64(settings.shards.trailingZeroBitCount)
         shards = FixedArray(count: settings.shards) { _ in LockedShard(settings: settings, budget: budget) }
@@ -194,14 +210,26 @@ public final class ResponseStore: Sendable {
 
     /// Makes `bytes` free in the budget for a body on its way, evicting the least valuable entries.
     ///
-    /// Bodies on their way get no more than `StorageSettings.inFlightLimit` at the expense of what is stored. Those
-    /// still being read after their eviction count as on their way.
+    /// Bodies in use get no more than `StorageSettings.windowLimit` at the expense of what rests.
     /// - Returns: `false` when that is impossible: the caller waits or gives up.
     public func makeRoom(bytes: Int) -> Bool {
-        let inFlight = budget.used - stored.load(ordering: .relaxed)
-        guard budget.limit - budget.used < bytes else { return true }
-        guard inFlight + bytes <= settings.inFlightLimit else { return false }
-        return evict(untilFree: bytes)
+        evict { budget.limit - budget.used < bytes && budget.inUse + bytes <= settings.windowLimit }
+        return budget.limit - budget.used >= bytes
+    }
+
+    /// Whether a body that is kept whole may have `bytes` more and leaves the windows what is reserved for them.
+    public func mayKeepWhole(_ bytes: Int) -> Bool { room(without: bytes) >= settings.windowReserve }
+
+    /// Bytes that bodies in windows can still have.
+    public var room: Int { room(without: 0) }
+
+    /// - Parameter bytes: which somebody else has by then.
+    private func room(without bytes: Int) -> Int {
+        let (used, resting) = (budget.used, budget.resting)
+        let free = budget.limit - used
+        let inUse = used - resting + bytes
+        let evictable = min(resting - max(0, bytes - free), settings.windowLimit - inUse)
+        return max(0, free - bytes) + max(0, evictable)
     }
 
     /// Bytes of all that is stored, bodies included.
@@ -215,15 +243,24 @@ public final class ResponseStore: Sendable {
         return numbers
     }
 
-    private func evict(untilFree bytes: Int) -> Bool {
-        guard bytes <= budget.limit else { return false }
+    /// Evicts as long as `isNeeded` says so and there is something to evict.
+    private func evict(while isNeeded: () -> Bool) {
         var empty = 0
-        while budget.limit - budget.used < bytes {
-            guard empty <= shards.count else { return false }
+        while empty <= shards.count, budget.resting > 0, isNeeded() {
             let evicted = change(shards[fullerShard()], reserved: 0) { $0.evict() }
             empty = evicted ? 0 : empty + 1
         }
-        return true
+    }
+
+    /// While bodies use the windows' reserve, what rests may change, but takes no more than a quarter of it.
+    private func keepReserve() {
+        let resting = budget.resting
+        guard room < settings.windowReserve else {
+            if mostResting.load(ordering: .relaxed) != resting { mostResting.store(resting, ordering: .relaxed) }
+            return
+        }
+        let most = mostResting.load(ordering: .relaxed) + settings.windowReserve / 4
+        evict { budget.resting > most && room < settings.windowReserve }
     }
 
     /// The fuller of the two whose turn it is: shards stay about equally full, also when they hold few responses each.
@@ -257,8 +294,10 @@ public final class ResponseStore: Sendable {
         -> Result?
     {
         let reserved = cost + Charge.resource + key.bytes.count
+        keepReserve()
         while !budget.reserve(reserved) {
-            guard evict(untilFree: reserved) else { return nil }
+            evict { budget.limit - budget.used < reserved }
+            guard budget.limit - budget.used >= reserved else { return nil }
         }
         return change(shards[shardIndex(of: key.hash)], reserved: reserved, body)
     }
@@ -281,6 +320,10 @@ public final class ResponseStore: Sendable {
             return (result, shard.charged - charged, shard.bytes - bytes)
         }
         stored.add(bytes, ordering: .relaxed)
+        budget.rest(charge)
+        dropped.table.forEach { resource in
+            for variant in resource.allVariants { variant.response.endStoring() }
+        }
         // Anything beyond was not reserved, and would exceed the ceiling.
         assert(charge <= reserved, "a change took \(charge) bytes of \(reserved) reserved")
         budget.release(reserved - charge)

@@ -5,6 +5,13 @@ public protocol EvictionCandidate {
     /// 0 to 3; more than one use in probation earns a place in the main queue.
     var frequency: UInt8 { get }
     func setFrequency(_ frequency: UInt8)
+    /// Whether its bytes would not be free if it were evicted now: it is passed over.
+    var isInUse: Bool { get }
+}
+
+extension EvictionCandidate {
+    /// Where nobody else has the bytes.
+    public var isInUse: Bool { false }
 }
 
 /// The queue a candidate stands in. The raw values are the names in metrics.
@@ -19,6 +26,8 @@ public enum EvictionQueue: String, Sendable, CaseIterable {
 /// insert ───┤         └─evicted, remembered in ghost   └─evicted
 ///           └─ main, when ghost remembers it
 /// ```
+///
+/// What is in use makes another lap in its queue, neither promoted nor less valued for it.
 ///
 /// Only the order and the choice are here: no clock, no lock, no budget. The caller evicts until enough
 /// is free. The queues are doubly linked through one array, so that `remove` leaves nothing behind: a resource that is
@@ -78,8 +87,9 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
     /// Uses in probation that earn a place in the main queue. Promoting on the first use keeps more of a cyclic scan,
     /// but far less where things are requested exactly twice (docs/benchmarks.md, Cache efficiency).
     private static var promotion: UInt8 { 2 }
-    /// Laps granted in one eviction before the oldest goes whatever it earned: the caller holds a lock.
-    private static var mostReprieves: Int { 256 }
+    /// Laps granted in one eviction before the oldest goes whatever it earned, or, where it is in use, none does: the
+    /// caller holds a lock. The next eviction goes on behind those that made a lap.
+    package static var mostLaps: Int { 256 }
 
     private let smallPercent: Int
     private var nodes: [Node] = []
@@ -130,10 +140,12 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
         release(slot.index)
     }
 
-    /// Takes out the least valuable candidate, or `nil` when there is none.
+    /// Takes out the least valuable candidate, or `nil` when there is none, or none was found before the laps were used
+    /// up.
     public mutating func evict() -> Eviction? {
-        if small.bytes * 100 >= bytes * smallPercent, let eviction = evictFromSmall() { return eviction }
-        return evictFromMain() ?? evictFromSmall()
+        var laps = Self.mostLaps
+        if small.bytes * 100 >= bytes * smallPercent, let eviction = evictFromSmall(&laps) { return eviction }
+        return evictFromMain(&laps) ?? evictFromSmall(&laps)
     }
 
     /// Forgets all candidates, and the ghost queue.
@@ -145,12 +157,21 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
         ghost.removeAll()
     }
 
-    private mutating func evictFromSmall() -> Eviction? {
-        while small.oldest != Self.none {
+    private mutating func evictFromSmall(_ laps: inout Int) -> Eviction? {
+        // Each once at most.
+        for _ in 0..<small.count {
             let index = small.oldest
-            unlink(index)
             guard let candidate = nodes[Int(index)].candidate else { preconditionFailure("a free node in a queue") }
-            guard candidate.frequency >= Self.promotion else {
+            let isPromoted = candidate.frequency >= Self.promotion
+            if !isPromoted, candidate.isInUse {
+                guard laps > 0 else { return nil }
+                laps -= 1
+                unlink(index)
+                link(index, to: .small)
+                continue
+            }
+            unlink(index)
+            guard isPromoted else {
                 let hash = nodes[Int(index)].hash
                 ghost.insert(hash, capacity: count)
                 release(index)
@@ -162,21 +183,30 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
         return nil
     }
 
-    private mutating func evictFromMain() -> Eviction? {
-        var reprieves = 0
+    private mutating func evictFromMain(_ laps: inout Int) -> Eviction? {
+        var inUseInARow = 0
         while main.oldest != Self.none {
             let index = main.oldest
-            unlink(index)
             guard let candidate = nodes[Int(index)].candidate else { preconditionFailure("a free node in a queue") }
+            if candidate.isInUse {
+                guard laps > 0, inUseInARow < main.count else { return nil }
+                inUseInARow += 1
+                laps -= 1
+                unlink(index)
+                link(index, to: .main)
+                continue
+            }
+            inUseInARow = 0
+            unlink(index)
             let frequency = candidate.frequency
-            guard frequency > 0, reprieves < Self.mostReprieves else {
+            guard frequency > 0, laps > 0 else {
                 let hash = nodes[Int(index)].hash
                 release(index)
                 return Eviction(candidate: candidate, hash: hash, slot: Slot(index: index), queue: .main)
             }
             candidate.setFrequency(frequency - 1)
             link(index, to: .main)
-            reprieves += 1
+            laps -= 1
         }
         return nil
     }

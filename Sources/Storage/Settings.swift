@@ -1,3 +1,5 @@
+import Bytes
+
 /// How much the cache in memory may hold and how it is divided.
 ///
 /// A default stands here with its reason and nowhere else. The ranges a configuration file may choose from stand in
@@ -23,9 +25,18 @@ public struct StorageSettings: Sendable, Equatable {
 
     public init() {}
 
-    /// Bytes that bodies on their way may take.
+    /// Bytes that bodies in use may take at the expense of what rests: those on their way, and those that clients are
+    /// sent, stored or not.
     public var inFlightLimit: Int { memory / 100 * inFlightPercent }
 
+    /// Bytes beyond that, or of what is free, for bodies that are streamed through a window: one that is kept whole gets
+    /// none of them beyond its first `GrowingBody.smallestWindow`. So slow readers of what is stored do not stop all
+    /// fetches. An eighth of the limit: with the defaults, 128 of the smallest windows.
+    public var windowReserve: Int { min(max(inFlightLimit / 8, 2 * GrowingBody.smallestWindow), inFlightLimit / 2) }
+
+    /// Bytes that bodies in use, those in windows among them, may take at the expense of what rests.
+    public var windowLimit: Int { min(inFlightLimit + windowReserve, memory) }
+
     /// `maxObjectSize`, or less where `memory` is small.
-    public var objectLimit: Int { min(maxObjectSize, inFlightLimit) }
+    public var objectLimit: Int { min(maxObjectSize, windowLimit - windowReserve) }
 }

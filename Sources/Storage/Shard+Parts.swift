@@ -34,7 +34,7 @@ extension Shard {
             store(merged.packed(under: key), under: key)
             return true
         }
-        contents.partials.insert(former.map { replace($0, with: merged) } ?? add(merged, hash: key.hash), at: 0)
+        contents.partials.insert(former.map { replace($0, with: merged, under: key) } ?? add(merged, under: key), at: 0)
         if contents.partials.count > Self.mostPartials { discard(contents.partials.removeLast()) }
         contents.learn(merged.varyRule)
         // The whole is still too large.

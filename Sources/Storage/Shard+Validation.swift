@@ -7,11 +7,15 @@ extension Shard {
         guard let old = table.resource(key) else { return false }
         var new = old.contents
         if former.parts == nil {
-            guard let (variant, _) = freshen(former, with: response, in: &new.variants) else { return false }
+            guard let (variant, _) = freshen(former, with: response, under: key, in: &new.variants) else {
+                return false
+            }
             new.insert(variant)
             new.marker = nil
         } else {
-            guard let (variant, index) = freshen(former, with: response, in: &new.partials) else { return false }
+            guard let (variant, index) = freshen(former, with: response, under: key, in: &new.partials) else {
+                return false
+            }
             new.partials.insert(variant, at: min(index, new.partials.count))
         }
         new.learn(response.varyRule)
@@ -21,7 +25,8 @@ extension Shard {
 
     /// Takes `former` out of `list`; `response` is to take its place.
     private mutating func freshen(
-        _ former: StoredResponse, with response: StoredResponse, in list: inout [CachedResource.Variant]
+        _ former: StoredResponse, with response: StoredResponse, under key: CacheKey,
+        in list: inout [CachedResource.Variant]
     ) -> (CachedResource.Variant, index: Int)? {
         guard let index = list.firstIndex(where: { $0.response === former }) else { return nil }
         let place = list.remove(at: index)
@@ -30,7 +35,7 @@ extension Shard {
             discard(list.remove(at: twin))
         }
         response.setFrequency(former.frequency)
-        return (replace(place, with: response), index)
+        return (replace(place, with: response, under: key), index)
     }
 
     /// Drops `former`, whole or parts, if it is still there.

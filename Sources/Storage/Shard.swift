@@ -53,14 +53,14 @@ struct Shard {
 
     mutating func store(_ response: StoredResponse, under key: CacheKey) {
         let old = table.resource(key)
-        if old == nil, response.canStandAlone { return storeAlone(response, hash: key.hash) }
+        if old == nil, response.canStandAlone { return storeAlone(response, under: key) }
         var new = old?.contents ?? CachedResource.Contents()
         if let index = new.variants.firstIndex(where: { $0.response.isSameVariant(as: response) }) {
             let former = new.variants.remove(at: index)
             response.setFrequency(max(response.frequency, former.response.frequency))
-            new.insert(replace(former, with: response))
+            new.insert(replace(former, with: response, under: key))
         } else {
-            new.insert(add(response, hash: key.hash))
+            new.insert(add(response, under: key))
         }
         if new.variants.count > Self.mostVariants { discard(new.variants.removeLast()) }
         // What is there whole needs no parts.
@@ -73,9 +73,9 @@ struct Shard {
     }
 
     /// A key of which nothing was known, and nothing is kept but this response: most of what is stored. Makes no lists.
-    private mutating func storeAlone(_ response: StoredResponse, hash: UInt64) {
-        response.stand(at: add(response, hash: hash).slot)
-        let new = CachedResource(hash: hash, .only(response))
+    private mutating func storeAlone(_ response: StoredResponse, under key: CacheKey) {
+        response.stand(at: add(response, under: key).slot)
+        let new = CachedResource(hash: key.hash, .only(response))
         table.insert(new)
         charged += new.charge
     }
@@ -124,7 +124,7 @@ struct Shard {
         return removed
     }
 
-    /// Gives up the least valuable entry. `false` when there is nothing.
+    /// Gives up the least valuable entry that nobody reads. `false` when there is none, or none was found soon enough.
     mutating func evict() -> Bool {
         guard let eviction = queues.evict() else { return false }
         evictions.count(eviction.queue)
@@ -190,29 +190,33 @@ struct Shard {
         writeOff(variant.response)
     }
 
-    mutating func add(_ response: StoredResponse, hash: UInt64) -> CachedResource.Variant {
-        account(response)
+    mutating func add(_ response: StoredResponse, under key: CacheKey) -> CachedResource.Variant {
+        account(response, under: key)
         return CachedResource.Variant(
-            response: response, slot: queues.insert(.response(response), hash: hash, size: response.size))
+            response: response, slot: queues.insert(.response(response), hash: key.hash, size: response.size))
     }
 
-    mutating func replace(_ former: CachedResource.Variant, with response: StoredResponse) -> CachedResource.Variant {
+    mutating func replace(
+        _ former: CachedResource.Variant, with response: StoredResponse, under key: CacheKey
+    ) -> CachedResource.Variant {
         queues.replace(former.slot, with: .response(response), size: response.size)
-        account(response)
+        account(response, under: key)
         writeOff(former.response)
         return CachedResource.Variant(response: response, slot: former.slot)
     }
 
-    private mutating func account(_ response: StoredResponse) {
+    private mutating func account(_ response: StoredResponse, under key: CacheKey) {
         charged += response.overhead
         bodies += response.retained
         responses += 1
+        response.beginStoring(under: key)
     }
 
     private mutating func writeOff(_ response: StoredResponse) {
         charged -= response.overhead
         bodies -= response.retained
         responses -= 1
+        response.endStoring()
         dropped.responses.append(response)
     }
 }
@@ -221,6 +225,7 @@ struct Shard {
 struct Dropped {
     var responses: [StoredResponse] = []
     var resources: [CachedResource] = []
+    /// Of all that there was. Its responses are still to be told that the store gave them up.
     var table = ResourceTable()
 }
 

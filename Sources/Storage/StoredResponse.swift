@@ -229,6 +229,31 @@ public final class StoredResponse: Sendable, EvictionCandidate {
     /// Bytes of memory in all.
     public var size: Int { overhead + retained }
 
+    /// Whether some client is being sent bytes of it that the budget counts.
+    public var isRead: Bool {
+        guard let parts else { return looseBody?.isRead ?? false }
+        return parts.runs.contains { $0.body.isRead }
+    }
+
+    /// Those that account for its bytes; none where it is packed.
+    public var bodies: ShortList<GrowingBody> {
+        guard let parts else { return looseBody.map { ShortList(one: $0) } ?? ShortList() }
+        return ShortList(parts.runs.map(\.body))
+    }
+
+    /// The store has it, once more: what nobody reads of it comes to rest (`GrowingBody.beginStoring`).
+    func beginStoring(under key: CacheKey) {
+        var overhead = overhead + Charge.resource + key.bytes.count
+        for body in bodies {
+            body.beginStoring(overhead: overhead)
+            // Once.
+            overhead = 0
+        }
+    }
+
+    /// The store gives it up, once.
+    func endStoring() { for body in bodies { body.endStoring() } }
+
     var slot: EvictionSlot { EvictionSlot(index: slotIndex.load(ordering: .relaxed)) }
     func stand(at slot: EvictionSlot) { slotIndex.store(slot.index, ordering: .relaxed) }
 

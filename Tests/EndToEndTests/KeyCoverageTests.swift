@@ -8,7 +8,6 @@ import Testing
     /// instead. All are also in ConfigurationTests, which see to it that they are read.
     private static let elsewhere = [
         Key(section: "", name: "backlog"): "what the kernel holds: LibeventTests",
-        Key(section: "storage", name: "shards"): "StorageTests, whose stores have few",
         Key(section: "storage", name: "small-queue-share"): "S3FIFOTests",
         Key(section: "upstreams", name: "resolve-ttl"):
             "NameResolutionTests: the names of this machine stay as they are",

@@ -40,6 +40,63 @@ import Testing
         }
     }
 
+    /// They ask for more than there is memory, each for a response of its own that may be stored.
+    @Test func `readers that are stuck in what is stored neither empty the cache nor stop new fetches`() throws {
+        // One shard, so that it is the queues that choose what is evicted.
+        try scenario(.memory(mebibytes: 16), .other(section: "storage", key: "shards", value: "1")) { origin, proxy in
+            let large = (0..<10).map { "/large/\($0)" }
+            origin.on("/page") { _ in [.answer(200, "Cache-Control: max-age=60", body: "page")] }
+            for target in large {
+                origin.on(target) { _ in [.answer(200, "Cache-Control: max-age=60", pattern: 2 << 20)] }
+            }
+            origin.on("*") { request in
+                [
+                    .answer(
+                        200, "Cache-Control: \(request.target.hasPrefix("/kept") ? "max-age=60" : "no-store")",
+                        pattern: 50_000)
+                ]
+            }
+            // Used as often as to be worth more than what comes once.
+            for _ in 0..<4 { try proxy.get("/page") }
+            let stuck = large.map { proxy.crowd(1, get: $0, pace: .stuck) }
+            try eventually("all are asked for, and hold as much as there is room for") {
+                let asked = large.allSatisfy { (origin.requests($0).first?.sent ?? 0) > 0 }
+                return try asked && proxy.metric(.storedBytes) + proxy.metric(.inFlightBytes) > 14 << 20
+            }
+            for number in 0..<40 {
+                let (new, kept) = (try proxy.get("/new/\(number)"), try proxy.get("/kept/\(number)"))
+                #expect(new.isWhole(50_000) && kept.isWhole(50_000), "\(new.cacheStatus) \(kept.cacheStatus)")
+            }
+            let (page, last) = (try proxy.get("/page"), try proxy.get("/kept/39"))
+            #expect(page.cacheStatus.contains("hit") && last.cacheStatus.contains("hit"))
+            for crowd in stuck { crowd.close() }
+            try eventually("they are gone") { try proxy.metric(.inFlightBytes) == 0 }
+            let whole = try proxy.get(large[9])
+            #expect(whole.isWhole(2 << 20))
+        }
+    }
+
+    /// Their responses are stored by the time they ask.
+    @Test func `what readers hold of stored responses is within the memory set`() throws {
+        try scenario(.memory(mebibytes: 16)) { origin, proxy in
+            origin.on("*") { _ in [.answer(200, "Cache-Control: max-age=60", pattern: 2 << 20)] }
+            try proxy.get("/first")
+            let before = proxy.residentBytes
+            var stuck: [Conversation] = []
+            for number in 0..<60 {
+                try proxy.get("/\(number)")
+                let hit = try proxy.connect()
+                try hit.send(proxy.request("GET", "/\(number)"))
+                _ = try hit.bytes(64)
+                stuck.append(hit)
+            }
+            let growth = proxy.residentBytes - before
+            note("memory for 60 stuck readers of 2 MiB each, in MiB (16 set)", growth >> 20)
+            #expect(growth < (16 + 32) << 20)
+            for client in stuck { client.close() }
+        }
+    }
+
     @Test(arguments: ["max-age=60", "no-store"])
     func `a client on this machine that does not read has little of a large body in the kernel`(_ policy: String) throws
     {

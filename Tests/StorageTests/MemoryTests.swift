@@ -63,9 +63,9 @@ import Testing
         for number in 0..<200 { cache.put("k\(number)", 8000) }
         var reserved = 0
         while cache.store.makeRoom(bytes: 10_000), cache.budget.reserve(10_000) { reserved += 10_000 }
-        #expect(reserved <= cache.settings.inFlightLimit)
-        #expect(reserved > cache.settings.inFlightLimit - 20_000)
-        #expect(cache.store.numbers.bytes > 700_000)
+        #expect(reserved <= cache.settings.windowLimit)
+        #expect(reserved > cache.settings.windowLimit - 20_000)
+        #expect(cache.store.numbers.bytes > 600_000)
     }
 
     @Test func `an evicted body still being read keeps its bytes in the budget until it is let go`() throws {
@@ -77,6 +77,81 @@ import Testing
         #expect(reader?.count == 1)
         reader = nil
         #expect(cache.budget.used == 0)
+    }
+
+    /// Eviction would free none of their bytes.
+    @Test func `what is read is not evicted, as long as it is read`() throws {
+        let cache = Cache(memory: 1 << 20) { $0.inFlightPercent = 100 }
+        for number in 0..<4 { cache.put("read \(number)", 100_000) }
+        let bodies = (0..<4).compactMap { cache.resource("read \($0)")?.response(at: 0).looseBody }
+        for body in bodies { body.beginReading() }
+        for number in 0..<1000 { cache.put("k\(number)", 8000) }
+        #expect((0..<4).allSatisfy { cache.resource("read \($0)") != nil })
+        #expect(cache.store.numbers.evictedFromSmall > 900)
+        for body in bodies { body.endReading() }
+        for number in 0..<1000 { cache.put("l\(number)", 8000) }
+        #expect((0..<4).allSatisfy { cache.resource("read \($0)") == nil })
+    }
+
+    @Test func `what is read counts as in use, stored or not, and rests when it is stored and no longer read`() throws {
+        let cache = Cache(memory: 1 << 20)
+        cache.put("a", 100_000)
+        let budget = cache.budget
+        #expect(budget.resting == budget.used && budget.used > 100_000)
+        var body = cache.resource("a")?.response(at: 0).looseBody
+        body?.beginReading()
+        body?.beginReading()
+        // Nor does what the store spends on it.
+        #expect(budget.resting == 0)
+        body?.endReading()
+        #expect(budget.resting == 0)
+        body?.endReading()
+        #expect(budget.resting == budget.used)
+        body?.beginReading()
+        cache.store.removeAll()
+        #expect(budget.resting == 0 && budget.used == 100_000)
+        body?.endReading()
+        #expect(budget.resting == 0 && budget.used == 100_000)
+        body = nil
+        #expect(budget.used == 0)
+    }
+
+    @Test func `a joined body that is read keeps those in use that lend to it`() throws {
+        let cache = Cache(memory: 4 << 20)
+        let lenders = try (0..<2).map { _ in try #require(Sample.body(200_000, budget: cache.budget)) }
+        let joined = GrowingBody(joining: lenders.map { ($0, 0..<200_000) }, budget: cache.budget)
+        cache.store(Sample.response(body: joined), "joined")
+        let overhead = cache.store.bytes - 400_000
+        #expect(cache.budget.resting == 400_000 + overhead)
+        joined.beginReading()
+        #expect(cache.budget.resting == 0)
+        joined.endReading()
+        #expect(cache.budget.resting == 400_000 + overhead)
+    }
+
+    /// However many slow readers there are of what is stored.
+    @Test func `bodies that are read leave small entries alone, and room for windows`() throws {
+        let cache = Cache(memory: 16 << 20)
+        let (limit, reserve) = (cache.settings.inFlightLimit, cache.settings.windowReserve)
+        for number in 0..<20 { cache.put("page \(number)", 10_000) }
+        var read: [GrowingBody] = []
+        while cache.store.mayKeepWhole(1 << 20), let response = cache.response(1 << 20), let body = response.looseBody {
+            body.beginReading()
+            read.append(body)
+            cache.store(response, "large \(read.count)")
+        }
+        #expect(cache.budget.inUse > cache.budget.limit - reserve - 2 << 20 && cache.budget.inUse > limit)
+        #expect(cache.store.room >= reserve)
+        #expect((0..<20).allSatisfy { cache.resource("page \($0)") != nil })
+        // What comes is stored in the place of what rests, and of no more.
+        let resting = cache.budget.resting
+        for number in 0..<2000 { cache.put("new \(number)", 10_000) }
+        #expect(cache.resource("new 1999") != nil)
+        #expect(cache.budget.resting < resting + 2 * reserve)
+        #expect(cache.store.room > reserve * 3 / 4 - 50_000)
+        // Windows take the reserve, and evict nothing for more.
+        while cache.store.makeRoom(bytes: 65_536), cache.budget.reserve(65_536) {}
+        #expect(cache.resource("new 1999") != nil && cache.store.room < 65_536)
     }
 
     @Test(arguments: 0..<8)
@@ -106,6 +181,7 @@ import Testing
             default: _ = cache.store.makeRoom(bytes: Int.random(in: 0...100_000, using: &random))
             }
             #expect(cache.store.numbers.bytes == cache.budget.used)
+            #expect(cache.budget.resting == cache.budget.used)
             #expect(cache.budget.used <= 400_000)
         }
         let responses = (0..<60).reduce(0) { $0 + (cache.resource("k\($1)")?.count ?? 0) }

@@ -5,7 +5,11 @@ import Testing
 private final class Page: EvictionCandidate {
     let name: Int
     var frequency: UInt8 = 0
+    var isHeld = false
+    /// How often it was asked whether it is in use.
+    private(set) var asked = 0
     init(_ name: Int) { self.name = name }
+    var isInUse: Bool { asked += 1; return isHeld }
     func setFrequency(_ frequency: UInt8) { self.frequency = frequency }
     func hit() { frequency = min(3, frequency + 1) }
 }
@@ -115,6 +119,48 @@ private struct Simulator {
         _ = queues.insert(Page(100), hash: 100, size: newcomer)
         let queue = queues.evict()?.queue
         #expect(queue == expected)
+    }
+
+    @Test(arguments: [UInt8(0), 2])
+    func `what is in use is passed over, and goes once it no longer is`(_ frequency: UInt8) {
+        var queues = Queues(smallPercent: 10)
+        let pages = (0..<4).map { Page($0) }
+        for page in pages {
+            page.setFrequency(frequency)
+            page.isHeld = page.name < 3
+            _ = queues.insert(page, hash: UInt64(page.name), size: 10)
+        }
+        var next = queues.evict()?.candidate.name
+        #expect(next == 3)
+        next = queues.evict()?.candidate.name
+        #expect(next == nil && queues.count == 3 && queues.bytes == 30)
+        pages[1].isHeld = false
+        next = queues.evict()?.candidate.name
+        #expect(next == 1)
+    }
+
+    /// The caller holds a lock; what one eviction did not reach, one of the next does.
+    @Test(arguments: [UInt8(0), 2])
+    func `an eviction looks at few that are in use, and the next ones go on behind them`(_ frequency: UInt8) {
+        var queues = Queues(smallPercent: 10)
+        let held = (0..<10_000).map { Page($0) }
+        for page in held {
+            page.isHeld = true
+            page.setFrequency(frequency)
+            _ = queues.insert(page, hash: UInt64(page.name), size: 10)
+        }
+        _ = queues.insert(Page(-1), hash: 77, size: 10)
+        // Into the main queue, if they are to be there.
+        var found = queues.evict()?.candidate.name
+        var tries = 1
+        while found == nil, tries < 100 {
+            let before = held.reduce(0) { $0 + $1.asked }
+            found = queues.evict()?.candidate.name
+            #expect(held.reduce(0) { $0 + $1.asked } - before <= Queues.mostLaps + 2)
+            tries += 1
+        }
+        #expect(found == -1 && queues.count == 10_000)
+        #expect(tries <= 10_000 / Queues.mostLaps + 2)
     }
 
     @Test func `an update keeps its place and its bytes are counted anew`() {

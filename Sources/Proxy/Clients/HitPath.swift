@@ -186,7 +186,7 @@ final class HitPath {
             reader.gather(into: gatherList)
             defer { gatherList.removeAll() }
             return finish(
-                reader, client.write(out.span, gatherList), to: client, isLast: isLast,
+                reader, of: stored, client.write(out.span, gatherList), to: client, isLast: isLast,
                 keepsAlive: client.output.keepsAlive)
         }
     }
@@ -203,10 +203,12 @@ final class HitPath {
     }
 
     /// - Parameters:
+    ///   - stored: whose body it is, unless that is none or stands in `output`.
     ///   - isLast: the client sends nothing more.
     ///   - mayPersist: whether another request may come behind what `output` answers.
     private func finish(
-        _ body: CompleteBodyReader, _ result: WriteResult, to client: ClientConnection, isLast: Bool,
+        _ body: CompleteBodyReader, of stored: StoredResponse? = nil, _ result: WriteResult,
+        to client: ClientConnection, isLast: Bool,
         keepsAlive mayPersist: Bool, contentInHead: Int = 0
     ) -> Sent {
         isHolding = false
@@ -223,7 +225,7 @@ final class HitPath {
             client.hitSent(isLast: isLast, keepsAlive: mayPersist)
             return .sent
         }
-        client.sendRest(output, body, after: sent, keepsAlive: mayPersist)
+        client.sendRest(output, stored.map { body.reading($0) } ?? body, after: sent, keepsAlive: mayPersist)
         return .begun(contentInHead: contentInHead)
     }
 }

@@ -5,6 +5,9 @@ import Storage
 /// How far one client has come in a body that is complete: a part of it, piece by piece.
 struct CompleteBodyReader {
     private let pieces: ShortList<ByteSlice>
+    /// Whose pieces they are: that are to stay in the store, and in the budget, while they are read. None where nothing
+    /// is accounted for, or it goes out at once.
+    private(set) var bodies: ShortList<GrowingBody>
     private var index = 0
     /// Bytes of `pieces[index]` already passed.
     private var passed = 0
@@ -12,8 +15,11 @@ struct CompleteBodyReader {
     private(set) var remaining: Int
 
     /// - Parameter part: counted from the start of the body; within it.
-    init(_ pieces: ShortList<ByteSlice>, part: Range<Int>) {
+    init(
+        _ pieces: ShortList<ByteSlice>, part: Range<Int>, of bodies: ShortList<GrowingBody> = ShortList()
+    ) {
         self.pieces = pieces
+        self.bodies = bodies
         remaining = part.count
         skip(part.lowerBound)
     }
@@ -21,6 +27,13 @@ struct CompleteBodyReader {
     /// All of a response's body, which is packed.
     init(packed response: StoredResponse) {
         self.init(response.pieces ?? ShortList(), part: 0..<(response.bodyLength ?? 0))
+    }
+
+    /// The same, of `response`, which is not all out at once.
+    func reading(_ response: StoredResponse) -> Self {
+        var reader = self
+        reader.bodies = response.bodies
+        return reader
     }
 
     /// Adds what comes next to `list`, as far as that has room.

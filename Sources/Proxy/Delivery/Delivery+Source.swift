@@ -45,6 +45,26 @@ extension Delivery {
             }
         }
 
+        /// Its bodies are read from now on: the store passes them over when it evicts.
+        func begin() {
+            switch self {
+            case .none, .packed, .lost: break
+            case .complete(let reader): for body in reader.bodies { body.beginReading() }
+            case .arriving(let body, _, _): body.beginReading()
+            }
+        }
+
+        /// Its bodies are not read any more: what only this client still needed is freed.
+        func end() {
+            switch self {
+            case .none, .packed, .lost: break
+            case .complete(let reader): for body in reader.bodies { body.endReading() }
+            case .arriving(let body, let cursor, _):
+                body.detach(cursor)
+                body.endReading()
+            }
+        }
+
         /// Puts a small body that is all there after its head: the copy costs less than another vector for the kernel.
         /// - Returns: false, with nothing done, if that is not possible.
         func appendWhole(to head: ByteBuffer) -> Bool {

@@ -59,6 +59,8 @@ final class Delivery {
         beganLarge = if case .complete(let reader) = source { reader.remaining >= Self.largeBody } else { false }
         self.framing = framing
         self.passesTrailers = passesTrailers
+        source.begin()
+        for other in later { other.begin() }
     }
 
     deinit { detach() }
@@ -93,10 +95,10 @@ final class Delivery {
 
     /// Leaves the body: what only this client still needed is freed.
     func detach() {
-        if case .arriving(let body, let cursor, _) = source { body.detach(cursor) }
+        source.end()
         source = .none
         guard !later.isEmpty else { return }
-        for case .arriving(let body, let cursor, _) in later { body.detach(cursor) }
+        for other in later { other.end() }
         later = []
     }
 
@@ -120,7 +122,7 @@ final class Delivery {
                 case .more, .starved: return .starved
                 case .complete:
                     guard let next = later.popLast() else { return .done }
-                    if case .arriving(let body, let cursor, _) = source { body.detach(cursor) }
+                    source.end()
                     source = next
                     continue
                 case .failed: return .cutOff

@@ -31,7 +31,9 @@ extension StoredParts {
 
 extension StoredParts.Run {
     fileprivate func source(of part: Range<Int>) -> Delivery.Source {
-        if let pieces = body.completePieces { return .complete(CompleteBodyReader(pieces, part: bodyRange(of: part))) }
+        if let pieces = body.completePieces {
+            return .complete(CompleteBodyReader(pieces, part: bodyRange(of: part), of: ShortList(one: body)))
+        }
         guard let cursor = body.attach() else { return .lost }
         return .arriving(body, cursor, part: bodyRange(of: part))
     }

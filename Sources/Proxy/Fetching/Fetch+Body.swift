@@ -22,6 +22,14 @@ extension Fetch {
                 return .taken
             }
         }
+        // A small one takes no more than a window would.
+        if keeping.isWhole, kept.length + body.count > GrowingBody.smallestWindow,
+            !worker.shared.store.mayKeepWhole(body.count)
+        {
+            stopKeepingWhole(response, kept, .noRoom)
+            // Perhaps nobody is left who waits for it.
+            guard state == .streaming else { return .taken }
+        }
         var result = kept.append(body)
         if result == .noMemory, worker.shared.store.makeRoom(bytes: max(body.count, GrowingBody.laterPieceSize)) {
             result = kept.append(body)

@@ -118,10 +118,10 @@ struct Answer: Sendable {
         }
         switch content {
         case .none: return .none
-        case .whole: return .complete(CompleteBodyReader(pieces, part: 0..<bodyLength))
-        case .part(let part): return .complete(CompleteBodyReader(pieces, part: part))
+        case .whole: return .complete(CompleteBodyReader(pieces, part: 0..<bodyLength, of: response.bodies))
+        case .part(let part): return .complete(CompleteBodyReader(pieces, part: part, of: response.bodies))
         case .parts(let multipart):
-            return .complete(Self.reader(of: multipart) { CompleteBodyReader(pieces, part: $0).allPieces })
+            return .complete(reader(of: multipart) { CompleteBodyReader(pieces, part: $0).allPieces })
         }
     }
 
@@ -131,12 +131,12 @@ struct Answer: Sendable {
         case .none: return .one(.none)
         case .whole: return wholeLength.map { parts.sources(of: 0..<$0) } ?? .one(.lost)
         case .part(let part): return parts.sources(of: part)
-        case .parts(let multipart): return .one(.complete(Self.reader(of: multipart) { parts.completePieces(of: $0) }))
+        case .parts(let multipart): return .one(.complete(reader(of: multipart) { parts.completePieces(of: $0) }))
         }
     }
 
     /// The parts with their heads between them, as one row of pieces.
-    private static func reader(of multipart: MultipartRanges, _ pieces: (Range<Int>) -> [ByteSlice])
+    private func reader(of multipart: MultipartRanges, _ pieces: (Range<Int>) -> [ByteSlice])
         -> CompleteBodyReader
     {
         var row: [ByteSlice] = []
@@ -149,7 +149,7 @@ struct Answer: Sendable {
         let end = ByteBuffer(capacity: 64)
         multipart.writeEnd(to: end)
         row.append(end.copied())
-        return CompleteBodyReader(ShortList(row), part: 0..<row.reduce(0) { $0 + $1.count })
+        return CompleteBodyReader(ShortList(row), part: 0..<row.reduce(0) { $0 + $1.count }, of: response.bodies)
     }
 
     func framing(for version: HTTPVersion) -> Delivery.Framing {

@@ -111,7 +111,7 @@ final class Notices {
     func overloaded(_ shared: SharedState) {
         write(
             .memory,
-            "bodies in flight use \(shared.inFlightBytes) of \(shared.budget.limit) bytes; nothing new is fetched until some complete (coalescing.when-exceeded)"
+            "bodies in flight or being read use \(shared.budget.inUse) of \(shared.budget.limit) bytes; nothing new is fetched until some complete (coalescing.when-exceeded)"
         )
     }
 

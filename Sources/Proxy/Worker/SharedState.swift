@@ -52,16 +52,19 @@ final class SharedState: Sendable {
     /// Bytes of bodies that are on their way, or evicted while somebody reads them.
     var inFlightBytes: Int { max(0, budget.used - store.bytes) }
 
-    /// Whether bodies on their way take their share and there is nothing left to borrow: nothing new is fetched until
-    /// some are done.
-    var isOverloaded: Bool { inFlightBytes >= storage.inFlightLimit && budget.limit - budget.used < Self.smallestLoan }
+    /// Whether bodies in use take their share, and the windows' reserve, and there is nothing left to borrow: nothing new
+    /// is fetched until some are done.
+    var isOverloaded: Bool { store.room < min(Self.smallestLoan, storage.windowReserve / 2) }
 
     /// Bytes: a body of a few pieces.
     private static let smallestLoan = 256 << 10
 
     /// Whether bodies on their way leave room for the content of requests that is read ahead: that takes no more than
-    /// half of their share, so that clients who send slowly leave the rest to what others ask for.
-    func hasRoomAhead(for bytes: Int) -> Bool { inFlightBytes + bytes <= storage.inFlightLimit / 2 }
+    /// half of their share, so that clients who send slowly leave the rest to what others ask for, and nothing of what is
+    /// reserved for windows.
+    func hasRoomAhead(for bytes: Int) -> Bool {
+        inFlightBytes + bytes <= storage.inFlightLimit / 2 && store.mayKeepWhole(bytes)
+    }
 
     /// Reserves `bytes` of the budget for content that is read ahead, at the expense of what is stored; or nothing, and
     /// answers `false`.
@@ -73,7 +76,7 @@ final class SharedState: Sendable {
     /// What a body that is not kept whole may retain for its slowest reader: less when memory runs short, so that many
     /// slow readers of large responses cannot take all of it.
     var streamingWindow: Int {
-        inFlightBytes > storage.inFlightLimit / 2
+        budget.inUse > storage.inFlightLimit / 2
             ? min(storage.streamingWindow, GrowingBody.smallestWindow) : storage.streamingWindow
     }
 }

@@ -166,6 +166,7 @@ enum Metric: String {
     case startTime = "coalesced_process_start_time_seconds"
     case refusedClients = "coalesced_client_connections_refused_total"
     case inFlightBytes = "coalesced_in_flight_bytes"
+    case storedBytes = "coalesced_stored_bytes"
     case openUpstreams = "coalesced_upstream_connections"
     case clientReceivedBytes = "coalesced_client_received_bytes_total"
     case clientSentBytes = "coalesced_client_sent_bytes_total"
