@@ -244,7 +244,7 @@ final class Program: Peer, Sendable {
         throw Missing()
     }
 
-    /// Whether it runs under the thread sanitizer: `.ci/run` sets its options then.
+    /// Whether it runs under the thread sanitizer: `.ci/races` sets its options then.
     static let isThreadSanitized = System.environment("TSAN_OPTIONS") != nil
 
     struct Missing: Error, CustomStringConvertible {
