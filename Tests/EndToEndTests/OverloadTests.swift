@@ -41,8 +41,7 @@ import Testing
             try eventually("their descriptors are given back") { proxy.openDescriptors <= before }
             try proxy.whileStopped { others = try (0..<60).map { _ in try proxy.connect() } }
             for client in others { #expect(try client.answer().status == 503) }
-            // Sixteen, and a few that are about to be closed.
-            #expect(proxy.openDescriptors <= before + 24, "a bounded number")
+            #expect(proxy.openDescriptors <= before + 16, "a bounded number")
             for client in others { client.close() }
             try eventually("they are gone") { proxy.openDescriptors <= before }
         }
