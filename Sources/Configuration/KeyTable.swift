@@ -173,8 +173,8 @@ enum KeyTable {
             """
             Cookies, such as session cookies, that make a request bypass the cache: the upstream answers it, and \
             the response is neither shared nor stored. wordpress_logged_in_* matches all names with that prefix. \
-            Names are case-sensitive. Responses stored before this key was set stay stored: set it, reload, then \
-            purge.
+            A cookie that some origin may take for one of these counts too, as Session.ID for session_id. \
+            Responses stored before this key was set stay stored: set it, reload, then purge.
             """),
         Key(
             "set-cookie", \.proxy.caching.policy.setCookie, .word,
