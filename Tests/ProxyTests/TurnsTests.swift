@@ -34,14 +34,15 @@ import Testing
         throws
     {
         let most = Turns.turn
+        let rest = most / 2
         let course = try course { loop, turns, note in
-            for number in 0..<(3 * most + 10) {
+            for number in 0..<(3 * most + rest) {
                 turns.serve(
                     Taker {
                         note("\(number)")
                         // The last one of each turn asks for something else to be done.
                         if number % most == most - 1 { Self.post(on: loop) { note("other work") } }
-                        if number == 3 * most + 9 { loop.stop() }
+                        if number == 3 * most + rest - 1 { loop.stop() }
                     })
             }
             note("served so far")
@@ -49,7 +50,7 @@ import Testing
         var expected = (0..<most).map { "\($0)" } + ["served so far"]
         for turn in 1...3 {
             // Asked for after the next turn was put in line, and done before the one behind that.
-            expected += (0..<(turn == 3 ? 10 : most)).map { "\(turn * most + $0)" }
+            expected += (0..<(turn == 3 ? rest : most)).map { "\(turn * most + $0)" }
         }
         #expect(course.filter { $0 != "other work" } == expected)
         let work = course.indices.filter { course[$0] == "other work" }
@@ -59,6 +60,22 @@ import Testing
             let asked = course.firstIndex(of: "\((turn + 1) * most - 1)")!
             #expect(index - asked <= most + 2, "\(index - asked) were served before")
         }
+    }
+
+    @Test func `a crowd of thousands of turns is served whole and in order`() throws {
+        let count = 3000 * Turns.turn + 1
+        let course = try course { loop, turns, note in
+            for number in 0..<count {
+                turns.put(
+                    Taker {
+                        note("\(number)")
+                        // Others come while it is served.
+                        if number == count / 2 { for more in 0..<count { turns.put(Taker { note("+\(more)") }) } }
+                        if number == count - 1 { turns.put { loop.stop() } }
+                    })
+            }
+        }
+        #expect(course == (0..<count).map { "\($0)" } + (0..<count).map { "+\($0)" })
     }
 
     @Test func `the next iteration serves as many on the spot`() throws {

@@ -44,6 +44,7 @@ struct Goals {
         own("10,000 waiters: CPU µs a waiter", "10,000 waiters", "CPU µs/waiter", .atMost(20))
         own("the same, of a response that comes whole", "10,000 waiters, whole", "CPU µs/waiter", .atMost(20))
         own("other clients' p99 in a storm ÷ unloaded", "another URL in a storm", "p99 ÷ unloaded", .atMost(2))
+        own("the same, until its clients have left too", "another URL in a storm", "the same ÷ unloaded", .atMost(2))
         own("idle connection, bytes", "idle connections", "bytes each", .atMost(700))
         own("stored object, bytes over head and payload", "stored objects", "bytes over head and payload", .atMost(300))
         own("two workers ÷ one, by CPU", "two workers", "times one, by CPU", .atLeast(1.8))

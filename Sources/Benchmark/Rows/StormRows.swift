@@ -4,6 +4,8 @@ import Synchronization
 extension Comparison {
     private struct Outcome {
         var first = 0.0, last = 0.0, cpu = 0.0, peak = 0.0, fetches = 0.0, failed = 0
+        /// Nanoseconds of the monotonic clock at which the last answer came. The crowd leaves after it.
+        var end: Int64 = 0
     }
 
     /// - Parameter kind: `s` for a response that comes in two halves, `w` for one that comes whole.
@@ -27,7 +29,7 @@ extension Comparison {
             first: Double((answered.map(\.first).max() ?? 0) - seen.firstByte) / 1e6,
             last: Double((answered.map(\.last).max() ?? 0) - seen.lastByte) / 1e6,
             cpu: spent.total / Double(waiters), peak: Double(max(0, program.tree.peak - resident)) / Double(waiters),
-            fetches: Double(seen.fetches), failed: waiters - answered.count)
+            fetches: Double(seen.fetches), failed: waiters - answered.count, end: answered.map(\.last).max() ?? 0)
     }
 
     private static let costPerWaiter = "CPU µs/waiter"
@@ -92,19 +94,23 @@ extension Comparison {
         add("fetches", \.fetches)
     }
 
-    /// One client asks for a stored response every millisecond while the storm goes on. It has the load's core for
+    /// One client asks for a stored response every millisecond while the storm goes on: until its last answer, and
+    /// until its clients have left. It has the load's core for
     /// itself whenever it wants: else it would measure the storm's own clients.
     func otherURLInStorm() throws {
         let waiters = plan.isQuick ? 1000 : 10_000
-        var calm = Line(
-            row: "another URL in a storm", figure: "p99 µs, unloaded",
-            cells: [.bare: .unable("cannot: no fetch"), .haproxy: .unable("cannot: a fetch each")])
-        for kind in missing { calm.cells[kind] = .unable("not installed") }
-        var stormy = Line(row: "another URL in a storm", figure: "p99 µs, \(waiters) waiters", cells: calm.cells)
-        var ratio = Line(row: "another URL in a storm", figure: "p99 ÷ unloaded", cells: calm.cells)
+        var none: [Kind: Line.Cell] = [
+            .bare: .unable("cannot: no fetch"), .haproxy: .unable("cannot: a fetch each"),
+        ]
+        for kind in missing { none[kind] = .unable("not installed") }
+        func line(_ figure: String) -> Line { Line(row: "another URL in a storm", figure: figure, cells: none) }
+        var calm = line("p99 µs, unloaded")
+        var (stormy, ratio) = (line("p99 µs, \(waiters) waiters"), line("p99 ÷ unloaded"))
+        var (leaving, leavingRatio) = (line("p99 µs, and until they have left"), line("the same ÷ unloaded"))
         // One storm is some hundred answers, of which the 99th percentile is a matter of luck.
         var unloaded: [Kind: [Double]] = [:]
         var loaded: [Kind: [Double]] = [:]
+        var whole: [Kind: [Double]] = [:]
         for round in 0..<(plan.isQuick ? 1 : 7) {
             let order = [Kind.coalesced, .nginx, .varnish]
             for kind in round % 2 == 0 ? order : order.reversed() {
@@ -113,19 +119,25 @@ extension Comparison {
                 Caller.fetch(["/c/1024/hit"], size: 1024, port: program.port)
                 let quiet = Prober(port: program.port)
                 System.nap(milliseconds: 1500)
-                unloaded[kind, default: []].append(quiet.finish().percentile(99))
+                unloaded[kind, default: []].append(quiet.finish().map(\.latency).percentile(99))
                 let loud = Prober(port: program.port)
-                _ = storm(program, waiters: waiters, name: "other\(round)-")
-                loaded[kind, default: []].append(loud.finish().percentile(99))
+                let end = storm(program, waiters: waiters, name: "other\(round)-")?.end ?? .max
+                let answers = loud.finish()
+                loaded[kind, default: []]
+                    .append(answers.prefix { $0.asked < end }.map(\.latency).percentile(99))
+                whole[kind, default: []].append(answers.map(\.latency).percentile(99))
             }
         }
         for (kind, quiet) in unloaded {
-            let (before, during) = (quiet.percentile(50), (loaded[kind] ?? []).percentile(50))
+            let before = quiet.percentile(50)
+            let (during, all) = ((loaded[kind] ?? []).percentile(50), (whole[kind] ?? []).percentile(50))
             calm.cells[kind] = .number(before)
             stormy.cells[kind] = .number(during)
             ratio.cells[kind] = .number(during / before)
+            leaving.cells[kind] = .number(all)
+            leavingRatio.cells[kind] = .number(all / before)
         }
-        for line in [calm, stormy, ratio] { report.add(line) }
+        for line in [calm, stormy, ratio, leaving, leavingRatio] { report.add(line) }
     }
 
     /// Waits until none of `programs` has anything left to do: one that closes the connections of a storm, or frees
@@ -142,8 +154,15 @@ extension Comparison {
 
 /// Asks for one stored response every millisecond, on a thread that goes before others.
 final class Prober: Sendable {
+    struct Answer {
+        /// Nanoseconds of the monotonic clock.
+        var asked: Int64
+        /// Microseconds.
+        var latency: Double
+    }
+
     private struct State {
-        var latencies: [Double] = []
+        var answers: [Answer] = []
         var isStopping = false
         var hasStopped = false
     }
@@ -155,10 +174,10 @@ final class Prober: Sendable {
             System.prefersThisThread(true)
             guard let caller = Caller(port: port) else { return state.prober.stopped() }
             while !state.prober.isStopping {
-                let began = System.now
+                let asked = System.now
                 caller.ask("/c/1024/hit")
                 guard caller.answer() != nil else { break }
-                state.prober.add(Double(System.now - began) / 1000)
+                state.prober.add(Answer(asked: asked, latency: Double(System.now - asked) / 1000))
                 System.nap(milliseconds: 1)
             }
             state.prober.stopped()
@@ -171,13 +190,13 @@ final class Prober: Sendable {
     }
 
     private var isStopping: Bool { state.withLock { $0.isStopping } }
-    private func add(_ latency: Double) { state.withLock { $0.latencies.append(latency) } }
+    private func add(_ answer: Answer) { state.withLock { $0.answers.append(answer) } }
     private func stopped() { state.withLock { $0.hasStopped = true } }
 
-    /// Microseconds of every answer.
-    func finish() -> [Double] {
+    /// In the order in which they came.
+    func finish() -> [Answer] {
         state.withLock { $0.isStopping = true }
         while !state.withLock({ $0.hasStopped }) { System.nap(milliseconds: 1) }
-        return state.withLock { $0.latencies }
+        return state.withLock { $0.answers }
     }
 }

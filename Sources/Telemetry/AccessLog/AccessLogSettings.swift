@@ -8,9 +8,9 @@ public struct AccessLogSettings: Sendable, Equatable {
     /// Bytes of records that may wait on one loop; what does not fit is dropped and counted. As many may wait for the
     /// writer, and as many be with it. The default is about 7,000 requests of common size, some 50 ms at full speed.
     public var batchCapacity = 1 << 20
-    /// Bytes of records that are worth waking the writer: some 600 requests, so that they are still in the cache of the
-    /// core that wrote them and the writer, if it shares that core, holds up the loop for less than a millisecond.
-    static let mark = 128 << 10
+    /// Bytes of records that are worth waking the writer: some 150 to 400 requests, so that they are still in the cache
+    /// of the core that wrote them and the writer, if it shares that core, holds up the loop for less than 0.2 ms.
+    static let mark = 32 << 10
     /// Formatted bytes given to the sink at a time: a few hundred lines for one `write`.
     static let flushSize = 64 << 10
 
