@@ -98,6 +98,23 @@ import Testing
         }
     }
 
+    @Test func `what refuses a HEAD has no content, however malformed it is`() throws {
+        try scenario(.headTimeout(.milliseconds(500))) { origin, proxy in
+            for (rest, status) in [
+                ("/a b HTTP/1.1\r\nHost: a\r\n\r\n", 400), ("/ HTTP/1.1\r\n\r\n", 400),
+                ("/ HTTP/1.1\r\nHost: a\r\nX : 1\r\n\r\n", 400), ("/ HTTP/2.0\r\nHost: a\r\n\r\n", 505),
+                ("/ HTTP/1.1\r\nHo", 408),
+            ] {
+                let client = try proxy.connect()
+                try client.send("\r\nHEAD " + rest)
+                let answer = try client.answer(to: "HEAD", within: .seconds(5))
+                #expect(answer.status == status)
+                #expect(client.isClosed(), "nothing comes behind the head: \(rest)")
+            }
+            #expect(origin.total == 0)
+        }
+    }
+
     @Test func `a slow head is 408 and closed`() throws {
         try scenario(.headTimeout(.milliseconds(500))) { origin, proxy in
             let client = try proxy.connect()

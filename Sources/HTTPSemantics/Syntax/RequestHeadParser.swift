@@ -69,6 +69,14 @@ public struct RequestHeadParser: ~Copyable, Sendable {
         }
     }
 
+    /// Whether `bytes`, a head that may be malformed, are a request with HEAD, to which no answer has content (RFC 9110
+    /// §9.3.2).
+    public static func isHEAD(_ bytes: Span<UInt8>) -> Bool {
+        var start = 0
+        while start < bytes.count, bytes[start] == 0x0d || bytes[start] == 0x0a { start += 1 }
+        return bytes.holds("HEAD ", at: start)
+    }
+
     /// Takes a request line that has arrived as a whole and is as nearly all are, `GET /path HTTP/1.1`, in one go: its
     /// target is looked through once. False, with nothing done, where anything about it is otherwise: `startLine` and
     /// `parseRequestLine` then find out what.

@@ -165,20 +165,25 @@ extension ClientConnection {
         enter(.serving)
         input.contentEnded()
         let request = transaction?.request
+        // Of a head that is malformed or not complete.
+        var method: Method?
+        if request == nil, let buffer = input.context?.buffer, RequestHeadParser.isHEAD(buffer.span) { method = .head }
         endTransaction()
-        respondWithoutTransaction(answer, .refused, to: request?.head, request?.fields)
+        respondWithoutTransaction(answer, .refused, to: request?.head, request?.fields, method: method)
     }
 
     /// An answer of our own to what never became a transaction.
-    /// - Parameter route: `nil` for a refusal.
+    /// - Parameters:
+    ///   - head: `nil` where it is malformed, and `method` then of what it is to.
+    ///   - route: `nil` for a refusal.
     private func respondWithoutTransaction(
-        _ answer: OwnAnswer, _ verdict: Verdict, to head: RequestHead?, _ fields: HeadBlock?, on route: Route? = nil
+        _ answer: OwnAnswer, _ verdict: Verdict, to head: RequestHead?, _ fields: HeadBlock?, on route: Route? = nil,
+        method: Method? = nil
     ) {
         let buffer = ByteBuffer(capacity: 512)
         let content = worker.loopSettings.errors.write(
-            answer, to: head, nil, upstream: nil, persists: output.keepsAlive, date: worker.loop.wallClockSeconds,
-            into: buffer
-        )
+            answer, to: head?.method ?? method, head?.version ?? .http11, nil, upstream: nil,
+            persists: output.keepsAlive, date: worker.loop.wallClockSeconds, into: buffer)
         output.logWhenOut(AnsweredRequest(answer.status, verdict, route?.upstreamMetrics, head, fields))
         send(buffer, content, .sized, passesTrailers: false)
     }

@@ -17,13 +17,12 @@ struct ErrorResponses: Sendable {
 
     /// Writes the head; gives the content that goes with it.
     /// - Parameters:
-    ///   - request: what is answered; `nil` where it could not be read.
+    ///   - method: of what is answered, as far as it could be read: to HEAD there is no content.
     ///   - provenance: `nil` for what never came to a look-up: it says nothing of the cache.
     ///   - upstream: what failed, if the answer stands for that.
     func write(
-        _ answer: OwnAnswer, to request: RequestHead?, _ provenance: Provenance?, upstream: UpstreamError?,
-        persists: Bool, date: Int64,
-        into buffer: ByteBuffer
+        _ answer: OwnAnswer, to method: Method?, _ version: HTTPVersion, _ provenance: Provenance?,
+        upstream: UpstreamError?, persists: Bool, date: Int64, into buffer: ByteBuffer
     ) -> Delivery.Sources {
         let status = answer.status
         let content = ByteBuffer(capacity: 160)
@@ -43,7 +42,6 @@ struct ErrorResponses: Sendable {
         if status == .serviceUnavailable { buffer.appendField("Retry-After", Self.retryAfter) }
         buffer.append(answer.extraFields)
         if let upstream { proxyStatus?.write(upstream.proxyError, to: buffer) }
-        let version = request?.version ?? .http11
         if let provenance {
             forwarding.append(to: buffer, provenance, persists: persists, version: version)
         } else {
@@ -51,7 +49,7 @@ struct ErrorResponses: Sendable {
         }
         buffer.appendLineEnd()
         return .one(
-            request?.method == .head
+            method == .head
                 ? .none : .complete(CompleteBodyReader(ShortList(one: content.copied()), part: 0..<content.count)))
     }
 }

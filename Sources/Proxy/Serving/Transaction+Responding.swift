@@ -84,7 +84,8 @@ extension Transaction {
         beginResponse(answer.status, provenance)
         let head = ByteBuffer(capacity: 512)
         let content = worker.loopSettings.errors.write(
-            answer, to: request.head, provenance, upstream: upstream, persists: client.settlePersistence(),
+            answer, to: request.head.method, request.head.version, provenance, upstream: upstream,
+            persists: client.settlePersistence(),
             date: worker.loop.wallClockSeconds, into: head)
         client.send(head, content, .sized, passesTrailers: false)
     }

@@ -78,9 +78,8 @@ final class ClientConnections {
         let client = TurnedAwayClient(adopting: descriptor, on: loop)
         let buffer = ByteBuffer(capacity: 512)
         let content = worker.loopSettings.errors.write(
-            OwnAnswer(.serviceUnavailable, "Too many connections; try again in a moment."), to: nil, nil, upstream: nil,
-            persists: false,
-            date: loop.wallClockSeconds, into: buffer)
+            OwnAnswer(.serviceUnavailable, "Too many connections; try again in a moment."), to: nil, .http11, nil,
+            upstream: nil, persists: false, date: loop.wallClockSeconds, into: buffer)
         var sent = 0
         _ = Delivery(head: buffer, content, framing: .sized).pump(on: client, worker.gatherList, sent: &sent)
         turnedAway.end(client)
