@@ -42,7 +42,7 @@ struct BodyUses: Sendable {
 /// Any thread. Nothing else is done under the uses' lock.
 extension GrowingBody {
     /// Whether somebody sends it.
-    public var isRead: Bool { uses.withLock { $0.readers > 0 } }
+    public var isRead: Bool { uses.withLock { $0.readers > 0 } || loans.contains { $0.body.isRead } }
 
     /// Somebody sends it from now on.
     public func beginReading() {

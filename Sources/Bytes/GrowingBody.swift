@@ -141,7 +141,8 @@ public final class GrowingBody: Sendable {
         perform(effects)
     }
 
-    /// From now on retains at most `window` bytes beyond what every reader has read. There is no way back.
+    /// From now on retains at most `window` bytes beyond what every reader has read; where more is unread already, one
+    /// byte less for every two that the slowest reads, until it is so. There is no way back.
     public func limit(toWindow window: Int) { state.withLock { $0.limit(toWindow: window, budget) } }
 
     /// Never under the lock: what is called may come back.

@@ -18,7 +18,10 @@ struct OpenBody: Sendable {
     private(set) var phase = GrowingBody.Phase.open
     private(set) var length = 0
     private(set) var retained = 0
+    /// Bytes that may be unread; `nil`: any number. More than `leastWindow` where as many were unread when it was limited:
+    /// then it shrinks by one byte for every two that the slowest reads, so that the others get something meanwhile.
     private(set) var window: Int?
+    private var leastWindow = 0
     private(set) var trailers: ByteSlice?
     /// Pieces `firstPiece...`; those before were given up.
     private var pieces = ShortList<BodyPiece>()
@@ -39,6 +42,7 @@ struct OpenBody: Sendable {
     init(expectedLength: Int?, window: Int?, writerWake: @escaping Notice) {
         self.expectedLength = expectedLength
         self.window = window.map { max($0, GrowingBody.smallestWindow) }
+        leastWindow = self.window ?? 0
         self.writerWake = writerWake
     }
 
@@ -107,8 +111,10 @@ extension OpenBody {
     mutating func limit(toWindow window: Int, _ budget: MemoryBudget) {
         guard phase == .open else { return }
         defer { assert(isConsistent) }
-        self.window = max(window, GrowingBody.smallestWindow)
+        leastWindow = max(window, GrowingBody.smallestWindow)
+        self.window = leastWindow
         trim(budget)
+        self.window = max(leastWindow, unread)
     }
 
     private mutating func makeRoom(for count: Int, _ budget: MemoryBudget) -> Bool {
@@ -185,7 +191,7 @@ extension OpenBody {
 
     /// In a window: gives up full pieces in front that no reader needs.
     private mutating func trim(_ budget: MemoryBudget) {
-        guard window != nil, readers > 0 else { return }
+        guard let window, readers > 0 else { return }
         var passed = 0
         while passed < pieces.count, pieces[passed].readers == 0, pieces[passed].isFull { passed += 1 }
         guard passed > 0 else { return }
@@ -194,6 +200,7 @@ extension OpenBody {
         firstPiece += passed
         retained -= freed
         budget.release(freed)
+        self.window = max(leastWindow, window - freed / 2)
     }
 }
 
@@ -288,11 +295,11 @@ extension OpenBody {
         if index < pieces.count { pieces[index].readers -= 1 } else { readersBeyond -= 1 }
     }
 
-    /// Trims, and wakes a paused writer that may go on: at half of the window.
+    /// Trims, and wakes a paused writer that may go on: when half of the least window is free.
     private mutating func trimForWriter(_ budget: MemoryBudget) -> Effects {
-        guard let window else { return Effects() }
+        guard window != nil else { return Effects() }
         trim(budget)
-        guard writerIsPaused, readers == 0 || unread <= window / 2 else { return Effects() }
+        guard writerIsPaused, let window, readers == 0 || unread <= window - leastWindow / 2 else { return Effects() }
         writerIsPaused = false
         return Effects(writerWake: writerWake)
     }

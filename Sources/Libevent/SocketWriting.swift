@@ -113,13 +113,17 @@ extension Socket {
     /// A segment of this size is on loopback: Ethernet's have at most 9,000 bytes. It is half the peer's receive
     /// buffer, if that is less than what fits.
     private static let loopbackSegment: Int32 = 16 << 10
+    /// Bytes that wait to be sent for the first time, elsewhere; it takes more when half of them are on their way. A peer
+    /// that reads 64 KiB a second is seen to take something every two seconds.
+    static let mostUnsent: Int32 = 256 << 10
 
     /// Before a large write: keeps the kernel from taking all of it at once where that gains nothing.
     ///
-    /// The kernel queues twice as many segments as may be in flight, beginning with ten. That suits networks, where it
-    /// stays as it is. But on loopback a segment is 64 KiB, so that megabytes are copied into a queue faster than the
-    /// peer reads: they have left the processor's caches by the time it does, and each slow peer costs that much
-    /// memory. On the loop's thread; costs system calls the first time only.
+    /// The kernel queues twice as many segments as may be in flight, beginning with ten. On loopback a segment is 64
+    /// KiB, so that megabytes are copied into a queue faster than the peer reads: they have left the processor's caches
+    /// by the time it does, and each slow peer costs that much memory. On networks as much may be in flight as the path
+    /// needs, but little more may wait: megabytes that were taken from a peer's fast days would hide for a minute what a
+    /// slow one reads. On the loop's thread; costs system calls the first time only.
     @inline(__always)
     public final func boundSendQueue() {
         if !sendQueueIsBounded { boundSendQueueNow() }
@@ -133,8 +137,11 @@ extension Socket {
         // Unix sockets have no segments, and small queues.
         guard unsafe getsockopt(descriptor, Int32(IPPROTO_TCP), TCP_MAXSEG, &segment, &length) == 0 else { return }
         // A peer with a small buffer has small segments, wherever it is.
-        guard segment >= Self.loopbackSegment || (try? peerAddress().staysInMachine) == true else { return }
         // If it fails, only speed is lost.
-        try? setSocketOption(descriptor, SOL_SOCKET, SO_SNDBUF, Self.sendQueueOnLoopback)
+        if segment >= Self.loopbackSegment || (try? peerAddress().staysInMachine) == true {
+            try? setSocketOption(descriptor, SOL_SOCKET, SO_SNDBUF, Self.sendQueueOnLoopback)
+        } else {
+            try? setSocketOption(descriptor, Int32(IPPROTO_TCP), TCP_NOTSENT_LOWAT, Self.mostUnsent)
+        }
     }
 }

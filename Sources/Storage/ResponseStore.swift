@@ -245,9 +245,11 @@ public final class ResponseStore: Sendable {
 
     /// Evicts as long as `isNeeded` says so and there is something to evict.
     private func evict(while isNeeded: () -> Bool) {
-        var empty = 0
-        while empty <= shards.count, budget.resting > 0, isNeeded() {
-            let evicted = change(shards[fullerShard()], reserved: 0) { $0.evict() }
+        var (empty, index) = (0, 0)
+        while empty < shards.count, budget.resting > 0, isNeeded() {
+            // What makes one fuller may be in use: then each other is asked, in turn.
+            index = empty == 0 ? fullerShard() : (index + 1) & (shards.count - 1)
+            let evicted = change(shards[index], reserved: 0) { $0.evict() }
             empty = evicted ? 0 : empty + 1
         }
     }

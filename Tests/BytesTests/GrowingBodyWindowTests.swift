@@ -87,6 +87,44 @@ import Testing
         #expect(body.take(&late).bytes == pattern(0..<80_000))
     }
 
+    /// Else they would get nothing until the slowest has read nearly all that was there when it was limited.
+    @Test func `limited with much unread, a body gives the others one byte for every two that the slowest reads`()
+        throws
+    {
+        let wakes = Count()
+        let body = GrowingBody(budget: budget) { wakes.up() }
+        var fast = try #require(body.attach())
+        var slow = try #require(body.attach())
+        let backlog = 2 << 20
+        let window = 256 << 10
+        var written = 0
+        while written < backlog {
+            _ = body.append(pattern(written..<written + 16_384))
+            written += 16_384
+        }
+        body.limit(toWindow: window)
+        body.advance(&fast, by: backlog)
+        #expect(body.append(pattern(written..<written + 1000)) == .acceptedAndFull)
+        written += 1000
+        body.advance(&fast, by: 1000)
+        let most = body.retained
+        while slow.offset < written - window {
+            let before = wakes.value
+            body.advance(&slow, by: min(10_000, written - slow.offset))
+            if wakes.value > before {
+                while body.append(pattern(written..<written + 8192)) == .accepted { written += 8192 }
+                written += 8192
+                body.advance(&fast, by: written - fast.offset)
+            }
+            let given = written - backlog
+            #expect(given <= slow.offset / 2 + window && given >= slow.offset / 2 - window)
+            #expect(body.retained <= max(window, most - slow.offset / 2) + 192 << 10, "it shrinks")
+        }
+        #expect(wakes.value > 5 && written - backlog >= backlog * 3 / 4)
+        body.detach(fast)
+        body.detach(slow)
+    }
+
     @Test func `the writer is woken when the slowest reader leaves`() throws {
         let wakes = Count()
         let body = GrowingBody(budget: budget, window: 1) { wakes.up() }

@@ -93,6 +93,23 @@ import Testing
         #expect((0..<4).allSatisfy { cache.resource("read \($0)") == nil })
     }
 
+    @Test func `what rests makes room, whatever is read in the fuller shard`() throws {
+        let cache = Cache(memory: 16 << 20) {
+            $0.shards = 2
+            $0.inFlightPercent = 100
+        }
+        cache.put("read", 8 << 20)
+        let body = try #require(cache.resource("read")?.response(at: 0).looseBody)
+        body.beginReading()
+        for number in 0..<200 { cache.put("k\(number)", 100_000) }
+        // Most of it rests in the shard that is less full.
+        for number in 0..<200 {
+            cache.put("new \(number)", 500_000)
+            #expect(cache.resource("new \(number)") != nil)
+        }
+        body.endReading()
+    }
+
     @Test func `what is read counts as in use, stored or not, and rests when it is stored and no longer read`() throws {
         let cache = Cache(memory: 1 << 20)
         cache.put("a", 100_000)
@@ -126,6 +143,11 @@ import Testing
         joined.beginReading()
         #expect(cache.budget.resting == 0)
         joined.endReading()
+        // Read before the join, by who was sent one of the parts.
+        lenders[0].beginReading()
+        #expect(joined.isRead)
+        lenders[0].endReading()
+        #expect(!joined.isRead)
         #expect(cache.budget.resting == 400_000 + overhead)
     }
 
