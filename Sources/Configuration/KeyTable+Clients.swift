@@ -95,8 +95,9 @@ extension KeyTable {
             varies by that field is not shared. Because upstreams build links and paths from them, which other \
             clients would then receive from the cache, the following fields of a client are removed: \
             X-Forwarded-Proto and X-Real-IP and the like (except from clients.trusted-proxies), \
-            X-Forwarded-Host, Forwarded, X-Host, X-Original-URL and the like, and X-HTTP-Method-Override on GET \
-            and HEAD. Fields named in the route's key are kept. docs/decisions.md has the full list.
+            X-Forwarded-Host, -Port and -Prefix, Forwarded, X-Host, X-Original-URL and the like, and \
+            X-HTTP-Method-Override on GET and HEAD. Fields named in the route's key are kept. docs/decisions.md \
+            has the full list.
             """),
         Key(
             "odd-field-names", \.proxy.forwarding.sendsOddNames, .flag,

@@ -23,7 +23,7 @@ extension MessageSyntaxError {
     /// All rules that a message can break, by where they apply.
     public enum Reason: Sendable, CaseIterable, BitwiseCopyable {
         // Start line
-        case tooManyEmptyLines, malformedRequestLine, malformedStatusLine
+        case tooManyEmptyLines, malformedRequestLine, malformedStatusLine, tlsHello, proxyProtocol
         case methodTooLong, targetInvalid, targetTooLong, versionInvalid, versionNotSupported
         // Lines
         case bareLineFeed, headTooLarge, tooManyFields
@@ -52,6 +52,13 @@ extension MessageSyntaxError {
                 (
                     "malformed-request-line", .badRequest,
                     "The request line must be a method, a target and a version, separated by single spaces."
+                )
+            case .tlsHello:
+                ("tls-hello", .badRequest, "The client speaks TLS, but this port is for plain HTTP.")
+            case .proxyProtocol:
+                (
+                    "proxy-protocol", .badRequest,
+                    "The PROXY protocol is not supported: let what is in front send X-Forwarded-For instead."
                 )
             case .malformedStatusLine:
                 (

@@ -12,6 +12,8 @@ public struct RequestHeadParser: ~Copyable, Sendable {
     private var emptyLines = 0
     private var section: FieldSectionParser
     private let limits: HeadLimits
+    /// The first byte of a TLS connection: the type of the record that a hello comes in.
+    private static let handshake: UInt8 = 0x16
     /// Valid once `parse` said `complete`.
     public private(set) var head = RequestHead()
 
@@ -100,7 +102,7 @@ public struct RequestHeadParser: ~Copyable, Sendable {
         let start = section.lineStart
         // The first byte tells a request from a TLS hello and the like, which may never send a line feed.
         if start < bytes.count, !bytes[start].isToken, bytes[start] != 0x0d, bytes[start] != 0x0a {
-            throw MessageSyntaxError(.malformedRequestLine, at: start)
+            throw MessageSyntaxError(bytes[start] == Self.handshake ? .tlsHello : .malformedRequestLine, at: start)
         }
         // Method, two spaces, `HTTP/1.1` and CR LF around the longest target.
         let limit = start + HeadLimits.maxMethodLength + limits.maxTargetLength + 12
@@ -112,6 +114,9 @@ public struct RequestHeadParser: ~Copyable, Sendable {
     /// `method SP request-target SP HTTP-version` (RFC 9112 §3).
     private mutating func parseRequestLine(_ line: Range<Int>, _ bytes: Span<UInt8>) throws(MessageSyntaxError) {
         let start = line.lowerBound
+        if bytes.holds("PROXY TCP", at: start) || bytes.holds("PROXY UNKNOWN", at: start) {
+            throw MessageSyntaxError(.proxyProtocol, at: start)
+        }
         var methodEnd = start
         while methodEnd < line.upperBound, bytes[methodEnd].isToken { methodEnd &+= 1 }
         let versionStart = line.upperBound - 8
