@@ -138,6 +138,16 @@ public struct CachedResource: Sendable {
         partials.first { $0.response.answers(fields) }?.response
     }
 
+    /// The whole variants that answer a request with `fields`, and those that do not vary.
+    public func responses(matching fields: FieldView) -> [StoredResponse] {
+        responses.filter { $0.answers(fields) }
+    }
+
+    /// The variants of which there are parts, likewise.
+    public func partialResponses(matching fields: FieldView) -> [StoredResponse] {
+        partialResponses.filter { $0.answers(fields) }
+    }
+
     /// All whole variants.
     public var responses: [StoredResponse] { (0..<count).map { response(at: $0) } }
 

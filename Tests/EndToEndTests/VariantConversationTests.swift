@@ -112,30 +112,6 @@ import Testing
         }
     }
 
-    @Test func `a 304 that names another variant answers all who wait for theirs`() throws {
-        try scenario { origin, proxy in
-            let gate = Gate()
-            origin.on("/v") { request in
-                request["if-none-match"] == nil
-                    ? [
-                        .answer(
-                            200, "Cache-Control: max-age=60", "Vary: Accept-Language", "ETag: \"one\"",
-                            body: "one for all")
-                    ]
-                    : [
-                        .gate(gate),
-                        .answer(304, "Cache-Control: max-age=60", "Vary: Accept-Language", "ETag: \"one\""),
-                    ]
-            }
-            try proxy.get("/v", "Accept-Language: en")
-            let crowd = proxy.crowd(10, get: "/v", "Accept-Language: de")
-            try proxy.joined(11)
-            gate.open()
-            #expect(crowd.finished().allSatisfy { $0.status == 200 && $0.text == "one for all" })
-            #expect(origin.count("/v") == 2)
-        }
-    }
-
     @Test func `what Connection names chooses no variant, as the origin does not see it`() throws {
         try scenario { origin, proxy in
             origin.on("/v") {

@@ -48,12 +48,17 @@ import Testing
         Row(
             "GET /x\nAuthorization: Basic eA==", "ETag: \"a\"\nCache-Control: public, max-age=60", a, to: "\"a\" 60",
             outcome: "\"a\" 60, stored"),
-        // Of several the one that is named; for a request with other fields it becomes a variant of its own.
+        // Of several the request's own, and nothing for a request with other fields: the origin was not asked.
         Row(
             "GET /x\nAccept-Language: de", "ETag: \"d\"\nCache-Control: max-age=60", german, english,
             to: "\"d\" 60, \"e\" 5", outcome: "\"d\" 60, stored"),
         Row(
             "GET /x\nAccept-Language: fr", "ETag: \"d\"\nCache-Control: max-age=60", german, english,
+            to: "\"d\" 5, \"e\" 5", outcome: "nothing"),
+        // All of them that have the tag.
+        Row(
+            "GET /x\nAccept-Language: de", "ETag: \"d\"\nCache-Control: max-age=60", german,
+            .response("Cache-Control: max-age=5\nETag: \"d\""), english,
             to: "\"d\" 60, \"d\" 60, \"e\" 5", outcome: "\"d\" 60, stored"),
     ]
 

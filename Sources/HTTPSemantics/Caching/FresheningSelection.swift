@@ -1,5 +1,5 @@
-/// Which stored responses a 304 is about (RFC 9111 §4.3.4): add each that the origin was asked about, then read
-/// `selected`. Where that is empty the 304 is about something the client has: pass it on, or ask again
+/// Which stored responses a 304 is about (RFC 9111 §4.3.4): add each that the origin was asked about, which are those
+/// that could be chosen for the request, then read `selected`. Where that is empty the 304 is about something the client has: pass it on, or ask again
 /// without conditions if the client asked none.
 ///
 /// An `ETag` that is no tag, or a `Last-Modified` that is no date, is no validator, but a 304 with another one is not
@@ -12,9 +12,6 @@ public struct FresheningSelection {
     private var strong: [Int] = []
     private var newestWeak: (index: Int, facts: ResponseFacts)?
     private var contradicts = false
-    /// Whether other variants were asked about, by their tags.
-    private var hasOthers = false
-    private var namesNoTag = false
     private var count = 0
 
     /// - Parameter facts: those of the 304 itself.
@@ -29,11 +26,8 @@ public struct FresheningSelection {
     /// - Parameters:
     ///   - notModified: the fields of the 304.
     ///   - stored: the fields of the candidate; its index is the number of candidates before it.
-    ///   - answersRequest: whether it could have been chosen for the request (§4.1). If not, it is another variant, which
-    ///     only a strong tag can name: a weak one that both have does not make them the same (RFC 9110 §8.8.1).
-    public mutating func add(_ stored: FieldView, facts: ResponseFacts, answersRequest: Bool, notModified: FieldView) {
+    public mutating func add(_ stored: FieldView, facts: ResponseFacts, notModified: FieldView) {
         defer { count += 1 }
-        if !answersRequest { hasOthers = true }
         switch validator {
         case .strong:
             guard let tag = notModified.entityTag, let own = stored.entityTag, tag.isStronglyEqual(to: own) else {
@@ -41,8 +35,7 @@ public struct FresheningSelection {
             }
             strong.append(count)
         case .weak:
-            guard answersRequest, matchesWeakly(stored, facts, notModified) else { return }
-            if notModified.entityTag == nil { namesNoTag = true }
+            guard matchesWeakly(stored, facts, notModified) else { return }
             if let newest = newestWeak, !facts.isMoreRecent(than: newest.facts) { return }
             newestWeak = (count, facts)
         case .none:
@@ -56,11 +49,10 @@ public struct FresheningSelection {
     public var selected: [Int] {
         switch validator {
         case .strong: strong
-        // By a date alone it may be about one of the others.
-        case .weak: if hasOthers, namesNoTag { [] } else { newestWeak.map { [$0.index] } ?? [] }
+        case .weak: newestWeak.map { [$0.index] } ?? []
         // The text asks that the stored one lacks a validator too. But many origins leave the validator out of a
         // 304, and where only one response was named there is no doubt which one was confirmed.
-        case .none: count == 1 && !contradicts && !hasOthers ? [0] : []
+        case .none: count == 1 && !contradicts ? [0] : []
         }
     }
 

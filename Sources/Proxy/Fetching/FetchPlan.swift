@@ -19,8 +19,7 @@ final class FetchPlan: Sendable {
     let key: FetchKey
     /// Why the origin is asked (RFC 9211 §2.2).
     let reason: ForwardReason
-    /// All that was stored under the key when the request was looked up: its variants' validators are offered (RFC 9111
-    /// §4.3.1).
+    /// All that was stored under the key when the request was looked up.
     let resource: CachedResource?
     let purpose: Purpose
     /// What is stored and may stand in if the origin fails: what is validated, marked as invalidated where one of its
@@ -82,33 +81,14 @@ final class FetchPlan: Sendable {
         }
     }
 
-    /// What is stored and may be confirmed by the origin.
-    struct Candidate {
-        let response: StoredResponse
-        /// Whether it could be chosen for the request (RFC 9111 §4.1): then by any validator. Another variant only by its
-        /// strong tag: that names one representation, and a 304 with it says that the request gets the same. A weak
-        /// tag, or a date, may be the same for several (RFC 9110 §8.8.1).
-        let answersRequest: Bool
-    }
-
-    /// Those whose validators are offered to the origin for `request` (RFC 9111 §4.3.1).
-    func candidates(for request: FieldView) -> [Candidate] {
+    /// Those whose validators are offered to the origin for `request`: all that could be chosen for it (RFC 9111 §4.3.1).
+    /// Not those of other variants, though §4.1 allows it: origins that compress confirm a tag before they know what they
+    /// would send.
+    func candidates(for request: FieldView) -> [StoredResponse] {
         switch purpose {
-        case .pass: return []
-        case .part(_, let parts, let validates):
-            guard validates, let parts else { return [] }
-            return [Candidate(response: parts, answersRequest: true)]
-        case .whole, .refresh:
-            var candidates: [Candidate] = []
-            var offersOthers = true
-            for stored in resource?.responses ?? [] {
-                let answers = stored.answers(request)
-                let hasStrongTag = stored.facts.contains(.hasStrongETag)
-                if answers || hasStrongTag { candidates.append(Candidate(response: stored, answersRequest: answers)) }
-                // Where there is a tag the origin does not look at dates (RFC 9110 §13.1.3).
-                if answers, !hasStrongTag, !stored.facts.contains(.hasWeakETag) { offersOthers = false }
-            }
-            return offersOthers ? candidates : candidates.filter(\.answersRequest)
+        case .pass: []
+        case .part(_, let parts, let validates): validates ? parts.map { [$0] } ?? [] : []
+        case .whole, .refresh: resource?.responses(matching: request) ?? []
         }
     }
 }

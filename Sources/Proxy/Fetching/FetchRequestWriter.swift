@@ -69,10 +69,10 @@ struct FetchRequestWriter {
         let requestFields = request.fields
         var validation = ValidationRequest()
         for candidate in conditions == .none ? [] : plan.candidates(for: requestFields.view) {
-            let (head, facts) = (candidate.response.head, candidate.response.facts)
+            let (head, facts) = (candidate.head, candidate.facts)
             // An origin that goes by dates would say 304 whosever page it has for these cookies.
             let isForOthers = request.hasCookies && facts.contains(.separatesCookies)
-            validation.add(head.view, facts: facts, byDate: candidate.answersRequest && !isForOthers)
+            validation.add(head.view, facts: facts, byDate: !isForOthers)
         }
         // The client's own tags only if it is there to get the answer to them.
         if conditions == .storedAndClients, hasLeader, plan.range == nil {

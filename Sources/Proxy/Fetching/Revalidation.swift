@@ -25,8 +25,10 @@ struct Revalidation {
     func freshen(fromHead fields: FieldView, _ facts: ResponseFacts, contentLength: UInt64?) {
         let policy = request.route.policy
         let requestFields = request.fields
-        for stored in (plan.resource?.responses ?? []) + (plan.resource?.partialResponses ?? [])
-        where stored.answers(requestFields.view) {
+        guard let resource = plan.resource else { return }
+        for stored in resource.responses(matching: requestFields.view)
+            + resource.partialResponses(matching: requestFields.view)
+        {
             let old = stored.head
             // A length that is not known cannot disagree.
             let length =
@@ -67,11 +69,11 @@ struct Revalidation {
     /// What a 304 confirmed.
     struct Freshened {
         /// With its new fields.
-        var response: StoredResponse
+        let response: StoredResponse
         /// Whether it is stored with them.
-        var isStored: Bool
+        let isStored: Bool
         /// The same with the fields that only the leader may see; `nil` where there are none.
-        var leaderResponse: StoredResponse?
+        let leaderResponse: StoredResponse?
     }
 
     /// RFC 9111 §4.3.4: the stored response that a 304 with `fields` is about; `nil`: it is about nothing that is stored.
@@ -83,13 +85,12 @@ struct Revalidation {
         let requestFields = request.fields
         let candidates = plan.candidates(for: requestFields.view)
         for candidate in candidates {
-            let (storedHead, facts) = (candidate.response.head, candidate.response.facts)
-            selection.add(
-                storedHead.view, facts: facts, answersRequest: candidate.answersRequest, notModified: fields)
+            let (storedHead, facts) = (candidate.head, candidate.facts)
+            selection.add(storedHead.view, facts: facts, notModified: fields)
         }
-        var chosen: (freshened: Freshened, answersRequest: Bool)?
+        var freshened: Freshened?
         for index in selection.selected {
-            let old = candidates[index].response
+            let old = candidates[index]
             let newHead = Freshening.head(old.head, updatedWith: fields, facts: notModified, policy: policy)
             let facts = ResponseFacts(
                 freshened: old.facts, head: newHead.view, by: fields, requested: requested, received: received,
@@ -101,26 +102,12 @@ struct Revalidation {
             let updated = old.with(head: newHead, facts: facts, groups: groups)
             let new = rule == old.varyRule ? updated : updated.varying(by: rule, for: requestFields.view)
             let isStored = replace(old, by: new)
-            // The origin chose it for this request, even where it was stored for one with other fields (§4.1).
-            let answersRequest = new.answers(requestFields.view)
-            if chosen == nil || answersRequest {
-                let response = new.answering(requestFields.view)
-                let leaderHead = Freshening.headForLeader(old.head, updatedWith: fields, facts: notModified)
-                chosen = (
-                    Freshened(
-                        response: response, isStored: isStored,
-                        leaderResponse: leaderHead.map { response.withHead($0) }), answersRequest
-                )
-            }
+            // Of several, the client gets the most recent.
+            guard freshened == nil else { continue }
+            let leaderHead = Freshening.headForLeader(old.head, updatedWith: fields, facts: notModified)
+            freshened = Freshened(
+                response: new, isStored: isStored, leaderResponse: leaderHead.map { new.withHead($0) })
         }
-        guard let (chosen, answersRequest) = chosen else { return nil }
-        var freshened = chosen
-        guard freshened.isStored, !answersRequest, !hasPassCookie else { return freshened }
-        // It becomes a variant of its own, which the next request with these fields finds.
-        let outcome = store.store(
-            freshened.response, under: request.key, generation: generation, requested: requested, popularity: 0)
-        recorder.count(outcome)
-        freshened.isStored = outcome == .stored
         return freshened
     }
 
@@ -154,7 +141,7 @@ struct Revalidation {
         guard answer.varyRule.isEmpty, plan.stored != nil, answer.facts.supersedesStored, speaksForOthers(answer.facts)
         else { return }
         let fields = request.fields
-        for stored in plan.resource?.responses ?? [] where !stored.varyRule.isEmpty && stored.answers(fields.view) {
+        for stored in plan.resource?.responses(matching: fields.view) ?? [] where !stored.varyRule.isEmpty {
             store.drop(stored, of: request.key)
         }
     }

@@ -17,11 +17,6 @@ extension StoredResponse {
         return with(head: head, facts: facts, groups: groups)
     }
 
-    /// The same as the variant for a request with `fields`.
-    func answering(_ fields: FieldView) -> StoredResponse {
-        answers(fields) ? self : varying(by: varyRule, for: fields)
-    }
-
     /// The same as the variant for a request with `fields` where `Vary` is `rule`.
     func varying(by rule: VaryRule, for fields: FieldView) -> StoredResponse {
         StoredResponse(

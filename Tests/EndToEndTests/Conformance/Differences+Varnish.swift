@@ -247,7 +247,6 @@ extension Differences {
             a 302 on validation is the answer
             a 304 does not change Content-Length
             a 304 for a tag that the client does not have is the whole to it
-            a 304 names the variant that serves another request
             a 304 renews the age
             a 304 replaces all lines of a field
             a 304 that says no-store ends reuse
@@ -273,7 +272,6 @@ extension Differences {
             a stale response is validated by its tag
             a validated response is 304 to a client that has it
             a validation is one fetch for all who wait
-            a variant's validators are those of all variants
             a weak tag confirms the request's own variant, not a newer one that has it too
             a weak tag goes as it is
             after a 5xx the stored response is still there

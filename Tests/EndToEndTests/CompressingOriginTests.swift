@@ -1,0 +1,70 @@
+import Testing
+
+/// Origins that compress what they send, and evaluate conditions before they do: their 304 has the tag of the
+/// uncompressed page, whatever they would have sent (nginx, Apache).
+@Suite(.scenario) struct CompressingOriginTests {
+    enum Kind: CaseIterable, Sendable {
+        /// nginx: the tag of what it compresses is weak.
+        case weakens
+        /// Apache with `DeflateAlterETag NoChange`: both have the strong one.
+        case changesNothing
+    }
+
+    private static let gzip = "Accept-Encoding: gzip"
+    private static let reload = "Cache-Control: no-cache"
+
+    private static func script(_ origin: ScriptedOrigin, _ kind: Kind) {
+        origin.on("/page") { request in
+            if request["if-none-match"]?.contains("\"x\"") ?? false {
+                return [.answer(304, "ETag: \"x\"", "X-Told: 304")]
+            }
+            guard request["accept-encoding"] == "gzip" else {
+                return [
+                    .answer(
+                        200, "Cache-Control: max-age=600", "Vary: Accept-Encoding", "ETag: \"x\"", body: "the whole")
+                ]
+            }
+            return [
+                .answer(
+                    200, "Cache-Control: max-age=600", "Vary: Accept-Encoding", "Content-Encoding: gzip",
+                    kind == .weakens ? "ETag: W/\"x\"" : "ETag: \"x\"", body: "small")
+            ]
+        }
+    }
+
+    @Test(arguments: Kind.allCases)
+    func `who accepts gzip gets what is compressed, though the whole is stored`(_ kind: Kind) throws {
+        try scenario { origin, proxy in
+            Self.script(origin, kind)
+            try proxy.get("/page")
+            let answer = try proxy.get("/page", Self.gzip)
+            #expect(answer.text == "small" && answer["content-encoding"] == "gzip")
+            let hits = try [proxy.get("/page", Self.gzip), proxy.get("/page")]
+            #expect(hits.map(\.text) == ["small", "the whole"])
+            #expect(origin.requests("/page").map { $0["if-none-match"] } == [nil, nil])
+        }
+    }
+
+    @Test(arguments: Kind.allCases)
+    func `who does not accept gzip gets the whole, though what is compressed is stored`(_ kind: Kind) throws {
+        try scenario { origin, proxy in
+            Self.script(origin, kind)
+            try proxy.get("/page", Self.gzip)
+            let answer = try proxy.get("/page")
+            #expect(answer.text == "the whole" && answer["content-encoding"] == nil)
+        }
+    }
+
+    @Test(arguments: Kind.allCases) func `a reload leaves each its own`(_ kind: Kind) throws {
+        try scenario { origin, proxy in
+            Self.script(origin, kind)
+            try proxy.get("/page", Self.gzip)
+            try proxy.get("/page")
+            let reloads = try [proxy.get("/page", Self.gzip, Self.reload), proxy.get("/page", Self.reload)]
+            #expect(reloads.map(\.text) == ["small", "the whole"])
+            let hits = try [proxy.get("/page", Self.gzip), proxy.get("/page")]
+            #expect(hits.map(\.text) == ["small", "the whole"])
+            #expect(hits.allSatisfy { $0.cacheStatus.contains("hit") })
+        }
+    }
+}
