@@ -67,4 +67,38 @@ import Testing
             #expect(hits.allSatisfy { $0.cacheStatus.contains("hit") })
         }
     }
+
+    @Test func `a compressed page is confirmed by one request, and its tag stays weak`() throws {
+        try scenario { origin, proxy in
+            Self.script(origin, .weakens)
+            try proxy.get("/page", Self.gzip)
+            let own = try [
+                proxy.get("/page", Self.gzip, Self.reload),
+                proxy.get("/page", Self.gzip, Self.reload, "If-None-Match: \"other\""), proxy.get("/page", Self.gzip),
+            ]
+            for answer in own {
+                #expect(answer.text == "small" && answer["content-encoding"] == "gzip")
+                #expect(answer["etag"] == "W/\"x\"" && answer["x-told"] == "304")
+            }
+            #expect(own[2].cacheStatus.contains("hit"))
+            let reload = try proxy.get("/page", Self.gzip, Self.reload, "If-None-Match: W/\"x\"")
+            #expect(reload.status == 304 && reload["etag"] == "W/\"x\"")
+            #expect(
+                origin.requests("/page").map { $0["if-none-match"] } == [
+                    nil, "W/\"x\"", "W/\"x\", \"other\"", "W/\"x\"",
+                ])
+        }
+    }
+
+    @Test func `where a client has the page uncompressed, the 304 is for it alone`() throws {
+        try scenario { origin, proxy in
+            Self.script(origin, .weakens)
+            try proxy.get("/page", Self.gzip)
+            let answer = try proxy.get("/page", Self.gzip, Self.reload, "If-None-Match: \"x\"")
+            #expect(answer.status == 304 && answer["etag"] == "\"x\"")
+            #expect(origin.count("/page") == 2)
+            let hit = try proxy.get("/page", Self.gzip)
+            #expect(hit.text == "small" && hit["x-told"] == nil)
+        }
+    }
 }

@@ -42,11 +42,13 @@ public enum ClientConditions {
 
     /// Whether a 304 confirms what the client has: its tag is weakly equal to one that the client named. A `*` names
     /// none (RFC 9111 §4.3.2, RFC 9110 §13.1.2).
-    public static func isConfirmed(_ request: FieldView, by notModified: FieldView) -> Bool {
+    /// - Parameter strongly: whether it must be strongly equal.
+    public static func isConfirmed(_ request: FieldView, by notModified: FieldView, strongly: Bool = false) -> Bool {
         guard let confirmed = notModified.entityTag else { return false }
         var members = ListIterator(request, .ifNoneMatch, quoting: .quotedStrings)
         while let member = members.next() {
-            if let tag = EntityTag(member), tag.isWeaklyEqual(to: confirmed) { return true }
+            guard let tag = EntityTag(member) else { continue }
+            if strongly ? tag.isStronglyEqual(to: confirmed) : tag.isWeaklyEqual(to: confirmed) { return true }
         }
         return false
     }

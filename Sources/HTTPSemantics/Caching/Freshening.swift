@@ -11,7 +11,8 @@ public enum Freshening {
     ///
     /// `Set-Cookie` is only taken over where the stored response could have had it, and what the new head's own
     /// `private` and `no-cache` name is left out: where the update says nothing of caching, that is what the stored
-    /// response's name (§5.2.2.4, §5.2.2.7).
+    /// response's name (§5.2.2.4, §5.2.2.7). A weak tag stays weak (`FresheningSelection`): the strong one is that of
+    /// other bytes, those before compression.
     /// - Parameters:
     ///   - facts: those of `update` itself.
     public static func head(
@@ -45,9 +46,12 @@ public enum Freshening {
         var builder = HeadBlockBuilder(
             capacity: stored.bytes.count + update.bytes.count, lines: stored.lines.count + update.lines.count)
 
+        let keepsTag = keepsTag(stored.view, update)
         func isTaken(_ index: Int) -> Bool {
             let field = update.lines[index].field
-            if exempt.contains(field) || (field == .setCookie && !keepsCookie) { return false }
+            if exempt.contains(field) || (field == .setCookie && !keepsCookie) || (field == .etag && keepsTag) {
+                return false
+            }
             return !update.isNominated(lineAt: index)
         }
 
@@ -69,6 +73,11 @@ public enum Freshening {
             if old.firstIndex(named: update.name(at: index)) == nil { builder.append(update, index) }
         }
         return builder.finish()
+    }
+
+    private static func keepsTag(_ stored: FieldView, _ update: FieldView) -> Bool {
+        guard let own = stored.entityTag, own.isWeak, let tag = update.entityTag else { return false }
+        return tag.isWeaklyEqual(to: own)
     }
 
     private static func append(_ update: FieldView, named first: Int, to builder: inout HeadBlockBuilder) {

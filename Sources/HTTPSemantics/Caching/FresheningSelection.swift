@@ -9,14 +9,21 @@ public struct FresheningSelection {
 
     private let notModifiedFacts: ResponseFacts
     private let validator: Validator
+    private let mayBeForClient: Bool
     private var strong: [Int] = []
+    /// A candidate's tag is that of the 304, but weak.
+    private var namesWeak = false
     private var newestWeak: (index: Int, facts: ResponseFacts)?
     private var contradicts = false
     private var count = 0
 
-    /// - Parameter facts: those of the 304 itself.
-    public init(notModified facts: ResponseFacts) {
+    /// - Parameters:
+    ///   - facts: those of the 304 itself.
+    ///   - mayBeForClient: whether the origin was asked under the 304's very tag because a client has what it names
+    ///     (`ClientConditions.isConfirmed`).
+    public init(notModified facts: ResponseFacts, mayBeForClient: Bool = false) {
         notModifiedFacts = facts
+        self.mayBeForClient = mayBeForClient
         validator =
             facts.contains(.hasStrongETag)
             ? .strong
@@ -30,10 +37,12 @@ public struct FresheningSelection {
         defer { count += 1 }
         switch validator {
         case .strong:
-            guard let tag = notModified.entityTag, let own = stored.entityTag, tag.isStronglyEqual(to: own) else {
-                return
+            guard let tag = notModified.entityTag, let own = stored.entityTag else { return }
+            if tag.isStronglyEqual(to: own) {
+                strong.append(count)
+            } else if tag.isWeaklyEqual(to: own) {
+                namesWeak = true
             }
-            strong.append(count)
         case .weak:
             guard matchesWeakly(stored, facts, notModified) else { return }
             if let newest = newestWeak, !facts.isMoreRecent(than: newest.facts) { return }
@@ -48,7 +57,9 @@ public struct FresheningSelection {
     /// The indices of the candidates to freshen.
     public var selected: [Int] {
         switch validator {
-        case .strong: strong
+        // The text forbids it, but nginx weakens the tags of what it compresses, and a 304 does not come by its
+        // compression. It was asked about nothing else, so that is what it confirms.
+        case .strong: strong.isEmpty && namesWeak && count == 1 && !mayBeForClient ? [0] : strong
         case .weak: newestWeak.map { [$0.index] } ?? []
         // The text asks that the stored one lacks a validator too. But many origins leave the validator out of a
         // 304, and where only one response was named there is no doubt which one was confirmed.

@@ -111,7 +111,9 @@ extension Fetch: ExchangeHandler {
         if conditions == .storedAndClients, head.fields.entityTag == nil {
             // It names none of the tags asked about: ask without the client's, so that there is no doubt whose it is.
             ask(.stored)
-        } else if let freshened = revalidation.freshened(byNotModified: head.fields, received: now) {
+        } else if let freshened = revalidation.freshened(
+            byNotModified: head.fields, received: now, clientIsAsked: conditions == .storedAndClients)
+        {
             answer(
                 with: freshened.response, forLeader: freshened.leaderResponse, source: .validated,
                 status: head.head.status, isStored: freshened.isStored)

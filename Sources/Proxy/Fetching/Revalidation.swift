@@ -77,12 +77,16 @@ struct Revalidation {
     }
 
     /// RFC 9111 §4.3.4: the stored response that a 304 with `fields` is about; `nil`: it is about nothing that is stored.
-    func freshened(byNotModified fields: FieldView, received: Moment) -> Freshened? {
+    /// - Parameter clientIsAsked: whether the origin was asked under tags that only the client has, too.
+    func freshened(byNotModified fields: FieldView, received: Moment, clientIsAsked: Bool = false) -> Freshened? {
         let policy = request.route.policy
         let notModified = ResponseFacts(
             status: .notModified, fields: fields, requested: requested, received: received, policy: policy)
-        var selection = FresheningSelection(notModified: notModified)
         let requestFields = request.fields
+        var selection = FresheningSelection(
+            notModified: notModified,
+            mayBeForClient: clientIsAsked
+                && ClientConditions.isConfirmed(requestFields.view, by: fields, strongly: true))
         let candidates = plan.candidates(for: requestFields.view)
         for candidate in candidates {
             let (storedHead, facts) = (candidate.head, candidate.facts)

@@ -124,7 +124,14 @@ struct ValidationTests {
         Selection("§4.3.4 all that have it", "ETag: \"a\"", ["ETag: \"a\"", "ETag: \"b\"", "ETag: \"a\""], [0, 2]),
         Selection("§4.3.4 a strong tag that none has", "ETag: \"c\"", ["ETag: \"a\"", "ETag: \"b\""], []),
         Selection("§4.3.4 a strong tag and only one stored without", "ETag: \"c\"", [""], []),
-        Selection("§4.3.4 a strong tag does not match a weak one", "ETag: \"a\"", ["ETag: W/\"a\""], []),
+        Selection(
+            "§4.3.4 a strong tag, where only the weak one was asked about", "ETag: \"a\"", ["ETag: W/\"a\""], [0]),
+        Selection(
+            "§4.3.4 a strong tag does not match a weak one of several", "ETag: \"a\"",
+            ["ETag: W/\"a\"", "ETag: W/\"a\""], []),
+        Selection(
+            "§4.3.4 a strong tag goes to the strong one", "ETag: \"a\"", ["ETag: W/\"a\"", "ETag: \"a\""], [1]),
+        Selection("§4.3.4 a strong tag, and another weak one", "ETag: \"a\"", ["ETag: W/\"b\""], []),
         Selection(
             "§4.3.4 a strong tag goes before the date", "ETag: \"c\"\nLast-Modified: {-9}", ["Last-Modified: {-9}"], []),
         Selection("§4.3.4 a weak tag", "ETag: W/\"a\"", ["ETag: W/\"b\"", "ETag: W/\"a\""], [1]),
@@ -168,6 +175,19 @@ struct ValidationTests {
             selection.add(block.view, facts: facts(stored), notModified: notModified.view)
         }
         #expect(selection.selected == row.expected)
+    }
+
+    @Test func `a strong tag that the client has too does not confirm a weak one`() {
+        let notModified = head("ETag: \"a\""), stored = head("ETag: W/\"a\"")
+        let rows = [("\"a\"", true), ("W/\"a\"", false), ("\"b\"", false), ("*", false), ("\"b\", \"a\"", true)]
+        for (tags, expected) in rows {
+            let client = head("If-None-Match: \(tags)")
+            let isClients = ClientConditions.isConfirmed(client.view, by: notModified.view, strongly: true)
+            #expect(isClients == expected, "\(tags)")
+        }
+        var selection = FresheningSelection(notModified: facts("ETag: \"a\"", status: 304), mayBeForClient: true)
+        selection.add(stored.view, facts: facts("ETag: W/\"a\""), notModified: notModified.view)
+        #expect(selection.selected.isEmpty)
     }
 
     @Test func `a 304 for what the client does not have gets it the whole`() {
