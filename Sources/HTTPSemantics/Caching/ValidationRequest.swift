@@ -6,12 +6,16 @@ public import Bytes
 public struct ValidationRequest {
     // Made when there is something to hold: most requests have nothing stored to ask about.
     private var tags: ByteBuffer?
+    /// Where each stands in `tags`.
+    private var places: [Range<Int>] = []
     private var lastModified: ByteBuffer?
     private var candidates = 0
 
     /// More tags than this of one client are left out: it gets the whole where the origin would have confirmed a later
     /// one.
     public static let maxClientTags = 64
+    /// Nor more than this many bytes of them: room for 64 of the usual length. Each is compared with all before it.
+    public static let maxClientTagBytes = 4096
 
     /// Whether tags are asked about that only the client has: a 304 may then be for it alone
     /// (`ClientConditions.isConfirmed`).
@@ -45,10 +49,12 @@ public struct ValidationRequest {
     public mutating func merge(client request: FieldView) {
         guard tags != nil else { return }
         var members = ListIterator(request, .ifNoneMatch, quoting: .quotedStrings)
-        var count = 0
+        var (count, bytes) = (0, 0)
         while count < Self.maxClientTags, let member = members.next() {
             guard EntityTag(member) != nil else { continue }
             count += 1
+            bytes += member.count
+            if bytes > Self.maxClientTagBytes { return }
             if append(member) { hasClientTags = true }
         }
     }
@@ -73,11 +79,11 @@ public struct ValidationRequest {
     private mutating func append(_ tag: Span<UInt8>) -> Bool {
         let tags = tags ?? ByteBuffer(capacity: 256)
         self.tags = tags
-        var known = MemberIterator(tags.span, quoting: .quotedStrings)
-        while let member = known.next() {
-            if member.isEqual(to: tag) { return false }
+        for place in places where place.count == tag.count {
+            if tags.span.extracting(place).isEqual(to: tag) { return false }
         }
         if !tags.isEmpty { tags.append(", ") }
+        places.append(tags.count..<tags.count + tag.count)
         tags.append(tag)
         return true
     }

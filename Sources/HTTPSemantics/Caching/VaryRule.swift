@@ -15,13 +15,16 @@ public struct VaryRule: Sendable, Hashable {
 
     let nominees: [Nominee]
 
+    /// More members than this count as `*`. Each is compared with all others, and looked for in each request.
+    public static let maxMembers = 64
+
     /// A rule that nominates nothing: every request matches.
     public static let none = VaryRule(nominees: [])
 
     private init(nominees: [Nominee]) { self.nominees = nominees }
 
     /// Reads every `Vary` line; `nil` where nothing ever matches (§4.1): if a member is `*`, no field name, or a field
-    /// of which we do not know what the origin sees. Fields that are the same for all requests with one key are left
+    /// of which we do not know what the origin sees, or if there are more than `maxMembers`. Fields that are the same for all requests with one key are left
     /// out.
     /// - Parameter policy: what it says of codings and odd names is part of the rule, so that keys stay comparable when
     ///   the operator changes it.
@@ -53,7 +56,7 @@ public struct VaryRule: Sendable, Hashable {
         /// Nothing in which requests with one key differ.
         case nothing
         case fields
-        /// `*`, or what cannot be a field name and so can match nothing either.
+        /// `*`, or what cannot be a field name and so can match nothing either, or too many.
         case everything
         /// A field that says more to the origin than to us.
         case more
@@ -61,8 +64,11 @@ public struct VaryRule: Sendable, Hashable {
 
     static func scope(_ fields: FieldView, _ policy: borrowing CachingPolicy) -> Scope {
         var scope = Scope.nothing
+        var count = 0
         var members = ListIterator(fields, .vary)
         while let member = members.next() {
+            count += 1
+            if count > maxMembers { return .everything }
             // `*` is a token character, but a field of that name does not exist.
             if !member.isTokenOnly || (member.count == 1 && member[0] == UInt8(ascii: "*")) { return .everything }
             switch policy.sight(of: member) {

@@ -92,6 +92,17 @@ struct ValidationTests {
         #expect(written { validation.write(to: $0) } == "If-None-Match: \(list)\r\n")
     }
 
+    @Test func `nor as long in bytes`() {
+        var validation = ValidationRequest()
+        let stored = head("ETag: \"a\"")
+        let tags = (0..<64).map { "\"\(String(repeating: "x", count: 444))\(100 + $0)x\"" }
+        let client = head("If-None-Match: \(tags.joined(separator: ", "))")
+        validation.add(stored.view, facts: facts("ETag: \"a\""))
+        validation.merge(client: client.view)
+        let list = (["\"a\""] + tags.prefix(9)).joined(separator: ", ")
+        #expect(written { validation.write(to: $0) } == "If-None-Match: \(list)\r\n")
+    }
+
     /// The client's `If-None-Match`, the fields of the 304, and whether it is for what the client has.
     static let confirmations: [(String, String, Bool)] = [
         ("\"c\"", "ETag: \"c\"", true), ("\"b\", \"c\"", "ETag: \"c\"", true), ("W/\"c\"", "ETag: \"c\"", true),

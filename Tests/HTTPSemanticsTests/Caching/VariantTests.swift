@@ -121,6 +121,17 @@ struct VariantTests {
         #expect(rule.map { rule in (0..<rule.count).map { String(rule.name(at: $0)) } } == row.expected)
     }
 
+    @Test func `Vary of too many members never matches`() throws {
+        let names = (0..<VaryRule.maxMembers + 1).map { "x-\($0)" }
+        let most = try #require(Self.rule("Vary: \(names.dropLast().joined(separator: ", "))"))
+        #expect(most.count == VaryRule.maxMembers)
+        for vary in ["Vary: \(names.joined(separator: ", "))", names.map { "Vary: \($0)" }.joined(separator: "\n")] {
+            #expect(Self.rule(vary) == nil)
+            let facts = facts(vary)
+            #expect(facts.contains(.variesByEverything) && !facts.contains(.varies))
+        }
+    }
+
     @Test func `two responses that vary by the same fields have equal rules`() {
         let left = Self.rule("Vary: Accept, Foo"), right = Self.rule("Vary: foo\nVary: ACCEPT")
         #expect(left == right)
