@@ -125,7 +125,7 @@ public struct CachedResource: Sendable {
     }
 
     /// The variant that answers a request with `fields`: of several, one that varies before one that does not, then the
-    /// one with the latest `Date` (RFC 9111 §4.1). Allocates nothing.
+    /// one with the latest `Date` (RFC 9111 §4.1). Allocates nothing where there are few (`VariantSearch`).
     public func response(matching fields: FieldView) -> StoredResponse? {
         switch form {
         case .only(let response): response
@@ -135,17 +135,20 @@ public struct CachedResource: Sendable {
 
     /// The parts of the variant that would answer a request with `fields`.
     public func partial(matching fields: FieldView) -> StoredResponse? {
-        partials.first { $0.response.answers(fields) }?.response
+        var search = VariantSearch()
+        return partials.first { search.finds($0.response, for: fields) }?.response
     }
 
     /// The whole variants that answer a request with `fields`, and those that do not vary.
     public func responses(matching fields: FieldView) -> [StoredResponse] {
-        responses.filter { $0.answers(fields) }
+        var search = VariantSearch()
+        return responses.filter { search.finds($0, for: fields) }
     }
 
     /// The variants of which there are parts, likewise.
     public func partialResponses(matching fields: FieldView) -> [StoredResponse] {
-        partialResponses.filter { $0.answers(fields) }
+        var search = VariantSearch()
+        return partialResponses.filter { search.finds($0, for: fields) }
     }
 
     /// All whole variants.
@@ -236,11 +239,12 @@ final class ResourceSnapshot: Sendable {
         guard let newest else { return nil }
         if older.isEmpty, newest.response.varyRule.isEmpty { return newest.response }
         var unvarying: StoredResponse?
+        var search = VariantSearch()
         for index in 0..<count {
             let response = response(at: index)
             if response.varyRule.isEmpty {
                 if unvarying == nil { unvarying = response }
-            } else if response.variantKey.matches(fields, under: response.varyRule) {
+            } else if search.finds(response, for: fields) {
                 return response
             }
         }

@@ -1,7 +1,8 @@
 import Bytes
 import HTTPSemantics
-import Storage
 import Testing
+
+@testable import Storage
 
 /// RFC 9111 §4.1.
 @Suite struct StoredVariantTests {
@@ -56,6 +57,41 @@ import Testing
         #expect(cache.resource("a")?.count == 64)
         #expect(answer("l99") == "99" && answer("l35") == nil)
         #expect(cache.store.numbers.responses == 64)
+    }
+
+    @Test(arguments: [1, 300, 4000])
+    func `the right one of many is found, however long and alike their values are`(_ length: Int) throws {
+        let long = String(repeating: "x", count: length)
+        for number in 0..<60 {
+            try store("\(number)", language: "\(long)\(number)", date: Int64(number))
+            // Another rule in between.
+            if number % 20 == 10 {
+                try store(
+                    "other \(number)", language: "\(long)y\(number)", vary: "Accept-Language, Accept",
+                    date: Int64(number))
+            }
+        }
+        #expect(cache.resource("a")?.count == 63)
+        for number in 0..<60 { #expect(answer("\(long)\(number)") == "\(number)") }
+        #expect(answer("\(long)y10") == "other 10" && answer("\(long)y50") == "other 50")
+        #expect(answer("\(long)60") == nil && answer(nil) == nil)
+        let asked = Sample.head([("Accept-Language", "\(long)7")])
+        #expect(cache.resource("a")?.responses(matching: asked.view).map(\.tag) == ["7"])
+    }
+
+    @Test func `many variants are compared with what the request says once`() throws {
+        let long = String(repeating: "x", count: 2000)
+        let asked = Sample.head([("Accept-Language", "\(long)0")])
+        for (value, first) in [(long, 2), ("x", 5)] {
+            var search = VariantSearch()
+            for number in 1...8 {
+                let request = [("Accept-Language", "\(value)\(number)")]
+                let response = try #require(cache.response(vary: "Accept-Language", request: request))
+                let isFound = search.finds(response, for: asked.view)
+                #expect(!isFound)
+                #expect((search.written != nil) == (number >= first))
+            }
+        }
     }
 
     @Test func `by what a resource varies is known while nothing is stored yet`() throws {

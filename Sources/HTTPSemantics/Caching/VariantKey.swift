@@ -34,6 +34,9 @@ public struct VariantKey: Sendable {
         bytes = buffer.copied()
     }
 
+    /// Bytes in it.
+    public var count: Int { bytes.count }
+
     /// Whether the request with `fields` has this very key under `rule`, which made the key. Allocates nothing, except
     /// where there are aliases.
     public func matches(_ fields: FieldView, under rule: VaryRule) -> Bool {
