@@ -14,8 +14,16 @@ open class DeadlineTarget {
 /// Deadlines by the thousand on one loop, at constant cost each and with one libevent timer for all.
 ///
 /// Time is coarse: a deadline is never reached before its time on the loop's clock, and normally within one tick after
-/// it. Ticks are computed from the clock, so lateness does not add up. An armed deadline keeps its target alive. The
-/// timer only runs while something is armed.
+/// it. Ticks are computed from the clock, so lateness does not add up. When thousands come together, each iteration of
+/// the loop reaches a share of them, in the order of their ticks, and what is ready besides has its place between: the
+/// last ones are late by as long as all of that takes. What is due may still be moved or cancelled until it is reached.
+/// An armed deadline keeps its target alive. The timer only runs while something is armed.
+///
+/// ```
+/// idle ─arm→ ticking ─tick with nothing due→ ticking;  nothing armed at a tick or behind a share→ idle
+///               └─tick with something due→ sharing ─job: a share, and more is due→ sharing
+///                                             └─job: a share, and nothing more is due→ ticking
+/// ```
 public final class DeadlineWheel {
     /// How coarse it is, and how large.
     public enum Settings {
@@ -23,11 +31,15 @@ public final class DeadlineWheel {
         public static let tick: Int64 = 100_000_000
         /// 51 s per turn: most timeouts fire in their first.
         static let rings = 512
+        /// Reached in one iteration: some 0.3 ms, if each of them is answered 408. Others wait no longer for these.
+        static let share = 16
     }
 
     /// Without the run-time exclusivity check: the wheel calls no other code, and what it held is released outside it.
     @exclusivity(unchecked) private var wheel = Wheel<DeadlineTarget>(ringCount: Settings.rings)
     private var timer: Timer?
+    /// Whether a job is posted that reaches a share of what is due.
+    private var isSharing = false
     /// The loop owns its wheel.
     private unowned let loop: EventLoop
     private let origin: Int64
@@ -76,17 +88,34 @@ public final class DeadlineWheel {
 
     private func turn() {
         unsafe wheel.collect(upTo: tick(before: loop.now))
-        while let (deadline, target) = unsafe wheel.nextDue() {
+        if unsafe wheel.hasDue { shareLater() } else { restIfEmpty() }
+    }
+
+    private func shareLater() {
+        guard !isSharing else { return }
+        let bound = LoopBound(self, on: loop)
+        isSharing = loop.handle.post { bound.value.reachShare() }
+    }
+
+    private func reachShare() {
+        isSharing = false
+        var left = Settings.share
+        // A finished loop reaches nothing more, though it runs the job.
+        while left > 0, !loop.isFinished, let (deadline, target) = unsafe wheel.nextDue() {
+            left -= 1
             if let again = target.deadlineReached() {
                 unsafe wheel.move(deadline, to: tick(after: again))
             } else {
                 unsafe wheel.remove(deadline)
             }
         }
-        if unsafe wheel.count == 0 {
-            timer?.cancel()
-            timer = nil
-        }
+        if unsafe wheel.hasDue { shareLater() } else { restIfEmpty() }
+    }
+
+    private func restIfEmpty() {
+        guard unsafe wheel.count == 0 else { return }
+        timer?.cancel()
+        timer = nil
     }
 
     private func later(_ delay: Int64) -> Int64 {

@@ -31,7 +31,7 @@ import Glibc
     private let socketsToTell = Exclusive<[Socket]>([])
     private var closing = ClosingQueue()
     private var isRunning = false
-    private var isFinished = false
+    private(set) var isFinished = false
 
     /// Pending timers keep alive here; see `Timer`.
     var timers: [ObjectIdentifier: Timer] = [:]

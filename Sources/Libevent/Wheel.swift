@@ -92,6 +92,9 @@ struct Wheel<Payload> {
         currentTick = tick
     }
 
+    /// Whether `nextDue` has any to return.
+    var hasDue: Bool { nodes[Int(dueRing)].next != dueRing }
+
     /// Takes out the next due entry: from now on it is firing, in no ring, and waits to be moved or removed.
     mutating func nextDue() -> (Deadline, Payload)? {
         let index = nodes[Int(dueRing)].next

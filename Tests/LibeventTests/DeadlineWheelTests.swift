@@ -1,6 +1,7 @@
-import Libevent
 import LoopTesting
 import Testing
+
+@testable import Libevent
 
 /// The wheel on a loop.
 @Suite(.timeLimit(.minutes(1))) struct DeadlineWheelTests {
@@ -57,6 +58,75 @@ import Testing
             #expect(loop.deadlines.count == 0)
             loop.stop()
         }
+    }
+
+    /// Targets whose deadlines come together, and what is to happen as each is reached.
+    private func targets(
+        _ count: Int, on loop: EventLoop, _ reached: @escaping (_ number: Int) -> Void
+    ) -> [(target: Target, deadline: Deadline)] {
+        (0..<count).map { number in
+            let target = Target()
+            target.reached = {
+                reached(number)
+                return nil
+            }
+            return (target, loop.deadlines.arm(target, at: loop.now))
+        }
+    }
+
+    @Test func `of deadlines that come together a share is reached in an iteration, each once and in order`() throws {
+        let count = 3 * DeadlineWheel.Settings.share + 1
+        var order: [Int] = []
+        var iterations: [Int64] = []
+        try onLoop { loop in
+            _ = targets(count, on: loop) { number in
+                order.append(number)
+                iterations.append(loop.now)
+                // Later ones come while these are not all reached: behind them.
+                if number < 2 { _ = targets(1, on: loop) { _ in order.append(count + number) } }
+            }
+            let last = Target()
+            last.reached = {
+                if order.count == count + 2 { loop.stop() }
+                return loop.now
+            }
+            _ = loop.deadlines.arm(last, at: loop.now)
+        }
+        #expect(order == Array(0..<count + 2))
+        let shares = Dictionary(grouping: iterations) { $0 }.values.map(\.count)
+        #expect(shares.allSatisfy { $0 <= DeadlineWheel.Settings.share }, "\(shares)")
+    }
+
+    @Test func `a deadline that has come is still cancelled or moved until it is reached`() throws {
+        let share = DeadlineWheel.Settings.share
+        var order: [Int] = []
+        try onLoop { loop in
+            var all: [(target: Target, deadline: Deadline)] = []
+            all = targets(share + 3, on: loop) { number in
+                order.append(number)
+                if number == share - 1 {
+                    loop.deadlines.cancel(all[share].deadline)
+                    loop.deadlines.move(all[share + 1].deadline, to: loop.now)
+                }
+                if number == share + 1 { loop.stop() }
+            }
+        }
+        #expect(order == Array(0..<share) + [share + 2, share + 1])
+    }
+
+    @Test func `a loop that ends reaches no more of the deadlines that have come`() throws {
+        let share = DeadlineWheel.Settings.share
+        var reached = 0
+        weak var gone: Target?
+        try onLoop { loop in
+            gone =
+                targets(2 * share, on: loop) { _ in
+                    reached += 1
+                    loop.stop()
+                }.last?.target
+        }
+        #expect(reached == share)
+        #expect(gone == nil)
     }
 
     @Test func `a finished loop lets go of the targets of its deadlines`() throws {
