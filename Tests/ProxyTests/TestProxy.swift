@@ -118,6 +118,12 @@ final class TestOrigin {
         _ = answering?.write(bytes.span)
     }
 
+    /// Sends something before it answers.
+    func tell(_ text: String) {
+        let bytes = ByteSlice(text)
+        _ = asking.first?.write(bytes.span)
+    }
+
     /// Closes its connection instead.
     func hangUp() { asking.removeFirst().close() }
 }
@@ -131,6 +137,10 @@ final class TestClient: TransactionClient, TurnTaker {
     private var delivery: Delivery?
     private let list = GatherList()
     private var received = ""
+    /// One after another.
+    private(set) var interims = ""
+    /// In which iterations of the loop something was sent to it, by their times.
+    private(set) var iterations: [Int64] = []
 
     init(of worker: Worker) { self.worker = worker }
 
@@ -163,6 +173,7 @@ final class TestClient: TransactionClient, TurnTaker {
     func send(
         _ head: ByteBuffer, _ sources: consuming Delivery.Sources, _ framing: Delivery.Framing, passesTrailers: Bool
     ) {
+        iterations.append(worker.now)
         let response = Delivery(head: head, sources, framing: framing, passesTrailers: passesTrailers)
         delivery = response
         pump()
@@ -170,7 +181,12 @@ final class TestClient: TransactionClient, TurnTaker {
         response.keepHead()
     }
 
-    func send(interim: ByteSlice) { received += String(interim) }
+    func send(interim: ByteSlice) {
+        #expect(received.isEmpty, "an interim response behind the final one")
+        interims += String(interim)
+        iterations.append(worker.now)
+        worker.loop.stop()
+    }
     func resumeContent() {}
     func tunnel(to upstream: UpstreamConnection, head: ByteBuffer) { upstream.closeTunnel() }
     func settlePersistence() -> Bool { true }

@@ -108,6 +108,21 @@ import Testing
         #expect(course == ["nobody yet", "first", "second", "third", "last"])
     }
 
+    @Test func `who has a turn to itself goes behind those who wait, and before those who come later`() throws {
+        let course = try course { loop, turns, note in
+            turns.put(Taker { note("first") })
+            turns.putAlone(
+                Taker {
+                    note("alone")
+                    Self.post(on: loop) { note("other work") }
+                    turns.putAlone(Taker { loop.stop() })
+                })
+            turns.put(Taker { note("last") })
+            note("nobody yet")
+        }
+        #expect(course == ["nobody yet", "first", "alone", "last", "other work"])
+    }
+
     @Test func `what is put off to the end of the iteration is served then, in turns as well`() throws {
         let most = Turns.turn
         let course = try course { loop, turns, note in

@@ -38,8 +38,9 @@ struct InterimResponses: ~Copyable, Sendable {
         state.withLock { state in
             guard !state.hasEnded else { return }
             state.responses.append(head)
-            for listener in state.listeners.elements {
-                listener.handle.enqueue { listener.value.received(interim: head) }
+            // One job for each loop: its mailbox is not for thousands.
+            for (handle, listeners) in Dictionary(grouping: state.listeners.elements, by: \.handle) {
+                handle.enqueue { for listener in listeners { listener.value.received(interim: head) } }
             }
         }
     }
@@ -54,5 +55,15 @@ struct InterimResponses: ~Copyable, Sendable {
         }
         // Released outside the lock.
         _ = former
+    }
+}
+
+extension Collection<ByteSlice> {
+    /// All of them one after another, for one write.
+    func inOne() -> ByteSlice {
+        if let first, count == 1 { return first }
+        let buffer = ByteBuffer(capacity: reduce(0) { $0 + $1.count })
+        for slice in self { buffer.append(slice) }
+        return buffer.copied()
     }
 }

@@ -14,7 +14,20 @@ import Libevent
 /// empty ─first joins→ gathering ─result→ served ─last leaves→ over
 ///                         └─last leaves→ over
 /// ```
-final class Crowd: FetchWaiter {
+///
+/// What concerns all members is done for a few of them at a time, so that the loop's other clients do not wait for all.
+/// The result comes to each in a turn of its own. While it gathers, the crowd itself takes turns, in which it ends the
+/// waits of those whose time is over, and tells those who have not had all interim responses:
+///
+/// ```
+/// resting ─1xx, one joins after a 1xx, the deadline→ in line ─its turn, and more to do→ in line
+///    ▲                                                  └─its turn, and no more to do, or not gathering→ resting
+///    └──────────────────────────────────────────────────────┘
+/// ```
+///
+/// A member has each interim response once and in order, since the crowd counts how many it has had; and before its
+/// result, since what is missing is sent when it takes that.
+final class Crowd: FetchWaiter, TurnTaker {
     private enum State {
         case empty
         /// Somebody waits, and others may join.
@@ -29,6 +42,8 @@ final class Crowd: FetchWaiter {
         var transaction: Transaction?
         /// Until when it waits, in nanoseconds of the loop's clock. Later members wait longer.
         let due: Int64
+        /// How many of the interim responses it was sent.
+        var heard: UInt32 = 0
     }
 
     let operation: FetchOperation
@@ -43,14 +58,24 @@ final class Crowd: FetchWaiter {
     private var present = 0
     /// Members before this one have left or are not waited for any more.
     private var firstWaiting = 0
+    /// `.none` while `isDue`.
     private var deadline = Deadline.none
+    /// Whether the deadline came, and waits that are over may be left.
+    private var isDue = false
+    /// Whether a turn of its own will come.
+    private var isInLine = false
     /// When the last one joined, in nanoseconds of the loop's clock.
     private var lastJoined = Int64.min
     /// What the last one asked for; `nil` unless it is gathering. The next one mostly asks for the same in the same
     /// words, which need not be parsed and copied again.
     private(set) var latestHead: SharedHead?
-    /// Those that came, for who joins later.
-    private(set) var interims: [ByteSlice] = []
+    /// Those that came, until all members have had them or the result.
+    private var interims: [ByteSlice] = []
+    /// Several of them in one, from the one before which so many are.
+    private var joined: (since: Int, bytes: ByteSlice)?
+    /// Members from here on are to be told, once there is anything; then, if `tellsAgain`, those before.
+    private var nextToTell = 0
+    private var tellsAgain = false
     /// The last one that the result serves: it serves all others with the same head that came no later.
     private var lastServed: ClientRequest?
     /// How many departed members may stay in the list beyond the number present.
@@ -106,6 +131,7 @@ final class Crowd: FetchWaiter {
         operation.noteCookies(of: transaction.request)
         let head = transaction.request.sharedHead
         if latestHead !== head { latestHead = head }
+        if !interims.isEmpty { lineUp() }
         return .member(self, index: index)
     }
 
@@ -141,6 +167,7 @@ final class Crowd: FetchWaiter {
     private func end() {
         state = .over
         members.use { $0 = [] }
+        forgetInterims()
         latestHead = nil
         stopWaiting()
         operation.interims.leave(listener)
@@ -154,12 +181,11 @@ final class Crowd: FetchWaiter {
     // MARK: What comes
 
     override func received(interim: ByteSlice) {
+        guard case .gathering = state else { return }
         interims.append(interim)
-        var index = 0
-        while let member = member(at: index) {
-            member.transaction?.received(interim: interim)
-            index += 1
-        }
+        joined = nil
+        tellsAgain = nextToTell > 0
+        lineUp()
     }
 
     override func received(_ result: Result<FetchedResponse, OperationError>) {
@@ -167,7 +193,6 @@ final class Crowd: FetchWaiter {
         state = .served(token, result)
         stopWaiting()
         latestHead = nil
-        interims = []
         closeToOthers()
         let turns = worker.turns
         var index = 0
@@ -175,6 +200,13 @@ final class Crowd: FetchWaiter {
             if let transaction = member.transaction { turns.serve(transaction) }
             index += 1
         }
+        // Behind the last of them.
+        if !interims.isEmpty { turns.put { [self] in forgetInterims() } }
+    }
+
+    private func forgetInterims() {
+        interims = []
+        joined = nil
     }
 
     /// `nil` behind the last one. Members may leave while others are called, the last one too.
@@ -197,22 +229,96 @@ final class Crowd: FetchWaiter {
         return result
     }
 
+    // MARK: Its turns
+
+    private func lineUp() {
+        guard !isInLine else { return }
+        isInLine = true
+        worker.turns.putAlone(self)
+    }
+
+    func turnCame() {
+        isInLine = false
+        guard case .gathering = state else { return }
+        var left = Turns.turn
+        if isDue { endWaits(atMost: &left) }
+        tellMembers(atMost: &left)
+        if isDue || hasToTell { lineUp() }
+    }
+
+    private var hasToTell: Bool {
+        !interims.isEmpty && (tellsAgain || nextToTell < members.use { $0.count })
+    }
+
+    private func tellMembers(atMost left: inout Int) {
+        while left > 0, hasToTell {
+            if member(at: nextToTell) == nil {
+                nextToTell = 0
+                tellsAgain = false
+            }
+            if tell(nextToTell) { left -= 1 }
+            nextToTell += 1
+        }
+    }
+
+    /// Sends a member the interim responses that it has not had.
+    /// - Returns: whether there were any.
+    @discardableResult
+    func tell(_ index: Int) -> Bool {
+        guard !interims.isEmpty else { return false }
+        let all = interims.count
+        let (transaction, heard) = members.use { members -> (Transaction?, Int) in
+            guard index < members.count else { return (nil, all) }
+            let heard = Int(members[index].heard)
+            members[index].heard = UInt32(all)
+            return (members[index].transaction, heard)
+        }
+        guard let transaction, heard < all else { return false }
+        transaction.send(interim: interims(since: heard))
+        return true
+    }
+
+    /// Most members miss the same ones.
+    private func interims(since heard: Int) -> ByteSlice {
+        if let joined, joined.since == heard { return joined.bytes }
+        let bytes = interims[heard...].inOne()
+        joined = (heard, bytes)
+        return bytes
+    }
+
     // MARK: Time
 
-    private func stopWaiting() { worker.deadlines.cancel(deadline) }
+    private func stopWaiting() {
+        worker.deadlines.cancel(deadline)
+        deadline = .none
+        isDue = false
+    }
 
     override func deadlineReached() -> Int64? {
-        let now = worker.loop.now
+        deadline = .none
+        isDue = true
+        lineUp()
+        return nil
+    }
+
+    /// Tells those whose time is over; when none is left, the next one's time is the deadline.
+    private func endWaits(atMost left: inout Int) {
+        let now = worker.now
         while let member = member(at: firstWaiting) {
             if let transaction = member.transaction {
-                guard member.due <= now else { return member.due }
+                guard member.due <= now else {
+                    isDue = false
+                    deadline = worker.deadlines.arm(self, at: member.due)
+                    return
+                }
+                guard left > 0 else { return }
+                left -= 1
                 firstWaiting += 1
                 transaction.waitedTooLong()
             } else {
                 firstWaiting += 1
             }
         }
-        deadline = .none
-        return nil
+        isDue = false
     }
 }

@@ -80,7 +80,6 @@ extension Transaction {
         else { return false }
         if let seat = crowd.join(self) {
             join(crowd, at: seat)
-            for interim in crowd.interims { received(interim: interim) }
             return true
         }
         // Perhaps its response is there: then each joins late, with a seat of its own.

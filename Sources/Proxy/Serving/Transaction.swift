@@ -61,6 +61,9 @@ final class Transaction: FetchWaiter, FetchLeader, TurnTaker {
     private(set) var ledFetch: Fetch?
     /// The result of what it waits for, until its turn comes.
     private var result: Result<FetchedResponse, OperationError>?
+    /// Interim responses of what it waits for that it has not been sent yet: its turn will come. A crowd keeps those of
+    /// its members.
+    private var interims: [ByteSlice] = []
     private var deadline = LazyDeadline<Void>()
 
     init(_ request: consuming ClientRequest, client: any TransactionClient, worker: Worker) {
@@ -183,6 +186,8 @@ final class Transaction: FetchWaiter, FetchLeader, TurnTaker {
     /// - Parameter operation: of the seat, which would be retained if it were reached through that.
     private func wait(at seat: consuming FetchSeat, of operation: FetchOperation) {
         state = .waiting
+        // Of a fetch that it waited for before.
+        if !interims.isEmpty { interims = [] }
         self.seat = seat
         provenance.operation = operation.number
     }
@@ -210,13 +215,40 @@ final class Transaction: FetchWaiter, FetchLeader, TurnTaker {
     }
 
     override func received(interim: ByteSlice) {
+        guard state == .waiting else { return }
+        if interims.isEmpty {
+            if worker.turns.takeTurn() { return send(interim: interim) }
+            worker.turns.put(self)
+        }
+        interims.append(interim)
+    }
+
+    /// Sends one or more, if it may have them: not once its response has begun.
+    func send(interim: ByteSlice) {
         if state == .waiting, request.head.version == .http11 { client.send(interim: interim) }
     }
 
+    /// Before its result is taken, and so before its response.
+    private func sendInterims() {
+        guard !interims.isEmpty else { return }
+        let due = interims
+        interims = []
+        send(interim: due.inOne())
+    }
+
     func turnCame() {
-        guard state == .waiting else { return }
-        let due = if case .member(let crowd, _) = seat { crowd.result(for: request) } else { result.take() }
-        if let due { take(due) }
+        guard state == .waiting else {
+            interims = []
+            return
+        }
+        let due: Result<FetchedResponse, OperationError>?
+        if case .member(let crowd, let index) = seat {
+            crowd.tell(index)
+            due = crowd.result(for: request)
+        } else {
+            due = result.take()
+        }
+        if let due { take(due) } else { sendInterims() }
     }
 
     override func deadlineReached() -> Int64? {
@@ -242,6 +274,8 @@ final class Transaction: FetchWaiter, FetchLeader, TurnTaker {
 
     /// What the fetch has for it.
     private func take(_ result: Result<FetchedResponse, OperationError>) {
+        sendInterims()
+        // A client that has gone is found when it is written to.
         guard state == .waiting else { return }
         deadline.clear()
         if case .success(let fetched) = result {
@@ -298,7 +332,7 @@ final class Transaction: FetchWaiter, FetchLeader, TurnTaker {
 
     var wasReleased: Bool { releases > 0 }
 
-    func fetch(_ fetch: Fetch, received interim: ByteSlice) { received(interim: interim) }
+    func fetch(_ fetch: Fetch, received interim: ByteSlice) { send(interim: interim) }
 
     func fetch(_ fetch: Fetch, brings result: consuming Result<FetchedResponse, OperationError>) {
         self.result = consume result

@@ -84,6 +84,15 @@ final class Turns {
         if let turn { full.append(turn) }
     }
 
+    /// Gives it a turn to itself, behind those who wait now: it serves up to `turn` of its own there.
+    func putAlone(_ taker: any TurnTaker) {
+        if !isWaiting { goOnLater() }
+        var turn: [any TurnTaker] = []
+        filling.use { swap(&turn, &$0) }
+        if !turn.isEmpty { full.append(turn) }
+        full.append([taker])
+    }
+
     /// Runs `job` in a later turn, behind those who wait now.
     func put(_ job: @escaping () -> Void) { put(Job(job)) }
 
