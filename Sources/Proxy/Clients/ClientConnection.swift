@@ -188,7 +188,7 @@ final class ClientConnection: Socket {
         switch reached {
         case .nothing: return nil
         case .later(let time): return time
-        case .due(.request) where loop.postponesEnd():
+        case .due(.request) where worker.keepsConnections && loop.postponesEnd():
             // Thousands became idle together. Until its turn comes it stays a connection on which a request is answered.
             due(.request, DeadlineWheel.Settings.tick)
         case .due(.request), .due(.tunnel), .due(.linger): end()
@@ -232,6 +232,8 @@ final class ClientConnection: Socket {
         if phase == .serving { record(bodyBytes: output.delivery?.bodyBytesSent ?? 0, isAborted: true) }
         // Where the close marks the end of a body or a tunnel, a plain close would look like a complete one.
         var abruptly = abruptly || output.delivery?.framing == .untilClose
+        // Also if its idle time is over, and nothing is waited for any more.
+        let wasIdle = phase == .reading && deadline.waitsFor != .head
         enter(.closed)
         endTransaction()
         output.endDelivery()?.detach()
@@ -239,16 +241,20 @@ final class ClientConnection: Socket {
         deadline = deadline.cancelled(on: worker.deadlines)
         giveBackContext()
         if abruptly { abort() } else { close() }
-        worker.ended(self)
+        worker.ended(self, wasIdle: wasIdle)
     }
 
-    /// The program ends: no request after the one under way.
+    /// The program ends: no request after the one under way, and none at all unless it comes soon.
     func drain() {
         output.beLast()
         // Requests that have come already are answered: left unread, they would turn the close into a reset.
         if phase == .reading { receive() }
         // A head that has begun still has its time to become complete (`head-timeout`).
-        if phase == .reading, !input.hasBegunHead { end() }
+        guard phase == .reading, !input.hasBegunHead else { return }
+        // Who has had an answer knows that the connection may end, and sends its request again on another one.
+        if input.requestCount > 0 { return end() }
+        let until = min(deadline.time, loop.now + worker.timeouts.firstRequest)
+        deadline = deadline.awaiting(.request, until: until, for: self, on: worker.deadlines)
     }
 
     /// When its idle time ends; `nil` while a request has begun.

@@ -16,6 +16,9 @@ struct ClientTimeouts: Sendable {
     let tunnel: Int64
     /// How long a closed connection waits for the peer to read the last response: a few round trips.
     let linger: Int64 = 2_000_000_000
+    /// How long the end of the program waits for the first request on a connection: what was sent to it before the
+    /// client could know is on its way. With the wheel's tick half a second at most.
+    let firstRequest: Int64 = 400_000_000
 
     init(_ settings: ClientSettings, _ coalescing: CoalescingSettings) {
         head = settings.headTimeout.nanoseconds

@@ -17,7 +17,8 @@ final class ClientConnections {
     private let turnedAway = TurnedAwayClients()
     /// Called once no connection is left; only while draining.
     private var onEmpty: (() -> Void)?
-    /// How many requests and tunnels were under way when draining began; `nil` before.
+    /// How many requests and tunnels were under way when draining began, or might still come then and were not given
+    /// up; `nil` before.
     private var underWay: Int?
     private var hasReportedCutOff = false
 
@@ -86,15 +87,17 @@ final class ClientConnections {
     }
 
     /// Told by each connection, once.
-    func ended(_ connection: ClientConnection) {
+    /// - Parameter wasIdle: whether no request was under way on it. While draining, none has come then.
+    func ended(_ connection: ClientConnection, wasIdle: Bool) {
         guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
+        if wasIdle, let before = underWay { underWay = before - 1 }
         shared.connections.subtract(1, ordering: .relaxed)
         metrics.add(.clientConnectionsClosed)
         reportIfEmpty()
     }
 
-    /// Accepts no more than have connected already, ends connections after the request they are at, and calls
-    /// `whenEmpty` once none is left.
+    /// Accepts no more than have connected already, ends connections after the request they are at, or their first one if
+    /// that comes soon, and calls `whenEmpty` once none is left.
     func drain(whenEmpty: @escaping () -> Void) {
         for listener in listeners { listener.acceptWaiting() }
         listeners.removeAll()
@@ -116,16 +119,17 @@ final class ClientConnections {
         guard !hasReportedCutOff else { return }
         hasReportedCutOff = true
         var report = DrainReport()
+        var idle = 0
         for connection in connections.values {
             switch connection.phase {
-            case .reading: if connection.idleUntil == nil { report.cutRequests += 1 }
+            case .reading: if connection.idleUntil == nil { report.cutRequests += 1 } else { idle += 1 }
             case .serving: report.cutRequests += 1
             case .tunnelling: report.cutTunnels += 1
             case .lingering, .closed: break
             }
         }
         // Without a number nothing was drained: a second signal came at once.
-        report.ended = underWay.map { $0 - report.cutRequests - report.cutTunnels } ?? 0
+        report.ended = underWay.map { $0 - idle - report.cutRequests - report.cutTunnels } ?? 0
         shared.drained.withLock { $0.add(report) }
     }
 

@@ -189,5 +189,6 @@ final class Worker {
         recorder.finish()
     }
 
-    func ended(_ connection: ClientConnection) { clients.ended(connection) }
+    /// - Parameter wasIdle: whether no request was under way on it.
+    func ended(_ connection: ClientConnection, wasIdle: Bool) { clients.ended(connection, wasIdle: wasIdle) }
 }
