@@ -57,6 +57,9 @@ import Testing
             what: "a field too large",
             request: "GET / HTTP/1.1\r\nHost: a\r\nX: \(String(repeating: "a", count: 100_000))\r\n\r\n", status: 431),
         Case(
+            what: "too many connection options",
+            request: "GET / HTTP/1.1\r\nHost: a\r\nConnection: te\(String(repeating: ",te", count: 64))\r\n\r\n"),
+        Case(
             what: "too many fields",
             request: "GET / HTTP/1.1\r\nHost: a\r\n\(String(repeating: "X: 1\r\n", count: 1_000))\r\n", status: 431),
     ]

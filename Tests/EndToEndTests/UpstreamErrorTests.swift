@@ -56,6 +56,7 @@ import Testing
         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nhi!",
         "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
         "HTTP/1.1 200 OK\r\nBad Name: 1\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nConnection: te\(String(repeating: ",te", count: 64))\r\nContent-Length: 0\r\n\r\n",
     ])
     func `a malformed response is 502`(_ text: String) throws {
         try scenario { origin, proxy in

@@ -40,6 +40,8 @@ public struct ResponseDirectives: Sendable, Equatable {
     /// The first of a repeated `max-age` counts, but one that makes no sense makes all of them 0 (§4.2.1).
     private var maxAgeIsBroken = false
     private var sharedMaxAgeIsBroken = false
+    /// Over all that `private` and `no-cache` name.
+    private var nameBound = FieldNameBound()
 
     public init() {}
 
@@ -109,9 +111,10 @@ public struct ResponseDirectives: Sendable, Equatable {
         value = isBroken ? 0 : value ?? seconds
     }
 
-    /// Whether the argument is a list of field names. Anything else counts as no argument, which forbids more.
-    private func namesFields(_ argument: Argument, _ text: Span<UInt8>) -> Bool {
-        guard argument == .text(isSound: true) else { return false }
+    /// Whether the argument is a list of field names, and with those before it within the bound. Anything else counts as
+    /// no argument, which forbids more.
+    private mutating func namesFields(_ argument: Argument, _ text: Span<UInt8>) -> Bool {
+        guard nameBound.takes(text), argument == .text(isSound: true) else { return false }
         var names = MemberIterator(text)
         var found = false
         while let name = names.next() {

@@ -99,7 +99,8 @@ private struct KeptLines: ~Copyable, ~Escapable {
     }
 }
 
-/// The fields that qualified `private` and `no-cache` directives name (RFC 9111 §5.2.2.4, §5.2.2.7).
+/// The fields that qualified `private` and `no-cache` directives name (RFC 9111 §5.2.2.4, §5.2.2.7), as far as
+/// they count as qualified: `ResponseDirectives` has the same bound.
 struct ExcludedFields {
     private var lists: [ByteSlice] = []
     var isEmpty: Bool { lists.isEmpty }
@@ -115,10 +116,11 @@ struct ExcludedFields {
             lists = TargetedCacheControl.fieldLists(in: fields, targets: policy.targetedFields)
             return
         }
-        var directives = DirectiveIterator(fields, .cacheControl)
+        var (directives, bound) = (DirectiveIterator(fields, .cacheControl), FieldNameBound())
         while let directive = directives.next() {
             let name = directive.name
             guard name.isEqualIgnoringCase(to: "private") || name.isEqualIgnoringCase(to: "no-cache") else { continue }
+            guard bound.takes(directive.argument) else { return }
             lists.append(ByteSlice(copying: directive.argument))
         }
     }

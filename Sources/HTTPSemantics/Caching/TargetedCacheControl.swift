@@ -16,16 +16,19 @@ enum TargetedCacheControl {
         return nil
     }
 
-    /// The field names that qualified `private` and `no-cache` carry in the field that `directives` chooses.
+    /// The field names that qualified `private` and `no-cache` carry in the field that `directives` chooses, in the same
+    /// order and within the same bound.
     static func fieldLists(in fields: FieldView, targets: [ByteSlice]) -> [ByteSlice] {
         for target in targets {
             guard let dictionary = dictionary(named: target, in: fields) else { continue }
-            return ["private", "no-cache"].compactMap { name in
-                guard case .item(let item)? = dictionary[name], case .string(let text) = item.rfc9651BareItem else {
-                    return nil
-                }
-                return ByteSlice(text)
+            var (lists, bound): ([ByteSlice], FieldNameBound) = ([], FieldNameBound())
+            for (key, value) in dictionary where key == "private" || key == "no-cache" {
+                guard case .item(let item) = value, case .string(let text) = item.rfc9651BareItem else { continue }
+                let list = ByteSlice(text)
+                guard bound.takes(list.span) else { break }
+                lists.append(list)
             }
+            return lists
         }
         return []
     }

@@ -11,15 +11,12 @@ public struct ConnectionOptions: Sendable, Hashable {
     /// Whether it nominates fields that are not known; `nominates` compares their names.
     private(set) var nominatesOthers = false
 
-    /// Each other nominee is compared with each unknown field when the message is forwarded.
-    static let maxOtherNominees = 16
-
     /// Nothing nominated.
     public init() {}
 
     /// Reads all lines of `Connection`.
-    /// - Throws: where a member is no token, or there are too many: which fields are meant for us alone could not be
-    ///   known.
+    /// - Throws: where a member is no token, or there are too many (`FieldNameBound`): which fields are meant for us
+    ///   alone could not be known, or only at a cost, since each is compared with each line that goes on or is stored.
     public init(_ fields: FieldView) throws(MessageSyntaxError) {
         guard fields.contains(.connection) else { return }
         let position = fields.position(of: .connection)
@@ -28,8 +25,11 @@ public struct ConnectionOptions: Sendable, Hashable {
             keepAlive = true
             return
         }
+        var (lines, bound) = (LineIterator(fields, .connection), FieldNameBound())
+        while let value = lines.next() {
+            guard bound.takes(value) else { throw MessageSyntaxError(.tooManyConnectionOptions, at: position) }
+        }
         var options = ListIterator(fields, .connection)
-        var others = 0
         while let option = options.next() {
             guard option.isTokenOnly else { throw MessageSyntaxError(.connectionOptionInvalid, at: position) }
             if option.isEqualIgnoringCase(to: "close") {
@@ -39,11 +39,9 @@ public struct ConnectionOptions: Sendable, Hashable {
             } else {
                 let field = KnownField.recognise(option)
                 if field == .upgrade { upgrade = true }
-                if field == .other { others += 1 } else { nominated.insert(field) }
+                if field == .other { nominatesOthers = true } else { nominated.insert(field) }
             }
         }
-        guard others <= Self.maxOtherNominees else { throw MessageSyntaxError(.tooManyConnectionOptions, at: position) }
-        nominatesOthers = others > 0
     }
 
     /// Whether the connection outlives the exchange as far as this message goes (RFC 9112 §9.3).

@@ -104,7 +104,10 @@ extension MessageSyntaxError {
                     "The Connection field contains something that is not a token."
                 )
             case .tooManyConnectionOptions:
-                ("too-many-connection-options", .badRequest, "The Connection field names too many fields.")
+                (
+                    "too-many-connection-options", .badRequest,
+                    "The Connection field has too many members, or is too long."
+                )
             case .contentLengthInvalid:
                 ("content-length-invalid", .badRequest, "The Content-Length field is not one decimal number in range.")
             case .contentLengthRepeated:

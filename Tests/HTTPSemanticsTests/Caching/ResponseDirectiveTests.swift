@@ -5,6 +5,8 @@ import Testing
 struct ResponseDirectiveTests {
     typealias Flags = ResponseDirectives.Flags
 
+    private static func names(_ count: Int) -> String { Array(repeating: "a", count: count).joined(separator: ",") }
+
     static let flags: [Row<Flags>] = [
         Row("§5.2.2 nothing said", "", []),
         Row("§5.2.2.2", "Cache-Control: must-revalidate", .mustRevalidate),
@@ -28,6 +30,18 @@ struct ResponseDirectiveTests {
         Row("§5.2.2.4 and junk behind the quote", "Cache-Control: no-cache=\"foo\"x", .noCache),
         Row("§5.2.2.7 with names", "Cache-Control: private=\"set-cookie\"", .privateFields),
         Row("§5.2.2.7 empty", "Cache-Control: private=", .private),
+        Row("§5.2.2.7 with as many as are looked at", "Cache-Control: private=\"\(names(64))\"", .privateFields),
+        Row("§5.2.2.7 with more: without names", "Cache-Control: private=\"\(names(65))\"", .private),
+        Row("§5.2.2.4 the same", "Cache-Control: no-cache=\"\(names(65))\"", .noCache),
+        Row("§5.2.2.4 empty ones count", "Cache-Control: no-cache=\"a\(String(repeating: ",", count: 64))\"", .noCache),
+        Row(
+            "§5.2.2.7 over all of them", "Cache-Control: private=\"\(names(32))\", no-cache=\"\(names(33))\"",
+            [.privateFields, .noCache]),
+        Row(
+            "§5.2.2.7 over all lines", "Cache-Control: private=\"\(names(64))\"\nCache-Control: private=a",
+            [.privateFields, .private]),
+        Row(
+            "§5.2.2.7 names too long", "Cache-Control: private=\"\(String(repeating: "x", count: 1025))\"", .private),
         Row(
             "§4.2.1 both forms: the stricter counts", "Cache-Control: private=\"foo\", private",
             [.private, .privateFields]),

@@ -4,6 +4,9 @@ import Testing
 
 /// RFC 9111 §3.1, §3.2: which fields are kept, and how a 304 changes them.
 struct StoredFieldTests {
+    /// As many names as are looked at.
+    private static let sixtyFour = Array(repeating: "b", count: 64).joined(separator: ",")
+
     static let kept: [Row<String>] = [
         Row(
             "§3.1 unknown fields, in order and byte for byte", "Date: {0}\nX-Foo:  a\tb \nx-foo: C\nFOO: d",
@@ -37,6 +40,14 @@ struct StoredFieldTests {
         Row(
             "§5.2.2.7 a cookie", "Date: x\nCache-Control: private=\"set-cookie\"\nSet-Cookie: a=b",
             "Date: x\nCache-Control: private=\"set-cookie\""),
+        Row(
+            "§5.2.2.4 named within the bound, not beyond it",
+            "Date: x\nCache-Control: private=a, no-cache=\"\(sixtyFour)\"\nA: 1\nB: 2",
+            "Date: x\nCache-Control: private=a, no-cache=\"\(sixtyFour)\"\nB: 2"),
+        Row(
+            "RFC 9213 §2.1 the same in a targeted field, in its order",
+            "Date: x\nCDN-Cache-Control: no-cache=\"a\", private=\"\(sixtyFour)\"\nA: 1\nB: 2",
+            "Date: x\nCDN-Cache-Control: no-cache=\"a\", private=\"\(sixtyFour)\"\nB: 2"),
         Row(
             "RFC 9213 §2.1 named in a targeted field",
             "Date: x\nCDN-Cache-Control: private=\"a\"\nCache-Control: private=\"b\"\nA: 1\nB: 2",

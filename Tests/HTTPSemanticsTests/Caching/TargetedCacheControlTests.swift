@@ -58,6 +58,10 @@ struct TargetedCacheControlTests {
             "RFC 9213 §2.1 private for some fields",
             "CDN-Cache-Control: max-age=9, private=\"set-cookie\"\nSet-Cookie: a=b", .store),
         Row(
+            "RFC 9213 §2.1 private for more fields than are looked at",
+            "CDN-Cache-Control: max-age=9, private=\"a\(String(repeating: ",a", count: 64))\"",
+            .doNotStore(.prohibited(.private))),
+        Row(
             "RFC 9213 §2.1 private as a number is private", "CDN-Cache-Control: max-age=9, private=1",
             .doNotStore(.prohibited(.private))),
     ]

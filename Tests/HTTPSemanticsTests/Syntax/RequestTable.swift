@@ -223,6 +223,10 @@ enum RequestTable {
         fields("Transfer-Encoding: chunked\r\nContent-Length: 3", "400 transfer-encoding-in-http-1.0", version: "1.0"),
     ]
 
+    private static func members(_ name: String, _ count: Int) -> String {
+        Array(repeating: name, count: count).joined(separator: ",")
+    }
+
     static let connections: [RequestCase] =
         [
             hosted("Connection: close", "POST / http11 origin host=a path=/ query=- body=none keep=false "),
@@ -235,10 +239,18 @@ enum RequestTable {
             hosted("Connection: \"close\"", "400 connection-option-invalid @26"),
             hosted("Connection: a b", "400 connection-option-invalid"),
             hosted("Connection: ,,", "POST / http11 origin host=a path=/ query=- body=none keep=true "),
-            hosted("Connection: \(Array(repeating: "x", count: 16).joined(separator: ","))", "POST / http11"),
+            hosted("Connection: \(members("x", 64))", "POST / http11"),
+            hosted("Connection: \(members("x", 65))", "400 too-many-connection-options"),
+            hosted("Connection: \(members("te", 64)),zz", "400 too-many-connection-options"),
+            hosted("Connection: \(members("", 65))", "400 too-many-connection-options"),
             hosted(
-                "Connection: \(Array(repeating: "x", count: 17).joined(separator: ","))",
-                "400 too-many-connection-options"),
+                String(repeating: "Connection:\r\n", count: 64) + "Connection: x", "400 too-many-connection-options"),
+            hosted("Connection: \(members("x", 32))\r\nConnection: \(members("x", 32))", "POST / http11"),
+            hosted(
+                "Connection: \(members("x", 32))\r\nConnection: \(members("x", 33))", "400 too-many-connection-options"),
+            hosted("Connection: \(String(repeating: "x", count: 1024))", "POST / http11"),
+            hosted("Connection: \(String(repeating: "x", count: 1025))", "400 too-many-connection-options"),
+            hosted("Connection: x,\(String(repeating: " ", count: 1024))y", "400 too-many-connection-options"),
             fields("X: y", "POST / http10 origin host= path=/ query=- body=none keep=false ", version: "1.0"),
             fields(
                 "Connection: keep-alive", "POST / http10 origin host= path=/ query=- body=none keep=true ",

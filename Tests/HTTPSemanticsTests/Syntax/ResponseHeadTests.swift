@@ -48,6 +48,14 @@ import Testing
             "200 'OK' http10 body=5 length=5 keep=true"
         ),
         (fields("Content-Length: 5\r\nConnection: close"), .get, "200 'OK' http11 body=5 length=5 keep=false"),
+        (
+            fields("Content-Length: 5\r\nConnection: te" + String(repeating: ",te", count: 63)), .get,
+            "200 'OK' http11 body=5 length=5 keep=true"
+        ),
+        (
+            fields("Content-Length: 5\r\nConnection: te" + String(repeating: ",te", count: 64)), .get,
+            "400 too-many-connection-options"
+        ),
         // No body, whatever the fields say
         (fields("Content-Length: 5"), .head, "200 'OK' http11 body=none length=5 keep=true"),
         (fields("Transfer-Encoding: chunked"), .head, "200 'OK' http11 body=none length=- keep=true"),
