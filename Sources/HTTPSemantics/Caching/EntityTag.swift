@@ -26,6 +26,14 @@ public struct EntityTag: ~Escapable {
     /// RFC 9110 §8.8.3.2: weak comparison, for `If-None-Match`.
     public func isWeaklyEqual(to other: borrowing EntityTag) -> Bool { opaque.isEqual(to: other.opaque) }
 
+    /// Whether `text` is such a tag; of another length it is not even read.
+    func isWeaklyEqual(toTagIn text: Span<UInt8>) -> Bool {
+        guard text.count == opaque.count || text.count == opaque.count + 2, let tag = EntityTag(text) else {
+            return false
+        }
+        return isWeaklyEqual(to: tag)
+    }
+
     /// RFC 9110 §8.8.3.2: strong comparison, for `If-Match`, `If-Range` and combining parts.
     public func isStronglyEqual(to other: borrowing EntityTag) -> Bool {
         !isWeak && !other.isWeak && opaque.isEqual(to: other.opaque)

@@ -27,6 +27,8 @@ struct ClientConditionTests {
         Case("RFC 9110 §13.1.2 the quoted star is a tag", "ETag: \"a\"", "If-None-Match: \"*\"", .send),
         Case("RFC 9110 §8.8.3.2 compared weakly", "ETag: W/\"a\"", "If-None-Match: \"a\"", .notModified),
         Case("RFC 9110 §8.8.3.2 the other way too", "ETag: \"a\"", "If-None-Match: W/\"a\"", .notModified),
+        Case("RFC 9110 §8.8.3.2 both weak", "ETag: W/\"a\"", "If-None-Match: W/\"a\"", .notModified),
+        Case("RFC 9110 §8.8.3.2 as long as a weak one", "ETag: \"a\"", "If-None-Match: \"aW/\"", .send),
         Case("RFC 9110 §8.8.3 a small w is no tag", "ETag: \"a\"", "If-None-Match: w/\"a\"", .send),
         Case("RFC 9110 §8.8.3 no quotes, no tag", "ETag: \"a\"", "If-None-Match: a", .send),
         Case("RFC 9110 §8.8.3 not in what is stored either", "ETag: a", "If-None-Match: a", .send),
