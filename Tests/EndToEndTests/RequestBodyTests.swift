@@ -15,6 +15,24 @@ import Testing
         }
     }
 
+    @Test(arguments: [0, 65_536])
+    func `a body in thousands of chunks of a byte comes whole, and what follows it comes next`(_ buffer: Int) throws {
+        try scenario(.bodyBuffer(buffer)) { origin, proxy in
+            origin.on("/up") { _ in [.requestBody, .answer(200)] }
+            origin.on("/next") { _ in [.answer(200, body: "next")] }
+            let bytes = Pattern().bytes(0..<70_000)
+            var request = Array("POST /up HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n".utf8)
+            for byte in bytes { request += Array("1\r\n".utf8) + [byte] + Array("\r\n".utf8) }
+            request += Array("0\r\n\r\nGET /next HTTP/1.1\r\nHost: a\r\n\r\n".utf8)
+            let client = try proxy.connect()
+            try client.send(request)
+            #expect(try client.answer().status == 200)
+            #expect(try client.answer().text == "next")
+            let body = origin.requests("/up")[0].body
+            #expect(body.length == bytes.count && body.isIntact)
+        }
+    }
+
     @Test func `a sized body streams and comes whole`() throws {
         try scenario { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(200)] }

@@ -4,7 +4,9 @@ import Libevent
 
 /// The content of the request under way, on to its transaction.
 extension ClientConnection {
+    /// Goes through what is in the buffer, as far as one turn takes it.
     func readContent() {
+        input.content?.beginTurn()
         while phase == .serving, let context = input.context, let reader = input.content {
             let buffer = context.buffer
             let event: ContentReader.Event
@@ -38,6 +40,10 @@ extension ClientConnection {
                 notDue(.content)
                 transaction?.endContent(trailers: trailers)
                 finishIfDone()
+            case .turnIsOver:
+                // Nothing more is read until this is done: it would need a larger buffer, and go before others' turns.
+                stopReading()
+                return worker.turns.put { [self] in resumeContent() }
             case .tooLarge:
                 if output.delivery == nil { return answerInstead(.contentTooLarge) }
                 input.contentEnded()

@@ -13,10 +13,17 @@ final class ContentReader {
         case end(trailers: ByteSlice?, consumed: Int)
         /// More than the limit.
         case tooLarge
+        /// Enough pieces for now: the loop has other work.
+        case turnIsOver
     }
+
+    /// Pieces in one turn. One read of content may hold 40,000 chunks of a byte each, which take tens of milliseconds.
+    static let mostPieces = 512
 
     private var decoder: BodyDecoder
     private let limit: UInt64
+    /// Given since the turn began.
+    private var pieces = 0
 
     /// What the request's head says of its trailers.
     private let connection: ConnectionOptions
@@ -28,13 +35,17 @@ final class ContentReader {
         self.limit = limit.map { UInt64($0) } ?? .max
     }
 
+    func beginTurn() { pieces = 0 }
+
     func next(in bytes: Span<UInt8>) throws(MessageSyntaxError) -> Event {
+        guard pieces < Self.mostPieces else { return .turnIsOver }
         let step = try decoder.decode(bytes)
         if decoder.received > limit { return .tooLarge }
         switch step.action {
         case .needMore:
             return .needMore(consumed: step.consumed)
         case .data(let range):
+            pieces += 1
             return .piece(range, consumed: step.consumed)
         case .end:
             let decoder = decoder

@@ -41,6 +41,9 @@ final class ReadContexts {
     /// What one read of a request's content takes at most, in bytes, and so what of it may wait for a slow origin. Few
     /// system calls and full segments make it cheap; much more would not stay in a core's cache.
     static let contentBufferSize = 256 << 10
+    /// Large buffers for content that are lent at the same time. They come back at once, unless the content has to wait:
+    /// then further clients read into as little as others do.
+    static let mostForContent = 64
     /// Unused ones kept.
     private static let most = 32
 
@@ -51,6 +54,7 @@ final class ReadContexts {
     private var first: ReadContext?
     private var others: [ReadContext] = []
     private var forContent: ReadContext?
+    private var lentForContent = 0
 
     init(limits: HeadLimits) { self.limits = limits }
 
@@ -69,10 +73,13 @@ final class ReadContexts {
 
     /// One for content. It comes back as soon as what was read is on its way, so one mostly serves all connections.
     func lendForContent() -> ReadContext {
-        forContent.take() ?? ReadContext(for: .content, limits: limits, generation: generation)
+        guard lentForContent < Self.mostForContent else { return lend() }
+        lentForContent += 1
+        return forContent.take() ?? ReadContext(for: .content, limits: limits, generation: generation)
     }
 
     func takeBack(_ context: consuming ReadContext) {
+        if context.purpose == .content { lentForContent -= 1 }
         // Drop a buffer that has grown, or one made under former limits.
         guard context.buffer.capacity <= context.purpose.bufferSize, context.generation == generation else { return }
         context.reset()

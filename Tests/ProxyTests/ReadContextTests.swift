@@ -1,0 +1,28 @@
+import HTTPSemantics
+import Testing
+
+@testable import Proxy
+
+/// Buffers are lent to the connections that read.
+@Suite struct ReadContextTests {
+    @Test func `only so many clients have a large buffer for content at the same time`() {
+        let contexts = ReadContexts(limits: .response)
+        var lent = (0..<ReadContexts.mostForContent).map { _ in contexts.lendForContent() }
+        #expect(lent.allSatisfy { $0.purpose == .content })
+        let further = contexts.lendForContent()
+        #expect(further.purpose == .heads)
+        contexts.takeBack(further)
+        #expect(contexts.lendForContent().purpose == .heads)
+        contexts.takeBack(lent.removeLast())
+        #expect(contexts.lendForContent().purpose == .content)
+        #expect(contexts.lendForContent().purpose == .heads)
+    }
+
+    @Test func `those that come back after the limits changed count no more either`() {
+        let contexts = ReadContexts(limits: .response)
+        let lent = (0..<ReadContexts.mostForContent).map { _ in contexts.lendForContent() }
+        contexts.change(.trailers)
+        for context in lent { contexts.takeBack(context) }
+        #expect(contexts.lendForContent().purpose == .content)
+    }
+}
