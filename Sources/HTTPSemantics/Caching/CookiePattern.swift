@@ -15,19 +15,24 @@ public struct CookiePattern: Sendable, Equatable {
     }
 
     /// Whether a cookie called so is meant.
-    public func matches(_ cookie: Span<UInt8>) -> Bool {
+    public func matches(_ cookie: Span<UInt8>) -> Bool { !LenientName.isCertain(cookie) || mayMean(cookie) }
+
+    /// Whether an origin may take a cookie called so, on whose end all agree, for this one.
+    private func mayMean(_ cookie: Span<UInt8>) -> Bool {
         let name = name
-        let mayBe =
-            isPrefix ? LenientName.mayBegin(cookie, with: name.span) : LenientName.mayBeSame(cookie, name.span)
-        return mayBe || !LenientName.isCertain(cookie)
+        return isPrefix ? LenientName.mayBegin(cookie, with: name.span) : LenientName.mayBeSame(cookie, name.span)
     }
 
-    /// Whether `request` has a cookie of one of `patterns`. Allocates nothing; one bit test where there is no `Cookie`.
+    /// Whether `request` has a cookie of one of `patterns`, or more cookies than are looked at (`KeyPolicy`): of these,
+    /// origins differ in which they see. Allocates nothing; one bit test where there is no `Cookie`.
     public static func occurs(_ patterns: [CookiePattern], in request: FieldView) -> Bool {
         guard request.contains(.cookie), !patterns.isEmpty else { return false }
-        var cookies = CookieIterator(request)
+        var (cookies, count) = (CookieIterator(request), 0)
         while cookies.next() {
-            for pattern in patterns where pattern.matches(cookies.name) { return true }
+            count += 1
+            // The latter asked once, not for each pattern.
+            guard count <= KeyPolicy.mostParameters, LenientName.isCertain(cookies.name) else { return true }
+            for pattern in patterns where pattern.mayMean(cookies.name) { return true }
         }
         return false
     }

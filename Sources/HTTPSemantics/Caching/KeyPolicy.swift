@@ -58,18 +58,18 @@ public struct KeyPolicy: Sendable, Equatable {
             if countsAliases { buffer.append(aliasesOf: name.span, in: request) }
         }
         guard !cookies.isEmpty else { return }
-        if Self.hasUnpairedQuote(request) || Self.hasTooManyCookies(request) {
+        guard !Self.hasUnpairedQuote(request), let uncertain = UncertainCookies(request) else {
             return Self.appendAllCookies(of: request, to: buffer)
         }
         for name in cookies {
             buffer.append(0)
-            buffer.append(appendCookie(name, of: request, to: buffer) ? 1 : 2)
+            buffer.append(appendCookie(name, of: request, uncertain, to: buffer) ? 1 : 2)
         }
     }
 
     /// Origins read only so many parameters (PHP, node and qs 1,000), and do not see those behind: with more than these,
     /// none is left out, and none is moved. The same goes for cookies.
-    private static let mostParameters = 256
+    static let mostParameters = 256
 
     private func appendTarget(_ target: Span<UInt8>, to buffer: ByteBuffer) {
         guard let mark = target.firstIndex(of: UInt8(ascii: "?")) else { return buffer.append(target) }
@@ -89,19 +89,30 @@ public struct KeyPolicy: Sendable, Equatable {
             start = end + 1
         }
         if sortsQuery, areAllCertain {
-            // Those that an origin may take for one keep their order.
-            kept = kept.enumerated().sorted { left, right in
-                let first = Self.name(target.extracting(left.element))
-                let second = Self.name(target.extracting(right.element))
-                if LenientName.precedes(first, second) { return true }
-                return left.offset < right.offset && !LenientName.precedes(second, first)
-            }.map(\.element)
+            Self.sort(&kept, of: target)
         }
         buffer.append(target.extracting(0..<mark))
         for (number, piece) in kept.enumerated() {
             buffer.append(number == 0 ? "?" : "&")
             buffer.append(target.extracting(piece))
         }
+    }
+
+    /// By their names as the most lenient origin reads them, each read once. Those that it may take for one keep their
+    /// order.
+    private static func sort(_ parameters: inout [Range<Int>], of target: Span<UInt8>) {
+        let names = ByteBuffer(capacity: target.count)
+        var pairs = parameters.map { parameter in
+            let start = names.count
+            var name = LenientName(Self.name(target.extracting(parameter)))
+            while let byte = name.next() { names.append(byte) }
+            return (name: start..<names.count, parameter: parameter)
+        }
+        pairs.sort { left, right in
+            let order = names.span.extracting(left.name).order(against: names.span.extracting(right.name))
+            return order == 0 ? left.parameter.lowerBound < right.parameter.lowerBound : order < 0
+        }
+        parameters = pairs.map(\.parameter)
     }
 
     /// Whether all origins agree on what it names: to some, `;` begins another one.
@@ -126,13 +137,17 @@ public struct KeyPolicy: Sendable, Equatable {
     /// Appends the values of all cookies of that name, in their order: of several some servers take the first, some the
     /// last (RFC 6265 §5.4). With those of other names that an origin may take for it, their names.
     /// - Returns: false if there is none.
-    private func appendCookie(_ name: ByteSlice, of request: FieldView, to buffer: ByteBuffer) -> Bool {
+    private func appendCookie(
+        _ name: ByteSlice, of request: FieldView, _ uncertain: UncertainCookies, to buffer: ByteBuffer
+    ) -> Bool {
         var isThere = false
-        var cookies = CookieIterator(request)
+        var (cookies, place) = (CookieIterator(request), -1)
         while cookies.next() {
+            place += 1
             let isExact = cookies.name.isEqual(to: name.span)
-            guard isExact || LenientName.mayBeSame(cookies.name, name.span) || !LenientName.isCertain(cookies.name)
-            else { continue }
+            guard isExact || uncertain.contains(place) || LenientName.mayBeSame(cookies.name, name.span) else {
+                continue
+            }
             // Which stands in no value.
             if isThere { buffer.append(";") }
             if !isExact {
@@ -145,16 +160,6 @@ public struct KeyPolicy: Sendable, Equatable {
             isThere = true
         }
         return isThere
-    }
-
-    private static func hasTooManyCookies(_ request: FieldView) -> Bool {
-        var cookies = CookieIterator(request)
-        var count = 0
-        while cookies.next() {
-            count += 1
-            if count > mostParameters { return true }
-        }
-        return false
     }
 
     /// Whether a pair of a `Cookie` ends within quotes, escapes counted or not. To some servers the next one is then
@@ -187,4 +192,23 @@ public struct KeyPolicy: Sendable, Equatable {
             buffer.append(value)
         }
     }
+}
+
+/// Which cookies of a request, by their places, have names that origins read differently: told once, not for each cookie
+/// of the key.
+private struct UncertainCookies {
+    /// A bit for each of `KeyPolicy.mostParameters`.
+    private var bits = InlineArray<4, UInt64>(repeating: 0)
+
+    /// `nil` if there are more cookies than are looked at.
+    init?(_ request: FieldView) {
+        var (cookies, place) = (CookieIterator(request), 0)
+        while cookies.next() {
+            guard place < KeyPolicy.mostParameters else { return nil }
+            if !LenientName.isCertain(cookies.name) { bits[place / 64] |= 1 << UInt64(place % 64) }
+            place += 1
+        }
+    }
+
+    func contains(_ place: Int) -> Bool { bits[place / 64] & 1 << UInt64(place % 64) != 0 }
 }

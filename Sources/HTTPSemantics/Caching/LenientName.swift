@@ -70,16 +70,6 @@ struct LenientName: ~Escapable {
         return true
     }
 
-    /// By bytes. What may be the same comes in neither order.
-    static func precedes(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Bool {
-        var (first, second) = (LenientName(left), LenientName(right))
-        while true {
-            guard let other = second.next() else { return false }
-            guard let one = first.next() else { return true }
-            if one != other { return one < other }
-        }
-    }
-
     private static func decoded(_ name: Span<UInt8>, _ index: inout Int) -> UInt8? {
         guard index < name.count else { return nil }
         let byte = name[index]

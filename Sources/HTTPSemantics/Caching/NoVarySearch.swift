@@ -75,12 +75,17 @@ public struct NoVarySearch: Sendable, Hashable {
     }
 
     /// Appends a text that is the same for two queries exactly if they are equivalent under this config: what stands in
-    /// a key. Not for the default, under which a query is its own. Allocates only for characters beyond ASCII.
+    /// a key. Not for the default, under which a query is its own; and so is one with more parameters than are looked at
+    /// (`KeyPolicy.mostParameters`). Allocates only for characters beyond ASCII.
     /// - Parameters:
     ///   - query: what stands after the `?`; empty where there is none.
     ///   - memory: what it is read into.
     public func append(canonical query: Span<UInt8>, to buffer: ByteBuffer, using memory: QueryParameters) {
-        memory.read(query)
+        guard memory.read(query) else {
+            // No other text begins so.
+            buffer.append("&")
+            return buffer.append(query)
+        }
         switch parameters {
         case .allBut(let names): memory.keep(named: names, false)
         case .only(let names): memory.keep(named: names, true)

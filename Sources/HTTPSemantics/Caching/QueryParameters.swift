@@ -35,11 +35,14 @@ public final class QueryParameters {
 
     public init() {}
 
-    func read(_ query: Span<UInt8>) {
+    /// - Returns: false if there are more than are looked at, empty ones counted.
+    func read(_ query: Span<UInt8>) -> Bool {
         text.removeAll()
         pairs.removeAll(keepingCapacity: true)
-        var start = 0
+        var (start, count) = (0, 0)
         while start < query.count {
+            count += 1
+            guard count <= KeyPolicy.mostParameters else { return false }
             let end = query.firstIndex(of: UInt8(ascii: "&"), from: start) ?? query.count
             if end > start {
                 let piece = query.extracting(start..<end)
@@ -49,6 +52,7 @@ public final class QueryParameters {
             }
             start = end + 1
         }
+        return true
     }
 
     /// A name as a field has it ('Parse a key' of the No-Vary-Search draft).

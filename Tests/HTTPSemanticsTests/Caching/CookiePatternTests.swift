@@ -22,6 +22,10 @@ struct CookiePatternTests {
         (session, "Cookie: t=s=1", false),
         (session, "Cookie: s=", true), (session, "Cookie: s=\"\"", true), (session, "Cookie: s==1", true),
         (session, "Cookie:", false), (session, "Cookie: =s", false),
+        (session, "Cookie: " + String(repeating: "t=1;", count: 256), false),
+        (session, "Cookie: " + String(repeating: "t=1;", count: 257), true),
+        (session, "Cookie: " + String(repeating: ";", count: 300), false),
+        ([], "Cookie: " + String(repeating: "t=1;", count: 257), false),
         // Without `=` it is a name to some origins.
         (session, "Cookie: s", true), (session, "Cookie: t; s ;u=1", true), (session, "Cookie: ss", false),
         // Some origins see this cookie, and some do not.

@@ -71,6 +71,15 @@ struct KeyTests {
         ("except=(\"id\")", "x=2", nil, true), ("except=()", "a=1", "b=2", true), ("except=()", nil, "b=2", true),
         ("key-order, except=(\"a\" \"b\")", "a=1&b=2&c", "c=9&b=2&a=1", true),
         ("params=()", "a=1", "a=1", true), ("params=()", "a", "a=", false),
+        // With more than an origin may read, none is left out, and none moves.
+        ("params=(\"x\")", String(repeating: "x&", count: 255) + "page=2", "page=2", true),
+        ("params=(\"x\")", String(repeating: "x&", count: 256) + "page=2", "page=2", false),
+        ("params=(\"x\")", String(repeating: "&", count: 256) + "page=2", "page=2", false),
+        ("except=(\"page\")", String(repeating: "x&", count: 256) + "page=2", "page=2", false),
+        ("key-order", String(repeating: "x&", count: 255) + "a", "a&" + String(repeating: "x&", count: 255), true),
+        ("key-order", String(repeating: "x&", count: 256) + "a", "a&" + String(repeating: "x&", count: 256), false),
+        ("key-order", String(repeating: "x&", count: 300), String(repeating: "x&", count: 300), true),
+        ("key-order", String(repeating: "x=&", count: 256) + "&", String(repeating: "x=&", count: 256), false),
     ]
 
     @Test(arguments: queries)
@@ -139,6 +148,10 @@ struct KeyTests {
             "sorted, names that may be one in their order", policy { $0.sortsQuery = true }, "/a?pa%67e=1&page=2&a=3",
             "/a?a=3&pa%67e=1&page=2"
         ),
+        (
+            "sorted by names as they are read", policy { $0.sortsQuery = true }, "/a?b=1&%41=2&a.b=3&A_a=4&a[x]=5&=6",
+            "/a?=6&%41=2&a[x]=5&A_a=4&a.b=3&b=1"
+        ),
         ("not sorted where one may be several", policy { $0.sortsQuery = true }, "/a?b=1;c=2&a=3", "/a?b=1;c=2&a=3"),
         ("none kept", policy { $0.query = .keeping([ByteSlice("z")]) }, "/a?y=2", "/a"),
         ("left out", policy { $0.query = .dropping([ByteSlice("x")]) }, "/a?x=1&y=2&x", "/a?y=2"),
@@ -201,6 +214,15 @@ struct KeyTests {
         (policy { $0.cookies = [ByteSlice("s")] }, "Cookie: s[x]=1", "", false),
         (policy { $0.cookies = [ByteSlice("s")] }, "Cookie: %73=1", "", false),
         (policy { $0.cookies = [ByteSlice("a_b")] }, "Cookie: a[b=1", "", false),
+        (policy { $0.cookies = [ByteSlice("s")] }, "Cookie: t=1; a[b=1", "Cookie: a[b=1; t=2", true),
+        (
+            policy { $0.cookies = [ByteSlice("s")] }, "Cookie: " + String(repeating: "t=1;", count: 200) + "a[b=1; t=1",
+            "Cookie: a[b=2" + String(repeating: ";t=1", count: 200), false
+        ),
+        (
+            policy { $0.cookies = [ByteSlice("s")] }, "Cookie: " + String(repeating: "t=1;", count: 255) + "a[b=1",
+            "Cookie: a[b=1", true
+        ),
         (
             policy { $0.cookies = [ByteSlice("s")] }, "Cookie: " + String(repeating: "a;", count: 256) + "s=1",
             "Cookie: s=1", false
