@@ -83,6 +83,10 @@ struct InvalidationTests {
         Row("RFC 9875 §2 each once", "Cache-Groups: \"a\", \"a\"", ["a"]),
         Row("RFC 9651 §1.1 a token makes it wrong", "Cache-Groups: \"a\", b", []),
         Row("RFC 9651 §4.2 it does not parse", "Cache-Groups: \"a\",", []),
+        Row(
+            "as long as is read", "Cache-Groups: \"\(String(repeating: "x", count: 8190))\"",
+            [String(repeating: "x", count: 8190)]),
+        Row("longer", "Cache-Groups: \"\(String(repeating: "x", count: 8191))\"", []),
     ]
 
     @Test(arguments: groups)

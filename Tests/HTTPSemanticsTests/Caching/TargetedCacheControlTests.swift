@@ -4,6 +4,8 @@ import Testing
 
 /// RFC 9213: directives aimed at this cache take the place of `Cache-Control` and `Expires`.
 struct TargetedCacheControlTests {
+    private static func text(_ length: Int) -> String { String(repeating: "x", count: length) }
+
     static let lifetimes: [Row<UInt32>] = [
         Row("RFC 9213 §2.2 instead of Cache-Control", "CDN-Cache-Control: max-age=9\nCache-Control: max-age=5", 9),
         Row("RFC 9213 §2.2 also where that says more", "CDN-Cache-Control: max-age=9\nCache-Control: s-maxage=5", 9),
@@ -16,6 +18,16 @@ struct TargetedCacheControlTests {
         Row(
             "RFC 9213 §2.1 an open quote does not parse",
             "CDN-Cache-Control: max-age=9, a=\"\nCache-Control: max-age=5", 5),
+        Row(
+            "RFC 9213 §2.1 as long as is read",
+            "CDN-Cache-Control: max-age=9;a=\"\(text(4082))\"\nCache-Control: max-age=5",
+            9),
+        Row(
+            "RFC 9213 §2.1 one that is longer does not parse",
+            "CDN-Cache-Control: max-age=9;a=\"\(text(4083))\"\nCache-Control: max-age=5", 5),
+        Row(
+            "RFC 9213 §2.1 nor does one that is over its lines",
+            "CDN-Cache-Control: max-age=9;a=\"\(text(4082))\"\nCDN-Cache-Control: b\nCache-Control: max-age=5", 5),
         Row("RFC 9213 §2.1 a leading zero parses", "CDN-Cache-Control: max-age=009\nCache-Control: max-age=5", 9),
         Row("RFC 9213 §2.1 parameters are ignored", "CDN-Cache-Control: max-age=9;a=b\nCache-Control: max-age=5", 9),
         Row(
