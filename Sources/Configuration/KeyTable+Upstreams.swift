@@ -137,7 +137,7 @@ enum RouteKeys {
             "How long a stale response may be served while no origin answers at all, unless the response forbids it."),
         Key(
             "share-across-cookies", \.sharesAcrossCookies, .optional(.flag, "default"),
-            "Whether a response without a lifetime goes to all who wait for it, whatever cookies they sent."),
+            "Whether a response without a lifetime goes to all who wait for it, whatever fields they sent."),
         Key(
             "pass-cookies", \.passCookies, .optional(.list(of: .cookiePattern), "default"),
             "Cookies with which a request goes past the cache."),

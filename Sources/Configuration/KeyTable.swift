@@ -74,8 +74,8 @@ enum KeyTable {
             match /a. Upstreams should mark responses that \
             must never be stored with `Cache-Control: no-store`; if they do not, define routes for what may be \
             stored and set `cache: false` for the rest. `cache: false` alone stores nothing, but concurrent \
-            requests with the same cookies still share a response that does not forbid it; with `coalesce: \
-            false` as well, every request is forwarded as it was sent. With `store-post-answers: true`, a 200 \
+            requests that are alike (see share-across-cookies) still share a response that does not forbid it; with \
+            `coalesce: false` as well, every request is forwarded as it was sent. With `store-post-answers: true`, a 200 \
             answer to POST that states a lifetime and whose Content-Location is the URL itself is stored and \
             answers later GETs.
             """),
@@ -139,14 +139,14 @@ enum KeyTable {
         Key(
             "share-across-cookies", \.proxy.caching.policy.sharesAcrossCookies, .flag,
             """
-            Whether clients with different cookies, if they wait for the same URL at the same time, get one response \
-            between them even if it does not say for how long it may be used again (nothing is said, max-age=0, Expires in \
-            the past) or caching is off: it may be meant for one of them. off: only those whose Cookie field is the \
-            same, or who have none, get it together. What says public, s-maxage, stale-if-error or \
-            stale-while-revalidate always goes to all who wait; errors do as share-errors says. \
-            Other fields that tell users apart (X-Api-Key, a token of your own) are not looked at; only Authorization is. \
-            Such a route needs `private` or Vary from the origin, the field in its key, or `cache: false` with \
-            `coalesce: false`.
+            Whether clients with different cookies or other fields, if they wait for the same URL at the same time, \
+            get one response between them even if it does not say for how long it may be used again (nothing is said, max-age=0, Expires in \
+            the past) or caching is off: it may be meant for one of them. off: only those get it together whose requests \
+            are alike in Cookie, Accept, Accept-Language and all other fields that an origin may look at (X-Api-Key, \
+            X-Requested-With), but not User-Agent and the like; docs/operating.md lists these. What says public, s-maxage, \
+            stale-if-error or stale-while-revalidate always goes to all who wait; errors do as share-errors says. What \
+            states a lifetime is for all as well: if it depends on such a field, the route needs `private` or Vary from \
+            the origin, or the field in its key.
             """),
     ]
 

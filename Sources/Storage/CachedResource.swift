@@ -90,12 +90,12 @@ public struct CachedResource: Sendable {
     public func unshareable(at now: Moment, hasAuthorization: Bool) -> NotSharedReason? {
         guard let marker, marker.holds(at: now) else { return nil }
         if !hasAuthorization, case .prohibited(.authorization) = marker.reason { return nil }
-        return marker.reason == .cookies ? nil : marker.reason
+        return marker.reason == .unlike ? nil : marker.reason
     }
 
-    /// Whether responses are shared only among requests with the same cookies, as far as is known.
-    public func separatesCookies(at now: Moment) -> Bool {
-        if let marker, marker.reason == .cookies { marker.holds(at: now) } else { false }
+    /// Whether responses are shared only among requests that are alike, as far as is known.
+    public func separatesRequests(at now: Moment) -> Bool {
+        if let marker, marker.reason == .unlike { marker.holds(at: now) } else { false }
     }
 
     /// The place in the eviction queues of a resource without variants.

@@ -164,7 +164,7 @@ import Testing
         [Prohibition.noStore, .private, .authorization, .setCookie, .varyStar, .varyForwarded].map { .prohibited($0) }
         + [.noCache, .mustRevalidate, .notCacheable, .serverError, .part]
     private static let forgotten: [NotSharedReason] =
-        [Prohibition.passCookie, .status, .requestNoStore].map { .prohibited($0) } + [.method, .search, .cookies]
+        [Prohibition.passCookie, .status, .requestNoStore].map { .prohibited($0) } + [.method, .search, .unlike]
 
     static let memories: [Memory] =
         remembered.map { Memory(sharing: .nobody($0), expected: $0) }

@@ -50,9 +50,10 @@ public struct CachingPolicy: Sendable, Equatable {
     public var sharesErrors = true
     /// Responses may be stored at all.
     public var storesResponses = true
-    /// A response without a lifetime, or that is not stored, goes to all who wait, whatever cookies they sent. Off: to
-    /// those with the cookies of the request it was fetched for (`ResponseFacts.Flags.separatesCookies`), unless it is
-    /// an error or says `public`, `s-maxage`, `stale-if-error` or `stale-while-revalidate`.
+    /// A response without a lifetime, or that is not stored, goes to all who wait, whatever cookies and other fields
+    /// they sent. Off: to those whose requests are alike the one it was fetched for
+    /// (`ResponseFacts.Flags.separatesRequests`), unless it is an error or says `public`, `s-maxage`, `stale-if-error`
+    /// or `stale-while-revalidate`.
     public var sharesAcrossCookies = false
     /// Where a response varies by `Accept-Encoding`, requests that accept the same of the common codings get the same
     /// variant, whatever order and weights they name (RFC 9111 §4.1 on normalising). Off: an origin may go by the

@@ -22,10 +22,11 @@ public struct ResponseFacts: Sendable, Equatable {
         @inlinable public static var allowsAuthorized: Self { Self(rawValue: 1 << 9) }
         /// The directives are those of a targeted field (RFC 9213).
         @inlinable public static var isTargeted: Self { Self(rawValue: 1 << 10) }
-        /// It is shared only among requests with the same `Cookie` field, or all without one: it has no lifetime in which
-        /// any request could have it, and says nothing by which its origin allows that. It may have been written for
-        /// servers that share nothing of the kind, and show what belongs to a session.
-        @inlinable public static var separatesCookies: Self { Self(rawValue: 1 << 11) }
+        /// While it arrives it is shared only among requests that are alike (`CachingPolicy.areAlike`): it has no
+        /// lifetime in which any request could have it, and says nothing by which its origin allows that. It may have
+        /// been written for servers that share nothing of the kind, and show what belongs to a session or answers a
+        /// field.
+        @inlinable public static var separatesRequests: Self { Self(rawValue: 1 << 11) }
         /// That, and it was fetched with cookies: stored, it is for validations only, by its tag.
         @inlinable public static var isOfSession: Self { Self(rawValue: 1 << 12) }
         // Fields
@@ -103,7 +104,7 @@ public struct ResponseFacts: Sendable, Equatable {
         if lifetime == 0 || !policy.storesResponses, !policy.sharesAcrossCookies, !status.isServerError,
             !flags.contains(.public), !directives.allowsStale, directives.sharedMaxAge ?? 0 == 0
         {
-            flags.insert(hasCookies ? [.separatesCookies, .isOfSession] : .separatesCookies)
+            flags.insert(hasCookies ? [.separatesRequests, .isOfSession] : .separatesRequests)
         }
     }
 

@@ -5,8 +5,8 @@ public enum NotSharedReason: Sendable, Hashable {
     case noCache
     /// It is stale from the start, and must not be used then without a validation (RFC 9111 §5.2.2.2).
     case mustRevalidate
-    /// It is only for requests with the cookies of the one it was fetched for.
-    case cookies
+    /// It is only for requests that are alike the one it was fetched for.
+    case unlike
     /// A part of the representation, asked for by one client.
     case range
     /// A part that cannot be kept as one: it has no strong entity tag, or is not what was asked for.
@@ -23,7 +23,7 @@ public enum NotSharedReason: Sendable, Hashable {
         case .prohibited(let reason): reason.name
         case .noCache: "no-cache"
         case .mustRevalidate: "must-revalidate"
-        case .cookies: "cookie"
+        case .unlike: "unlike"
         case .range: "range"
         case .part: "part"
         case .notCacheable: "not-cacheable"

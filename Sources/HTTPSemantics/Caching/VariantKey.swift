@@ -19,6 +19,22 @@ public struct VariantKey: Sendable {
     public init(_ fields: FieldView, under rule: VaryRule) {
         guard !rule.isEmpty else { self = .none; return }
         let buffer = ByteBuffer(capacity: 128)
+        Self.append(fields, under: rule, to: buffer)
+        bytes = buffer.copied()
+    }
+
+    /// That key, for requests that are alike besides (`CachingPolicy.areAlike`); `nil` where nothing tells this one from
+    /// others. Nothing is stored under such a key: only fetches are.
+    public init?(_ fields: FieldView, under rule: VaryRule, tellingApartBy policy: borrowing CachingPolicy) {
+        let buffer = ByteBuffer(capacity: 512)
+        Self.append(fields, under: rule, to: buffer)
+        let count = buffer.count
+        policy.appendTelling(fields, to: buffer)
+        guard buffer.count > count else { return nil }
+        bytes = buffer.copied()
+    }
+
+    private static func append(_ fields: FieldView, under rule: VaryRule, to buffer: ByteBuffer) {
         for nominee in rule.nominees {
             buffer.append(nominee.name)
             if let line = nominee.firstLine(in: fields) {
@@ -31,7 +47,6 @@ public struct VariantKey: Sendable {
             if nominee.countsAliases { buffer.append(aliasesOf: nominee.name.span, in: fields) }
             buffer.append(Self.end)
         }
-        bytes = buffer.copied()
     }
 
     /// Bytes in it.

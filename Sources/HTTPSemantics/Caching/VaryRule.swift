@@ -80,13 +80,6 @@ public struct VaryRule: Sendable, Hashable {
         return scope
     }
 
-    /// The same, and `Cookie`.
-    public var withCookies: VaryRule {
-        let cookie = Nominee(name: ByteSlice("cookie"), field: .cookie, isCodingSet: false, countsAliases: false)
-        guard !nominees.contains(where: { $0.name == cookie.name }) else { return self }
-        return VaryRule(nominees: (nominees + [cookie]).sorted { $0.name.precedes($1.name) })
-    }
-
     /// Whether it nominates nothing.
     public var isEmpty: Bool { nominees.isEmpty }
     /// Fields that it nominates.

@@ -39,8 +39,9 @@ extension Fetch {
     /// Before anybody gets the response: who may come later must find it where they look, or find that they may not
     /// have it.
     private func announce(_ response: StoredResponse, _ sharing: Sharing, by operation: FetchOperation) {
-        let separatesCookies = response.facts.contains(.separatesCookies)
-        addAlias(for: response, of: operation, withCookies: separatesCookies && request.hasCookies)
+        let separates = response.facts.contains(.separatesRequests)
+        let isRemembered = separates && sharing.isForSeveral && tellsOthersApart(operation)
+        addAlias(for: response, of: operation, separates: isRemembered)
         noteContradiction()
         switch sharing {
         case .nobody:
@@ -48,10 +49,10 @@ extension Fetch {
             rememberIfUnshareable(response, sharing)
         case .waitersOnly, .whileArriving, .everyone:
             if sharing == .waitersOnly { operation.close() }
-            if separatesCookies { rememberCookies(operation) }
+            if isRemembered { rememberSeparation() }
         }
         // Of a part the marker says that the whole is too large, which is still so.
-        if sharing.isForLateJoiners, !separatesCookies, plan.range == nil {
+        if sharing.isForLateJoiners, !separates, plan.range == nil {
             worker.shared.store.clearMarker(storeKey)
         }
     }
@@ -92,16 +93,15 @@ extension Fetch {
     }
 
     /// Later requests find the operation under the key and the variant that its response is for.
-    /// - Parameter withCookies: whether those with the leader's cookies look under these as well, as in
+    /// - Parameter separates: whether those alike the leader's look under what tells them apart, as in
     ///   `ClientRequest.fetchKey`.
-    private func addAlias(for response: StoredResponse, of operation: FetchOperation, withCookies: Bool) {
+    private func addAlias(for response: StoredResponse, of operation: FetchOperation, separates: Bool) {
         let varies = response.facts.contains(.varies)
-        guard varies || isElsewhere || withCookies else { return }
+        guard varies || isElsewhere || separates else { return }
         let key = plan.key.moved(to: storeKey, variant: varies ? response.variantKey : nil)
         if key != plan.key { worker.fetches(of: request).addAlias(operation, for: key) }
-        if withCookies {
-            let (fields, rule) = (request.fields, varies ? response.varyRule : .none)
-            let own = plan.key.moved(to: storeKey, variant: VariantKey(fields.view, under: rule.withCookies))
+        if separates, let variant = request.ownVariant(under: varies ? response.varyRule : .none) {
+            let own = plan.key.moved(to: storeKey, variant: variant)
             if own != plan.key { worker.fetches(of: request).addAlias(operation, for: own) }
         }
         if varies { worker.shared.store.learn(response.varyRule, for: storeKey) }
@@ -124,15 +124,17 @@ extension Fetch {
         worker.shared.store.markUnshareable(request.key, until: worker.now + memory, reason: reason)
     }
 
-    /// Its response goes to those with the leader's cookies: requests with others shall not wait for it again. Where
-    /// nobody had cookies nothing is written down.
-    func rememberCookies(_ operation: FetchOperation) {
-        guard request.hasCookies || operation.wasJoinedWithCookies else { return }
+    /// Whether it is worth remembering that the response goes only to those alike the leader: where nobody else has
+    /// asked so far, and the leader's request is like those of most visitors, nothing is written down.
+    func tellsOthersApart(_ operation: FetchOperation) -> Bool { operation.wasJoinedByUnlike || request.isPeculiar }
+
+    /// Requests that are not alike shall not wait for one another again.
+    func rememberSeparation() {
         let (known, now) = (worker.shared.store.resource(storeKey), worker.moment)
-        guard known?.separatesCookies(at: now) != true else { return }
+        guard known?.separatesRequests(at: now) != true else { return }
         // That the whole is too large to keep is still so, whatever a part has.
         if plan.range != nil, known?.unshareable(at: now, hasAuthorization: request.hasAuthorization) != nil { return }
-        remember(.cookies)
+        remember(.unlike)
     }
 
     /// Where errors are not shared (`sharesErrors`): for this long each request tries on its own, in nanoseconds. The

@@ -19,15 +19,12 @@ extension Fetch: ExchangeHandler {
         buffer.appendLineEnd()
         let interim = buffer.copied()
         leader?.fetch(self, received: interim)
-        // If it sets a cookie, or answers a request with credentials, it goes to the leader only: nobody knows yet who
-        // may share the final response.
-        if plan.isShared, !head.fields.contains(.setCookie), request.fields.present.isDisjoint(with: Self.credentials) {
+        // If it sets a cookie, or answers a request with credentials or fields of its own, it goes to the leader only:
+        // nobody knows yet who may share the final response.
+        if plan.isShared, !head.fields.contains(.setCookie), !request.hasAuthorization, !request.isPeculiar {
             operation?.interims.append(interim)
         }
     }
-
-    /// Fields by which an origin may recognise the client.
-    private static let credentials = FieldSet(.authorization, .cookie)
 
     func exchange(_ exchange: Exchange, received head: borrowing ReceivedHead) {
         guard state == .asking else { return }
@@ -177,7 +174,9 @@ extension Fetch: ExchangeHandler {
         let forWaiters: Sharing = if case .nobody = sharing, source == .validated { sharing } else { .waitersOnly }
         if let operation {
             operation.close()
-            if source == .validated, stored.facts.contains(.separatesCookies) { rememberCookies(operation) }
+            if source == .validated, stored.facts.contains(.separatesRequests), tellsOthersApart(operation) {
+                rememberSeparation()
+            }
         }
         var circumstances = circumstances(of: stored)
         circumstances.otherKey = Placement.staysUnderItsKey(stored, for: request) ? nil : request.sentKey

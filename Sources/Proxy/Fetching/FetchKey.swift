@@ -19,7 +19,7 @@ struct FetchKey: Hashable, Sendable {
     let kind: Kind
     let primary: CacheKey
     /// The requested variant, once the resource's `Vary` is known (RFC 9111 §4.1); before that `nil`. Where responses
-    /// are shared only among requests with the same cookies, those are part of it.
+    /// are shared only among requests that are alike, what tells them apart is part of it.
     let variant: VariantKey?
     /// How often the request has been through here. Where an upstream leads back to this proxy, the request that a
     /// fetch sent must not wait for that same fetch: it makes one of its own, until it has come often enough to be
@@ -52,12 +52,13 @@ extension ClientRequest {
     /// The key of a fetch for it. Not an initializer, which would retain what it is given.
     /// - Parameters:
     ///   - resource: what is known under the request's key.
-    ///   - separatesCookies: whether requests with other cookies have another.
-    func fetchKey(_ kind: FetchKey.Kind, knowing resource: CachedResource?, separatesCookies: Bool = false) -> FetchKey
-    {
-        var rule = resource?.knownVary.first
-        // Those without cookies keep the usual key: late ones find what was begun before it was known.
-        if separatesCookies, hasCookies { rule = (rule ?? .none).withCookies }
+    ///   - separates: whether requests that are not alike have another.
+    func fetchKey(_ kind: FetchKey.Kind, knowing resource: CachedResource?, separates: Bool = false) -> FetchKey {
+        let rule = resource?.knownVary.first
+        // Those that nothing tells apart keep the usual key: late ones find what was begun before it was known.
+        if separates, kind != .unshared, let variant = ownVariant(under: rule ?? .none) {
+            return FetchKey(kind, key, variant, visits: visits)
+        }
         let variant = rule.map { rule in
             let fields = fields
             return VariantKey(fields.view, under: rule)
@@ -65,10 +66,25 @@ extension ClientRequest {
         return FetchKey(kind, key, variant, visits: visits)
     }
 
-    /// Whether it has the cookies of `other`, in the same words, or neither has any.
-    func hasSameCookies(as other: ClientRequest) -> Bool {
-        if !hasCookies || !other.hasCookies { return hasCookies == other.hasCookies }
-        let (own, others, rule) = (fields, other.fields, VaryRule.none.withCookies)
-        return VariantKey(others.view, under: rule).matches(own.view, under: rule)
+    /// What it looks under where requests that are not alike do not share; `nil` where nothing tells it apart.
+    func ownVariant(under rule: VaryRule) -> VariantKey? {
+        let fields = fields
+        return VariantKey(fields.view, under: rule, tellingApartBy: route.policy)
+    }
+
+    /// Whether an origin that says nothing of reuse gives it what it gives the request with the head `other`, as far as
+    /// fields tell.
+    func isAlike(_ other: SharedHead) -> Bool {
+        // Those of a crowd have one head.
+        if sharedHead === other { return true }
+        let (own, others) = (fields, other.value.fields)
+        return route.policy.areAlike(own.view, others.view)
+    }
+
+    /// Whether it has fields, such as cookies, that most visitors of a page do not share.
+    var isPeculiar: Bool {
+        if hasCookies { return true }
+        let fields = fields
+        return route.policy.isPeculiar(fields.view)
     }
 }

@@ -19,10 +19,15 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
     /// Where it is for its leader alone, who is not one of its waiters: whether that one is still there. For other
     /// loops to read.
     private nonisolated let hasLeader = Atomic(true)
-    private nonisolated let joinedWithCookies = Atomic(false)
+    /// Of the request that led.
+    private nonisolated let leadingHead: SharedHead
+    private nonisolated let joinedByUnlike = Atomic(false)
 
-    nonisolated init(number: UInt64, plan: FetchPlan, made: Int64, work: consuming LoopOwned<Fetch>) {
+    nonisolated init(
+        number: UInt64, leader: SharedHead, plan: FetchPlan, made: Int64, work: consuming LoopOwned<Fetch>
+    ) {
         self.number = number
+        leadingHead = leader
         self.plan = plan
         self.made = made
         self.work = work
@@ -31,12 +36,12 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
 
     nonisolated var key: FetchKey { plan.key }
 
-    /// Whether a request with cookies has joined, as far as this loop has heard.
-    nonisolated var wasJoinedWithCookies: Bool { joinedWithCookies.load(ordering: .relaxed) }
+    /// Whether a request has joined that is not alike its leader's, as far as this loop has heard.
+    nonisolated var wasJoinedByUnlike: Bool { joinedByUnlike.load(ordering: .relaxed) }
 
     /// `request` has joined. On any loop.
-    nonisolated func noteCookies(of request: borrowing ClientRequest) {
-        if request.hasCookies, !wasJoinedWithCookies { joinedWithCookies.store(true, ordering: .relaxed) }
+    nonisolated func noteJoin(of request: borrowing ClientRequest) {
+        if !wasJoinedByUnlike, !request.isAlike(leadingHead) { joinedByUnlike.store(true, ordering: .relaxed) }
     }
 
     /// The leader that it is for alone leaves. On the fetch's own loop.

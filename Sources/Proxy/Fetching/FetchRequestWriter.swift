@@ -71,7 +71,7 @@ struct FetchRequestWriter {
         for candidate in conditions == .none ? [] : plan.candidates(for: requestFields.view) {
             let (head, facts) = (candidate.head, candidate.facts)
             // An origin that goes by dates would say 304 whosever page it has for these cookies.
-            let isForOthers = request.hasCookies && facts.contains(.separatesCookies)
+            let isForOthers = request.hasCookies && facts.contains(.separatesRequests)
             validation.add(head.view, facts: facts, byDate: !isForOthers)
         }
         // The client's own tags only if it is there to get the answer to them.

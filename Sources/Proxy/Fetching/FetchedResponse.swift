@@ -118,7 +118,7 @@ final class FetchedResponse: Sendable {
     func mayServe(_ request: ClientRequest) -> Bool {
         if request === leader { return true }
         guard isFor(request), !wasPassed(by: request.route) else { return false }
-        if isOutdated(for: request) || isForOtherCookies(than: request) { return false }
+        if isOutdated(for: request) { return false }
         switch sharing {
         case .nobody:
             return false
@@ -140,7 +140,7 @@ final class FetchedResponse: Sendable {
             return false
         }
         let fields = request.fields
-        return response.answers(fields.view) && response.hasEverything(wantedBy: request)
+        return response.answers(fields.view) && response.hasEverything(wantedBy: request) && isForOnesLike(request)
     }
 
     /// Whether one of its groups was invalidated before `request` came (RFC 9875 §3). Looked up each time: a request
@@ -160,11 +160,10 @@ final class FetchedResponse: Sendable {
         return route.hasPassCookie(fields.view)
     }
 
-    /// Whether only requests with the leader's cookies may have it, and `request` has others. What stands in for a
-    /// failure is of no session.
-    private func isForOtherCookies(than request: ClientRequest) -> Bool {
-        if case .staleOnError = source { return false }
-        return response.facts.contains(.separatesCookies) && !request.hasSameCookies(as: leader)
+    /// Whether `request` is alike the leader's, or need not be. What stands in for a failure is of no session.
+    private func isForOnesLike(_ request: ClientRequest) -> Bool {
+        if case .staleOnError = source { return true }
+        return !response.facts.contains(.separatesRequests) || request.isAlike(leader.sharedHead)
     }
 
     /// Whether it came when the head was there already.

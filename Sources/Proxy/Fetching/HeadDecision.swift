@@ -144,7 +144,7 @@ extension NotSharedReason {
             .prohibited(.varyForwarded), .noCache, .mustRevalidate, .notCacheable, .serverError, .part:
             true
         case .prohibited(.passCookie), .prohibited(.status), .prohibited(.requestNoStore), .method, .range, .search,
-            .cookies:
+            .unlike:
             false
         }
     }

@@ -168,7 +168,7 @@ struct Revalidation {
         }
         if isForThisSession(new.facts) {
             // That it has no lifetime any more holds for all.
-            if !old.facts.contains(.separatesCookies) { forbidStaleUse(of: old) }
+            if !old.facts.contains(.separatesRequests) { forbidStaleUse(of: old) }
             return false
         }
         let outcome = store.freshen(old, by: new, under: request.key, generation: generation)
@@ -185,7 +185,7 @@ struct Revalidation {
     /// What comes for a request with cookies, and has no lifetime, is for those with the same cookies. So are the fields
     /// of a 304 or an answer to HEAD: in what is stored, others would get them.
     private func isForThisSession(_ facts: ResponseFacts) -> Bool {
-        request.hasCookies && facts.contains(.separatesCookies)
+        request.hasCookies && facts.contains(.separatesRequests)
     }
 }
 

@@ -128,9 +128,11 @@ final class Crowd: FetchWaiter, TurnTaker {
         }
         present += 1
         lastJoined = worker.now
-        operation.noteCookies(of: transaction.request)
         let head = transaction.request.sharedHead
-        if latestHead !== head { latestHead = head }
+        if latestHead !== head {
+            operation.noteJoin(of: transaction.request)
+            latestHead = head
+        }
         if !interims.isEmpty { lineUp() }
         return .member(self, index: index)
     }

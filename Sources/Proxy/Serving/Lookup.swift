@@ -47,7 +47,7 @@ struct Lookup {
             switch reuse {
             case .fresh, .staleAccepted: return .serve(usable, reuse, refreshes: false)
             // With other cookies it might get another page.
-            case .staleWhileRevalidate where separatesCookies(usable): break
+            case .staleWhileRevalidate where request.hasCookies && separates(usable): break
             case .staleWhileRevalidate: return .serve(usable, reuse, refreshes: true)
             case .validate(let reason): doubt = reason
             }
@@ -113,18 +113,25 @@ struct Lookup {
                 .get(isAuthorized: request.hasAuthorization)
             }
         return FetchPlan(
-            key: request.fetchKey(kind, knowing: resource, separatesCookies: separatesCookies(stored)),
+            key: request.fetchKey(kind, knowing: resource, separates: separatesRequests(stored)),
             reason: stored == nil ? missReason(known) : ForwardReason(doubt), resource: known,
             .whole(validating: stored),
             fallback: usable)
     }
 
-    /// Whether it shares fetches only with those who have its cookies.
+    /// Whether it shares fetches only with those alike from the beginning. Where only what is stored speaks for that,
+    /// most visitors of a page need not: whoever is not alike them is told so when the response is there.
     /// - Parameter stored: what is stored for it.
-    private func separatesCookies(_ stored: StoredResponse?) -> Bool {
-        request.hasCookies
-            && (resource?.separatesCookies(at: now) == true || stored?.facts.contains(.separatesCookies) == true)
+    private func separatesRequests(_ stored: StoredResponse?) -> Bool {
+        isMarkedAsSeparating || (stored?.facts.contains(.separatesRequests) == true && request.isPeculiar)
     }
+
+    /// Whether what is fetched goes only to requests that are alike, as far as is known.
+    private func separates(_ stored: StoredResponse) -> Bool {
+        isMarkedAsSeparating || stored.facts.contains(.separatesRequests)
+    }
+
+    private var isMarkedAsSeparating: Bool { resource?.separatesRequests(at: now) == true }
 
     /// Of a refresh in the background.
     /// - Parameter resource: what is known under the request's key.
@@ -183,7 +190,7 @@ struct Lookup {
     ) -> FetchPlan {
         let kind: FetchKey.Kind = sharing == .shared ? .part(range, isAuthorized: request.hasAuthorization) : .unshared
         return FetchPlan(
-            key: request.fetchKey(kind, knowing: resource, separatesCookies: separatesCookies(stored)), reason: reason,
+            key: request.fetchKey(kind, knowing: resource, separates: separatesRequests(stored)), reason: reason,
             resource: resource,
             .part(range, of: stored, validates: validates),
             fallback: fallback)

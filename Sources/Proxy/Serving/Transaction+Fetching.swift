@@ -153,7 +153,7 @@ extension Transaction {
 
     private func joined(_ operation: FetchOperation, _ token: WaiterToken, late: Bool, _ bound: LoopBound<FetchWaiter>)
     {
-        operation.noteCookies(of: request)
+        operation.noteJoin(of: request)
         join(operation, at: .waiter(operation, token, listener: operation.interims.hear(bound)), late: late)
     }
 }

@@ -18,7 +18,7 @@ extension Worker {
         _ request: ClientRequest, _ plan: FetchPlan, leader: (any FetchLeader)?, content: OutgoingContent? = nil
     ) -> FetchOperation {
         let operation = FetchOperation(
-            number: shared.nextOperation(), plan: plan, made: now,
+            number: shared.nextOperation(), leader: request.sharedHead, plan: plan, made: now,
             work: LoopOwned(Fetch(request, plan: plan, worker: self, leader: leader, content: content), on: loop))
         guard plan.isShared else { return operation }
         operation.waiterLimit = settings.coalescing.maxWaiters

@@ -63,13 +63,13 @@ struct SharingTests {
     ]
 
     @Test(arguments: separating)
-    func `only what has no lifetime and is not public is kept to one set of cookies`(row: Row<Bool>) {
+    func `only what has no lifetime and is not public is kept to requests that are alike`(row: Row<Bool>) {
         var policy = CachingPolicy()
         policy.staleWhileRevalidate = 9
         policy.staleIfError = 9
-        #expect(facts(row.fields, policy: policy).contains(.separatesCookies) == row.expected)
+        #expect(facts(row.fields, policy: policy).contains(.separatesRequests) == row.expected)
         policy.sharesAcrossCookies = true
-        #expect(!facts(row.fields, policy: policy).contains(.separatesCookies))
+        #expect(!facts(row.fields, policy: policy).contains(.separatesRequests))
     }
 
     static let separatingWhereNothingIsStored: [Row<Bool>] = [
@@ -82,14 +82,14 @@ struct SharingTests {
     @Test(arguments: separatingWhereNothingIsStored)
     func `where nothing is stored a lifetime makes it nobody else's`(row: Row<Bool>) {
         var policy = CachingPolicy()
-        #expect(!facts(row.fields, policy: policy).contains(.separatesCookies))
+        #expect(!facts(row.fields, policy: policy).contains(.separatesRequests))
         policy.storesResponses = false
-        #expect(facts(row.fields, policy: policy).contains(.separatesCookies) == row.expected)
+        #expect(facts(row.fields, policy: policy).contains(.separatesRequests) == row.expected)
     }
 
     @Test func `an error is everybody's`() {
-        #expect(!facts("", status: 503).contains(.separatesCookies))
-        #expect(facts("", status: 404).contains(.separatesCookies))
+        #expect(!facts("", status: 503).contains(.separatesRequests))
+        #expect(facts("", status: 404).contains(.separatesRequests))
     }
 
     static let authorized: [Row<Sharing>] = [
@@ -178,11 +178,11 @@ struct SharingTests {
                 "vary-forwarded",
             ])
         let others: [NotSharedReason] = [
-            .method, .noCache, .mustRevalidate, .cookies, .range, .part, .notCacheable, .serverError, .search,
+            .method, .noCache, .mustRevalidate, .unlike, .range, .part, .notCacheable, .serverError, .search,
         ]
         #expect(
             others.map { "\($0.name)" } == [
-                "method", "no-cache", "must-revalidate", "cookie", "range", "part", "not-cacheable", "server-error",
+                "method", "no-cache", "must-revalidate", "unlike", "range", "part", "not-cacheable", "server-error",
                 "no-vary-search",
             ])
     }

@@ -1,0 +1,146 @@
+import Bytes
+
+/// Which requests for one URL are alike: those that are the same in every field that an origin may have gone by. It is
+/// asked for responses whose origin says nothing of their reuse (`ResponseFacts.Flags.separatesRequests`): such an
+/// origin may take what is asked for from a field of its own (`X-Api-Key`, `X-Requested-With`), or choose by `Accept`,
+/// without ever saying `Vary`.
+///
+/// All fields tell, except those in which visitors differ without meaning to get something else, and those that have
+/// rules of their own. These stand here.
+extension CachingPolicy {
+    /// Whether `one` and `other` have the same telling lines in the same order: names in any case, values as they are.
+    /// Of `Accept-Encoding` the same codings suffice. Allocates nothing.
+    public func areAlike(_ one: FieldView, _ other: FieldView) -> Bool {
+        var (own, others) = (TellingLines(one), TellingLines(other))
+        while true {
+            let (line, counterpart) = (own.next(under: self), others.next(under: self))
+            guard let line, let counterpart else {
+                return line == nil && counterpart == nil && Self.acceptSameCodings(one, other)
+            }
+            guard one.name(at: line).isEqualIgnoringCase(to: other.name(at: counterpart)),
+                one.value(at: line).isEqual(to: other.value(at: counterpart))
+            else { return false }
+        }
+    }
+
+    /// Whether a request has telling lines that most visitors of a page do not share: any but `Accept`,
+    /// `Accept-Language` and `Accept-Encoding`. It is worth remembering then that others may get something else.
+    public func isPeculiar(_ request: FieldView) -> Bool {
+        var lines = TellingLines(request)
+        while let line = lines.next(under: self) {
+            let field = request.lines[line].field
+            if field != .accept, field != .acceptLanguage { return true }
+        }
+        return false
+    }
+
+    /// Whether a line of that field tells requests apart.
+    fileprivate func isTelling(_ field: KnownField, _ name: Span<UInt8>) -> Bool {
+        guard field == .other else { return !Self.indifferent.contains(field) && sight(of: name) != .sameForAll }
+        // What the origin sees of it is the same for all.
+        return !Self.isIndifferent(name) && !KeyedForwarding.namesSender(name) && sight(of: name) != .sameForAll
+    }
+
+    /// Known fields that do not tell. The last three lines: what has rules of its own, by which the response is shared
+    /// or not; the codings are compared as a set.
+    private static let indifferent: FieldSet = [
+        FieldSet(.host, .connection, .keepAlive, .proxyConnection, .http2Settings, .te, .trailer, .upgrade),
+        FieldSet(.contentLength, .transferEncoding, .expect, .age, .date),
+        FieldSet(.via, .cdnLoop, .forwarded, .xForwardedFor, .userAgent, .referer),
+        FieldSet(.cacheControl, .pragma, .authorization, .acceptEncoding),
+        FieldSet(.range, .ifRange, .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince),
+    ]
+
+    /// The same of others: what browsers say of themselves and of the way they came (`Sec-…`, client hints), and what
+    /// tracing, gateways and CDNs add to each request. Those with the client's address are `KeyedForwarding`'s.
+    private static func isIndifferent(_ name: Span<UInt8>) -> Bool {
+        switch name[0] | 0x20 {
+        case UInt8(ascii: "s"):
+            return name.hasPrefixIgnoringCase("sec-") || isOne(name, of: ["save-data", "sentry-trace"])
+        case UInt8(ascii: "x"):
+            return name.hasPrefixIgnoringCase("x-b3-") || name.hasPrefixIgnoringCase("x-datadog-")
+                || isOne(name, of: indifferentExtensions)
+        default:
+            return isOne(name, of: indifferentNames)
+        }
+    }
+
+    private static let indifferentNames: [StaticString] = [
+        "b3", "baggage", "cf-ray", "correlation-id", "device-memory", "dnt", "downlink", "dpr", "ect",
+        "elastic-apm-traceparent", "fly-request-id", "newrelic", "priority", "purpose", "request-id", "rtt",
+        "traceparent", "tracestate", "uber-trace-id", "upgrade-insecure-requests", "viewport-width", "width",
+    ]
+
+    private static let indifferentExtensions: [StaticString] = [
+        "x-amz-cf-id", "x-amzn-trace-id", "x-azure-ref", "x-cloud-trace-context", "x-correlation-id",
+        "x-forwarded-server", "x-moz", "x-purpose", "x-queue-start", "x-request-id", "x-request-start", "x-span-id",
+        "x-trace-id", "x-unique-id", "x-varnish",
+    ]
+
+    private static func isOne(_ name: Span<UInt8>, of names: [StaticString]) -> Bool {
+        for other in names where other.utf8CodeUnitCount == name.count {
+            if name.isEqualIgnoringCase(to: other) { return true }
+        }
+        return false
+    }
+
+    /// Whether either may get whatever coding the other gets.
+    private static func acceptSameCodings(_ one: FieldView, _ other: FieldView) -> Bool {
+        guard one.contains(.acceptEncoding) || other.contains(.acceptEncoding) else { return true }
+        if let own = CodingSet(acceptedBy: one), let others = CodingSet(acceptedBy: other) { return own == others }
+        var (own, others) = (LineIterator(one, .acceptEncoding), LineIterator(other, .acceptEncoding))
+        while true {
+            let (value, counterpart) = (own.next(), others.next())
+            guard let value, let counterpart else { return value == nil && counterpart == nil }
+            guard value.isEqual(to: counterpart) else { return false }
+        }
+    }
+}
+
+/// The lines of a request by which it is told from others. What `Connection` names is for us alone.
+private struct TellingLines: ~Escapable {
+    private let fields: FieldView
+    private var position = 0
+
+    @_lifetime(copy fields)
+    init(_ fields: FieldView) { self.fields = fields }
+
+    mutating func next(under policy: borrowing CachingPolicy) -> Int? {
+        while position < fields.lines.count {
+            let line = position
+            position += 1
+            if policy.isTelling(fields.lines[line].field, fields.name(at: line)), !fields.isNominated(lineAt: line) {
+                return line
+            }
+        }
+        return nil
+    }
+}
+
+extension CachingPolicy {
+    /// Appends what is the same for requests that are alike, and differs for all others: nothing where nothing tells.
+    func appendTelling(_ request: FieldView, to buffer: ByteBuffer) {
+        // None of these bytes stands in a name or a value.
+        let (line, valueFollows, end, codings, next): (UInt8, UInt8, UInt8, UInt8, UInt8) = (3, 1, 0, 4, 0x0a)
+        var lines = TellingLines(request)
+        while let index = lines.next(under: self) {
+            buffer.append(line)
+            buffer.append(lowercasing: request.name(at: index))
+            buffer.append(valueFollows)
+            buffer.append(request.value(at: index))
+            buffer.append(end)
+        }
+        guard request.contains(.acceptEncoding) else { return }
+        if var accepted = CodingSet(acceptedBy: request) {
+            if !accepted.isEmpty { buffer.append(codings) }
+            while let coding = accepted.popByte() { buffer.append(coding) }
+        } else {
+            buffer.append(codings)
+            var values = LineIterator(request, .acceptEncoding)
+            while let value = values.next() {
+                buffer.append(value)
+                buffer.append(next)
+            }
+        }
+    }
+}
