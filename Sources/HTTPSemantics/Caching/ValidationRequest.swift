@@ -6,8 +6,6 @@ public import Bytes
 public struct ValidationRequest {
     // Made when there is something to hold: most requests have nothing stored to ask about.
     private var tags: ByteBuffer?
-    /// Where each stands in `tags`.
-    private var places: [Range<Int>] = []
     private var lastModified: ByteBuffer?
     private var candidates = 0
 
@@ -47,7 +45,10 @@ public struct ValidationRequest {
     /// would then no longer count (RFC 9110 §13.1.3). The client's own date is never asked about, since one date cannot
     /// stand for two.
     public mutating func merge(client request: FieldView) {
-        guard tags != nil else { return }
+        guard let tags else { return }
+        let stored = tags.count
+        // Of the client's among them.
+        var places: [Range<Int>] = []
         var members = ListIterator(request, .ifNoneMatch, quoting: .quotedStrings)
         var (count, bytes) = (0, 0)
         while count < Self.maxClientTags, let member = members.next() {
@@ -55,7 +56,15 @@ public struct ValidationRequest {
             count += 1
             bytes += member.count
             if bytes > Self.maxClientTagBytes { return }
-            if append(member) { hasClientTags = true }
+            if Self.holds(tags.span.extracting(0..<stored), member)
+                || places.contains(where: { tags.span.extracting($0).isEqual(to: member) })
+            {
+                continue
+            }
+            tags.append(", ")
+            places.append(tags.count..<tags.count + member.count)
+            tags.append(member)
+            hasClientTags = true
         }
     }
 
@@ -74,17 +83,19 @@ public struct ValidationRequest {
         }
     }
 
-    /// - Returns: whether it is new.
-    @discardableResult
-    private mutating func append(_ tag: Span<UInt8>) -> Bool {
+    private mutating func append(_ tag: Span<UInt8>) {
         let tags = tags ?? ByteBuffer(capacity: 256)
         self.tags = tags
-        for place in places where place.count == tag.count {
-            if tags.span.extracting(place).isEqual(to: tag) { return false }
-        }
+        guard !Self.holds(tags.span, tag) else { return }
         if !tags.isEmpty { tags.append(", ") }
-        places.append(tags.count..<tags.count + tag.count)
         tags.append(tag)
-        return true
+    }
+
+    private static func holds(_ tags: Span<UInt8>, _ tag: Span<UInt8>) -> Bool {
+        var known = MemberIterator(tags, quoting: .quotedStrings)
+        while let member = known.next() {
+            if member.isEqual(to: tag) { return true }
+        }
+        return false
     }
 }

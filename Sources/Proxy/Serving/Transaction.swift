@@ -62,7 +62,7 @@ final class Transaction: FetchWaiter, FetchLeader, TurnTaker {
     /// The result of what it waits for, until its turn comes.
     private var result: Result<FetchedResponse, OperationError>?
     /// Interim responses of what it waits for that it has not been sent yet: its turn will come. A crowd keeps those of
-    /// its members.
+    /// its members. Read and replaced as a whole, so that no access is checked at run time.
     private var interims: [ByteSlice] = []
     private var deadline = LazyDeadline<Void>()
 
@@ -220,7 +220,7 @@ final class Transaction: FetchWaiter, FetchLeader, TurnTaker {
             if worker.turns.takeTurn() { return send(interim: interim) }
             worker.turns.put(self)
         }
-        interims.append(interim)
+        interims = interims + [interim]
     }
 
     /// Sends one or more, if it may have them: not once its response has begun.
