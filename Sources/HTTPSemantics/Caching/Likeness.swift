@@ -66,15 +66,17 @@ extension CachingPolicy {
     }
 
     private static let indifferentNames: [StaticString] = [
-        "b3", "baggage", "cf-ray", "correlation-id", "device-memory", "dnt", "downlink", "dpr", "ect",
-        "elastic-apm-traceparent", "fly-request-id", "newrelic", "priority", "purpose", "request-id", "rtt",
+        "b3", "baggage", "cf-ray", "cloudfront-viewer-address", "correlation-id", "device-memory", "dnt", "downlink",
+        "dpr", "eagleid", "ect", "elastic-apm-traceparent", "fly-request-id", "newrelic", "priority", "purpose",
+        "request-id", "rtt",
         "traceparent", "tracestate", "uber-trace-id", "upgrade-insecure-requests", "viewport-width", "width",
     ]
 
     private static let indifferentExtensions: [StaticString] = [
-        "x-amz-cf-id", "x-amzn-trace-id", "x-azure-ref", "x-cloud-trace-context", "x-correlation-id",
-        "x-forwarded-server", "x-moz", "x-purpose", "x-queue-start", "x-request-id", "x-request-start", "x-span-id",
-        "x-trace-id", "x-unique-id", "x-varnish",
+        "x-amz-cf-id", "x-amzn-trace-id", "x-arr-log-id", "x-azure-ref", "x-azure-socketip", "x-client-trace-id",
+        "x-cloud-trace-context", "x-correlation-id", "x-forwarded-server", "x-moz", "x-nf-request-id", "x-purpose",
+        "x-queue-start", "x-request-id", "x-request-start", "x-span-id", "x-timer", "x-trace-id", "x-unique-id",
+        "x-varnish", "x-vercel-id",
     ]
 
     private static func isOne(_ name: Span<UInt8>, of names: [StaticString]) -> Bool {
@@ -84,15 +86,24 @@ extension CachingPolicy {
         return false
     }
 
-    /// Whether either may get whatever coding the other gets.
+    /// Whether either may get whatever coding the other gets. Who says nothing of codings accepts any (RFC 9110
+    /// §12.5.3): that is no empty set.
     private static func acceptSameCodings(_ one: FieldView, _ other: FieldView) -> Bool {
-        guard one.contains(.acceptEncoding) || other.contains(.acceptEncoding) else { return true }
+        guard saysCodings(one), saysCodings(other) else { return saysCodings(one) == saysCodings(other) }
         if let own = CodingSet(acceptedBy: one), let others = CodingSet(acceptedBy: other) { return own == others }
         var (own, others) = (LineIterator(one, .acceptEncoding), LineIterator(other, .acceptEncoding))
         while true {
             let (value, counterpart) = (own.next(), others.next())
             guard let value, let counterpart else { return value == nil && counterpart == nil }
             guard value.isEqual(to: counterpart) else { return false }
+        }
+    }
+
+    /// Whether the origin is told what codings are accepted: what `Connection` names is for us alone.
+    private static func saysCodings(_ request: FieldView) -> Bool {
+        guard request.contains(.acceptEncoding) else { return false }
+        return request.lines.indices.contains {
+            request.lines[$0].field == .acceptEncoding && !request.isNominated(lineAt: $0)
         }
     }
 }
@@ -130,9 +141,9 @@ extension CachingPolicy {
             buffer.append(request.value(at: index))
             buffer.append(end)
         }
-        guard request.contains(.acceptEncoding) else { return }
+        guard Self.saysCodings(request) else { return }
         if var accepted = CodingSet(acceptedBy: request) {
-            if !accepted.isEmpty { buffer.append(codings) }
+            buffer.append(codings)
             while let coding = accepted.popByte() { buffer.append(coding) }
         } else {
             buffer.append(codings)

@@ -24,8 +24,8 @@ public struct VaryRule: Sendable, Hashable {
     private init(nominees: [Nominee]) { self.nominees = nominees }
 
     /// Reads every `Vary` line; `nil` where nothing ever matches (§4.1): if a member is `*`, no field name, or a field
-    /// of which we do not know what the origin sees, or if there are more than `maxMembers`. Fields that are the same for all requests with one key are left
-    /// out.
+    /// of which we do not know what the origin sees, or if there are more than `maxMembers`. Fields that are the same for
+    /// all requests with one key are left out.
     /// - Parameter policy: what it says of codings and odd names is part of the rule, so that keys stay comparable when
     ///   the operator changes it.
     public init?(_ fields: FieldView, policy: borrowing CachingPolicy = CachingPolicy()) {

@@ -43,6 +43,8 @@ extension ClientConnection {
             case .turnIsOver:
                 // Nothing more is read until this is done: it would need a larger buffer, and go before others' turns.
                 stopReading()
+                // It waits for us.
+                notDue(.content)
                 return worker.turns.put { [self] in resumeContent() }
             case .tooLarge:
                 if output.delivery == nil { return answerInstead(.contentTooLarge) }

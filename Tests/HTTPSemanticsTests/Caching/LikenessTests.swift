@@ -52,14 +52,20 @@ struct LikenessTests {
         "traceparent", "tracestate", "baggage", "sentry-trace", "uber-trace-id", "newrelic", "X-Request-ID",
         "Request-Id", "X-Correlation-ID", "Correlation-Id", "X-Amzn-Trace-Id", "X-Amz-Cf-Id", "X-B3-TraceId", "B3",
         "X-Datadog-Trace-Id", "X-Cloud-Trace-Context", "X-Request-Start", "X-Queue-Start", "X-Unique-ID", "X-Varnish",
-        "X-Azure-Ref", "CF-Ray", "Fly-Request-Id",
+        "X-Azure-Ref", "CF-Ray", "Fly-Request-Id", "X-Vercel-Id", "X-Nf-Request-Id", "X-Arr-Log-Id", "X-Timer",
+        "X-Azure-SocketIP", "X-Client-Trace-Id", "EagleId", "CloudFront-Viewer-Address",
     ]
 
     static let codings: [Case] = [
         Case("none and some", "", "Accept-Encoding: gzip", false),
         Case("others", "Accept-Encoding: br", "Accept-Encoding: gzip", false),
         Case("the same in another order", "Accept-Encoding: gzip, br", "Accept-Encoding: br;q=1, gzip", true),
-        Case("only as it is", "", "Accept-Encoding: identity", true),
+        Case("any, and only as it is", "", "Accept-Encoding: identity", false),
+        Case("only as it is", "Accept-Encoding:", "Accept-Encoding: identity", true),
+        Case(
+            "what the origin does not see", "Connection: accept-encoding\nAccept-Encoding: gzip",
+            "Accept-Encoding: gzip", false),
+        Case("the same as nothing", "Connection: accept-encoding\nAccept-Encoding: gzip", "", true),
         Case("unknown ones in the same words", "Accept-Encoding: gzip, x", "Accept-Encoding: gzip, x", true),
         Case("unknown ones in other words", "Accept-Encoding: gzip, x", "Accept-Encoding: gzip, y", false),
         Case("any", "Accept-Encoding: *", "Accept-Encoding: gzip", false),
@@ -88,7 +94,7 @@ struct LikenessTests {
     }
 
     @Test func `where nothing tells there is no key of its own`() {
-        #expect(key(head("Host: a\nUser-Agent: b\nAccept-Encoding: identity")) == nil)
+        #expect(key(head("Host: a\nUser-Agent: b")) == nil)
     }
 
     @Test func `what Vary names is part of it`() throws {
