@@ -61,14 +61,22 @@ public final class GrowingBody: Sendable {
     /// - Parameters:
     ///   - expectedLength: the length the message announced, so that a small body takes exactly its bytes.
     ///   - window: the most bytes to retain for readers that lag, at least 128 KiB, or `nil` to keep the body whole.
+    ///   - firstPiece: bytes that the caller has reserved for the first piece, as many as `firstPiece(expecting:)` says,
+    ///     or 0. With them something can be appended whatever others take meanwhile.
     ///   - writerWake: called on any thread when a window that was full has room again.
     public init(
-        budget: MemoryBudget, expectedLength: Int? = nil, window: Int? = nil,
+        budget: MemoryBudget, expectedLength: Int? = nil, window: Int? = nil, firstPiece: Int = 0,
         writerWake: @escaping @Sendable () -> Void = {}
     ) {
         self.budget = budget
         loans = []
-        state = Guarded(OpenBody(expectedLength: expectedLength, window: window, writerWake: writerWake))
+        state = Guarded(
+            OpenBody(expectedLength: expectedLength, window: window, firstPiece: firstPiece, writerWake: writerWake))
+    }
+
+    /// Bytes of the first piece of a body that is not empty.
+    public static func firstPiece(expecting length: Int?) -> Int {
+        length.map { max(1, min($0, laterPieceSize)) } ?? firstPieceSize
     }
 
     /// A complete body of bytes that are accounted for elsewhere.

@@ -39,11 +39,15 @@ struct OpenBody: Sendable {
     private var followers = BodyFollowers()
     private let expectedLength: Int?
 
-    init(expectedLength: Int?, window: Int?, writerWake: @escaping Notice) {
+    /// - Parameter firstPiece: bytes that are reserved for it; 0 where it is not made yet.
+    init(expectedLength: Int?, window: Int?, firstPiece: Int = 0, writerWake: @escaping Notice) {
         self.expectedLength = expectedLength
         self.window = window.map { max($0, GrowingBody.smallestWindow) }
         leastWindow = self.window ?? 0
         self.writerWake = writerWake
+        guard firstPiece > 0 else { return }
+        retained = firstPiece
+        pieces.append(BodyPiece(chunk: Chunk(capacity: firstPiece), start: 0))
     }
 
     /// Of a complete body whose bytes are elsewhere.
@@ -147,7 +151,7 @@ extension OpenBody {
 
     private func nextPieceSize(start: Int, missing: Int) -> Int {
         if let expectedLength, expectedLength > start {
-            return max(1, min(expectedLength - start, GrowingBody.laterPieceSize))
+            return GrowingBody.firstPiece(expecting: expectedLength - start)
         }
         return start == 0
             ? max(GrowingBody.firstPieceSize, min(missing, GrowingBody.laterPieceSize)) : GrowingBody.laterPieceSize

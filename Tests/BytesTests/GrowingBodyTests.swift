@@ -88,7 +88,12 @@ import Testing
         do {
             let announced = GrowingBody(budget: budget, expectedLength: length)
             let unknown = GrowingBody(budget: budget)
-            for body in [announced, unknown] {
+            let reserved = [nil, length].map { expected in
+                let firstPiece = GrowingBody.firstPiece(expecting: expected)
+                #expect(budget.reserve(firstPiece))
+                return GrowingBody(budget: budget, expectedLength: expected, firstPiece: firstPiece)
+            }
+            for body in [announced, unknown] + reserved {
                 for start in stride(from: 0, to: length, by: 1000) {
                     _ = body.append(pattern(start..<min(length, start + 1000)))
                 }
@@ -96,7 +101,7 @@ import Testing
                 #expect(body.retained == length)
                 #expect(body.completePieces.map { bytes($0) } == pattern(0..<length))
             }
-            #expect(budget.used == 2 * length)
+            #expect(budget.used == 4 * length)
         }
         #expect(budget.used == 0)
     }
@@ -107,6 +112,22 @@ import Testing
         _ = body.append(pattern(8..<300))
         body.complete()
         #expect(body.completePieces.map { bytes($0) } == pattern(0..<300))
+    }
+
+    @Test(arguments: [nil, 20_000])
+    func `a body whose first piece is reserved takes that much of a spent budget`(_ length: Int?) {
+        let firstPiece = GrowingBody.firstPiece(expecting: length)
+        let small = MemoryBudget(limit: firstPiece)
+        do {
+            #expect(small.reserve(firstPiece))
+            let body = GrowingBody(budget: small, expectedLength: length, firstPiece: firstPiece)
+            #expect(small.used == firstPiece && body.retained == firstPiece)
+            #expect(body.append(pattern(0..<1000)) == .accepted)
+            #expect(body.append(pattern(1000..<firstPiece)) == .accepted)
+            #expect(body.append(pattern(0..<1)) == .noMemory)
+            body.fail()
+        }
+        #expect(small.used == 0)
     }
 
     @Test func `a spent budget takes nothing of the bytes, and they can be offered again`() {

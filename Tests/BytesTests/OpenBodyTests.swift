@@ -11,9 +11,12 @@ import Testing
     @Test(arguments: 0..<10)
     func `a body keeps its counts right and wakes a paused writer once, whatever the order of events`(_ seed: UInt64) {
         var random = SeededGenerator(seed: seed)
+        let expectedLength: Int? = Bool.random(using: &random) ? 1 << 20 : nil
+        let firstPiece = Bool.random(using: &random) ? GrowingBody.firstPiece(expecting: expectedLength) : 0
+        #expect(budget.reserve(firstPiece))
         var body = OpenBody(
-            expectedLength: Bool.random(using: &random) ? 1 << 20 : nil,
-            window: Bool.random(using: &random) ? 1 << 17 : nil, writerWake: {})
+            expectedLength: expectedLength, window: Bool.random(using: &random) ? 1 << 17 : nil,
+            firstPiece: firstPiece, writerWake: {})
         // One stays to the end: a writer that nobody reads is woken by nobody.
         var cursors = [body.attach()].compactMap(\.self)
         var isPaused = false

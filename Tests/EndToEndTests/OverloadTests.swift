@@ -199,6 +199,65 @@ import Testing
         }
     }
 
+    /// They are let in while there is memory; when their heads come, others have it.
+    @Test(arguments: ["503", "stale", "pass"])
+    func `no head is sent without memory for its content, unless it tells of what was done`(_ whenExceeded: String)
+        throws
+    {
+        try scenario(.memory(mebibytes: 8), .whenExceeded(whenExceeded)) { origin, proxy in
+            let (heads, rest) = (Gate(), Gate())
+            let large = (0..<90).map { "/large/\($0)" }
+            for target in large {
+                origin.on(target) { _ in
+                    [
+                        .head(200, "Cache-Control: no-store", "Content-Length: 4000000"), .pattern(0..<1000),
+                        .gate(rest), .pattern(1000..<4_000_000),
+                    ]
+                }
+            }
+            origin.on("/old") { request in
+                let fields = "Cache-Control: max-age=10"
+                return request.number == 1
+                    ? [.answer(200, fields, "Age: 20", "ETag: \"1\"", pattern: 10)]
+                    : [.gate(heads), .answer(200, fields, pattern: 200_000)]
+            }
+            origin.on("*") { _ in [.gate(heads), .answer(200, "Cache-Control: max-age=60", pattern: 200_000)] }
+            try proxy.get("/old")
+            let others = large.map { proxy.crowd(1, get: $0, pace: .stuck) }
+            try eventually("all have begun") { large.allSatisfy { (origin.requests($0).first?.sent ?? 0) > 0 } }
+
+            let (shared, old) = (proxy.crowd(2, get: "/late"), proxy.crowd(1, get: "/old"))
+            let done = try proxy.connect()
+            try done.send(proxy.request("POST", "/done", ["Content-Length: 0"]))
+            try eventually("they are asked for") {
+                origin.count("/late") + origin.count("/done") + origin.count("/old") == 4
+            }
+            try proxy.joined(95)
+            rest.open()
+            // While something is sent, some of it is given back for a moment.
+            var (sent, unchanged) = (-1, 0)
+            try eventually("all memory is taken, and stays so") {
+                let isTaken = try proxy.metric(.inFlightBytes) + proxy.metric(.storedBytes) > (8 << 20) - (64 << 10)
+                let sentByNow = try proxy.metric(.clientSentBytes)
+                unchanged = isTaken && sentByNow == sent ? unchanged + 1 : 0
+                sent = sentByNow
+                return unchanged == 20
+            }
+
+            heads.open()
+            for answer in shared.finished() {
+                #expect(answer.status == 503 && answer.cacheStatus.contains("detail=memory-full"))
+            }
+            let stale = old.finished()[0]
+            #expect(stale.cacheStatus.contains("detail=memory-full"))
+            #expect(whenExceeded == "503" ? stale.status == 503 : stale.isWhole(10))
+            for other in others { other.close() }
+            let answer = try done.answer()
+            #expect(answer.isWhole(200_000))
+            try eventually("all is given back") { try proxy.metric(.inFlightBytes) == 0 }
+        }
+    }
+
     @Test(arguments: ["503", "stale", "pass"])
     func `over the limit of fetches that wait for their origin, 503, or what is stale`(_ whenExceeded: String) throws {
         try scenario(.maxConcurrentFetches(1), .maxQueuedFetches(1), .whenExceeded(whenExceeded)) { origin, proxy in

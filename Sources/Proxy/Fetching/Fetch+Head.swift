@@ -28,6 +28,10 @@ extension Fetch: ExchangeHandler {
 
     func exchange(_ exchange: Exchange, received head: borrowing ReceivedHead) {
         guard state == .asking else { return }
+        do { try take(head) } catch { endWithoutMemory(error) }
+    }
+
+    private func take(_ head: borrowing ReceivedHead) throws(NoMemory) {
         let now = worker.moment
         progressed(at: now.monotonic)
         let status = head.head.status
@@ -35,7 +39,7 @@ extension Fetch: ExchangeHandler {
         if status.isServerError, let stale = usableStale(on: .status(status)) {
             return answer(with: stale, source: .staleOnError(.status(status)), status: status)
         }
-        if let range = plan.range, receivedPart(head, of: range, at: now) { return }
+        if let range = plan.range, try receivedPart(head, of: range, at: now) { return }
         if Invalidation.applies(method: method, status: status),
             let next = worker.invalidate(request, answeredBy: head.fields, status: status, after: placement.generation)
         {
@@ -55,7 +59,7 @@ extension Fetch: ExchangeHandler {
                 after: facts, head.fields, willBeStored: decision.keeping == .stored, staysHere: !isElsewhere)
         }
         if status == .ok, isWholeInVain(decision), releaseAll(because: decision.sharing) { return }
-        let response = makeResponse(head, facts, policy, decision)
+        let response = try makeResponse(head, facts, policy, decision)
         let forLeader =
             facts.contains(.excludesFields) ? response.withHead(keptHead(head, facts, policy, isForLeader: true)) : nil
         handOut(makeFetchedResponse(response, forLeader: forLeader, from: head, decision))
@@ -131,9 +135,8 @@ extension Fetch: ExchangeHandler {
         let facts = ResponseFacts(
             status: head.head.status, fields: head.fields, requested: sentAt, received: now, policy: policy)
         let decision = HeadDecision.notModifiedForLeader
-        let response = makeResponse(head, facts, policy, decision).withHead(
-            keptHead(head, facts, policy, isForLeader: true))
-        response.looseBody?.complete(trailers: nil)
+        let response = StoredResponse(
+            head: keptHead(head, facts, policy, isForLeader: true), facts: facts, body: GrowingBody(lending: .empty))
         let fetched = makeFetchedResponse(response, from: head, decision)
         fetched.noteEnd(at: now)
         leader?.fetch(self, answers: fetched)
@@ -194,14 +197,16 @@ extension Fetch: ExchangeHandler {
 
     /// Takes the head of a response to a request for a range.
     /// - Returns: false where it is a response like any other.
-    private func receivedPart(_ head: borrowing ReceivedHead, of range: ByteRangeSpec, at now: Moment) -> Bool {
+    private func receivedPart(_ head: borrowing ReceivedHead, of range: ByteRangeSpec, at now: Moment) throws(NoMemory)
+        -> Bool
+    {
         let length = head.head.framing.announcedLength
         guard let part = ReceivedPart(head.fields, status: head.head.status, contentLength: length, asked: range) else {
             return rejectPart(head)
         }
         let answer = PartAnswer(part, head.fields, with: plan.parts, for: request, requested: sentAt, received: now)
         let decision = settle(head, answer.facts, request.route.policy, part: part)
-        let response = answer.response(makeBody(expecting: part.range.count), budget: worker.shared.budget)
+        let response = answer.response(try makeBody(expecting: part.range.count), budget: worker.shared.budget)
         guard response.hasEverything(wantedBy: request) else { return rejectPart(head) }
         if let former = plan.parts, answer.base == nil || !answer.mayBeKept {
             worker.shared.store.drop(former, of: request.key)
@@ -232,137 +237,6 @@ extension Fetch: ExchangeHandler {
         // nothing stored.
         end(.released)
         return true
-    }
-
-    // MARK: A response of its own
-
-    /// Decides on the response, and writes down what follows: nowhere else does a head settle the key that the response
-    /// belongs under and what its body is to be.
-    /// - Parameters:
-    ///   - facts: of the response as it would be stored.
-    ///   - part: what it is of the representation, where a part was asked for and came.
-    private func settle(
-        _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, part: ReceivedPart? = nil
-    ) -> HeadDecision {
-        let fields = head.fields
-        let announced =
-            method == .head ? head.head.contentLength.map { Int(clamping: $0) } : head.head.framing.announcedLength
-        var decision = HeadDecision.on(
-            facts, fields, length: announced, part: part, for: request, plan, policy, hasPassCookie: hasPassCookie,
-            objectLimit: worker.storage.objectLimit, isOutdated: isOutdated(CacheGroups.of(fields, requested: sentAt)),
-            wasInvalidated: worker.shared.store.wasInvalidated(request.key, since: placement.generation))
-        if let reason = chooseStoreKey(by: fields, willBeStored: decision.notStored == nil) {
-            decision.forbidStoring(because: reason)
-        }
-        arriving = ArrivingBody(decision.keeping, length: part?.range.count ?? announced, part: part)
-        return decision
-    }
-
-    /// - Returns: why it is not stored after all.
-    private func chooseStoreKey(by fields: FieldView, willBeStored: Bool) -> NotStoredReason? {
-        // Nearly always.
-        guard fields.contains(.noVarySearch) || request.isUnderVariation else { return nil }
-        // In a local variable nothing watches its exclusive use at run time.
-        var placement = placement
-        let reason = placement.chooseStoreKey(
-            by: fields, for: request, willBeStored: willBeStored, in: worker.shared.store, worker.shared.variations,
-            worker.keys)
-        self.placement = placement
-        return reason
-    }
-
-    /// Whether the whole came for a request for a range, so that all could have their parts of it, or what is stored be
-    /// used; but it is too large to be stored, or for nobody else.
-    private func isWholeInVain(_ decision: HeadDecision) -> Bool {
-        !plan.isPass && plan.range == nil && decision.keeping != .stored
-            && request.fields.present.contains(.range)
-            && (decision.length ?? 0 > worker.storage.objectLimit || !decision.sharing.isForSeveral)
-    }
-
-    /// The whole is in vain, and what is wanted of it may be small: those who wait ask for that themselves, and for a
-    /// while so does everybody else.
-    /// - Returns: false where the leader, for whom alone it is, would only ask for the same again.
-    private func releaseAll(because sharing: Sharing) -> Bool {
-        let reason: NotSharedReason = if case .nobody(let reason) = sharing { reason } else { .range }
-        // That its client went past the cache says nothing of what others get.
-        if reason == .prohibited(.passCookie) { return false }
-        guard plan.isShared || (learnsForOthers && !leaderWasReleased && (plan.stored == nil || reason != .noCache))
-        else { return false }
-        remember(reason)
-        end(.released)
-        return true
-    }
-
-    private func makeResponse(
-        _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, _ decision: HeadDecision
-    ) -> StoredResponse {
-        let rule = facts.contains(.varies) ? request.varyRule(head.fields) : nil
-        let variantKey = rule.map { rule in
-            let fields = request.fields
-            return VariantKey(fields.view, under: rule)
-        }
-        let groups = CacheGroups.of(head.fields, requested: sentAt)
-        let willBeStored = decision.keeping == .stored
-        let isForLeader = plan.isPass && !willBeStored
-        // A small one that is all here is packed: there is no body to follow. With a head of its own for the leader it
-        // is not: the two share a body.
-        if let content = head.content, content.count <= StoredResponse.packedBody, !facts.contains(.excludesFields) {
-            let (lines, key) = (worker.scratch, storeKey.bytes)
-            lines.removeAll()
-            StoredFields.append(
-                head.fields, facts: facts, policy: policy, dropping: Self.writtenAnew, isForLeader: isForLeader,
-                to: lines)
-            return StoredResponse(
-                packing: lines.span, body: content, under: key.span.extracting(first: willBeStored ? key.count : 0),
-                facts: facts,
-                varyRule: rule, variantKey: variantKey, groups: groups)
-        }
-        return StoredResponse(
-            head: keptHead(head, facts, policy, isForLeader: isForLeader), facts: facts,
-            body: makeBody(expecting: decision.length),
-            varyRule: rule, variantKey: variantKey, groups: groups)
-    }
-
-    private func keptHead(
-        _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, isForLeader: Bool
-    ) -> HeadBlock {
-        StoredFields.head(
-            keeping: head.fields, facts: facts, policy: policy, dropping: Self.writtenAnew, isForLeader: isForLeader)
-    }
-
-    /// The length is written with each response.
-    private static let writtenAnew = FieldSet(.contentLength)
-
-    /// For the content that arrives from now on.
-    private func makeBody(expecting length: Int?) -> GrowingBody {
-        let (budget, window) = (worker.shared.budget, keeping.isWhole ? nil : worker.shared.streamingWindow)
-        guard let operation else { return GrowingBody(budget: budget, expectedLength: length, window: window) }
-        // A closure over one strong reference needs no object of its own.
-        return GrowingBody(budget: budget, expectedLength: length, window: window) {
-            operation.work.handle.post { operation.work.value.bodyHasRoom() }
-        }
-    }
-
-    /// What the origin sent, for those who wait.
-    /// - Parameter leaderResponse: `nil` where the leader gets what all get.
-    private func makeFetchedResponse(
-        _ response: StoredResponse, forLeader leaderResponse: StoredResponse? = nil, from head: borrowing ReceivedHead,
-        _ decision: HeadDecision
-    ) -> FetchedResponse {
-        FetchedResponse(
-            response, leaderResponse: leaderResponse, source: .origin, sharing: decision.sharing,
-            originStatus: head.head.status,
-            length: decision.length, willBeStored: decision.keeping == .stored, notStored: decision.notStored,
-            hasAge: head.fields.contains(.age),
-            circumstances(of: response))
-    }
-
-    @inline(__always)
-    private func circumstances(of response: StoredResponse) -> FetchedResponse.Circumstances {
-        FetchedResponse.Circumstances(
-            leader: request, otherKey: placement.otherKey, search: placement.search,
-            server: exchange?.addressText ?? .empty, requested: sentAt,
-            invalidations: response.groups == nil ? nil : worker.shared.groups)
     }
 }
 

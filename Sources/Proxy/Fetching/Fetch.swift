@@ -35,13 +35,14 @@ protocol FetchLeader: AnyObject {
 ///               │ ├─5xx with a usable stale response→ over (stale)
 ///               │ ├─a whole too large for who wanted a range, a part that does not fit→ over (released)
 ///               │ └─101→ over (the connection is the client's)
-///               └─failure→ over (stale, or failed)
+///               └─failure, no memory for the response→ over (stale, or failed)
 /// any ─cancel→ over                   (what came may be kept as a part)
 /// ```
 ///
 /// Here stand its life and those who get what it brings. What it does on the way stands in extensions, in this order:
-/// `Fetch+Head` (what the origin answers: from `asking` to `streaming`), `Fetch+Announcing` (what others find of a
-/// response whose head is there), `Fetch+Body` (the body, and into the store: from `streaming` to `over`).
+/// `Fetch+Head` (what the origin answers: from `asking` to `streaming`), `Fetch+Response` (what is made of a response's
+/// head), `Fetch+Announcing` (what others find of a response whose head is there), `Fetch+Body` (the body, and into the
+/// store: from `streaming` to `over`).
 /// They act; what is to be done is said by values that need no worker, and own what only they use:
 ///
 /// | what | is said by |

@@ -10,7 +10,7 @@ extension Fetch {
     /// | `complete` | – | to the end | what may be stored has been | goes on to its end |
     /// | `stoodIn` | – | a stored response | that, as it was | is cut |
     /// | `truncated` | – | what came, then a cut | as a part, if it may be | is cut |
-    /// | `failed` | the error | – | nothing | is over |
+    /// | `failed` | the error | – | nothing | is over, or is cut |
     /// | `released` | they look up again | – | nothing | is cut |
     /// | `upgraded` | the leader alone: the connection | – | nothing | is over |
     /// | `cancelled` | the leader alone: that | what came, then a cut | as a part, if it may be | is cut |

@@ -69,13 +69,8 @@ final class Crowd: FetchWaiter, TurnTaker {
     /// What the last one asked for; `nil` unless it is gathering. The next one mostly asks for the same in the same
     /// words, which need not be parsed and copied again.
     private(set) var latestHead: SharedHead?
-    /// Those that came, until all members have had them or the result.
-    private var interims: [ByteSlice] = []
-    /// Several of them in one, from the one before which so many are.
-    private var joined: (since: Int, bytes: ByteSlice)?
-    /// Members from here on are to be told, once there is anything; then, if `tellsAgain`, those before.
-    private var nextToTell = 0
-    private var tellsAgain = false
+    /// Until all members have had them, or the result.
+    private var interims = CrowdInterims()
     /// The last one that the result serves: it serves all others with the same head that came no later.
     private var lastServed: ClientRequest?
     /// How many departed members may stay in the list beyond the number present.
@@ -169,7 +164,7 @@ final class Crowd: FetchWaiter, TurnTaker {
     private func end() {
         state = .over
         members.use { $0 = [] }
-        forgetInterims()
+        interims = CrowdInterims()
         latestHead = nil
         stopWaiting()
         operation.interims.leave(listener)
@@ -185,8 +180,6 @@ final class Crowd: FetchWaiter, TurnTaker {
     override func received(interim: ByteSlice) {
         guard case .gathering = state else { return }
         interims.append(interim)
-        joined = nil
-        tellsAgain = nextToTell > 0
         lineUp()
     }
 
@@ -203,12 +196,7 @@ final class Crowd: FetchWaiter, TurnTaker {
             index += 1
         }
         // Behind the last of them.
-        if !interims.isEmpty { turns.put { [self] in forgetInterims() } }
-    }
-
-    private func forgetInterims() {
-        interims = []
-        joined = nil
+        if !interims.isEmpty { turns.put { [self] in interims = CrowdInterims() } }
     }
 
     /// `nil` behind the last one. Members may leave while others are called, the last one too.
@@ -244,23 +232,10 @@ final class Crowd: FetchWaiter, TurnTaker {
         guard case .gathering = state else { return }
         var left = Turns.turn
         if isDue { endWaits(atMost: &left) }
-        tellMembers(atMost: &left)
-        if isDue || hasToTell { lineUp() }
-    }
-
-    private var hasToTell: Bool {
-        !interims.isEmpty && (tellsAgain || nextToTell < members.use { $0.count })
-    }
-
-    private func tellMembers(atMost left: inout Int) {
-        while left > 0, hasToTell {
-            if member(at: nextToTell) == nil {
-                nextToTell = 0
-                tellsAgain = false
-            }
-            if tell(nextToTell) { left -= 1 }
-            nextToTell += 1
+        while left > 0, let index = interims.nextToTell(of: members.use { $0.count }) {
+            if tell(index) { left -= 1 }
         }
+        if isDue || interims.areToBeTold(to: members.use { $0.count }) { lineUp() }
     }
 
     /// Sends a member the interim responses that it has not had.
@@ -276,16 +251,8 @@ final class Crowd: FetchWaiter, TurnTaker {
             return (members[index].transaction, heard)
         }
         guard let transaction, heard < all else { return false }
-        transaction.send(interim: interims(since: heard))
+        transaction.send(interim: interims.bytes(since: heard))
         return true
-    }
-
-    /// Most members miss the same ones.
-    private func interims(since heard: Int) -> ByteSlice {
-        if let joined, joined.since == heard { return joined.bytes }
-        let bytes = interims[heard...].inOne()
-        joined = (heard, bytes)
-        return bytes
     }
 
     // MARK: Time

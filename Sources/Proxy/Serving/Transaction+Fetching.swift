@@ -18,7 +18,7 @@ extension Transaction {
         // Joining costs a cursor; only a new fetch needs memory.
         if worker.isOverloaded, fetches.operation(for: plan.key, as: FetchOperation.self) == nil {
             worker.notices.overloaded(worker.shared)
-            return boundExceeded("memory-full")
+            return boundExceeded(Self.memoryFull)
         }
         guard plan.isShared else {
             // The fetch delivers directly (`FetchLeader`).

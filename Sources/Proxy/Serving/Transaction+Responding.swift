@@ -92,6 +92,9 @@ extension Transaction {
 
     // MARK: What stands in
 
+    /// No memory for a fetch.
+    static var memoryFull: StaticString { "memory-full" }
+
     /// Full memory, a full queue, the longest wait: does what the operator wants then.
     /// - Parameters:
     ///   - operation: whose waiter the request was, or would have been: a fetch of its own avoids that bound. Nothing

@@ -289,6 +289,8 @@ final class Transaction: FetchWaiter, FetchLeader, TurnTaker {
         case .failure(.released):
             worker.metrics.add(.coalescing(.released))
             lookAgain()
+        case .failure(.failed(is NoMemory)):
+            boundExceeded(Self.memoryFull)
         case .failure(.failed(let error)):
             let error = error as? UpstreamError ?? UpstreamError(.closed, detail: "\(error)")
             contactedServer = ContactedServer(address: error.server, duration: error.duration)

@@ -59,6 +59,12 @@ final class SharedState: Sendable {
     /// Bytes: a body of a few pieces.
     private static let smallestLoan = 256 << 10
 
+    /// Reserves `bytes` of the budget for a body on its way, at the expense of what is stored; or nothing, and answers
+    /// `false`.
+    func reserve(_ bytes: Int) -> Bool {
+        budget.reserve(bytes) || store.makeRoom(bytes: bytes) && budget.reserve(bytes)
+    }
+
     /// Whether bodies on their way leave room for the content of requests that is read ahead: that takes no more than
     /// half of their share, so that clients who send slowly leave the rest to what others ask for, and nothing of what is
     /// reserved for windows.
@@ -69,8 +75,7 @@ final class SharedState: Sendable {
     /// Reserves `bytes` of the budget for content that is read ahead, at the expense of what is stored; or nothing, and
     /// answers `false`.
     func reserveAhead(_ bytes: Int) -> Bool {
-        guard hasRoomAhead(for: bytes) else { return false }
-        return budget.reserve(bytes) || store.makeRoom(bytes: bytes) && budget.reserve(bytes)
+        hasRoomAhead(for: bytes) && reserve(bytes)
     }
 
     /// What a body that is not kept whole may retain for its slowest reader: less when memory runs short, so that many

@@ -1,0 +1,159 @@
+import Bytes
+import HTTPSemantics
+import Libevent
+import Storage
+import Upstream
+
+/// A response that the origin sent, from its head: what is decided about it, and what those who wait are given.
+extension Fetch {
+    /// Decides on the response, and writes down what follows: nowhere else does a head settle the key that the response
+    /// belongs under and what its body is to be.
+    /// - Parameters:
+    ///   - facts: of the response as it would be stored.
+    ///   - part: what it is of the representation, where a part was asked for and came.
+    func settle(
+        _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, part: ReceivedPart? = nil
+    ) -> HeadDecision {
+        let fields = head.fields
+        let announced =
+            method == .head ? head.head.contentLength.map { Int(clamping: $0) } : head.head.framing.announcedLength
+        var decision = HeadDecision.on(
+            facts, fields, length: announced, part: part, for: request, plan, policy, hasPassCookie: hasPassCookie,
+            objectLimit: worker.storage.objectLimit, isOutdated: isOutdated(CacheGroups.of(fields, requested: sentAt)),
+            wasInvalidated: worker.shared.store.wasInvalidated(request.key, since: placement.generation))
+        if let reason = chooseStoreKey(by: fields, willBeStored: decision.notStored == nil) {
+            decision.forbidStoring(because: reason)
+        }
+        arriving = ArrivingBody(decision.keeping, length: part?.range.count ?? announced, part: part)
+        return decision
+    }
+
+    /// - Returns: why it is not stored after all.
+    private func chooseStoreKey(by fields: FieldView, willBeStored: Bool) -> NotStoredReason? {
+        // Nearly always.
+        guard fields.contains(.noVarySearch) || request.isUnderVariation else { return nil }
+        // In a local variable nothing watches its exclusive use at run time.
+        var placement = placement
+        let reason = placement.chooseStoreKey(
+            by: fields, for: request, willBeStored: willBeStored, in: worker.shared.store, worker.shared.variations,
+            worker.keys)
+        self.placement = placement
+        return reason
+    }
+
+    /// Whether the whole came for a request for a range, so that all could have their parts of it, or what is stored be
+    /// used; but it is too large to be stored, or for nobody else.
+    func isWholeInVain(_ decision: HeadDecision) -> Bool {
+        !plan.isPass && plan.range == nil && decision.keeping != .stored
+            && request.fields.present.contains(.range)
+            && (decision.length ?? 0 > worker.storage.objectLimit || !decision.sharing.isForSeveral)
+    }
+
+    /// The whole is in vain, and what is wanted of it may be small: those who wait ask for that themselves, and for a
+    /// while so does everybody else.
+    /// - Returns: false where the leader, for whom alone it is, would only ask for the same again.
+    func releaseAll(because sharing: Sharing) -> Bool {
+        let reason: NotSharedReason = if case .nobody(let reason) = sharing { reason } else { .range }
+        // That its client went past the cache says nothing of what others get.
+        if reason == .prohibited(.passCookie) { return false }
+        guard plan.isShared || (learnsForOthers && !leaderWasReleased && (plan.stored == nil || reason != .noCache))
+        else { return false }
+        remember(reason)
+        end(.released)
+        return true
+    }
+
+    func makeResponse(
+        _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, _ decision: HeadDecision
+    ) throws(NoMemory) -> StoredResponse {
+        let rule = facts.contains(.varies) ? request.varyRule(head.fields) : nil
+        let variantKey = rule.map { rule in
+            let fields = request.fields
+            return VariantKey(fields.view, under: rule)
+        }
+        let groups = CacheGroups.of(head.fields, requested: sentAt)
+        let willBeStored = decision.keeping == .stored
+        let isForLeader = plan.isPass && !willBeStored
+        // A small one that is all here is packed: there is no body to follow. With a head of its own for the leader it
+        // is not: the two share a body.
+        if let content = head.content, content.count <= StoredResponse.packedBody, !facts.contains(.excludesFields) {
+            let (lines, key) = (worker.scratch, storeKey.bytes)
+            lines.removeAll()
+            StoredFields.append(
+                head.fields, facts: facts, policy: policy, dropping: Self.writtenAnew, isForLeader: isForLeader,
+                to: lines)
+            return StoredResponse(
+                packing: lines.span, body: content, under: key.span.extracting(first: willBeStored ? key.count : 0),
+                facts: facts,
+                varyRule: rule, variantKey: variantKey, groups: groups)
+        }
+        let hasContent = head.head.framing.announcedLength != 0
+        return StoredResponse(
+            head: keptHead(head, facts, policy, isForLeader: isForLeader), facts: facts,
+            body: try makeBody(expecting: decision.length, hasContent: hasContent),
+            varyRule: rule, variantKey: variantKey, groups: groups)
+    }
+
+    func keptHead(
+        _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, isForLeader: Bool
+    ) -> HeadBlock {
+        StoredFields.head(
+            keeping: head.fields, facts: facts, policy: policy, dropping: Self.writtenAnew, isForLeader: isForLeader)
+    }
+
+    /// The length is written with each response.
+    private static let writtenAnew = FieldSet(.contentLength)
+
+    /// For the content that arrives from now on. It has room for the first of it: nobody gets a head whose content has
+    /// to wait for what others may never give back. Only what an unsafe request did is told in any case.
+    /// - Parameters:
+    ///   - length: as far as it is announced.
+    ///   - hasContent: whether any will come.
+    func makeBody(expecting length: Int?, hasContent: Bool = true) throws(NoMemory) -> GrowingBody {
+        let (budget, window) = (worker.shared.budget, keeping.isWhole ? nil : worker.shared.streamingWindow)
+        var firstPiece = hasContent ? GrowingBody.firstPiece(expecting: length) : 0
+        if firstPiece > 0, !worker.shared.reserve(firstPiece) {
+            guard !method.isSafe else { throw NoMemory() }
+            firstPiece = 0
+        }
+        guard let operation else {
+            return GrowingBody(budget: budget, expectedLength: length, window: window, firstPiece: firstPiece)
+        }
+        // A closure over one strong reference needs no object of its own.
+        return GrowingBody(budget: budget, expectedLength: length, window: window, firstPiece: firstPiece) {
+            operation.work.handle.post { operation.work.value.bodyHasRoom() }
+        }
+    }
+
+    /// Since it began, others took what memory was left.
+    func endWithoutMemory(_ error: NoMemory) {
+        worker.notices.overloaded(worker.shared)
+        end(.failed(error))
+    }
+
+    /// What the origin sent, for those who wait.
+    /// - Parameter leaderResponse: `nil` where the leader gets what all get.
+    func makeFetchedResponse(
+        _ response: StoredResponse, forLeader leaderResponse: StoredResponse? = nil, from head: borrowing ReceivedHead,
+        _ decision: HeadDecision
+    ) -> FetchedResponse {
+        FetchedResponse(
+            response, leaderResponse: leaderResponse, source: .origin, sharing: decision.sharing,
+            originStatus: head.head.status,
+            length: decision.length, willBeStored: decision.keeping == .stored, notStored: decision.notStored,
+            hasAge: head.fields.contains(.age),
+            circumstances(of: response))
+    }
+
+    @inline(__always)
+    func circumstances(of response: StoredResponse) -> FetchedResponse.Circumstances {
+        FetchedResponse.Circumstances(
+            leader: request, otherKey: placement.otherKey, search: placement.search,
+            server: exchange?.addressText ?? .empty, requested: sentAt,
+            invalidations: response.groups == nil ? nil : worker.shared.groups)
+    }
+}
+
+/// There is no memory for the content of a response, and nobody has been told anything of it yet: who waits for it gets
+/// what a request gets for which nothing may be fetched.
+struct NoMemory: Error {}
