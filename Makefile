@@ -76,7 +76,7 @@ uninstall:
 
 dependencies:
 	@command -v $(SWIFT) >/dev/null || { \
-	  echo "Swift 6.2 or later is needed: see https://www.swift.org/install" >&2; exit 1; }
+	  echo "Swift 6.3 or later is needed: see https://www.swift.org/install" >&2; exit 1; }
 	@if ! { pkg-config --exists 'libevent_core >= 2.1.12' && pkg-config --exists libevent_extra; } 2>/dev/null; then \
 	  command -v apt-get >/dev/null || { \
 	    echo "libevent 2.1.12 or later, with its headers, and pkg-config are needed; install them and try again" >&2; exit 1; }; \

@@ -2,7 +2,7 @@ public import Libevent
 
 /// Where the admin listener is and who may use it.
 public struct AdminSettings: Sendable, Equatable {
-    /// Purges in one request: each may walk the whole store, on the control loop.
+    /// Purges in one request. One walk through the store serves all that name prefixes.
     public static let maxPurges = 100
     /// Bytes of a request's content.
     public static let maxContent = 64 << 10

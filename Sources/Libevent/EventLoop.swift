@@ -6,8 +6,9 @@ import Glibc
 ///
 /// A loop and everything made on it belong to the thread that runs it. They are not `Sendable`, so the compiler keeps
 /// them there and nothing here takes a lock; other threads hold the loop's `handle`. An iteration waits for readiness,
-/// runs what is due, then the batch of posted jobs if one came, then what waits for its end (`Socket.iterationEnds`,
-/// `atIterationEnd`), and closes what has ended (`ClosingQueue`).
+/// runs what is due, among it a batch of posted jobs if another thread rang for it, then those that only this loop has
+/// posted, then what waits for its end (`Socket.iterationEnds`, `atIterationEnd`), and closes what has ended
+/// (`ClosingQueue`).
 @safe public final class EventLoop {
     /// The loop as seen from other threads.
     public let handle: LoopHandle

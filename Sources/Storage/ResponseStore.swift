@@ -5,8 +5,9 @@ import Synchronization
 /// The responses in memory, found by primary key and kept below a ceiling of bytes.
 ///
 /// Any thread may call any method. The index is split into shards by the upper bits of the key's hash; each has a
-/// mutex, held for one probe by a look-up and for a few hundred instructions by a change. No method holds two at once,
-/// and what a change drops is freed after the lock.
+/// mutex, held for one probe by a look-up and for a few hundred instructions by a change; for longer where a table grows,
+/// and where an eviction passes over many entries that are read. No method holds two at once, and what a change drops is
+/// freed after the lock.
 ///
 /// *Bytes.* Bodies reserve their own in the `MemoryBudget`; the store reserves for the rest. Callers that get no memory
 /// call `makeRoom`: the shards give up the least valuable of their S3-FIFO queues, in turns.

@@ -18,7 +18,8 @@ public final class SearchVariation: Sendable {
 /// The variations that responses taught, by path (No-Vary-Search draft, 'Caching': `mostRecentNVS`).
 ///
 /// A path is named by the primary keys of its requests, up to the query: scheme, authority and path. Any thread may
-/// call any method; one mutex per shard is held for one probe. While no path is known, asking costs one relaxed load.
+/// call any method; one mutex per shard is held for one probe, and where the table is full, to learn one more, for a search
+/// through the shard. While no path is known, asking costs one relaxed load.
 ///
 /// A path keeps its last few variations. Requests are looked up under the latest; the others are there so that two
 /// kinds of responses in turns do not lose each other's keys, and so that an invalidation reaches both.

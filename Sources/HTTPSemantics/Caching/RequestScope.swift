@@ -6,8 +6,8 @@ public enum RequestScope: Sendable, Equatable {
     case pass(ForwardReason)
 
     /// - Parameters:
-    ///   - hasContent: whether its framing announces content, even none: on GET or HEAD it has no meaning (RFC 9110
-    ///     §9.3.1), but an origin may give it one.
+    ///   - hasContent: whether its framing announces content: on GET or HEAD it has no meaning (RFC 9110 §9.3.1), but an
+    ///     origin may give it one.
     ///   - hasPassCookie: whether it has a cookie with which the operator has requests go past the cache.
     @inlinable
     public init(_ fields: FieldView, method: Method, hasContent: Bool, hasPassCookie: Bool) {

@@ -42,7 +42,8 @@ public struct ResponseFacts: Sendable, Equatable {
         /// `Vary` names a field of which an origin sees more than clients send (`FieldSight`).
         @inlinable public static var variesByMore: Self { Self(rawValue: 1 << 23) }
         // Afterwards
-        /// Marked by an unsafe request or a purge: to be validated before it is used again (RFC 9111 §4.4).
+        /// One of its cache groups was invalidated: to be validated before it is used again (RFC 9875 §3). Never stored:
+        /// what an unsafe request or a purge invalidates is dropped.
         @inlinable public static var isInvalidated: Self { Self(rawValue: 1 << 31) }
     }
 

@@ -7,7 +7,7 @@ public enum ValidationReason: Sendable, CaseIterable {
     case requestNoCache
     /// Fresh, but not by the request's `max-age` or `min-fresh`.
     case requestAge
-    /// Since it came, an unsafe request (§4.4) or its cache group (RFC 9875) invalidated it.
+    /// Since it came, one of its cache groups was invalidated (RFC 9875 §3).
     case invalidated
 }
 

@@ -8,7 +8,7 @@ public enum OriginFailure: Sendable, Equatable {
     case timeout
     /// It answered with what is not an HTTP response: a client would get 502.
     case malformed
-    /// We may not or cannot ask: too many requests already, the origin known to be down, a fetch overtaken.
+    /// We may not ask: too many requests already, or no memory for what it would answer.
     case overloaded
 }
 
