@@ -48,4 +48,9 @@ public struct MetricsPage: Sendable {
         }
         return found.isEmpty ? nil : found.reduce(0) { $0 + $1.value }
     }
+
+    /// Each value that `label` has in the family.
+    func values(of label: String, in family: String) -> Set<String> {
+        Set(samples.compactMap { $0.family == "coalesced_\(family)" ? $0.labels[label] : nil })
+    }
 }

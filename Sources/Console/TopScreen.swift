@@ -61,7 +61,31 @@ public struct TopScreen {
             "per s     joined \(event("joined", "joined-late")), overtaken \(event("overtaken")), "
                 + "refused \(event("refused")), retries \(rate("upstream_retries_total")), "
                 + "log lines dropped \(rate("log_lines_total", ["fate": "dropped"]))",
-        ]
+        ] + latencies + workers
+    }
+
+    /// From a request's first byte to its response's: of half of the requests, and of nearly all. Nothing where the
+    /// program does not tell.
+    private var latencies: [String] {
+        let family = "request_first_byte_seconds"
+        guard now.metrics.sum("\(family)_count") != nil else { return [] }
+        let classes = ["hit", "miss", "pass"].map { name in
+            let label = ["class": name]
+            guard let half = quantile(0.5, family, label), let most = quantile(0.99, family, label) else {
+                return "\(name) -"
+            }
+            return "\(name) \(Wording.milliseconds(half))/\(Wording.milliseconds(most)) ms"
+        }
+        return ["latency   p50/p99 to the first byte: " + classes.joined(separator: "  ")]
+    }
+
+    /// What they use of a core each. Nothing where the program does not tell.
+    private var workers: [String] {
+        let family = "worker_cpu_seconds_total"
+        let uses = now.metrics.values(of: "worker", in: family).compactMap { growth(family, ["worker": $0]) }
+        guard let most = uses.max() else { return [] }
+        let mean = Wording.share(uses.reduce(0, +), of: Double(uses.count))
+        return ["workers   \(uses.count), busy \(mean) on average, the busiest \(Wording.share(most, of: 1))"]
     }
 
     /// Verdicts in the words of the log, those that differ little put together.
@@ -93,12 +117,14 @@ public struct TopScreen {
         func isThere(_ family: String) -> Bool {
             upstreams.contains { now.metrics.sum(family, ["upstream": StatusText.name(of: $0)]) != nil }
         }
-        let (requests, fetches, failures) = (
-            isThere("verdicts_total"), isThere("upstream_fetches_total"), isThere("upstream_failures_total")
+        let firstByte = "upstream_first_byte_seconds"
+        let (requests, fetches, failures, latencies) = (
+            isThere("verdicts_total"), isThere("upstream_fetches_total"), isThere("upstream_failures_total"),
+            isThere("\(firstByte)_count")
         )
         let heading =
             ["UPSTREAM", "SERVERS"] + (requests ? ["REQ/S", "HIT%"] : []) + (fetches ? ["FETCH/S"] : [])
-            + (failures ? ["FAIL/S"] : []) + ["RUNNING", "QUEUED"]
+            + (failures ? ["FAIL/S"] : []) + ["RUNNING", "QUEUED"] + (latencies ? ["P99 MS"] : [])
         let rows = upstreams.map { upstream in
             let name = StatusText.name(of: upstream)
             let label = ["upstream": name]
@@ -116,6 +142,7 @@ public struct TopScreen {
                 + (fetches ? [rate("upstream_fetches_total", label)] : [])
                 + (failures ? [rate("upstream_failures_total", label)] : [])
                 + [slots(upstream, label), Wording.whole(upstream["queued"]?.number ?? 0)]
+                + (latencies ? [quantile(0.99, firstByte, label).map(Wording.milliseconds) ?? "-"] : [])
         }
         return TextTable(rows: [heading] + rows, figures: 2..<heading.count).lines
     }
@@ -147,6 +174,29 @@ public struct TopScreen {
         guard let before, now.time > before.time, let value = now.metrics.sum(family, labels) else { return nil }
         // A counter that is less than before is one of a program that was started anew.
         return max(0, value - (before.metrics.sum(family, labels) ?? 0)) / (now.time - before.time)
+    }
+
+    /// The seconds within which that share of what was counted since the sample before took place, by the bounds of a
+    /// histogram: in between it is taken to be spread evenly, beyond the last it is that. `nil` where nothing was counted.
+    func quantile(_ share: Double, _ family: String, _ labels: [String: String]) -> Double? {
+        let family = "\(family)_bucket"
+        let buckets = now.metrics.values(of: "le", in: family).compactMap { text -> (bound: Double, count: Double)? in
+            guard let bound = text == "+Inf" ? .infinity : Double(text),
+                let count = growth(family, labels.merging(["le": text]) { $1 })
+            else { return nil }
+            return (bound, count)
+        }.sorted { $0.bound < $1.bound }
+        guard let all = buckets.last?.count, all > 0 else { return nil }
+        var below = (bound: 0.0, count: 0.0)
+        for bucket in buckets {
+            if bucket.count >= share * all, bucket.count > below.count {
+                guard bucket.bound.isFinite else { break }
+                let part = (share * all - below.count) / (bucket.count - below.count)
+                return below.bound + part * (bucket.bound - below.bound)
+            }
+            below = bucket.bound.isFinite ? bucket : below
+        }
+        return below.bound
     }
 
     private func rate(_ family: String, _ labels: [String: String] = [:]) -> String {

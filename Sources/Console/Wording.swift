@@ -25,6 +25,12 @@ enum Wording {
         return days == 0 ? "\(hours)h \(minutes % 60)m" : "\(days)d \(hours % 24)h"
     }
 
+    /// Milliseconds: `<0.1`, `0.4`, `37`, `1842`.
+    static func milliseconds(_ seconds: Double) -> String {
+        // What was answered at once is not measured any closer.
+        seconds < 0.0001 ? "<0.1" : short(seconds * 1000)
+    }
+
     /// `91.3%`; without anything to divide by, `-`.
     static func share(_ part: Double, of all: Double) -> String {
         all > 0 ? "\(tenths(part / all * 100))%" : "-"

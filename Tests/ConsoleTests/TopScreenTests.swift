@@ -25,6 +25,21 @@ import Testing
             coalesced_upstream_fetches_total{upstream="wp"} \(20 * seconds)
             coalesced_upstream_fetches_total{upstream="api"} \(10 * seconds)
             coalesced_upstream_failures_total{upstream="api",kind="connect"} \(5 * seconds)
+            coalesced_upstream_first_byte_seconds_bucket{upstream="api",le="0.1"} 0
+            coalesced_upstream_first_byte_seconds_bucket{upstream="api",le="0.25"} \(10 * seconds)
+            coalesced_upstream_first_byte_seconds_bucket{upstream="api",le="+Inf"} \(10 * seconds)
+            coalesced_upstream_first_byte_seconds_count{upstream="api"} \(10 * seconds)
+            coalesced_request_first_byte_seconds_bucket{class="hit",le="0.0001"} \(80 * seconds)
+            coalesced_request_first_byte_seconds_bucket{class="hit",le="0.00025"} \(80 * seconds)
+            coalesced_request_first_byte_seconds_bucket{class="hit",le="+Inf"} \(80 * seconds)
+            coalesced_request_first_byte_seconds_bucket{class="miss",le="0.01"} \(5 * seconds)
+            coalesced_request_first_byte_seconds_bucket{class="miss",le="0.025"} \(15 * seconds)
+            coalesced_request_first_byte_seconds_bucket{class="miss",le="60"} \(15 * seconds)
+            coalesced_request_first_byte_seconds_bucket{class="miss",le="+Inf"} \(20 * seconds)
+            coalesced_request_first_byte_seconds_count{class="hit"} \(80 * seconds)
+            coalesced_worker_cpu_seconds_total{worker="0",mode="user"} \(0.25 * seconds)
+            coalesced_worker_cpu_seconds_total{worker="0",mode="system"} \(0.5 * seconds)
+            coalesced_worker_cpu_seconds_total{worker="1",mode="user"} \(0.25 * seconds)
             """
         return all + (byUpstream ? labelled : "\ncoalesced_upstream_fetches_total \(30 * seconds)\n")
     }
@@ -44,15 +59,34 @@ import Testing
                 "clients   1204 of 19050",
                 "memory    231 MiB of 256 MiB: 219 MiB stored (6120 responses), 12 MiB in flight, -/s evicted",
                 "per s     joined 7.0, overtaken -, refused -, retries -, log lines dropped -",
+                "latency   p50/p99 to the first byte: hit <0.1/<0.1 ms  miss 18/60000 ms  pass -",
+                "workers   2, busy 50.0% on average, the busiest 75.0%",
                 "",
-                "UPSTREAM  SERVERS                  REQ/S   HIT%  FETCH/S  FAIL/S  RUNNING  QUEUED",
-                "wp        1 up                       100  80.0%       20       -   12/256       0",
-                "api       1 up, 1 FAILING for 31s     10  20.0%       10     5.0    41/41       3",
+                "UPSTREAM  SERVERS                  REQ/S   HIT%  FETCH/S  FAIL/S  RUNNING  QUEUED  P99 MS",
+                "wp        1 up                       100  80.0%       20       -   12/256       0       -",
+                "api       1 up, 1 FAILING for 31s     10  20.0%       10     5.0    41/41       3     249",
                 "",
                 "FETCH OF  AGE   BYTES  WAITING      PHASE  KEY",
                 "api       41s  38 MiB        1  streaming  http a /big?8",
                 "wp         1s     0 B        2  executing  http a /b?[2J",
             ])
+    }
+
+    /// Of twenty, the first five took less than a tenth, five more up to two tenths, and the others up to a second.
+    @Test(arguments: [(0.25, 0.1), (0.5, 0.2), (0.1, 0.04), (0.75, 0.75), (1, 1)])
+    func `of how long things took, a share is found between the bounds`(_ share: Double, _ seconds: Double) throws {
+        func sample(_ scale: Int, at time: Double) -> TopSample {
+            let buckets = [("0.1", 5), ("0.2", 10), ("0.5", 10), ("1", 20), ("+Inf", 20)]
+            let lines = buckets.map { "coalesced_t_bucket{class=\"a\",le=\"\($0.0)\"} \($0.1 * scale)" }
+            let unchanged = "coalesced_t_bucket{class=\"b\",le=\"0.2\"} 7"
+            let page = MetricsPage((lines + [unchanged]).joined(separator: "\n"))
+            return TopSample(status: .null, metrics: page, time: time)
+        }
+        let screen = TopScreen(sample(3, at: 2), since: sample(2, at: 1))
+        let found = screen.quantile(share, "t", ["class": "a"])
+        #expect(found.map { abs($0 - seconds) < 1e-9 } == true)
+        #expect(screen.quantile(share, "t", ["class": "b"]) == nil, "nothing was counted")
+        #expect(screen.quantile(share, "u", ["class": "a"]) == nil)
     }
 
     @Test func `the first screen has no rates, and of an older program there are fewer columns`() throws {
@@ -70,7 +104,7 @@ import Testing
     func `it fits the terminal`(columns: Int, rows: Int) throws {
         let screen = TopScreen(try Self.sample(at: 12, known: true), since: try Self.sample(at: 10, known: true))
         let lines = screen.lines(columns: columns, rows: rows)
-        #expect(lines.count == min(rows, 15) && lines.allSatisfy { $0.count <= columns })
+        #expect(lines.count == min(rows, 17) && lines.allSatisfy { $0.count <= columns })
     }
 
     /// With as many upstreams, of which one has a server that fails, and as many fetches.

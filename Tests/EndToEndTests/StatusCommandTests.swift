@@ -27,6 +27,7 @@ import Testing
                 #expect(top.exit == .code(0) && !top.output.contains("\u{1B}"), "\(top.everything)")
                 #expect(
                     top.output.contains("requests  0/s: hit") && top.output.contains("\nUPSTREAM "), "\(top.output)")
+                #expect(top.output.contains("\nlatency   p50/p99") && top.output.contains("\nworkers   "))
             }
         }
     }
