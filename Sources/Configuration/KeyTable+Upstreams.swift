@@ -105,7 +105,9 @@ enum UpstreamKeys {
 /// The keys of one route.
 enum RouteKeys {
     static let all: [Key<RouteSettings>] = [
-        Key("host", \.host, .optional(.host, "any"), "The host it is for, without a port, or any."),
+        Key(
+            "host", \.host, .optional(.host, "any"),
+            "The host it is for, without a port, or \"*.example.com\" for all names below that one, or any."),
         Key(
             "path", \.path, .absolutePath,
             "What the path begins with, as it was sent: /static matches /static/a, not /statics, /x/../static or /%73tatic."

@@ -39,7 +39,10 @@ enum KeyTable {
         ),
         Key(
             "hosts", \.proxy.hosts, .list(of: .host),
-            "Hosts to serve; requests for others get 421. An empty list serves every host."
+            """
+            Hosts to serve; requests for others get 421. "*.example.com" is all names below that one, not itself. \
+            An empty list serves every host.
+            """
         ),
         Key(
             "drain-delay", \.proxy.drainDelay, .duration(.zero ... .seconds(3600)),

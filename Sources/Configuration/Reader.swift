@@ -160,10 +160,10 @@ struct Reader {
         guard notes.isEmpty, nodes.count == routes.count else { return }
         for (index, route) in routes.enumerated() {
             checkCookies(of: route, under: settings, in: nodes[index])
-            if let host = route.host, !hosts.isEmpty, !hosts.contains(host) {
+            if let host = route.host, !hosts.isEmpty, !hosts.contains(where: { $0.covers(host) || host.covers($0) }) {
                 note(
                     (nodes[index]["host"] ?? nodes[index]).position,
-                    "requests for `\(host)` get 421 because it is not in `hosts`; add it there, or remove this route"
+                    "requests for `\(host.text)` get 421 because it is not in `hosts`; add it there, or remove this route"
                 )
             } else if let earlier = routes[..<index].firstIndex(where: { $0.covers(route) }) {
                 note(

@@ -169,13 +169,6 @@ extension ScalarSyntax where Value == String {
         }
     }
 
-    /// A host without a port, as it stands in `Host` (RFC 9110 §7.2): IPv6 keeps its brackets.
-    static var host: Self {
-        ScalarSyntax("a host such as `www.example.com`, without a port", write: { $0 }) { text in
-            hostName(text[...]).map { .value($0.contains(":") ? "[\($0)]" : $0) } ?? .malformed
-        }
-    }
-
     /// A host, with a port if it is not the scheme's: what `Host` says (RFC 9110 §7.2).
     static var authority: Self {
         ScalarSyntax("a host such as `www.example.com` or `www.example.com:8080`", write: { $0 }) { text in
@@ -203,6 +196,20 @@ extension ScalarSyntax where Value == String {
             return !text.isEmpty && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
                 && !text.contains { "&=#".contains($0) }
                 ? .value(text) : .malformed
+        }
+    }
+}
+
+extension ScalarSyntax where Value == HostPattern {
+    /// A host without a port, as it stands in `Host` (RFC 9110 §7.2): IPv6 keeps its brackets; or all names below one.
+    static var host: Self {
+        ScalarSyntax("a host such as `www.example.com`, or `*.example.com`, without a port", write: \.text) { text in
+            let isWildcard = text.hasPrefix("*.")
+            guard let name = hostName(isWildcard ? text.dropFirst(2) : text[...]) else { return .malformed }
+            guard name.contains(":") || IPv4Address(name) != nil else {
+                return .value(HostPattern(isWildcard ? "*.\(name)" : name))
+            }
+            return isWildcard ? .malformed : .value(HostPattern(name.contains(":") ? "[\(name)]" : name))
         }
     }
 }

@@ -16,7 +16,7 @@ public struct ProxySettings: Sendable, Equatable {
     /// Worker loops, a thread each; 0: as many as there are processors for (`processorCount`).
     public var workers = 0
     /// Hosts that are served, in lower case and without a port; others get 421 (RFC 9110 §15.5.20). Empty: all.
-    public var hosts: [String] = []
+    public var hosts: [HostPattern] = []
     /// How long clients are still let in after the first `SIGTERM`, while `/readyz` fails. None: only a load balancer in
     /// front needs it, and every restart would take as long.
     public var drainDelay: Duration = .zero

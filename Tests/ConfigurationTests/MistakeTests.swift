@@ -144,7 +144,8 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         ),
         Faulty(
             "hosts: [a.example, \"b c\"]\n",
-            "f:1:20: `hosts: b c`: not understood; give a host such as `www.example.com`, without a port"),
+            "f:1:20: `hosts: b c`: not understood; give a host such as `www.example.com`, or `*.example.com`, without a port"
+        ),
     ])
     func `a mistake in a value says what to write instead`(faulty: Faulty) {
         #expect(faulty.found == faulty.mistakes)
@@ -316,6 +317,14 @@ struct Faulty: CustomTestStringConvertible, Sendable {
             "f:4:5: the route on line 3 already matches all requests of this one; move this one before it"),
         Faulty(
             "routes:\n  - {host: a, path: /a, upstream: origin}\n  - {host: b, path: /a, upstream: origin}\n  - {path: /a/b, upstream: origin}\n"
+        ),
+        Faulty(
+            "hosts: ['*.example']\nroutes:\n  - {host: example, upstream: origin}\n  - {host: '*.a.example', upstream: origin}\n",
+            "f:3:12: requests for `example` get 421 because it is not in `hosts`; add it there, or remove this route"
+        ),
+        Faulty(
+            "hosts: [b.a.example]\nroutes:\n  - {host: '*.a.example', upstream: origin}\n  - {host: b.a.example, upstream: origin}\n",
+            "f:4:5: the route on line 3 already matches all requests of this one; move this one before it"
         ),
         Faulty(
             "hosts: [a.example]\nroutes:\n  - {host: b.example, upstream: origin}\n",
@@ -542,7 +551,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
     @Test func `a mistake counts columns in characters, also behind letters of several bytes`() {
         let faulty = Faulty(
             "{hosts: [käse.example], wrkers: 1}\n",
-            "f:1:10: `hosts: käse.example`: not understood; give a host such as `www.example.com`, without a port",
+            "f:1:10: `hosts: käse.example`: not understood; give a host such as `www.example.com`, or `*.example.com`, without a port",
             "f:1:25: `wrkers` is not known; did you mean `workers`?")
         #expect(faulty.found == faulty.mistakes)
     }

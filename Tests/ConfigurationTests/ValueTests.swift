@@ -31,6 +31,7 @@ import Upstream
     @Test func `a value that is a list may stand alone`() throws {
         #expect(try load("listen: '[::1]:80'").proxy.listeners == [.ipv6(.loopback, port: 80)])
         #expect(try load("hosts: [WWW.Example.com, '[::1]']").proxy.hosts == ["www.example.com", "[::1]"])
+        #expect(try load("hosts: ['*.Example.com', a.example]").proxy.hosts == ["*.example.com", "a.example"])
     }
 
     @Test(arguments: [

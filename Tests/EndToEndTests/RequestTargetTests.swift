@@ -38,6 +38,19 @@ import Testing
         }
     }
 
+    @Test func `names below one are served, and have a route, by a pattern`() throws {
+        try scenario(.hosts(["\"*.one.example\""]), .other(section: "route", key: "host", value: "\"*.b.one.example\""))
+        {
+            origin, proxy in
+            origin.on("/x") { [.answer(200, "Cache-Control: max-age=60", body: $0["host"] ?? "")] }
+            for host in ["a.one.example", "a.b.one.example", "A.B.one.example"] {
+                #expect(try proxy.get("/x", "Host: \(host)").text.lowercased() == host.lowercased())
+            }
+            let none = try proxy.get("/x", "Host: one.example")
+            #expect(none.status == 421 && origin.total == 2, "each name has a key of its own")
+        }
+    }
+
     @Test func `the query belongs to the key, and the target goes upstream as it came`() throws {
         try scenario { origin, proxy in
             origin.on("/q") { [.answer(200, "Cache-Control: max-age=60", body: $0.target)] }

@@ -9,12 +9,12 @@ import Upstream
 @Suite struct RouteTests {
     /// A route, as the file has it, and the requests that go there; all others go elsewhere.
     struct Row: Sendable, CustomTestStringConvertible {
-        var host: String?
+        var host: HostPattern?
         var path = "/"
         let taken: [String]
         let others: [String]
 
-        var testDescription: String { "\(host ?? "any host") \(path)" }
+        var testDescription: String { "\(host?.text ?? "any host") \(path)" }
     }
 
     @Test(arguments: [
@@ -47,6 +47,13 @@ import Upstream
             host: "[::1]", taken: ["GET /\nHost: [::1]", "GET /\nHost: [::1]:80"],
             others: ["GET /\nHost: [::2]", "GET /\nHost: 127.0.0.1"]),
         Row(
+            host: "*.a.example",
+            taken: ["GET /\nHost: b.a.example", "GET /\nHost: C.B.A.Example:81", "GET /\nHost: -.a.example"],
+            others: [
+                "GET /\nHost: a.example", "GET /\nHost: .a.example", "GET /\nHost: ba.example",
+                "GET /\nHost: b.a.example.", "GET /\nHost: b.a.example.b",
+            ]),
+        Row(
             host: "b.example", path: "/b", taken: ["GET /b/c\nHost: b.example"],
             others: ["GET /b/c", "GET /c\nHost: b.example"]),
     ])
@@ -61,7 +68,9 @@ import Upstream
     }
 
     @Test func `a route covers another if it matches all requests that match the other`() {
-        let hosts = [nil, "a.example", "b.example"]
+        let hosts: [HostPattern?] = [
+            nil, "a.example", "b.example", "x.a.example", "*.a.example", "*.x.a.example", "*.example",
+        ]
         let paths = ["/", "/a", "/a/", "/a/b", "/ab", "/b"]
         let all = hosts.flatMap { host in
             paths.map { path in
@@ -70,7 +79,8 @@ import Upstream
                 return route
             }
         }
-        let requests = ["a.example", "b.example", "c.example"].flatMap { host in
+        let names = ["a.example", "b.example", "c.example", "x.a.example", "y.a.example", "y.x.a.example", "a"]
+        let requests = names.flatMap { host in
             ["/", "/a", "/a/", "/a/b", "/a/b/", "/a//", "/ab", "/ab/", "/b", "/b/a"].map { (host, $0) }
         }
         let taken = all.map { settings in
@@ -81,7 +91,7 @@ import Upstream
             for (other, others) in zip(all, taken) {
                 #expect(
                     one.covers(other) == zip(its, others).allSatisfy { $0 || !$1 },
-                    "\(one.host ?? "any") \(one.path), \(other.host ?? "any") \(other.path)")
+                    "\(one.host?.text ?? "any") \(one.path), \(other.host?.text ?? "any") \(other.path)")
             }
         }
     }
@@ -114,11 +124,11 @@ import Upstream
 
     @Test(arguments: [
         ("a.example", true), ("A.EXAMPLE:81", true), ("b.example", false), ("a.example.b", false), ("[::1]:80", true),
-        ("", false),
+        ("", false), ("b.c.example", true), ("c.example", false), ("B.B.C.Example:80", true),
     ])
     func `only hosts of the list are served`(host: String, isServed: Bool) {
         var settings = ProxySettings()
-        settings.hosts = ["a.example", "[::1]"]
+        settings.hosts = ["a.example", "[::1]", "*.c.example"]
         let loopSettings = LoopSettings(settings, upstreams: "one")
         let authority = ByteSlice(host)
         let serves = loopSettings.serves(authority.span),

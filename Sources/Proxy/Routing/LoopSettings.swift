@@ -25,7 +25,7 @@ final class LoopSettings: Sendable {
     /// On one connection.
     let mostRequests: Int
     let loopDetection: LoopDetection
-    private let hosts: [ByteSlice]
+    private let hosts: [HostPattern]
 
     /// - Parameters:
     ///   - upstreams: at least one.
@@ -43,7 +43,7 @@ final class LoopSettings: Sendable {
             previous?.origins.first { $0.settings == upstream } ?? Origin(upstream)
         }
         self.origins = origins
-        hosts = settings.hosts.map { ByteSlice($0) }
+        hosts = settings.hosts
         let name = ByteSlice(settings.forwarding.viaName ?? ForwardingSettings.programName)
         loopDetection = LoopDetection(name: name)
         let via = ByteBuffer(capacity: 64)
@@ -81,7 +81,7 @@ final class LoopSettings: Sendable {
     func serves(_ authority: Span<UInt8>) -> Bool {
         guard !hosts.isEmpty else { return true }
         let host = authority.hostPart
-        for served in hosts where host.isEqualIgnoringCase(to: served.span) { return true }
+        for served in hosts where served.matches(host) { return true }
         return false
     }
 

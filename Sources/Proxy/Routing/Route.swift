@@ -5,7 +5,7 @@ import Upstream
 
 /// Where requests for some hosts and paths go, and by which rules. Immutable.
 final class Route: Sendable {
-    let host: ByteSlice?
+    let host: HostPattern?
     let path: ByteSlice
     let origin: Origin
     /// Where requests that go here are counted: those of the origin on the loop that has this.
@@ -34,7 +34,7 @@ final class Route: Sendable {
     let takesAll: Bool
 
     init(_ settings: RouteSettings, origin: Origin, _ proxy: ProxySettings, _ metrics: LoopMetrics) {
-        host = settings.host.map { ByteSlice($0) }
+        host = settings.host
         path = ByteSlice(settings.path == "/" ? "" : settings.path)
         self.origin = origin
         upstreamMetrics = metrics.upstream(origin.settings.name)
@@ -67,9 +67,9 @@ final class Route: Sendable {
     /// Why the origin is asked where nothing is known of a URL (RFC 9211 §2.2).
     var missReason: ForwardReason { isCached ? .uriMiss : .bypass }
 
-    /// Whether a request for `path` at `host` goes here. `host` is in lower case and without a port.
+    /// Whether a request for `path` at `host` goes here. `host` is without a port.
     func matches(host: Span<UInt8>, path requested: Span<UInt8>) -> Bool {
-        if let only = self.host, !only.span.isEqualIgnoringCase(to: host) { return false }
+        if let only = self.host, !only.matches(host) { return false }
         let path = path
         let prefix = path.span
         guard requested.count >= prefix.count, requested.extracting(0..<prefix.count).isEqual(to: prefix) else {
@@ -84,7 +84,8 @@ final class Route: Sendable {
 extension RouteSettings {
     /// Whether every request that matches `other` matches this one too (`Route.matches`).
     public func covers(_ other: RouteSettings) -> Bool {
-        guard host == nil || host == other.host, other.path.hasPrefix(path) else { return false }
+        if let host, other.host.map(host.covers) != true { return false }
+        guard other.path.hasPrefix(path) else { return false }
         return path.hasSuffix("/") || other.path == path || other.path.dropFirst(path.count).hasPrefix("/")
     }
 }

@@ -2,8 +2,8 @@ public import HTTPSemantics
 
 /// Which requests go to which upstream, and what differs for them.
 public struct RouteSettings: Sendable, Equatable {
-    /// The host, in lower case and without a port. `nil`: any.
-    public var host: String?
+    /// Of requests. `nil`: any.
+    public var host: HostPattern?
     /// What the path begins with, at a `/` boundary: `/static` matches `/static` and `/static/a`, not `/statics`.
     public var path = "/"
     /// The upstream's name.
