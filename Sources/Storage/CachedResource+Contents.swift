@@ -38,6 +38,12 @@ extension CachedResource {
             partials.removeAll { $0.slot == slot }
         }
 
+        /// `response` proved that several may have it. That only those who are alike may is not contradicted by one of
+        /// that kind.
+        mutating func forgetMarker(after response: StoredResponse) {
+            if marker?.reason != .unlike || !response.facts.contains(.separatesRequests) { marker = nil }
+        }
+
         mutating func learn(_ rule: VaryRule) {
             if rule.isEmpty || knownVary.first == rule { return }
             knownVary = [rule] + knownVary.filter { $0 != rule }.prefix(Self.mostRules - 1)

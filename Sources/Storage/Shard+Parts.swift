@@ -38,7 +38,7 @@ extension Shard {
         if contents.partials.count > Self.mostPartials { discard(contents.partials.removeLast()) }
         contents.learn(merged.varyRule)
         // The whole is still too large.
-        if contents.marker?.reason != .range { contents.marker = nil }
+        if contents.marker?.reason != .range { contents.forgetMarker(after: merged) }
         put(contents, over: old, under: key)
         return true
     }

@@ -68,7 +68,7 @@ struct Shard {
             discard(new.partials.remove(at: index))
         }
         new.learn(response.varyRule)
-        new.marker = nil
+        new.forgetMarker(after: response)
         put(new, over: old, under: key)
     }
 

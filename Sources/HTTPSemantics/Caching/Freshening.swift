@@ -98,7 +98,8 @@ extension ResponseFacts {
     ) {
         self.init(
             status: stored.status, fields: head, requested: requested, received: received, policy: policy,
-            hasCookies: stored.contains(.isOfSession), age: Freshness.ageValue(of: update)
+            age: Freshness.ageValue(of: update)
         )
+        keep(toSession: stored.contains(.isOfSession))
     }
 }

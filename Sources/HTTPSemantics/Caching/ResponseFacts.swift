@@ -27,7 +27,8 @@ public struct ResponseFacts: Sendable, Equatable {
         /// been written for servers that share nothing of the kind, and show what belongs to a session or answers a
         /// field.
         @inlinable public static var separatesRequests: Self { Self(rawValue: 1 << 11) }
-        /// That, and it was fetched with cookies: stored, it is for validations only, by its tag.
+        /// That, and the request that fetched it may have got what no other gets: stored, it is for validations only, by
+        /// its tag.
         @inlinable public static var isOfSession: Self { Self(rawValue: 1 << 12) }
         // Fields
         @inlinable public static var setsCookie: Self { Self(rawValue: 1 << 16) }
@@ -73,11 +74,10 @@ public struct ResponseFacts: Sendable, Equatable {
     /// - Parameters:
     ///   - requested: when the request was sent, or started to be.
     ///   - received: when the response's head was there.
-    ///   - hasCookies: whether it was fetched with any.
     ///   - age: the `Age` to start from where it does not stand in `fields`, as after a 304 (RFC 9111 §4.3.4).
     public init(
         status: Status, fields: FieldView, requested: Moment, received: Moment, policy: borrowing CachingPolicy,
-        hasCookies: Bool = false, age: UInt32? = nil
+        age: UInt32? = nil
     ) {
         let targeted = TargetedCacheControl.directives(of: fields, policy: policy)
         let directives = targeted ?? ResponseDirectives(cacheControlOf: fields)
@@ -101,11 +101,12 @@ public struct ResponseFacts: Sendable, Equatable {
         staleWhileRevalidate = directives.staleWhileRevalidate ?? policy.staleWhileRevalidate
         staleIfError = directives.staleIfError ?? policy.staleIfError
         flags = Self.flags(directives, fields, isTargeted: targeted != nil, hasLastModified: modified != nil, policy)
-        // With a lifetime it is a hit for everybody a moment later, unless nothing is ever stored.
-        if lifetime == 0 || !policy.storesResponses, !policy.sharesAcrossCookies, !status.isServerError,
+        // With a lifetime it is a hit for everybody a moment later, unless each has to ask, or nothing is ever stored.
+        if lifetime == 0 || flags.contains(.noCache) || !policy.storesResponses, !policy.sharesAcrossCookies,
+            !status.isServerError,
             !flags.contains(.public), !directives.allowsStale, directives.sharedMaxAge ?? 0 == 0
         {
-            flags.insert(hasCookies ? [.separatesRequests, .isOfSession] : .separatesRequests)
+            flags.insert(.separatesRequests)
         }
     }
 
@@ -167,6 +168,14 @@ public struct ResponseFacts: Sendable, Equatable {
         isFresh(at: now)
             ? Int64(lifetime) &- Int64(age(at: now))
             : -Int64(DeltaSeconds.saturating((now.monotonic &- freshUntil) / 1_000_000_000))
+    }
+
+    /// It came for a request of a session: one that may have got what no other gets. That matters where nothing says
+    /// that others may have it.
+    /// - Parameter isOfSession: asked where it matters.
+    public mutating func keep(toSession isOfSession: @autoclosure () -> Bool) {
+        // What forbids storing it has no need of it.
+        if contains(.separatesRequests), !contains(.noStore), isOfSession() { flags.insert(.isOfSession) }
     }
 
     /// From now on it is only used after a validation (RFC 9111 §4.4).

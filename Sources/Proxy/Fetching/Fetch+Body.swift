@@ -31,7 +31,8 @@ extension Fetch {
             guard state == .streaming else { return .taken }
         }
         var result = kept.append(body)
-        if result == .noMemory, worker.shared.store.makeRoom(bytes: max(body.count, GrowingBody.laterPieceSize)) {
+        // Another loop may take what this makes free.
+        while result == .noMemory, worker.shared.store.makeRoom(bytes: max(body.count, GrowingBody.laterPieceSize)) {
             result = kept.append(body)
         }
         if result != .noMemory { arriving.foundMemory() }

@@ -47,9 +47,9 @@ extension Fetch: ExchangeHandler {
         }
         // Read once and passed on: the value is large.
         let policy = request.route.policy
-        let facts = ResponseFacts(
-            status: status, fields: head.fields, requested: sentAt, received: now, policy: policy,
-            hasCookies: request.hasCookies)
+        var facts = ResponseFacts(
+            status: status, fields: head.fields, requested: sentAt, received: now, policy: policy)
+        facts.keep(toSession: request.isOfSession)
         if method == .head {
             revalidation.freshen(fromHead: head.fields, facts, contentLength: head.head.contentLength)
         }

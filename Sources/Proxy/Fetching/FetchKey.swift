@@ -8,7 +8,7 @@ struct FetchKey: Hashable, Sendable {
         /// shared (RFC 9111 §3.5), and requests without it should not have to wait to learn that.
         case get(isAuthorized: Bool)
         /// A HEAD fetch serves HEAD requests only: it brings no body.
-        case head
+        case head(isAuthorized: Bool)
         /// A GET for one range, for all whom this range helps. `nil`: by which one of those in flight is found,
         /// whatever its range.
         case part(ByteRangeSpec?, isAuthorized: Bool)
@@ -80,6 +80,10 @@ extension ClientRequest {
         let (own, others) = (fields, other.value.fields)
         return route.policy.areAlike(own.view, others.view)
     }
+
+    /// Whether it may get what no other request gets, where the response says nothing of that: by its cookies, its
+    /// credentials, or fields that most visitors of a page do not share.
+    var isOfSession: Bool { hasAuthorization || isPeculiar }
 
     /// Whether it has fields, such as cookies, that most visitors of a page do not share.
     var isPeculiar: Bool {

@@ -70,8 +70,8 @@ struct FetchRequestWriter {
         var validation = ValidationRequest()
         for candidate in conditions == .none ? [] : plan.candidates(for: requestFields.view) {
             let (head, facts) = (candidate.head, candidate.facts)
-            // An origin that goes by dates would say 304 whosever page it has for these cookies.
-            let isForOthers = request.hasCookies && facts.contains(.separatesRequests)
+            // An origin that goes by dates would say 304 whosever page it has for these cookies or fields.
+            let isForOthers = facts.contains(.separatesRequests) && request.isOfSession
             validation.add(head.view, facts: facts, byDate: !isForOthers)
         }
         // The client's own tags only if it is there to get the answer to them.

@@ -27,9 +27,9 @@ struct PartAnswer {
         self.part = part
         self.request = request
         let policy = request.route.policy
-        let update = ResponseFacts(
-            status: .ok, fields: fields, requested: requested, received: received, policy: policy,
-            hasCookies: request.hasCookies)
+        var update = ResponseFacts(
+            status: .ok, fields: fields, requested: requested, received: received, policy: policy)
+        update.keep(toSession: request.isOfSession)
         base = stored.flatMap { Self.belongs(part, fields, to: $0, for: request) ? $0 : nil }
         // §3.4: the new fields take the place of the stored ones.
         let kept =

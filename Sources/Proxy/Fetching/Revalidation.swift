@@ -182,10 +182,10 @@ struct Revalidation {
         !request.hasAuthorization || facts.contains(.allowsAuthorized)
     }
 
-    /// What comes for a request with cookies, and has no lifetime, is for those with the same cookies. So are the fields
-    /// of a 304 or an answer to HEAD: in what is stored, others would get them.
+    /// What comes for a request with cookies or fields of its own, and has no lifetime, is for those alike. So are the
+    /// fields of a 304 or an answer to HEAD: in what is stored, others would get them.
     private func isForThisSession(_ facts: ResponseFacts) -> Bool {
-        request.hasCookies && facts.contains(.separatesRequests)
+        facts.contains(.separatesRequests) && request.isOfSession
     }
 }
 

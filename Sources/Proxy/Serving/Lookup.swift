@@ -46,9 +46,10 @@ struct Lookup {
             let reuse = usable.facts.reuse(for: request.directives, at: now)
             switch reuse {
             case .fresh, .staleAccepted: return .serve(usable, reuse, refreshes: false)
-            // With other cookies it might get another page.
-            case .staleWhileRevalidate where request.hasCookies && separates(usable): break
-            case .staleWhileRevalidate: return .serve(usable, reuse, refreshes: true)
+            // With its own cookies or fields it might get another page.
+            case .staleWhileRevalidate where separates(usable) && request.isOfSession: break
+            // What a request brings that forbids storing it would refresh nothing.
+            case .staleWhileRevalidate: return .serve(usable, reuse, refreshes: !request.directives.noStore)
             case .validate(let reason): doubt = reason
             }
         }
@@ -108,7 +109,7 @@ struct Lookup {
             if sharing != .shared || marker != nil || mustValidateItself {
                 .unshared
             } else if request.method == .head {
-                .head
+                .head(isAuthorized: request.hasAuthorization)
             } else {
                 .get(isAuthorized: request.hasAuthorization)
             }

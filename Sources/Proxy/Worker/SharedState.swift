@@ -62,7 +62,11 @@ final class SharedState: Sendable {
     /// Reserves `bytes` of the budget for a body on its way, at the expense of what is stored; or nothing, and answers
     /// `false`.
     func reserve(_ bytes: Int) -> Bool {
-        budget.reserve(bytes) || store.makeRoom(bytes: bytes) && budget.reserve(bytes)
+        while !budget.reserve(bytes) {
+            // Another loop may take what this made free: then there is more.
+            guard store.makeRoom(bytes: bytes) else { return false }
+        }
+        return true
     }
 
     /// Whether bodies on their way leave room for the content of requests that is read ahead: that takes no more than
