@@ -47,14 +47,15 @@ enum UpstreamKeys {
             """
             Slots: maximum number of concurrent fetches over all workers. A response that is not stored and is \
             larger than storage.streaming-window holds its slot until its reader has taken it, so allow for the \
-            expected number of slow readers. Up to 256 KiB for each request body that the origin is not \
-            accepting may be buffered in addition to storage.memory.
+            expected number of slow readers. For each slot up to 256 KiB of a request body that the origin is not \
+            accepting may be buffered in addition to storage.memory (twice that for a chunked body).
             """),
         Key(
             "max-queued-fetches", \.maxQueuedFetches, .integer(0...10_000_000),
             """
             Maximum number of fetches waiting for a slot (each for at most coalescing.wait-timeout); further \
-            requests get 503.
+            requests get 503. Of the body of a waiting request no more than 16 KiB beyond clients.body-buffer is \
+            read, and only if there is memory for it.
             """),
         Key(
             "retry-dead-connection", \.retriesDeadConnection, .flag,

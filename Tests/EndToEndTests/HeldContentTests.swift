@@ -82,4 +82,111 @@ import Testing
             #expect(body.length == bytes.count && body.isIntact)
         }
     }
+
+    private func head(_ framing: String) -> String { "POST /up HTTP/1.1\r\nHost: a\r\n\(framing)\r\n\r\n" }
+
+    /// The only slot is taken until the gate opens.
+    private func withoutSlot(
+        bodyBuffer: Int = 64 << 10, bodyTimeout: Duration = .seconds(30), memory: Int = 256,
+        conversation: (ScriptedOrigin, Program, Gate) throws -> Void
+    ) throws {
+        try scenario(
+            .maxConcurrentFetches(1), .workers(1), .bodyBuffer(bodyBuffer), .bodyTimeout(bodyTimeout),
+            .memory(mebibytes: memory)
+        ) { origin, proxy in
+            let gate = Gate()
+            origin.on("/first") { _ in [.gate(gate), .answer(200)] }
+            origin.on("/up") { _ in [.requestBody, .answer(201)] }
+            let first = proxy.crowd(1, get: "/first")
+            try eventually("the only slot is taken") { origin.count("/first") == 1 }
+            try conversation(origin, proxy, gate)
+            #expect(first.finished()[0].status == 200)
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `content that waits for a slot takes memory of the budget, and little of it`(isChunked: Bool) throws {
+        try withoutSlot { origin, proxy, gate in
+            let (count, length) = (150, 300_000)
+            let before = proxy.residentBytes
+            var request = Array(head(isChunked ? "Transfer-Encoding: chunked" : "Content-Length: \(length)").utf8)
+            if isChunked { request += Array((String(length, radix: 16) + "\r\n").utf8) }
+            request += Pattern().bytes(0..<length)
+            if isChunked { request += Array("\r\n0\r\n\r\n".utf8) }
+            let visitor = Visitor(request: request, method: "POST")
+            let crowd = Crowd(at: proxy.endpoint, Array(repeating: visitor, count: count))
+            try eventually("they wait for the slot") { try proxy.metric(.queued) == count }
+            try stays("little is held that is in no budget", for: .seconds(1)) {
+                try proxy.residentBytes - before - proxy.metric(.inFlightBytes) < 6 << 20
+            }
+            let most = (isChunked ? 144 : 17) << 10
+            #expect(try (count..<count * most).contains(proxy.metric(.inFlightBytes)))
+            gate.open()
+            #expect(crowd.finished().allSatisfy { $0.status == 201 })
+            #expect(origin.requests("/up").allSatisfy { $0.body.length == length && $0.body.isIntact })
+            try eventually("all is given back") { try proxy.metric(.inFlightBytes) == 0 }
+        }
+    }
+
+    @Test func `while content waits for a slot its client has no time to keep, and is seen to leave`() throws {
+        try withoutSlot(bodyBuffer: 0, bodyTimeout: .seconds(1)) { origin, proxy, gate in
+            origin.on("/up") { _ in [.interim(100), .requestBody, .answer(201)] }
+            let clients = try (0..<4).map { _ in try proxy.connect() }
+            let (expecting, begun, leaving, silent) = (clients[0], clients[1], clients[2], clients[3])
+            try expecting.send(head("Expect: 100-continue\r\nContent-Length: 5"))
+            try begun.send(head("Content-Length: 5") + "hel")
+            try leaving.send(head("Content-Length: 5"))
+            try eventually("three wait for the slot") { try proxy.metric(.queued) == 3 }
+            try silent.send(head("Content-Length: 5"))
+            try eventually("four wait for the slot") { try proxy.metric(.queued) == 4 }
+            leaving.close()
+            try eventually("one has left") { try proxy.metric(.queued) == 3 }
+            try stays("they wait", for: .milliseconds(2500)) { try proxy.metric(.queued) == 3 }
+            gate.open()
+            #expect(try expecting.progress { !$0.interim.isEmpty }.interim[0].status == 100)
+            try expecting.send("hello")
+            try begun.send("lo")
+            #expect(try expecting.answer().status == 201)
+            #expect(try begun.answer().status == 201)
+            #expect(try silent.answer().status == 408, "from the slot on its time runs")
+            #expect(origin.requests("/up").filter(\.isWhole).map(\.body.text) == ["hello", "hello"])
+        }
+    }
+
+    @Test func `content that has neither a slot nor memory is not read, or its request is refused`() throws {
+        try withoutSlot(bodyBuffer: 0, memory: 1) { origin, proxy, gate in
+            let (count, length) = (60, 20_000)
+            let bytes = Pattern().bytes(0..<length)
+            let first = Array(head("Content-Length: \(length)").utf8) + bytes[..<10_000]
+            let clients = try (0..<count).map { _ in try proxy.connect() }
+            for client in clients { try client.send(first) }
+            try eventually("some are refused") {
+                try proxy.metric(.requests) > 0 && proxy.metric(.queued) + proxy.metric(.requests) == count
+            }
+            let held = try proxy.metric(.queued)
+            #expect(try held > 10 && proxy.metric(.inFlightBytes) <= 1 << 18)
+            let late = try proxy.connect()
+            try late.send(head("Content-Length: \(length)"))
+            try eventually("one more waits") { try proxy.metric(.queued) == held + 1 }
+            try late.send(bytes)
+            try stays("it is neither read nor refused", for: .milliseconds(200)) {
+                try proxy.metric(.queued) == held + 1 && proxy.metric(.inFlightBytes) <= 1 << 18
+            }
+            gate.open()
+            // Who is refused need not take the rest.
+            for client in clients { try? client.send(Array(bytes[10_000...])) }
+            var served = 0
+            for client in clients {
+                let answer = try client.answer()
+                if answer.status == 201 {
+                    served += 1
+                } else {
+                    #expect(answer.status == 503 && answer["cache-status"]?.contains("memory-full") == true)
+                }
+            }
+            #expect(served == held)
+            #expect(try late.answer().status == 201)
+            #expect(origin.requests("/up").allSatisfy { $0.body.length == length && $0.body.isIntact })
+        }
+    }
 }

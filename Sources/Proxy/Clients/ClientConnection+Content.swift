@@ -20,7 +20,15 @@ extension ClientConnection {
             switch event {
             case .needMore(let consumed):
                 context.buffer.consume(consumed)
-                if deadline.waitsFor == nil { due(.content, worker.timeouts.content) }
+                switch transaction?.wantsContent() ?? .more {
+                case .more:
+                    if deadline.waitsFor == nil { due(.content, worker.timeouts.content) }
+                case .little:
+                    notDue(.content)
+                case .nothing:
+                    stopReading()
+                    notDue(.content)
+                }
                 return
             case .piece(let range, let consumed):
                 let goesOn = transaction?.receive(content: buffer.span.extracting(range)) ?? true

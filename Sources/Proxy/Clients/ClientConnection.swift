@@ -122,7 +122,8 @@ final class ClientConnection: Socket {
 
     private func receive() {
         if input.context == nil {
-            input.borrow(input.content == nil ? worker.lendContext() : worker.lendContentContext())
+            let takesMuch = input.content != nil && transaction?.takesLargePieces ?? true
+            input.borrow(takesMuch ? worker.lendContentContext() : worker.lendContext())
         }
         guard let buffer = input.context?.buffer else { return }
         // A client that sends ahead of its responses is read no further than one buffer.

@@ -88,7 +88,8 @@ final class Fetch: DeadlineTarget {
     private var lastProgress: Int64 = 0
     /// Under which the origin was asked.
     private(set) var conditions = FetchRequestWriter.Conditions.storedAndClients
-    /// Content of the request that is here before the exchange: read ahead, or come while the operation waited for its slot.
+    /// Content of the request that is here before the exchange: read ahead, or come while the operation waited for its
+    /// slot. In memory of the budget.
     private var early: OutgoingContent?
     /// Whether its client still waits for 100 from the origin. Where content was read ahead it has got that.
     let awaitsContinue: Bool
@@ -252,14 +253,18 @@ final class Fetch: DeadlineTarget {
 
     // MARK: Content of the client's request
 
+    /// Whether content waits here for the slot.
+    var holdsContent: Bool { early.map { $0.count > 0 } ?? false }
+
+    /// Takes content before it has its slot, to send it then.
+    /// - Returns: false when there is no memory for it.
+    func hold(_ content: Span<UInt8>) -> Bool { earlyContent().hold(content, reservingOf: worker.shared) }
+
+    /// Once it has its slot.
     /// - Returns: false when enough is held: wait for `fetchTakesContent`.
     func send(_ content: Span<UInt8>) -> Bool {
-        if let exchange { return exchange.send(content) }
-        // The answer has been given: the rest is read and dropped.
-        guard state != .over else { return true }
-        // Still waiting for a slot at the origin: one piece is held, the client waits with the rest.
-        earlyContent().append(content)
-        return false
+        // Where the answer has been given, the rest is read and dropped.
+        exchange?.send(content) ?? true
     }
 
     func endContent(trailers: ByteSlice?) {

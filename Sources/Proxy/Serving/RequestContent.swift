@@ -4,6 +4,16 @@ import Upstream
 
 /// A request's content on its way from its client to its fetch. Held by its transaction, and written only here.
 struct RequestContent {
+    /// What a client is to do when all that came of its content is taken.
+    enum Wanted {
+        /// To send more, soon.
+        case more
+        /// It may send a little. It is read, also so that its leaving is noticed; but nothing is waited for.
+        case little
+        /// To wait, until it is told to go on.
+        case nothing
+    }
+
     /// What is here of content that is read ahead, until its fetch has it.
     fileprivate var ahead: OutgoingContent?
     /// Whether the client must wait until its fetch has sent what it has.
@@ -47,13 +57,22 @@ extension Transaction {
         guard let ahead = self.content.ahead, ahead.count + content.count <= worker.settings.clients.bodyBuffer else {
             return false
         }
-        let lack = ahead.lack(for: content.count)
-        if lack > 0 {
-            guard worker.shared.reserveAhead(lack) else { return false }
-            ahead.grow(for: content.count, reservedOf: worker.shared.budget)
-        }
-        ahead.append(content)
-        return true
+        return ahead.hold(content, reservingOf: worker.shared)
+    }
+
+    /// Whether a piece may be as large as a read of content brings. What has to be held is read in small pieces: before a
+    /// fetch has its slot, and content of which the next piece may show that it is too much to be read ahead.
+    var takesLargePieces: Bool {
+        state == .gathering ? request.head.framing != .chunked : unsharedFetch?.hasBegun ?? true
+    }
+
+    /// All that came is taken: what is wanted next. Where that is not more, `client.resumeContent` follows.
+    func wantsContent() -> RequestContent.Wanted {
+        guard let unsharedFetch, !unsharedFetch.hasBegun else { return .more }
+        content.isHeldBack = true
+        // Without memory for it, better not read at all than refused.
+        return unsharedFetch.holdsContent || !worker.shared.hasRoomAhead(for: ReadContexts.bufferSize)
+            ? .nothing : .little
     }
 
     /// A piece of content from the client. Where no more is read ahead the request may be answered before this returns.
@@ -65,6 +84,10 @@ extension Transaction {
             look()
         }
         guard let unsharedFetch else { return true }
+        guard unsharedFetch.hasBegun else {
+            if !unsharedFetch.hold(content) { contentFoundNoMemory() }
+            return true
+        }
         let goesOn = unsharedFetch.send(content)
         self.content.isHeldBack = !goesOn
         return goesOn
@@ -85,5 +108,19 @@ extension Transaction {
         guard content.isHeldBack else { return }
         content.isHeldBack = false
         client.resumeContent()
+    }
+}
+
+extension OutgoingContent {
+    /// Adds a piece, in memory of the budget.
+    /// - Returns: false, with nothing done, when there is none.
+    func hold(_ content: Span<UInt8>, reservingOf shared: SharedState) -> Bool {
+        let lack = lack(for: content.count)
+        if lack > 0 {
+            guard shared.reserveAhead(lack) else { return false }
+            grow(for: content.count, reservedOf: shared.budget)
+        }
+        append(content)
+        return true
     }
 }

@@ -324,6 +324,14 @@ final class Transaction: FetchWaiter, FetchLeader, TurnTaker {
         }
     }
 
+    /// What came of its content, before its fetch has a slot, cannot be held.
+    func contentFoundNoMemory() {
+        guard state == .waiting, let seat, seat.leave() else { return }
+        self.seat = nil
+        state = .new
+        boundExceeded(Self.memoryFull)
+    }
+
     // MARK: What the fetch that it led reports
 
     /// The fetch that is for this request alone, through which its content goes.
