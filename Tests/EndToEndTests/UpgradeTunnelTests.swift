@@ -191,4 +191,20 @@ import Testing
             #expect(answer.status == 101 && answer["content-length"] == nil)
         }
     }
+
+    @Test func `little waits in a tunnel for who takes nothing`() throws {
+        try scenario(.workers(1)) { origin, proxy in
+            let gate = Gate()
+            origin.on("/ws") { _ in [Self.switching, .gate(gate), .close] }
+            let request = proxy.request("GET", "/ws", fields)
+            try proxy.send("TRACE", "/")
+            let before = proxy.residentBytes
+            let visitor = Visitor(request: Array(request.utf8) + [UInt8](repeating: 0x78, count: 16 << 20))
+            let crowd = Crowd(at: proxy.endpoint, Array(repeating: visitor, count: 40))
+            try stays("memory is bounded", for: .seconds(2)) { proxy.residentBytes - before < 8 << 20 }
+            #expect(origin.count("/ws") == 40)
+            gate.open()
+            crowd.close()
+        }
+    }
 }

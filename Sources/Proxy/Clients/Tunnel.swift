@@ -5,11 +5,14 @@ import Upstream
 
 /// Relays bytes both ways after an upgrade (RFC 9110 §7.8) without looking at them.
 ///
-/// Owned by the client connection, confined to its loop. Each side is read only while less than `highWater` waits for
-/// the other. Over when both directions are shut, at an error, or after a long silence.
+/// Owned by the client connection, confined to its loop. Each side is read only while what waits for the other leaves
+/// room for a read. Over when both directions are shut, at an error, or after a long silence.
 final class Tunnel: TunnelEnd {
-    /// Bytes that may wait for the slower side.
-    static let highWater = 256 << 10
+    /// Bytes that may wait for the slower side. They are in no budget: thousands of tunnels may be open, and the sockets
+    /// have buffers of their own, in which as much waits.
+    static let highWater = 64 << 10
+    /// Bytes of room that a read has at least.
+    private static let leastRead = 16 << 10
 
     /// One way through it.
     ///
@@ -20,7 +23,7 @@ final class Tunnel: TunnelEnd {
 
     private unowned let client: ClientConnection
     private var upstream: UpstreamConnection?
-    private let toClient: ByteBuffer
+    private let toClient = ByteBuffer(capacity: 4096)
     private let toUpstream = ByteBuffer(capacity: 4096)
     private var fromClient = Direction.open
     private var fromUpstream = Direction.open
@@ -33,7 +36,8 @@ final class Tunnel: TunnelEnd {
         self.client = client
         self.upstream = upstream
         self.worker = worker
-        toClient = head
+        // Into a buffer that doubles up to `highWater`, and not beyond.
+        toClient.append(head.span)
         if let early { toUpstream.append(early) }
     }
 
@@ -55,8 +59,8 @@ final class Tunnel: TunnelEnd {
     // MARK: From the client
 
     func clientReadable() {
-        guard toUpstream.count < Self.highWater else { return client.stopReading() }
-        switch client.read(into: toUpstream, minimum: 16 << 10) {
+        guard toUpstream.count <= Self.highWater - Self.leastRead else { return client.stopReading() }
+        switch client.read(into: toUpstream, minimum: Self.leastRead) {
         case .bytes(let count):
             worker.metrics.add(.clientBytesIn, UInt64(count))
             flushToUpstream()
@@ -84,8 +88,8 @@ final class Tunnel: TunnelEnd {
     // MARK: From the origin
 
     func tunnelReadable(_ socket: Socket) {
-        guard let upstream, toClient.count < Self.highWater else { return socket.stopReading() }
-        switch upstream.read(into: toClient, minimum: 16 << 10) {
+        guard let upstream, toClient.count <= Self.highWater - Self.leastRead else { return socket.stopReading() }
+        switch upstream.read(into: toClient, minimum: Self.leastRead) {
         case .bytes(let count):
             worker.metrics.add(.upstreamBytesIn, UInt64(count))
             flushToClient()
