@@ -121,6 +121,14 @@ let package = Package(
             ],
             swiftSettings: strict
         ),
+        .testTarget(
+            name: "AdminTests",
+            dependencies: [
+                "Admin", "Bytes", "Libevent", "LoopTesting", "Proxy", "Storage", "Telemetry", "Upstream",
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: strict
+        ),
         .testTarget(name: "ConsoleTests", dependencies: ["Console"], swiftSettings: strict),
         .testTarget(name: "EndToEndTests", dependencies: ["coalesced"], swiftSettings: strict),
     ]

@@ -41,8 +41,14 @@ final class AdminConnection: Socket {
         self.pages = pages
         self.server = server
         super.init(adopting: descriptor, on: loop)
-        deadline = loop.deadlines.arm(self, after: AdminServer.requestTimeout)
+        due(within: AdminServer.requestTimeout)
         startReading()
+    }
+
+    /// What its peer does next has so many nanoseconds from now; `nil`: nothing is due.
+    private func due(within nanoseconds: Int64?) {
+        loop.deadlines.cancel(deadline)
+        deadline = nanoseconds.map { loop.deadlines.arm(self, after: $0) } ?? .none
     }
 
     func end() {
@@ -102,6 +108,8 @@ final class AdminConnection: Socket {
     private func ask() {
         state = .waiting
         stopReading()
+        // It waits for us: a purge may have to walk through all that is stored.
+        due(within: nil)
         if let refusal {
             server.refused(refusal)
             return answer(AdminPage(status: .forbidden, text: refusal))
@@ -120,6 +128,7 @@ final class AdminConnection: Socket {
         }
         state = .sending
         stopReading()
+        due(within: AdminServer.requestTimeout)
         output.appendStatusLine(page.status)
         // Tells the commands that it is us they have asked.
         output.append("Server: coalesced\r\nContent-Type: ")
@@ -150,8 +159,7 @@ final class AdminConnection: Socket {
         disarmWrite()
         input.removeAll()
         try? shutdownWrite()
-        loop.deadlines.cancel(deadline)
-        deadline = loop.deadlines.arm(self, after: AdminServer.lingerTimeout)
+        due(within: AdminServer.lingerTimeout)
         startReading()
     }
 }

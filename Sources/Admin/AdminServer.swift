@@ -7,7 +7,8 @@ public import Proxy
 public final class AdminServer {
     /// Simultaneous connections; further ones are closed at once. Enough for a scrape and a few people.
     static let maxConnections = 64
-    /// A request that is not complete by then is given up, in nanoseconds.
+    /// In nanoseconds: a request that is not complete by then is given up, and an answer that is not taken. In between
+    /// nothing is due.
     static let requestTimeout: Int64 = 10_000_000_000
     /// How long a peer has to read an answer that came before the end of its request, in nanoseconds.
     static let lingerTimeout: Int64 = 1_000_000_000

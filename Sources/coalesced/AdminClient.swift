@@ -10,14 +10,18 @@ struct AdminClient {
 
     enum Failure: Error, CustomStringConvertible {
         case system(SystemError)
-        case timedOut
+        /// Nothing accepted the connection in time.
+        case notConnected
+        /// It is connected, and there was no answer for so long.
+        case timedOut(Duration)
         /// The connection ended before a whole answer, or something else answered.
         case notUnderstood
 
         var description: String {
             switch self {
             case .system(let error): "\(error)"
-            case .timedOut: "no answer within \(AdminClient.patience)"
+            case .notConnected: "no connection within \(AdminClient.patience)"
+            case .timedOut(let patience): "no answer within \(patience)"
             case .notUnderstood: "the reply is not from a coalesced admin listener"
             }
         }
@@ -25,11 +29,16 @@ struct AdminClient {
 
     /// How long a response may take; the admin listener has everything it says in memory.
     static let patience: Duration = .seconds(5)
+    /// How long that to a purge may take, which comes when all that is stored has been walked through.
+    static let purgePatience: Duration = .seconds(300)
 
     let address: SocketAddress
 
     /// Asks, and waits on a loop of its own. HTTP/1.0, so that the response ends with the connection.
-    func send(_ method: String, _ path: String, body: String = "") throws(Failure) -> Reply {
+    /// - Parameter patience: how long the response may take.
+    func send(_ method: String, _ path: String, body: String = "", patience: Duration = Self.patience) throws(Failure)
+        -> Reply
+    {
         let request = """
             \(method) \(path) HTTP/1.0\r
             Host: localhost\r
@@ -43,7 +52,10 @@ struct AdminClient {
             let loop = try EventLoop()
             connection = try AdminRequest(to: address, on: loop, request: request)
             loop.schedule(after: Int64(Self.patience / .nanoseconds(1))) { [weak connection] in
-                connection?.finish(.failure(.timedOut))
+                if connection?.isConnected == false { connection?.finish(.failure(.notConnected)) }
+            }
+            loop.schedule(after: Int64(patience / .nanoseconds(1))) { [weak connection] in
+                connection?.finish(.failure(.timedOut(patience)))
             }
             loop.run()
             loop.finish()
@@ -77,6 +89,7 @@ private final class AdminRequest: Socket {
     private let unsent = ByteBuffer(capacity: 1024)
     private let received = ByteBuffer(capacity: 16 << 10)
     private(set) var result: Result<String, AdminClient.Failure> = .failure(.notUnderstood)
+    private(set) var isConnected = false
 
     init(to address: SocketAddress, on loop: EventLoop, request: String) throws(SystemError) {
         unsent.append(string: request)
@@ -92,6 +105,7 @@ private final class AdminRequest: Socket {
 
     override func connected(_ error: SystemError?) {
         if let error { return finish(.failure(.system(error))) }
+        isConnected = true
         startReading()
         writable()
     }

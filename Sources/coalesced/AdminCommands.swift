@@ -48,10 +48,12 @@ struct AdminOption: ParsableArguments {
     }
 
     /// Asks; anything but 200 ends the command.
-    func ask(_ method: String, _ path: String, body: String = "") throws -> String {
+    func ask(
+        _ method: String, _ path: String, body: String = "", patience: Duration = AdminClient.patience
+    ) throws -> String {
         let client = try client()
         do throws(AdminClient.Failure) {
-            let reply = try client.send(method, path, body: body)
+            let reply = try client.send(method, path, body: body, patience: patience)
             if reply.status == 200 { return reply.body }
             System.writeError(
                 "coalesced at \(client.address) answered \(reply.status): \(reply.body)\(reply.body.hasSuffix("\n") ? "" : "\n")"
@@ -61,7 +63,12 @@ struct AdminOption: ParsableArguments {
                 System.writeError("not allowed to connect to \(client.address): \(failure)\n")
                 throw ExitStatus.noPermission
             }
-            System.writeError("no coalesced at \(client.address): \(error)\n")
+            if case .timedOut = error {
+                System.writeError(
+                    "\(client.address) is connected, but gave \(error); what was asked may still be done\n")
+            } else {
+                System.writeError("no coalesced at \(client.address): \(error)\n")
+            }
         }
         throw ExitStatus.unavailable
     }
@@ -119,7 +126,7 @@ struct Purge: ParsableCommand {
     }
 
     func run() throws {
-        let reply = try admin.ask("POST", "/purge", body: content)
+        let reply = try admin.ask("POST", "/purge", body: content, patience: AdminClient.purgePatience)
         try output(reply)
         guard !all, reply.hasPrefix("purged 0 ") else { return }
         System.writeError(

@@ -277,4 +277,23 @@ import Testing
         let run = try Program.run("status", "--admin", origin.url.replacing("http://", with: ""))
         #expect(run.exit == .code(name == "coalesced" ? 0 : 69), "\(run.everything)")
     }
+
+    @Test func `the commands tell who does not answer in time from nobody there, and a purge may take longer`() throws {
+        let (listener, port) = try Socket.listen()
+        let silent = try Program.run("status", "--admin", "127.0.0.1:\(port)")
+        #expect(silent.exit == .code(69) && silent.errors.contains("no answer within 5"), "\(silent.everything)")
+        #expect(!silent.errors.contains("no coalesced at"))
+        Socket.close(listener)
+        let nobody = try Program.run("status", "--admin", "127.0.0.1:\(port)")
+        #expect(nobody.exit == .code(69) && nobody.errors.contains("no coalesced at"), "\(nobody.everything)")
+        let origin = try ScriptedOrigin()
+        defer { origin.stop() }
+        origin.on("/purge") { _ in
+            // The time itself is what is tested.
+            [.wait(.seconds(6)), .head(200, "Content-Length: 9", "Server: coalesced"), .text("purged 1 "), .close]
+        }
+        let slow = try Program.run(
+            "purge", "--all", "--admin", origin.url.replacing("http://", with: ""))
+        #expect(slow.exit == .code(0) && slow.output == "purged 1 ", "\(slow.everything)")
+    }
 }

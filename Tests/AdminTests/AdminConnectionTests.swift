@@ -1,0 +1,69 @@
+import Bytes
+import Libevent
+import Logging
+import LoopTesting
+import Proxy
+import Storage
+import Telemetry
+import Testing
+import Upstream
+
+@testable import Admin
+
+/// One question to the admin listener. The proxy's control loop is another one than the listener's, and runs only when a
+/// test says so: until then a purge does not end.
+@Suite(.timeLimit(.minutes(1))) final class AdminConnectionTests {
+    private let loop: EventLoop
+    private let control: EventLoop
+    private let server: AdminServer
+    private let client: TestSocket
+    private var received = ""
+    private var hasEnded = false
+
+    init() throws {
+        let (loop, control) = (try EventLoop(), try EventLoop())
+        (self.loop, self.control) = (loop, control)
+        let upstream = UpstreamSettings(name: "one", servers: [UpstreamServer(host: "127.0.0.1")])
+        let proxy = ProxyServer(
+            ProxySettings(), upstreams: [upstream], storage: StorageSettings(), accessLog: AccessLogSettings(),
+            on: control, log: Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() })
+        server = try AdminServer(
+            at: .ipv4(.loopback, port: 0), AdminSettings(), from: [], of: proxy, version: "0", on: loop,
+            onRefusal: { _ in }, onPurge: { [unowned control] _ in control.stop() })
+        client = try TestSocket(connectingTo: server.address, on: loop)
+        client.onConnected = { [unowned client] _ in client.startReading() }
+        let input = ByteBuffer(capacity: 4096)
+        client.onReadable = { [unowned self] client in
+            guard case .bytes = client.read(into: input) else {
+                hasEnded = true
+                return client.close()
+            }
+            received += String(input.copied())
+            input.removeAll()
+        }
+        loop.schedule(every: millisecond) { [unowned loop] in loop.stop() }
+    }
+
+    deinit {
+        server.close()
+        client.close()
+        loop.finish()
+        control.finish()
+    }
+
+    private func run(until condition: () -> Bool) { while !condition() { loop.run() } }
+
+    @Test func `nothing is due of who waits for a purge, and the answer is sent when that is done`() {
+        run { loop.deadlines.count == 1 }
+        let content = "prefix http://a/"
+        let request = ByteSlice(
+            "POST /purge HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(content.utf8.count)\r\n\r\n\(content)")
+        _ = client.write(request.span)
+        run { loop.deadlines.count == 0 }
+        #expect(!hasEnded && received.isEmpty, "it waits")
+        control.run()
+        run { hasEnded }
+        #expect(received.hasPrefix("HTTP/1.1 200 OK\r\n") && received.contains("purged 0 stored responses"))
+        #expect(loop.deadlines.count == 0)
+    }
+}
