@@ -128,7 +128,7 @@ final class AdminPages {
                 AdminPage(
                     status: .ok, text: "\(Self.purged(count)); responses still being fetched will not be stored\n"))
         }
-        if lines == ["all"] { return finish(server.purgeAll()) }
+        if lines == ["all"] { return server.purgeAll(completion: finish) }
         if lines.isEmpty { return refuse("this is empty") }
         if lines.count > AdminSettings.maxPurges { return refuse("at most \(AdminSettings.maxPurges) at a time") }
         var purge = Purge()

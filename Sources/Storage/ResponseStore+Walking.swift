@@ -39,4 +39,14 @@ extension ResponseStore {
         }
         return removed
     }
+
+    /// Forgets all that the next shard has: a step of a walk that forgets everything. From the first step on no fetch
+    /// that has begun is stored; nor, after each further one, what began during the walk and may be made of what was
+    /// still there. Any thread.
+    /// - Returns: the number of responses dropped; `nil` when the walk is over.
+    public func removeAll(along walk: inout Walk) -> Int? {
+        guard walk.shard < shards.count else { return nil }
+        defer { walk.shard += 1 }
+        return removeAll(inShard: walk.shard)
+    }
 }

@@ -39,7 +39,7 @@ public final class ResponseStore: Sendable {
     private let shift: UInt64
     private let budget: MemoryBudget
     private let settings: StorageSettings
-    /// Bumped by `removeAll`: see `Generation`.
+    /// Bumped for each shard that is emptied: see `Generation`.
     private let epoch = Atomic<UInt32>(0)
     /// Whose turn it is to evict.
     private let turn = Atomic<Int>(0)
@@ -194,17 +194,12 @@ public final class ResponseStore: Sendable {
     @discardableResult
     public func remove(_ key: CacheKey) -> Int { change(key) { $0.invalidate(key, keepsNotes: false) } }
 
-    /// Forgets everything; no fetch that has begun is stored.
+    /// Forgets everything in a shard; no fetch that has begun is stored, in any.
     /// - Returns: the number of responses dropped.
-    @discardableResult
-    public func removeAll() -> Int {
-        // First, so that what a shard stores after its turn is compared with the new number.
+    func removeAll(inShard index: Int) -> Int {
+        // First, so that what the shard stores after its turn is compared with the new number.
         epoch.add(1, ordering: .sequentiallyConsistent)
-        var removed = 0
-        for index in 0..<shards.count {
-            removed += change(shards[index], reserved: 0) { $0.removeAll() }
-        }
-        return removed
+        return change(shards[index], reserved: 0) { $0.removeAll() }
     }
 
     // MARK: - Memory

@@ -68,6 +68,35 @@ import Upstream
         }
     }
 
+    @Test func `others are served while everything is purged, and what has begun by then is not stored`() throws {
+        try onLoop { loop in
+            let server = Self.server(on: loop)
+            let store = server.shared.store
+            for page in 0..<20 { Self.put("http a.example /\(page)", in: server.shared) }
+            let bytes = ByteSlice("http a.example /x")
+            let key = CacheKey(hash: server.shared.keyHash.hash(bytes.span), bytes: bytes)
+            let before = store.generation(key)
+            var (purged, turns) = (-1, 0)
+            func others() {
+                turns += 1
+                if purged < 0 { loop.schedule(after: 0, others) }
+            }
+            loop.atIterationEnd {
+                others()
+                server.purgeAll { removed in
+                    purged = removed
+                    loop.stop()
+                }
+                #expect(purged < 0, "not all at once")
+                #expect(store.wasInvalidated(key, since: before), "at once")
+            }
+            loop.run()
+            #expect(purged == 20 && store.numbers.responses == 0)
+            #expect(turns >= StorageSettings().shards / 2, "\(turns)")
+            loop.stop()
+        }
+    }
+
     @Test func `what has nothing to look for is done at once`() throws {
         try onLoop { loop in
             var purged = -1

@@ -126,3 +126,13 @@ extension StoredResponse {
         return fields.firstIndex(named: Array("X-Tag".utf8).span).map { String(fields.value(at: $0)) } ?? ""
     }
 }
+
+extension ResponseStore {
+    /// Forgets everything, from one end of the store to the other.
+    @discardableResult
+    func removeAll() -> Int {
+        var (walk, removed) = (Walk(), 0)
+        while let more = removeAll(along: &walk) { removed += more }
+        return removed
+    }
+}

@@ -69,4 +69,21 @@ import Testing
             #expect(found.map { String($0.key.span) }.sorted() == (0..<10).map { "\($0)" }, "\(stride)")
         }
     }
+
+    @Test func `everything goes a shard at a time, and from the first on no fetch that has begun is stored`() throws {
+        let cache = Cache(memory: 64 << 20, shards: 4)
+        for index in 0..<100 { cache.put("\(index)") }
+        let before = (0..<100).map { cache.generation("new\($0)") }
+        var walk = ResponseStore.Walk()
+        var counts: [Int] = []
+        while let count = cache.store.removeAll(along: &walk) {
+            counts.append(count)
+            for (index, generation) in before.enumerated() {
+                #expect(
+                    cache.store(try #require(cache.response()), "new\(index)", generation: generation) == .outdated)
+            }
+            #expect(cache.store.numbers.responses == 100 - counts.reduce(0, +))
+        }
+        #expect(counts.count == 4 && counts.allSatisfy { (1..<100).contains($0) } && cache.budget.used == 0)
+    }
 }

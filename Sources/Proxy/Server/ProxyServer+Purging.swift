@@ -43,7 +43,9 @@ extension ProxyServer {
         for origin in origins { origin.closeFetches(where: others.contains) }
         // More than is below, which costs a fetch at most.
         if !prefixes.isEmpty { shared.variations.noteInvalidationOfAll() }
-        walk(.init(), for: others, removed: removed, completion)
+        walk(.init(), removed: removed, completion) { [store = shared.store, others] walk in
+            store.remove(along: &walk, where: others.contains)
+        }
     }
 
     /// The store first: see `Worker.invalidateWhatElse`.
@@ -63,22 +65,28 @@ extension ProxyServer {
         return keys
     }
 
+    /// Goes on to the end of the walk, so that the loop serves others between two steps.
     private func walk(
-        _ walk: ResponseStore.Walk, for urls: PurgedURLs, removed: Int, _ completion: @escaping (Int) -> Void
+        _ walk: ResponseStore.Walk, removed: Int, _ completion: @escaping (Int) -> Void,
+        by step: @escaping (inout ResponseStore.Walk) -> Int?
     ) {
         var walk = walk
-        guard let more = shared.store.remove(along: &walk, where: urls.contains) else { return completion(removed) }
+        guard let more = step(&walk) else { return completion(removed) }
         control.schedule(after: 0) { [weak self, walk] in
-            self?.walk(walk, for: urls, removed: removed + more, completion)
+            self?.walk(walk, removed: removed + more, completion, by: step)
         }
     }
 
-    /// Removes everything that is stored; what is on its way goes on for those who wait, and is not stored.
-    /// - Returns: how many responses.
-    public func purgeAll() -> Int {
-        let removed = shared.store.removeAll()
+    /// Removes everything that is stored, a shard at a time, so that the loop serves others in between: what is asked for
+    /// meanwhile may still be answered from it. What is on its way goes on for those who wait, and is not stored.
+    /// - Parameter completion: called on the loop with how many responses went; not if the loop ends before.
+    public func purgeAll(completion: @escaping (Int) -> Void) {
+        let store = shared.store
+        var start = ResponseStore.Walk()
+        // From this step on nothing that has begun is stored: see `remove`.
+        let removed = store.removeAll(along: &start) ?? 0
         shared.variations.noteInvalidationOfAll()
         for origin in origins { origin.closeFetches { _ in true } }
-        return removed
+        walk(start, removed: removed, completion) { store.removeAll(along: &$0) }
     }
 }
