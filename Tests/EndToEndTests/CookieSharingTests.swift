@@ -1,78 +1,20 @@
 import Testing
 
 /// What has no lifetime is shared only among requests with the same cookies: it may be the page of one session, though
-/// its origin, written for servers that share nothing of the kind, does not say so.
+/// its origin, written for servers that share nothing of the kind, does not say so. What holds for cookies as for any
+/// other field is in `OwnPageTests`.
 @Suite(.scenario) struct CookieSharingTests {
-    /// Ten visitors of each of these, in turns; `nil` has no cookies.
-    private static let sessions = ["session=a", "session=b", nil]
-
-    private static func crowd(_ proxy: Program, _ target: String) -> Crowd {
-        Crowd(
-            at: proxy.endpoint,
-            (0..<30).map { index in
-                proxy.visitor(target, sessions[index % 3].map { ["Cookie: \($0)"] } ?? [])
-            })
-    }
-
-    private static func page(_ request: Received, _ fields: [String]) -> [Step] {
-        let body = request["cookie"] ?? "anonymous"
-        return [.head(200, fields + ["Content-Length: \(body.utf8.count)"]), .text(body)]
-    }
-
-    @Test(arguments: [
-        [], ["Cache-Control: max-age=0"], ["Expires: 0"], ["ETag: \"a\""], ["Cache-Control: max-age=0", "ETag: \"a\""],
-        ["Vary: Accept-Encoding"],
-    ])
-    func `each session gets its own page, and those of one share it`(_ fields: [String]) throws {
-        try scenario { origin, proxy in
-            let first = Gate()
-            let others = Gate()
-            origin.on("/page") { [.gate($0.number == 1 ? first : others)] + Self.page($0, fields) }
-            let crowd = Self.crowd(proxy, "/page")
-            try proxy.joined(30)
-            #expect(origin.count("/page") == 1)
-            first.open()
-            // Those with other cookies are released together, and do not wait for one another.
-            try eventually("the other two sessions are at the origin") { origin.count("/page") == 3 }
-            // All of them, so that none comes when its session's page is gone.
-            try proxy.joined(50)
-            others.open()
-            let texts = crowd.finished().map(\.text)
-            #expect(texts == (0..<30).map { Self.sessions[$0 % 3] ?? "anonymous" })
-            #expect(origin.count("/page") == 3)
-        }
-    }
-
-    @Test func `the next crowd does not wait for another session's fetch`() throws {
-        try scenario { origin, proxy in
-            let gates = [Gate(), Gate(), Gate()]
-            origin.on("/page") { [.gate(gates[$0.number == 1 ? 0 : $0.number <= 3 ? 1 : 2])] + Self.page($0, []) }
-            let before = Self.crowd(proxy, "/page")
-            try proxy.joined(30)
-            gates[0].open()
-            try eventually("the other two sessions are at the origin") { origin.count("/page") == 3 }
-            try proxy.joined(50)
-            gates[1].open()
-            _ = before.finished()
-            let crowd = Self.crowd(proxy, "/page")
-            try eventually("each session is at the origin at once") { origin.count("/page") == 6 }
-            try proxy.joined(80)
-            gates[2].open()
-            #expect(crowd.finished().map(\.text) == (0..<30).map { Self.sessions[$0 % 3] ?? "anonymous" })
-            #expect(origin.count("/page") == 6)
-        }
-    }
-
     @Test func `a validation is one for those with the same cookies, too`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/page") { request in
                 guard request.number > 1 else {
-                    return Self.page(request, ["Cache-Control: max-age=0", "ETag: \"a\""])
+                    return Teller.cookie.page(request, ["Cache-Control: max-age=0", "ETag: \"a\""])
                 }
                 // To the first of the two sessions it has not changed.
                 return request["cookie"] == "session=a"
-                    ? [.gate(gate), .head(304, ["ETag: \"a\""])] : [.gate(gate)] + Self.page(request, ["ETag: \"b\""])
+                    ? [.gate(gate), .head(304, ["ETag: \"a\""])]
+                    : [.gate(gate)] + Teller.cookie.page(request, ["ETag: \"b\""])
             }
             #expect(try proxy.get("/page", "Cookie: session=a").text == "session=a")
             let own = proxy.crowd(5, get: "/page", "Cookie: session=a")
@@ -81,49 +23,6 @@ import Testing
             gate.open()
             #expect(own.finished().allSatisfy { $0.text == "session=a" })
             #expect(other.finished().allSatisfy { $0.text == "session=b" })
-        }
-    }
-
-    @Test(arguments: ["Cache-Control: public", "Cache-Control: max-age=60", "Cache-Control: max-age=0, public"])
-    func `what its origin lets everybody have goes to all, whatever their cookies`(_ field: String) throws {
-        try scenario { origin, proxy in
-            let gate = Gate()
-            origin.on("/page") { _ in [.gate(gate), .answer(200, field, body: "for all")] }
-            let crowd = Self.crowd(proxy, "/page")
-            try proxy.joined(30)
-            gate.open()
-            #expect(crowd.finished().allSatisfy { $0.text == "for all" })
-            #expect(origin.count("/page") == 1)
-        }
-    }
-
-    @Test func `the operator can let them share`() throws {
-        try scenario(.other(section: "coalescing", key: "share-across-cookies", value: "true")) { origin, proxy in
-            let gate = Gate()
-            origin.on("/page") { _ in [.gate(gate), .answer(200, body: "for all")] }
-            let crowd = Self.crowd(proxy, "/page")
-            try proxy.joined(30)
-            gate.open()
-            #expect(crowd.finished().allSatisfy { $0.text == "for all" })
-            #expect(origin.count("/page") == 1)
-        }
-    }
-
-    @Test func `who comes while the page of another session streams gets its own`() throws {
-        try scenario { origin, proxy in
-            let gate = Gate()
-            origin.on("/page") { request in
-                let own = request["cookie"] ?? "anonymous"
-                return request.number == 1
-                    ? [.head(200, ["Content-Length: \(own.utf8.count + 3)"]), .text(own), .gate(gate), .text("...")]
-                    : Self.page(request, [])
-            }
-            let first = proxy.crowd(1, get: "/page", "Cookie: session=a")
-            try eventually("it streams") { try proxy.metric(.led) == 1 && origin.count("/page") == 1 }
-            #expect(try proxy.send("GET", "/page", "Cookie: session=b").text == "session=b")
-            #expect(try proxy.send("GET", "/page").text == "anonymous")
-            gate.open()
-            #expect(first.finished().map(\.text) == ["session=a..."])
         }
     }
 
@@ -167,7 +66,7 @@ import Testing
     @Test(arguments: [[], ["Cache-Control: max-age=0"], ["Expires: 0"]])
     func `the page of a session does not stand in for another when the origin fails`(_ fields: [String]) throws {
         try scenario(.other(section: "caching", key: "stale-if-error", value: "1h")) { origin, proxy in
-            origin.on("*") { Self.page($0, fields + ["ETag: \"a\""]) }
+            origin.on("*") { Teller.cookie.page($0, fields + ["ETag: \"a\""]) }
             let answer1 = try proxy.get("/page", "Cookie: session=a")
             #expect(answer1.text == "session=a")
             let answer2 = try proxy.get("/anonymous")
@@ -192,29 +91,13 @@ import Testing
 
     @Test func `nor is it served stale because the operator or a client allows that`() throws {
         try scenario(.other(section: "caching", key: "stale-while-revalidate", value: "1h")) { origin, proxy in
-            origin.on("*") { Self.page($0, ["ETag: \"\($0["cookie"] ?? "")\""]) }
+            origin.on("*") { Teller.cookie.page($0, ["ETag: \"\($0["cookie"] ?? "")\""]) }
             for session in ["session=a", "session=b", "session=a"] {
                 let answer7 = try proxy.get("/page", "Cookie: \(session)")
                 #expect(answer7.text == session)
                 let answer8 = try proxy.get("/page", "Cookie: \(session)", "Cache-Control: max-stale")
                 #expect(answer8.text == session)
             }
-        }
-    }
-
-    @Test(arguments: ["Cache-Control: max-age=60", "Last-Modified: \(System.httpDate(-864_000))"])
-    func `where nothing is stored a lifetime does not make it everybody's`(_ field: String) throws {
-        try scenario(.other(section: "caching", key: "enabled", value: "false")) { origin, proxy in
-            let first = Gate()
-            let others = Gate()
-            origin.on("/page") { [.gate($0.number == 1 ? first : others)] + Self.page($0, [field]) }
-            let crowd = Self.crowd(proxy, "/page")
-            try proxy.joined(30)
-            first.open()
-            try proxy.joined(50)
-            others.open()
-            #expect(crowd.finished().map(\.text) == (0..<30).map { Self.sessions[$0 % 3] ?? "anonymous" })
-            #expect(origin.count("/page") == 3)
         }
     }
 
@@ -225,7 +108,7 @@ import Testing
             ]
             // Against RFC 9110 §13.1.3, but there are such origins.
             origin.on("*") { request in
-                request["if-modified-since"] == nil ? Self.page(request, fields) : [.head(304, [fields[2]])]
+                request["if-modified-since"] == nil ? Teller.cookie.page(request, fields) : [.head(304, [fields[2]])]
             }
             for session in ["session=a", "session=b"] {
                 let own = try proxy.get("/page", "Cookie: \(session)")
@@ -239,7 +122,7 @@ import Testing
             let modified = "Last-Modified: \(System.httpDate(-864_000))"
             origin.on("*") { request in
                 request["if-modified-since"] == nil
-                    ? Self.page(request, ["Cache-Control: max-age=0", modified]) : [.head(304, [])]
+                    ? Teller.cookie.page(request, ["Cache-Control: max-age=0", modified]) : [.head(304, [])]
             }
             for cookies in [[], ["Cookie: session=a"], [], ["Cookie: session=b"]] {
                 let own = try proxy.send("GET", "/page", cookies)
@@ -250,7 +133,7 @@ import Testing
 
     @Test func `what was fetched without cookies is not served stale to others while it is revalidated`() throws {
         try scenario(.other(section: "caching", key: "stale-while-revalidate", value: "1h")) { origin, proxy in
-            origin.on("*") { Self.page($0, ["ETag: \"\($0["cookie"] ?? "")\""]) }
+            origin.on("*") { Teller.cookie.page($0, ["ETag: \"\($0["cookie"] ?? "")\""]) }
             let first = try proxy.get("/page")
             #expect(first.text == "anonymous")
             let own = try proxy.get("/page", "Cookie: session=a")
@@ -264,7 +147,7 @@ import Testing
             origin.on("/page") { request in
                 let own = request["cookie"].map { ["X-Token: \($0)"] } ?? []
                 return request["if-none-match"] == nil
-                    ? Self.page(request, ["ETag: \"t\""]) : [.head(304, ["ETag: \"t\""] + own)]
+                    ? Teller.cookie.page(request, ["ETag: \"t\""]) : [.head(304, ["ETag: \"t\""] + own)]
             }
             #expect(try proxy.get("/page").text == "anonymous")
             let own = try proxy.send(method, "/page", ["Cookie: session=a"])
@@ -319,7 +202,7 @@ import Testing
             let modified = "Last-Modified: \(System.httpDate(-864_000))"
             origin.on("*") { request in
                 request["if-modified-since"] == nil
-                    ? Self.page(request, ["Cache-Control: max-age=0", modified]) : [.head(304, [])]
+                    ? Teller.cookie.page(request, ["Cache-Control: max-age=0", modified]) : [.head(304, [])]
             }
             for session in ["session=a", "session=b"] {
                 let answer9 = try proxy.get("/page", "Cookie: \(session)")

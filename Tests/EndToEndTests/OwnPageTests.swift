@@ -1,0 +1,133 @@
+import Testing
+
+/// What has no lifetime is shared only among requests that are alike, in their cookies and in any other field that its
+/// origin may have gone by: each gets what it asked for, though the origin does not say that it tells them apart.
+@Suite(.scenario) struct OwnPageTests {
+    private static let tellers =
+        [Teller.cookie]
+        + ["X-HgArg-1", "X-Requested-With", "Accept", "X-Api-Key", "Accept-Language", "Origin"].map { .field($0) }
+    /// One of each kind.
+    private static let both = [Teller.cookie, .field("X-Api-Key")]
+
+    @Test(arguments: tellers)
+    func `each gets its own, in the first round and in later ones, and those who are alike share it`(
+        _ teller: Teller
+    ) throws {
+        try scenario { origin, proxy in
+            let gates = [Gate(), Gate(), Gate()]
+            origin.on("/page") { [.gate(gates[$0.number == 1 ? 0 : $0.number <= 3 ? 1 : 2])] + teller.page($0) }
+            let first = teller.crowd(proxy, "/page")
+            try proxy.joined(30)
+            #expect(origin.count("/page") == 1)
+            gates[0].open()
+            // The others are released together, and do not wait for one another.
+            try eventually("the other two kinds are at the origin") { origin.count("/page") == 3 }
+            // All of them, so that none comes when its kind's page is gone.
+            try proxy.joined(50)
+            gates[1].open()
+            #expect(first.finished().map(\.text) == teller.pages)
+            #expect(origin.count("/page") == 3)
+            // The next crowd does not wait for another kind's fetch.
+            let second = teller.crowd(proxy, "/page")
+            try eventually("each kind is at the origin at once") { origin.count("/page") == 6 }
+            try proxy.joined(80)
+            gates[2].open()
+            #expect(second.finished().map(\.text) == teller.pages)
+            #expect(origin.count("/page") == 6)
+        }
+    }
+
+    @Test(
+        arguments: both,
+        [
+            ["Cache-Control: max-age=0"], ["Expires: 0"], ["ETag: \"a\""], ["Cache-Control: max-age=0", "ETag: \"a\""],
+            ["Vary: Accept-Encoding"],
+        ])
+    func `so it is whatever the page says beside that it does not last`(_ teller: Teller, _ fields: [String]) throws {
+        try scenario { origin, proxy in
+            let (first, others) = (Gate(), Gate())
+            origin.on("/page") { [.gate($0.number == 1 ? first : others)] + teller.page($0, fields) }
+            let crowd = teller.crowd(proxy, "/page")
+            try proxy.joined(30)
+            #expect(origin.count("/page") == 1)
+            first.open()
+            try eventually("the other two kinds are at the origin") { origin.count("/page") == 3 }
+            try proxy.joined(50)
+            others.open()
+            #expect(crowd.finished().map(\.text) == teller.pages)
+            #expect(origin.count("/page") == 3)
+        }
+    }
+
+    @Test(
+        arguments: [Teller.cookie, .field("Accept")],
+        ["Cache-Control: max-age=60", "Last-Modified: \(System.httpDate(-864_000))"])
+    func `where nothing is stored a lifetime does not make it everybody's`(_ teller: Teller, _ field: String) throws {
+        try scenario(.other(section: "caching", key: "enabled", value: "false")) { origin, proxy in
+            let (first, others) = (Gate(), Gate())
+            origin.on("/page") { [.gate($0.number == 1 ? first : others)] + teller.page($0, [field]) }
+            let crowd = teller.crowd(proxy, "/page")
+            try proxy.joined(30)
+            first.open()
+            try proxy.joined(50)
+            others.open()
+            #expect(crowd.finished().map(\.text) == teller.pages)
+            #expect(origin.count("/page") == 3)
+        }
+    }
+
+    @Test(arguments: both, ["Cache-Control: public", "Cache-Control: max-age=60", "Cache-Control: max-age=0, public"])
+    func `what its origin lets everybody have goes to all, whoever they are`(_ teller: Teller, _ field: String) throws {
+        try scenario { origin, proxy in try expectShared(by: teller, origin, proxy, [field]) }
+    }
+
+    @Test(arguments: both) func `the operator can let them share`(_ teller: Teller) throws {
+        try scenario(.other(section: "coalescing", key: "share-across-cookies", value: "true")) { origin, proxy in
+            try expectShared(by: teller, origin, proxy, [])
+        }
+    }
+
+    /// One fetch is for the whole crowd.
+    private func expectShared(
+        by teller: Teller, _ origin: ScriptedOrigin, _ proxy: Program, _ fields: [String]
+    ) throws {
+        let gate = Gate()
+        origin.on("/page") { _ in [.gate(gate), .head(200, fields + ["Content-Length: 7"]), .text("for all")] }
+        let crowd = teller.crowd(proxy, "/page")
+        try proxy.joined(30)
+        gate.open()
+        #expect(crowd.finished().allSatisfy { $0.text == "for all" })
+        #expect(origin.count("/page") == 1)
+    }
+
+    @Test(arguments: [Teller.cookie, .field("Accept")])
+    func `who comes while the page of another streams gets its own, who is alike joins`(_ teller: Teller) throws {
+        let (value, other) = teller.values
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/page") { request in
+                request.number == 1
+                    ? [
+                        .head(200, ["Content-Length: \(value.utf8.count + 3)"]), .text(value), .gate(gate),
+                        .text("..."),
+                    ]
+                    : teller.page(request)
+            }
+            let (first, alike) = try (proxy.connect(), proxy.connect())
+            for client in [first, alike] {
+                try client.send(proxy.request("GET", "/page", [teller.line(value), "User-Agent: \(client === first)"]))
+                try client.progress { $0.body.length == value.utf8.count }
+            }
+            #expect(origin.count("/page") == 1)
+            let led = try proxy.metric(.led)
+            #expect(led == 1)
+            let own = try proxy.send("GET", "/page", teller.line(other))
+            #expect(own.text == other)
+            let common = try proxy.send("GET", "/page")
+            #expect(common.text == Teller.common)
+            gate.open()
+            let answers = try [first.answer(), alike.answer()]
+            #expect(answers.allSatisfy { $0.text == "\(value)..." })
+        }
+    }
+}
