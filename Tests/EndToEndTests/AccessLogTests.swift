@@ -101,17 +101,7 @@ import Testing
     }
 
     @Test func `a hit that its client does not take is logged as aborted, with what went out`() throws {
-        try scenario(.accessLog, .memory(mebibytes: 128), .maxObjectSize(64 << 20)) { origin, proxy in
-            let size = 32 << 20
-            origin.on("/x") { _ in
-                [.head(200, "Cache-Control: max-age=60", "Content-Length: \(size)"), .pattern(0..<size)]
-            }
-            try proxy.get("/x")
-            let client = try proxy.connect()
-            try client.send(proxy.request("GET", "/x"))
-            try eventually("it is being sent") {
-                try proxy.metric(.hits) == 0 && proxy.metric(.clientSentBytes) > size + 1000
-            }
+        try withHalfSentHit { proxy, client, size in
             client.reset()
             try eventually("two lines") { try proxy.accessLog.count == 2 }
             // Lines of different workers come in any order.
@@ -179,12 +169,7 @@ import Testing
     }
 
     @Test func `a hit taken bit by bit is logged once, when it is out`() throws {
-        try scenario(.accessLog, .memory(mebibytes: 128), .maxObjectSize(64 << 20)) { origin, proxy in
-            let size = 32 << 20
-            origin.on("/x") { _ in
-                [.head(200, "Cache-Control: max-age=60", "Content-Length: \(size)"), .pattern(0..<size)]
-            }
-            try proxy.get("/x")
+        try withLargeHit { proxy, size in
             let answer = try proxy.get("/x")
             #expect(answer.body.length == size)
             try eventually("two lines") { try proxy.accessLog.count == 2 }

@@ -15,6 +15,22 @@ import Testing
         try conversation(servers[0], servers[1], proxy)
     }
 
+    /// A server that went down is back: another one at its port, to be stopped by the test.
+    private static func comesBack(_ server: ScriptedOrigin) throws -> ScriptedOrigin {
+        let again = try ScriptedOrigin(port: server.port)
+        answer(again, "back")
+        return again
+    }
+
+    /// Asks until one that came back answers.
+    private static func askUntilBack(_ proxy: Program, within limit: Duration = .seconds(5)) throws {
+        var round = 0
+        try eventually("it is asked", within: limit) {
+            round += 1
+            return try proxy.get("/back/\(round)").text == "back"
+        }
+    }
+
     private static func answer(_ server: ScriptedOrigin, _ name: String) {
         server.on("*") { _ in [.requestBody, .answer(200, "Cache-Control: no-store", body: name)] }
     }
@@ -60,13 +76,9 @@ import Testing
             let reason =
                 "after 2 failures in a row, the last one: connect: 127.0.0.1:\(first.port): Connection refused"
             #expect(told("not used for").first?.hasSuffix(reason) == true, "\(proxy.diagnostics)")
-            let again = try ScriptedOrigin(port: first.port)
+            let again = try Self.comesBack(first)
             defer { again.stop() }
-            Self.answer(again, "back")
-            try eventually("it is asked", within: .seconds(5)) {
-                round += 1
-                return try proxy.get("/\(round)").text == "back"
-            }
+            try Self.askUntilBack(proxy)
             #expect(told("is back after 0 s").count == 1 && told("").count == 2, "\(proxy.diagnostics)")
         }
     }
@@ -95,9 +107,8 @@ import Testing
             let reason =
                 "is failing, but still used because it is the only one, after 2 failures in a row, the last one: connect"
             #expect(told(reason) == 1 && told("") == 1, "\(proxy.diagnostics)")
-            let again = try ScriptedOrigin(port: origin.port)
+            let again = try Self.comesBack(origin)
             defer { again.stop() }
-            Self.answer(again, "back")
             try eventually("every worker has found it back") {
                 round += 1
                 let answer = try proxy.get("/\(round)")
@@ -168,14 +179,9 @@ import Testing
                     && down[0]["next_try_seconds"]?.number == 0, "\(down)")
             #expect(try isUp(first) == 0 && isUp(second) == 1)
 
-            let again = try ScriptedOrigin(port: first.port)
+            let again = try Self.comesBack(first)
             defer { again.stop() }
-            Self.answer(again, "back")
-            var round = 0
-            try eventually("it is asked", within: .seconds(5)) {
-                round += 1
-                return try proxy.get("/\(round)").text == "back"
-            }
+            try Self.askUntilBack(proxy)
             let back = try servers()
             #expect(
                 back.allSatisfy { $0["state"]?.string == "up" }
@@ -188,14 +194,9 @@ import Testing
         try twoServers(.maxFailures(1), .failureCooldown(.milliseconds(300))) { first, second, proxy in
             first.goDown()
             #expect(try proxy.get("/down").text == "second")
-            let again = try ScriptedOrigin(port: first.port)
+            let again = try Self.comesBack(first)
             defer { again.stop() }
-            Self.answer(again, "back")
-            var round = 0
-            try eventually("it is asked", within: .seconds(5)) {
-                round += 1
-                return try proxy.get("/\(round)").text == "back"
-            }
+            try Self.askUntilBack(proxy)
             #expect(
                 try Set((0..<4).map { try proxy.get("/again/\($0)").text }) == ["back", "second"], "in turn, as before")
         }
@@ -207,9 +208,8 @@ import Testing
             first.goDown()
             let down = try proxy.get("/down").text
             #expect(down == "second")
-            let again = try ScriptedOrigin(port: first.port)
+            let again = try Self.comesBack(first)
             defer { again.stop() }
-            Self.answer(again, "back")
             let gate = Gate()
             again.on("/held") { _ in [.gate(gate), .answer(200)] }
             var trying: Conversation?
@@ -222,11 +222,7 @@ import Testing
             }
             let began = ContinuousClock.now
             trying?.reset()
-            var round = 0
-            try eventually("another request gets there", within: .seconds(20)) {
-                round += 1
-                return try proxy.get("/again/\(round)").text == "back"
-            }
+            try Self.askUntilBack(proxy, within: .seconds(20))
             #expect(ContinuousClock.now - began < .milliseconds(cooldown / 2), "long before another cool-down is over")
             gate.open()
         }
@@ -237,7 +233,7 @@ import Testing
         try twoServers(.maxFailures(1), .failureCooldown(.milliseconds(100))) { first, second, proxy in
             first.goDown()
             #expect(try proxy.get("/down").text == "second")
-            let again = try ScriptedOrigin(port: first.port)
+            let again = try Self.comesBack(first)
             defer { again.stop() }
             for server in [again, second] { server.on("/ws") { _ in [UpgradeTunnelTests.switching, .echo] } }
             var clients: [Conversation] = []
@@ -266,9 +262,8 @@ import Testing
                 let answer = try proxy.get("/\(number)")
                 #expect(answer.status == 502 && answer["proxy-status"] != nil)
             }
-            let again = try ScriptedOrigin(port: second.port)
+            let again = try Self.comesBack(second)
             defer { again.stop() }
-            Self.answer(again, "back")
             for number in 0..<3 {
                 let answer = try proxy.get("/again/\(number)")
                 #expect(answer.text == "back", "request \(number)")

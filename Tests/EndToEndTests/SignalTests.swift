@@ -78,22 +78,13 @@ import Testing
     }
 
     @Test func `a hit that the end cuts off is logged with that reason`() throws {
-        try scenario(.accessLog, .memory(mebibytes: 128), .maxObjectSize(64 << 20)) { origin, proxy in
-            let size = 32 << 20
-            origin.on("/x") { _ in
-                [.head(200, "Cache-Control: max-age=60", "Content-Length: \(size)"), .pattern(0..<size)]
-            }
-            try proxy.get("/x")
-            let client = try proxy.connect()
-            try client.send(proxy.request("GET", "/x"))
-            try eventually("it is being sent") { try proxy.metric(.clientSentBytes) > size + 1000 }
+        try withHalfSentHit { proxy, _, _ in
             proxy.terminate()
             try eventually("it waits") { proxy.diagnostics.contains("SIGTERM: no new connections") }
             proxy.signal(SIGTERM)
             #expect(try proxy.exited() == .code(0))
             let line = try #require(try proxy.accessLog.first { $0["verdict"]?.string == "hit" })
             #expect(line["aborted"] == .bool(true) && line["detail"]?.string == "shutdown", "\(line)")
-            withExtendedLifetime(client) {}
         }
     }
 
