@@ -41,8 +41,7 @@ public final class NameResolution: Sendable {
         case .tcp(let name, let number): (host, port) = (name, number)
         case .unix(let path): return completion(.success([.unix(path: path)]))
         }
-        let now = resolver.loop.now
-        let (known, generation) = names.withLock { ($0.addresses(of: server, at: now), $0.generation) }
+        let (known, generation) = names.withLock { ($0.addresses(of: server, at: resolver.loop.now), $0.generation) }
         if let known { return completion(.success(known)) }
         let question = Question(server: server, generation: generation)
         let bound = LoopBound(completion, on: resolver.loop)

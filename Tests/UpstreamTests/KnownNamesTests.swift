@@ -29,4 +29,11 @@ import Testing
         let known = names.addresses(of: server, at: 2)
         #expect(known == [address])
     }
+
+    @Test func `an answer holds from when it came, for its time`() {
+        var names = KnownNames()
+        _ = names.settle(.success([address]), of: server, asked: 0, at: 1_000, timeToLive: 100)
+        #expect(names.addresses(of: server, at: 1_099) == [address])
+        #expect(names.addresses(of: server, at: 1_100) == nil)
+    }
 }
