@@ -1,6 +1,5 @@
 import Bytes
 import Libevent
-import Synchronization
 
 /// Tells when all callbacks that are on their way at this moment have been made, on every loop.
 ///
@@ -15,33 +14,24 @@ final class CallbackBarrier: Sendable {
     }
 
     /// Runs `job`, on any thread, once every loop has made the callbacks that were posted to it before, or are just
-    /// being posted by what runs there.
+    /// being posted by what runs there. A loop that ends before that calls nobody back.
     func whenAllAreCalledBack(_ job: @escaping @Sendable () -> Void) {
-        let loops = loops.withLock { $0 }
-        let last = LastOfSeveral(loops.count, job)
-        for turns in loops {
+        let end = WhenLetGo(job)
+        for turns in loops.withLock({ $0 }) {
             // The first comes when what runs now is done, so that the second is behind all it posts; and some of those
             // are put off to later turns.
-            let comes = turns.handle.post {
-                if !turns.handle.post({ turns.value.put { last.done() } }) { last.done() }
+            turns.handle.enqueue {
+                turns.handle.enqueue { turns.value.put { withExtendedLifetime(end) {} } }
             }
-            // A loop that has ended calls nobody back.
-            if !comes { last.done() }
         }
     }
 }
 
-/// Calls back when the last of several things is done, on the thread where that is.
-private final class LastOfSeveral: Sendable {
-    private let left: Atomic<Int>
+/// Calls back when everybody who holds it has let go of it: of what an ended loop no longer does, too, and drops.
+private final class WhenLetGo: Sendable {
     private let job: @Sendable () -> Void
 
-    init(_ count: Int, _ job: @escaping @Sendable () -> Void) {
-        left = Atomic(count)
-        self.job = job
-    }
+    init(_ job: @escaping @Sendable () -> Void) { self.job = job }
 
-    func done() {
-        if left.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { job() }
-    }
+    deinit { job() }
 }

@@ -72,7 +72,6 @@ final class Turns {
 
     /// Serves it in a later turn.
     func put(_ taker: any TurnTaker) {
-        if !isWaiting { goOnLater() }
         let turn = filling.use { filling -> [any TurnTaker]? in
             filling.append(taker)
             guard filling.count == Self.turn else { return nil }
@@ -82,15 +81,16 @@ final class Turns {
             return turn
         }
         if let turn { full.append(turn) }
+        if !isWaiting { goOnLater() }
     }
 
     /// Gives it a turn to itself, behind those who wait now: it serves up to `turn` of its own there.
     func putAlone(_ taker: any TurnTaker) {
-        if !isWaiting { goOnLater() }
         var turn: [any TurnTaker] = []
         filling.use { swap(&turn, &$0) }
         if !turn.isEmpty { full.append(turn) }
         full.append([taker])
+        if !isWaiting { goOnLater() }
     }
 
     /// Runs `job` in a later turn, behind those who wait now.
@@ -105,9 +105,18 @@ final class Turns {
     }
 
     private func goOnLater() {
-        isWaiting = true
         let bound = LoopBound(self, on: loop)
-        loop.handle.post { bound.value.goOn() }
+        isWaiting = loop.handle.post { bound.value.goOn() }
+        if !isWaiting { letGo() }
+    }
+
+    /// The loop ends: no later turn comes, and nobody is held for one.
+    private func letGo() {
+        let former = (full, filling.use { $0 })
+        (full, next) = ([], 0)
+        filling.use { $0 = [] }
+        // Let go of here, not while it is changed: that may put somebody.
+        withExtendedLifetime(former) {}
     }
 
     private func goOn() {
