@@ -48,7 +48,9 @@ extension Fetch {
             switch self {
             // A 304 has no content: its exchange ends by itself, and the connection is used again.
             case .complete: false
-            case .stoodIn, .truncated, .failed, .released, .upgraded, .cancelled: true
+            // It ended with the 101, and has let go of the connection.
+            case .upgraded: false
+            case .stoodIn, .truncated, .failed, .released, .cancelled: true
             }
         }
 
