@@ -11,18 +11,23 @@ import Telemetry
 /// new ─start→ resolving ─addresses→ connecting ─connected→ exchanging ─complete→ ended
 ///                ↑  └─────────idle connection────────────────↗    │ └─101→ ended (upgraded)
 ///                └──next server, or closed before a response──────┘
+/// resolving ─next server→ resolving
+/// connecting ─next address→ connecting        connecting ─next server→ resolving
+/// connecting ─full Unix socket→ waitingForRoom ─after a moment→ connecting
 /// any ─error→ ended (failed)        any ─cancel→ ended
 /// ```
 public final class Exchange {
     enum State {
-        case new, resolving, connecting, exchanging, ended
+        case new, resolving, connecting, waitingForRoom, exchanging, ended
 
         fileprivate func leads(to next: State) -> Bool {
             switch self {
             case .new: next == .resolving || next == .ended
-            // From one server or address on to the next.
             case .resolving: next == .resolving || next == .connecting || next == .ended
-            case .connecting: next != .new
+            case .connecting:
+                next == .resolving || next == .connecting || next == .waitingForRoom || next == .exchanging
+                    || next == .ended
+            case .waitingForRoom: next == .connecting || next == .ended
             case .exchanging: next == .resolving || next == .ended
             case .ended: false
             }
@@ -54,7 +59,8 @@ public final class Exchange {
     /// When it began to try that server for all others; `nil` if it does not, or the server has shown how it is.
     private var tryBegan: Int64?
     private var addresses: ArraySlice<SocketAddress> = []
-    /// Until when a full Unix socket is tried again, in nanoseconds of the loop's clock; `nil`: nobody waits.
+    /// Until when a full Unix socket is tried again, in nanoseconds of the loop's clock; `nil` while other servers are
+    /// left to be asked.
     private var waitsForRoomUntil: Int64?
     private var attempts: Attempts
     private var isReused = false
@@ -182,8 +188,10 @@ public final class Exchange {
         // No failure: it is busy, and may be the only one that works.
         guard let end = waitsForRoomUntil else { return goOn(after: .queueIsFull, error) }
         guard pool.loop.now < end else { return connectToNext(after: error) }
+        enter(.waitingForRoom)
         pool.loop.schedule(after: Self.roomInterval) { [weak self] in
-            guard let self, state == .connecting else { return }
+            guard let self, state == .waitingForRoom else { return }
+            enter(.connecting)
             // Another exchange may have ended, and left its connection.
             guard attempts.mayUseIdle, let idle = pool.takeIdle(server: serverIndex) else {
                 return connect(to: address, after: before)
