@@ -17,10 +17,6 @@ import Glibc
         public var backlog: Int32 = 4096
         /// SO_REUSEPORT: each loop has its own listener on the address, and the kernel spreads connections over them.
         public var sharesPort = false
-        /// `[::]` does not take IPv4 as well, so that `0.0.0.0` can be listened on beside it.
-        public var ipv6Only = true
-        /// Connections accepted before the loop's other work gets its turn.
-        public var acceptsPerWakeUp = 64
         /// Pause when descriptors run out, in nanoseconds.
         public var retryDelay: Int64 = 100_000_000
         /// Failures are reported no more often than this, in nanoseconds.
@@ -30,6 +26,9 @@ import Glibc
 
         public init() {}
     }
+
+    /// Connections accepted before the loop's other work gets its turn.
+    private static let acceptsPerWakeUp = 64
 
     /// The address with the port the kernel chose where 0 was asked for.
     public let localAddress: SocketAddress
@@ -164,7 +163,7 @@ import Glibc
     }
 
     private func acceptBatch() {
-        for _ in 0..<settings.acceptsPerWakeUp { guard acceptNext() else { return } }
+        for _ in 0..<Self.acceptsPerWakeUp { guard acceptNext() else { return } }
     }
 
     /// - Returns: whether there may be another.
@@ -209,9 +208,8 @@ extension Listener {
         // Old connections in TIME_WAIT do not keep a restarted program from its port.
         try descriptor.setOption(SOL_SOCKET, SO_REUSEADDR, 1)
         if settings.sharesPort { try descriptor.setOption(SOL_SOCKET, SO_REUSEPORT, 1) }
-        if case .ipv6 = address {
-            try descriptor.setOption(Int32(IPPROTO_IPV6), IPV6_V6ONLY, settings.ipv6Only ? 1 : 0)
-        }
+        // `[::]` does not take IPv4 as well, so that `0.0.0.0` can be listened on beside it.
+        if case .ipv6 = address { try descriptor.setOption(Int32(IPPROTO_IPV6), IPV6_V6ONLY, 1) }
         // Accepted connections inherit it.
         try descriptor.setOption(Int32(IPPROTO_TCP), TCP_NODELAY, 1)
         guard descriptor.bind(to: address) else { throw .last(.bind) }

@@ -8,7 +8,7 @@
 /// ```
 /// A try that ends without a verdict, as by a client that leaves, costs as long again as it took: little after a
 /// moment, and no unbroken row of clients runs into a server that hangs.
-public struct ServerBalance: Sendable {
+struct ServerBalance: Sendable {
     struct Health: Sendable {
         var failuresInARow = 0
         /// Monotonic nanoseconds until which the server is left alone.
@@ -35,7 +35,7 @@ public struct ServerBalance: Sendable {
     ///   - first: the number of the server that is asked first; beyond the last, they are counted on from the first. If
     ///     all loops began with the same one, it would get the first requests of all of them.
     ///   - cooldown: nanoseconds.
-    public init(servers: Int, startingAt first: Int = 0, maxFailures: Int, cooldown: Int64) {
+    init(servers: Int, startingAt first: Int = 0, maxFailures: Int, cooldown: Int64) {
         health = Array(repeating: Health(), count: servers)
         next = first % max(1, servers)
         self.maxFailures = maxFailures
@@ -71,7 +71,7 @@ public struct ServerBalance: Sendable {
 
     /// A response came, whatever its status: failures are counted from zero, and the server is asked again.
     /// - Returns: whether it had been left alone.
-    public mutating func succeeded(_ server: Int, at now: Int64) -> Bool {
+    mutating func succeeded(_ server: Int, at now: Int64) -> Bool {
         health[server].answeredAt = now
         let failures = health[server].failuresInARow
         guard failures != 0 else { return false }
@@ -82,7 +82,7 @@ public struct ServerBalance: Sendable {
 
     /// A failure to connect or to answer, not a response with an error status.
     /// - Returns: whether it is left alone, and was not before.
-    public mutating func failed(_ server: Int, at now: Int64) -> Bool {
+    mutating func failed(_ server: Int, at now: Int64) -> Bool {
         health[server].failuresInARow += 1
         health[server].failedAt = now
         if health[server].failuresInARow >= maxFailures { health[server].leftAloneUntil = now + cooldown }

@@ -14,7 +14,7 @@ public struct ServerState: Sendable, Equatable {
     /// When the first of those tries it again, on the same clock.
     public var nextTry: Int64?
     /// When its latest response came, on the same clock; `nil`: none has.
-    public var answeredAt: Int64?
+    var answeredAt: Int64?
     /// Of a loop for which it is not up and that has not found it failing for a whole cool-down: when it did. A later
     /// response elsewhere tells more.
     var outdatedBy: Int64?

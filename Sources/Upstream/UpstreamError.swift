@@ -11,7 +11,7 @@ public struct UpstreamError: Error, Sendable, CustomStringConvertible {
     public let detail: String
     /// The connection was closed before a byte of a response, so nobody has seen one. Whether the request may be sent
     /// once more is decided by who asks.
-    public let closedBeforeResponse: Bool
+    let closedBeforeResponse: Bool
     /// The response broke the rules of its framing, so that what came of it before may be wrong too.
     public let isMalformed: Bool
     /// The address that was tried last, as text; empty when none was.

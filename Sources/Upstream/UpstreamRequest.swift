@@ -34,7 +34,7 @@ public struct UpstreamRequest: Sendable {
     }
 
     /// Whether it may go out a second time when a connection was closed before it brought a response (RFC 9110 §9.2.2).
-    public var mayBeSentAgain: Bool { method.isIdempotent && isHeld }
+    var mayBeSentAgain: Bool { method.isIdempotent && isHeld }
 
     /// Whether all of it is here: content that was streamed through cannot be sent again, nor what a client sends behind
     /// its wish to switch protocols.

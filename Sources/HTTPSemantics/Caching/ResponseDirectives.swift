@@ -5,35 +5,35 @@ import Bytes
 /// Where directives occur twice or contradict each other the more restrictive one holds; a lifetime that makes no
 /// sense makes the response stale. `immutable` (RFC 8246) and `no-transform` ask for nothing that is not done anyway.
 /// Sources: RFC 9111 §4.2.1, §5.2.2; RFC 5861.
-public struct ResponseDirectives: Sendable, Equatable {
+package struct ResponseDirectives: Sendable, Equatable {
     /// Directives without a number (RFC 9111 §5.2.2).
-    public struct Flags: OptionSet, Sendable, Hashable {
-        public let rawValue: UInt16
-        public init(rawValue: UInt16) { self.rawValue = rawValue }
+    package struct Flags: OptionSet, Sendable, Hashable {
+        package let rawValue: UInt16
+        package init(rawValue: UInt16) { self.rawValue = rawValue }
 
-        public static let `public` = Self(rawValue: 1 << 0)
+        package static let `public` = Self(rawValue: 1 << 0)
         /// Without field names: the whole response is meant for one user.
-        public static let `private` = Self(rawValue: 1 << 1)
+        package static let `private` = Self(rawValue: 1 << 1)
         /// With field names: only those fields are.
-        public static let privateFields = Self(rawValue: 1 << 2)
-        public static let noStore = Self(rawValue: 1 << 3)
-        public static let noCache = Self(rawValue: 1 << 4)
-        public static let noCacheFields = Self(rawValue: 1 << 5)
-        public static let mustRevalidate = Self(rawValue: 1 << 6)
-        public static let proxyRevalidate = Self(rawValue: 1 << 7)
-        public static let mustUnderstand = Self(rawValue: 1 << 8)
+        package static let privateFields = Self(rawValue: 1 << 2)
+        package static let noStore = Self(rawValue: 1 << 3)
+        package static let noCache = Self(rawValue: 1 << 4)
+        package static let noCacheFields = Self(rawValue: 1 << 5)
+        package static let mustRevalidate = Self(rawValue: 1 << 6)
+        package static let proxyRevalidate = Self(rawValue: 1 << 7)
+        package static let mustUnderstand = Self(rawValue: 1 << 8)
     }
 
     /// Those that are there.
-    public var flags: Flags = []
+    package var flags: Flags = []
     /// Seconds; 0 when the argument makes no sense.
-    public var maxAge: UInt32?
+    package var maxAge: UInt32?
     /// Seconds; 0 when the argument makes no sense.
-    public var sharedMaxAge: UInt32?
+    package var sharedMaxAge: UInt32?
     /// Seconds past the lifetime; `nil` when not said, since 0 forbids what the operator's default may allow.
-    public var staleWhileRevalidate: UInt32?
+    package var staleWhileRevalidate: UInt32?
     /// Seconds past the lifetime; `nil` when not said, since 0 forbids what the operator's default may allow.
-    public var staleIfError: UInt32?
+    package var staleIfError: UInt32?
     /// Whether it allows any use once it is stale (RFC 5861).
     var allowsStale: Bool { (staleWhileRevalidate ?? 0) > 0 || (staleIfError ?? 0) > 0 }
 
@@ -43,13 +43,13 @@ public struct ResponseDirectives: Sendable, Equatable {
     /// Over all that `private` and `no-cache` name.
     private var nameBound = FieldNameBound()
 
-    public init() {}
+    package init() {}
 
     /// Whether all of `flag` are there.
-    public func contains(_ flag: Flags) -> Bool { flags.contains(flag) }
+    package func contains(_ flag: Flags) -> Bool { flags.contains(flag) }
 
     /// Reads every `Cache-Control` line of a response.
-    public init(cacheControlOf fields: FieldView) {
+    package init(cacheControlOf fields: FieldView) {
         var directives = DirectiveIterator(fields, .cacheControl)
         while let directive = directives.next() {
             let argument: Argument = directive.form == .bare ? .none : .text(isSound: directive.form != .malformed)

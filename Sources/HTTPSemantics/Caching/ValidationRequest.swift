@@ -11,9 +11,9 @@ public struct ValidationRequest {
 
     /// More tags than this of one client are left out: it gets the whole where the origin would have confirmed a later
     /// one.
-    public static let maxClientTags = 64
+    package static let maxClientTags = 64
     /// Nor more than this many bytes of them: room for 64 of the usual length. Each is compared with all before it.
-    public static let maxClientTagBytes = 4096
+    private static let maxClientTagBytes = 4096
 
     /// Whether tags are asked about that only the client has: a 304 may then be for it alone
     /// (`ClientConditions.isConfirmed`).

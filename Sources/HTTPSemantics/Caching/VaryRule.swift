@@ -16,7 +16,7 @@ public struct VaryRule: Sendable, Hashable {
     let nominees: [Nominee]
 
     /// More members than this count as `*`. Each is compared with all others, and looked for in each request.
-    public static let maxMembers = 64
+    package static let maxMembers = 64
 
     /// A rule that nominates nothing: every request matches.
     public static let none = VaryRule(nominees: [])

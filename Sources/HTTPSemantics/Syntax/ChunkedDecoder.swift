@@ -5,7 +5,7 @@
 ///     any ─bad byte→ failed
 ///
 /// Trailers stay unconsumed until all of them are there, and are bounded. Everything else is consumed as it comes.
-public struct ChunkedDecoder: Sendable {
+package struct ChunkedDecoder: Sendable {
     private enum State {
         case size
         case `extension`(ChunkExtension)
@@ -38,13 +38,13 @@ public struct ChunkedDecoder: Sendable {
     static let maxExcess = 16_384
 
     /// - Parameter trailerLimits: for the trailer section; one beyond them is an error.
-    public init(trailerLimits: HeadLimits = .trailers) {
+    package init(trailerLimits: HeadLimits = .trailers) {
         section = FieldSectionParser(maxLines: trailerLimits.maxFieldLines)
         trailerLimit = trailerLimits.maxHeadBytes
     }
 
     /// Ready for the next body; memory is kept.
-    public mutating func reset() {
+    package mutating func reset() {
         state = .size
         remaining = 0
         digits = 0
@@ -58,13 +58,13 @@ public struct ChunkedDecoder: Sendable {
     /// The trailer fields, once `decode` said `end`; `input` is what it was given then. They are not header fields
     /// and must not be merged into them unasked (RFC 9110 §6.5.1).
     @_lifetime(copy input, borrow self)
-    public func trailers(in input: Span<UInt8>) -> FieldView {
+    package func trailers(in input: Span<UInt8>) -> FieldView {
         FieldView(bytes: input.extracting(trailerRange), lines: section.lines, present: section.present)
     }
 
     /// Reads on in `input`, which starts with the first byte not yet consumed.
     /// - Throws: what is wrong with the framing, and where. The body is broken from there on.
-    public mutating func decode(_ input: Span<UInt8>) throws(MessageSyntaxError) -> BodyStep {
+    package mutating func decode(_ input: Span<UInt8>) throws(MessageSyntaxError) -> BodyStep {
         do throws(MessageSyntaxError) {
             let step = try advance(input)
             passed &+= step.consumed
