@@ -172,6 +172,16 @@ struct Audience<Value: Sendable>: Sendable {
         }
     }
 
+    /// `nil`, and nothing changed, unless it still waits: then as `leave`.
+    @inlinable
+    mutating func stopWaiting(_ token: SlotToken) -> Departure? {
+        switch phase {
+        // Everybody let in while it gathers has a waiter.
+        case .gathering: leave(token)
+        case .delivered, .ended: nil
+        }
+    }
+
     /// `nil` if nobody shares the seat.
     @inlinable
     mutating func leaveShared(_ token: SlotToken) -> Departure? {

@@ -158,7 +158,25 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
     @inlinable
     public nonisolated final func leave(_ token: WaiterToken) -> Bool {
         guard token.operation == ObjectIdentifier(self) else { return false }
-        guard let departure = audience.withLock({ $0.leave(token.seat) }) else { return false }
+        return settle(audience.withLock { $0.leave(token.seat) })
+    }
+
+    /// Ends one stay if it still waits; whoever was served goes on following. For a wait that takes too long, and whose
+    /// value is as welcome as ever if it is on its way already.
+    ///
+    /// - Returns: True if it was still waiting: its handler will never be called. False, and nothing changed, if its
+    ///   callback has run or is on its way, or if the token is not of a stay here.
+    @inlinable
+    public nonisolated final func stopWaiting(_ token: WaiterToken) -> Bool {
+        guard token.operation == ObjectIdentifier(self) else { return false }
+        return settle(audience.withLock { $0.stopWaiting(token.seat) })
+    }
+
+    /// What follows from a departure, without the lock.
+    /// - Returns: whether it was still waiting.
+    @inlinable
+    nonisolated final func settle(_ departure: consuming Audience<Value>.Departure?) -> Bool {
+        guard let departure else { return false }
         switch departure.next {
         case .goOn:
             break

@@ -111,6 +111,24 @@ import Testing
         #expect(leader.isWaiting)
     }
 
+    @Test func `who has waited too long when its response is on its way gets the whole of that`() throws {
+        let proxy = try TestProxy()
+        // Each has a seat of its own, because it asks for something special; more than a turn of them.
+        let clients = try (0..<12).map { _ in try proxy.ask("GET /x\nCache-Control: max-age=100") }
+        proxy.run { proxy.origin.requestCount == 1 }
+        // Nobody may store it, so it goes on only for those who read it.
+        proxy.origin.begin("one, ", of: 8, "Cache-Control: max-age=0")
+        proxy.run { clients[0].answer == "200 one, " }
+        let last = clients[11]
+        #expect(last.isWaiting, "its turn has not come")
+        last.transaction?.waitedTooLong()
+        for client in clients.dropLast() { client.leave() }
+        proxy.run { last.answer == "200 one, " }
+        proxy.origin.goOn("two")
+        proxy.run { last.hasEnded }
+        #expect(last.answer == "200 one, two")
+    }
+
     @Test func `a request for only what is stored is never sent on`() throws {
         let proxy = try TestProxy()
         let client = try proxy.ask("GET /x\nCache-Control: only-if-cached")

@@ -1,7 +1,8 @@
 import Coalescing
 
 /// A request's place at a fetch that it waits for or reads from: its waiter, and its listener for interim responses.
-/// Leaving gives up both; leaving twice is harmless.
+/// Leaving gives up both; leaving twice is harmless. Whoever merely stops waiting keeps both once the result is on its
+/// way: by the seat it is counted among those who read the response.
 enum FetchSeat {
     /// Of the client of a fetch that is for it alone: the fetch delivers to it directly.
     case direct(FetchOperation)
@@ -35,6 +36,22 @@ enum FetchSeat {
             return operation.leave(token)
         case .member(let crowd, let index):
             return crowd.leave(index)
+        }
+    }
+
+    /// Leaves, unless the result is on its way.
+    /// - Returns: false when it is, or was there; then nothing has changed.
+    func stopWaiting() -> Bool {
+        switch self {
+        case .waiter(let operation, let token, let listener):
+            guard operation.stopWaiting(token) else { return false }
+            if listener != .none { operation.interims.leave(listener) }
+            return true
+        case .direct(let operation):
+            // Asked only while the fetch has brought nothing: before it begins, or in the place of its result.
+            return operation.leaderLeaves()
+        case .member(let crowd, let index):
+            return crowd.isGathering && crowd.leave(index)
         }
     }
 }

@@ -209,6 +209,8 @@ final class Transaction: FetchWaiter, FetchLeader, TurnTaker {
     // MARK: While it waits
 
     override func received(_ result: Result<FetchedResponse, OperationError>) {
+        // The wait is over, though the turn may come later.
+        deadline.clear()
         if worker.turns.takeTurn() { return take(result) }
         self.result = result
         worker.turns.put(self)
@@ -277,7 +279,6 @@ final class Transaction: FetchWaiter, FetchLeader, TurnTaker {
         sendInterims()
         // A client that has gone is found when it is written to.
         guard state == .waiting else { return }
-        deadline.clear()
         if case .success(let fetched) = result {
             if let stale = fallback(for: fetched) { return standIn(stale, for: fetched.originStatus) }
             return respond(fetched)
@@ -317,11 +318,10 @@ final class Transaction: FetchWaiter, FetchLeader, TurnTaker {
         let operation = seat.operation
         // Its fetch has got its slot since.
         if ledFetch?.hasBegun == true { return }
-        if seat.leave() {
-            self.seat = nil
-            state = .new
-            boundExceeded("wait-timeout", by: ledFetch == nil ? operation : nil, meaning: .timeout)
-        }
+        guard seat.stopWaiting() else { return }
+        self.seat = nil
+        state = .new
+        boundExceeded("wait-timeout", by: ledFetch == nil ? operation : nil, meaning: .timeout)
     }
 
     /// What came of its content, before its fetch has a slot, cannot be held.
@@ -345,13 +345,14 @@ final class Transaction: FetchWaiter, FetchLeader, TurnTaker {
     func fetch(_ fetch: Fetch, received interim: ByteSlice) { send(interim: interim) }
 
     func fetch(_ fetch: Fetch, brings result: consuming Result<FetchedResponse, OperationError>) {
+        deadline.clear()
         self.result = consume result
         // Content that came with the response's head goes out with it.
         worker.serveSoon(self)
     }
 
     func fetch(_ fetch: Fetch, answers response: FetchedResponse) {
-        guard state == .waiting, let seat, seat.leave() else { return }
+        guard state == .waiting, let seat, seat.stopWaiting() else { return }
         // Before anything is sent: a request that comes after it must find a fetch that goes on for others, or none.
         seat.operation.cancelIfUnattended()
         self.seat = nil
