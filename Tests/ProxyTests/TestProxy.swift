@@ -159,7 +159,7 @@ final class TestClient: TransactionClient, TurnTaker {
     var hasEnded: Bool { transaction == nil }
     var isWaiting: Bool { transaction?.state == .waiting }
     /// Whether it shares its seat with others.
-    var isInCrowd: Bool { transaction?.seat?.isInCrowd == true }
+    var isInCrowd: Bool { if case .member = transaction?.seat { true } else { false } }
 
     /// Its connection ends.
     func leave() {

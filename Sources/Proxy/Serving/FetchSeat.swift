@@ -18,13 +18,6 @@ enum FetchSeat {
         }
     }
 
-    var isInCrowd: Bool {
-        switch self {
-        case .member: true
-        case .direct, .waiter: false
-        }
-    }
-
     /// - Returns: false when the result is on its way, or was there.
     @discardableResult
     func leave() -> Bool {

@@ -12,9 +12,10 @@ import Upstream
 /// waits as long as its fetch does, and its content goes through that fetch. Little content is read ahead: the request
 /// takes no slot, and no origin hears of it, for as long as its client takes to send it.
 ///
-/// Here it is looked up and waits, and here its state is written. The extensions only say what follows from what: from a
-/// plan to the fetch that is waited for (`Fetching`), from a response to the head that the client gets (`Responding`).
-/// Its content has its own (`RequestContent`).
+/// Here it is looked up, and here its state is written. The extensions only say what follows from what: from a plan to
+/// the fetch that is waited for (`Fetching`), from what that brings, or does not in time, to what becomes of it
+/// (`Waiting`), from a response to the head that the client gets (`Responding`). Its content has its own
+/// (`RequestContent`).
 ///
 /// ```
 /// new ─content that may be little→ gathering ─all of it, more than little, no memory for it→ new, and looked up
@@ -28,7 +29,7 @@ import Upstream
 ///   │          └─failure→ responding (502, 503, 504), or new, alone, where errors are not shared
 ///   └─ responding ─sent→ over;  any ─leave→ over
 /// ```
-final class Transaction: FetchWaiter, FetchLeader, TurnTaker {
+final class Transaction: FetchWaiter, FetchLeader {
     enum State: Equatable { case new, gathering, waiting, responding(Status), over }
 
     /// Released so often, a request goes alone: a third fetch of a key that nobody may share would teach nothing.
@@ -59,12 +60,7 @@ final class Transaction: FetchWaiter, FetchLeader, TurnTaker {
     private(set) var fallback: StoredResponse?
     /// The fetch that this request led.
     private(set) var ledFetch: Fetch?
-    /// The result of what it waits for, until its turn comes.
-    private var result: Result<FetchedResponse, OperationError>?
-    /// Interim responses of what it waits for that it has not been sent yet: its turn will come. A crowd keeps those of
-    /// its members. Read and replaced as a whole, so that no access is checked at run time.
-    private var interims: [ByteSlice] = []
-    private var deadline = LazyDeadline<Void>()
+    var wait = Wait()
 
     init(_ request: consuming ClientRequest, client: any TransactionClient, worker: Worker) {
         self.request = request
@@ -74,10 +70,10 @@ final class Transaction: FetchWaiter, FetchLeader, TurnTaker {
 
     /// The last byte of the response is with the kernel, or the client has left.
     func leave() {
-        deadline = deadline.cancelled(on: worker.deadlines)
+        wait.deadline = wait.deadline.cancelled(on: worker.deadlines)
         // Before leaving, which may begin another request's fetch on this stack.
         state = .over
-        seat.take()?.leave()
+        leaveSeat()
         stopLeading()
         content.forget()
     }
@@ -154,14 +150,14 @@ final class Transaction: FetchWaiter, FetchLeader, TurnTaker {
         provenance.role = role
         worker.metrics.add(.coalescing(role == .alone ? .alone : .led))
         ledFetch = operation.work.value
-        wait(at: seat, of: operation)
+        beginWait(at: seat, of: operation)
         boundWait(for: operation)
     }
 
     /// It joined `operation`, and waits for it as long as the operator says.
     func join(_ operation: FetchOperation, at seat: consuming FetchSeat, late: Bool) {
         noteJoined(late: late)
-        wait(at: seat, of: operation)
+        beginWait(at: seat, of: operation)
         boundWait(for: operation)
     }
 
@@ -169,11 +165,16 @@ final class Transaction: FetchWaiter, FetchLeader, TurnTaker {
     func join(_ crowd: Crowd, at seat: consuming FetchSeat) {
         noteMiss()
         noteJoined(late: false)
-        wait(at: seat, of: crowd.operation)
+        beginWait(at: seat, of: crowd.operation)
     }
 
     /// The origin is asked for it without a plan of its own: nothing is stored or known under its key.
     func noteMiss() { provenance.noteAsking(for: request.route.missReason) }
+
+    /// The origin failed it.
+    func noteFailure(_ error: UpstreamError) {
+        contactedServer = ContactedServer(address: error.server, duration: error.duration)
+    }
 
     /// Why its response is cut off.
     func noteHeldUpOthers() { provenance.detail = Recorder.heldUpOthers }
@@ -184,10 +185,8 @@ final class Transaction: FetchWaiter, FetchLeader, TurnTaker {
     }
 
     /// - Parameter operation: of the seat, which would be retained if it were reached through that.
-    private func wait(at seat: consuming FetchSeat, of operation: FetchOperation) {
+    private func beginWait(at seat: consuming FetchSeat, of operation: FetchOperation) {
         state = .waiting
-        // Of a fetch that it waited for before.
-        if !interims.isEmpty { interims = [] }
         self.seat = seat
         provenance.operation = operation.number
     }
@@ -197,7 +196,7 @@ final class Transaction: FetchWaiter, FetchLeader, TurnTaker {
     ///   - provenance: of the response.
     ///   - fetched: what it is made of; `nil` if it is stored or our own.
     func beginResponse(_ status: Status, _ provenance: Provenance, of fetched: FetchedResponse? = nil) {
-        deadline.clear()
+        wait.deadline.clear()
         state = .responding(status)
         self.provenance = provenance
         self.fetched = fetched
@@ -206,56 +205,41 @@ final class Transaction: FetchWaiter, FetchLeader, TurnTaker {
     /// Of its response; `nil` unless that has begun.
     var status: Status? { if case .responding(let status) = state { status } else { nil } }
 
-    // MARK: While it waits
+    /// Its stay at the fetch is over.
+    func leaveSeat() { seat.take()?.leave() }
+
+    /// It waits no longer, and gets nothing from what it waited for.
+    /// - Returns: false, with nothing changed, when it does not wait, or its result is on its way.
+    func stopWaiting() -> Bool {
+        guard state == .waiting, let seat, seat.stopWaiting() else { return false }
+        self.seat = nil
+        state = .new
+        wait = wait.forgetting()
+        return true
+    }
+
+    // MARK: What comes while it waits
 
     override func received(_ result: Result<FetchedResponse, OperationError>) {
-        // The wait is over, though the turn may come later.
-        deadline.clear()
-        if worker.turns.takeTurn() { return take(result) }
-        self.result = result
-        worker.turns.put(self)
+        guard worker.turns.takeTurn() else {
+            wait.received(result)
+            return worker.turns.put(self)
+        }
+        // Most take it on the spot, and need not keep it.
+        wait.deadline.clear()
+        take(result)
     }
 
     override func received(interim: ByteSlice) {
         guard state == .waiting else { return }
-        if interims.isEmpty {
-            if worker.turns.takeTurn() { return send(interim: interim) }
-            worker.turns.put(self)
-        }
-        interims = interims + [interim]
-    }
-
-    /// Sends one or more, if it may have them: not once its response has begun.
-    func send(interim: ByteSlice) {
-        if state == .waiting, request.head.version == .http11 { client.send(interim: interim) }
-    }
-
-    /// Before its result is taken, and so before its response.
-    private func sendInterims() {
-        guard !interims.isEmpty else { return }
-        let due = interims
-        interims = []
-        send(interim: due.inOne())
-    }
-
-    func turnCame() {
-        guard state == .waiting else {
-            interims = []
-            return
-        }
-        let due: Result<FetchedResponse, OperationError>?
-        if case .member(let crowd, let index) = seat {
-            crowd.tell(index)
-            due = crowd.result(for: request)
-        } else {
-            due = result.take()
-        }
-        if let due { take(due) } else { sendInterims() }
+        let isInLine = wait.hasInterims
+        wait = wait.keeping(interim)
+        if !isInLine { worker.turns.serve(self) }
     }
 
     override func deadlineReached() -> Int64? {
-        let (reached, left) = deadline.reached(at: worker.now)
-        deadline = left
+        let (reached, left) = wait.deadline.reached(at: worker.now)
+        wait.deadline = left
         switch reached {
         case .nothing: return nil
         case .later(let time): return time
@@ -263,73 +247,6 @@ final class Transaction: FetchWaiter, FetchLeader, TurnTaker {
             waitedTooLong()
             return nil
         }
-    }
-
-    /// From now on it waits only as long as the operator says.
-    private func boundWait(for operation: FetchOperation) {
-        // Once its fetch has its slot, a leader waits as long as the fetch does.
-        if ledFetch?.hasBegun == true { return }
-        if case .direct = seat { operation.tellLeaderIfCancelled() }
-        let patience = worker.settings.coalescing.waitTimeout.nanoseconds
-        deadline = deadline.awaiting((), until: worker.now + patience, for: self, on: worker.deadlines)
-    }
-
-    /// What the fetch has for it.
-    private func take(_ result: Result<FetchedResponse, OperationError>) {
-        sendInterims()
-        // A client that has gone is found when it is written to.
-        guard state == .waiting else { return }
-        if case .success(let fetched) = result {
-            if let stale = fallback(for: fetched) { return standIn(stale, for: fetched.originStatus) }
-            return respond(fetched)
-        }
-        // A seat of its own ended with the result; a crowd's is kept until all its members have left.
-        if let seat = seat.take(), seat.isInCrowd { seat.leave() }
-        switch result {
-        case .success: break
-        case .failure(.released):
-            worker.metrics.add(.coalescing(.released))
-            lookAgain()
-        case .failure(.failed(is NoMemory)):
-            boundExceeded(Self.memoryFull)
-        case .failure(.failed(let error)):
-            let error = error as? UpstreamError ?? UpstreamError(.closed, detail: "\(error)")
-            contactedServer = ContactedServer(address: error.server, duration: error.duration)
-            if let stale = fallback(on: error.originFailure) { return standIn(stale, for: nil) }
-            if ledFetch == nil, !request.route.policy.sharesErrors { return lookAgain(sharingFailed: true) }
-            fail(OwnAnswer(error), detail: error.failure.name, upstream: error)
-        case .failure(.cancelled):
-            // Fetches that somebody waits for are only cancelled when the program ends.
-            fail(OwnAnswer(.serviceUnavailable, "The proxy is being shut down."), detail: Recorder.shutdown)
-        case .failure(.abandoned), .failure(.dependency):
-            fail(OwnAnswer(.badGateway, "The request to the origin was abandoned."), detail: "abandoned")
-        }
-    }
-
-    private func standIn(_ stale: StoredResponse, for status: Status?) {
-        seat.take()?.leave()
-        var provenance = provenance
-        provenance.noteStandIn(stale, status: status, at: worker.moment)
-        respond(stale, length: stale.bodyLength, persists: client.settlePersistence(), provenance)
-    }
-
-    func waitedTooLong() {
-        guard state == .waiting, let seat else { return }
-        let operation = seat.operation
-        // Its fetch has got its slot since.
-        if ledFetch?.hasBegun == true { return }
-        guard seat.stopWaiting() else { return }
-        self.seat = nil
-        state = .new
-        boundExceeded("wait-timeout", by: ledFetch == nil ? operation : nil, meaning: .timeout)
-    }
-
-    /// What came of its content, before its fetch has a slot, cannot be held.
-    func contentFoundNoMemory() {
-        guard state == .waiting, let seat, seat.leave() else { return }
-        self.seat = nil
-        state = .new
-        boundExceeded(Self.memoryFull)
     }
 
     // MARK: What the fetch that it led reports
@@ -345,25 +262,22 @@ final class Transaction: FetchWaiter, FetchLeader, TurnTaker {
     func fetch(_ fetch: Fetch, received interim: ByteSlice) { send(interim: interim) }
 
     func fetch(_ fetch: Fetch, brings result: consuming Result<FetchedResponse, OperationError>) {
-        deadline.clear()
-        self.result = consume result
+        wait.received(consume result)
         // Content that came with the response's head goes out with it.
         worker.serveSoon(self)
     }
 
     func fetch(_ fetch: Fetch, answers response: FetchedResponse) {
-        guard state == .waiting, let seat, seat.stopWaiting() else { return }
+        guard let operation = seat?.operation, stopWaiting() else { return }
         // Before anything is sent: a request that comes after it must find a fetch that goes on for others, or none.
-        seat.operation.cancelIfUnattended()
-        self.seat = nil
-        deadline.clear()
+        operation.cancelIfUnattended()
         stopLeading()
         respond(response)
     }
 
     func fetch(_ fetch: Fetch, upgradedTo connection: UpstreamConnection, head: ByteBuffer) {
         guard state == .waiting else { return connection.closeTunnel() }
-        seat.take()?.leave()
+        leaveSeat()
         var provenance = provenance
         provenance.verdict = .pass
         provenance.originStatus = .switchingProtocols

@@ -1,0 +1,97 @@
+import Bytes
+import Coalescing
+import HTTPSemantics
+import Libevent
+import Storage
+import Telemetry
+import Upstream
+
+/// From what the fetch brings, or does not bring in time, to what becomes of the request.
+extension Transaction: TurnTaker {
+    func turnCame() {
+        guard state == .waiting else {
+            wait = wait.forgetting()
+            return
+        }
+        let due: Result<FetchedResponse, OperationError>?
+        if case .member(let crowd, let index) = seat {
+            crowd.tell(index)
+            due = crowd.result(for: request)
+        } else {
+            due = wait.takeResult()
+        }
+        if let due { take(due) } else { sendInterims() }
+    }
+
+    /// Sends one or more, if it may have them: not once its response has begun.
+    func send(interim: ByteSlice) {
+        if state == .waiting, request.head.version == .http11 { client.send(interim: interim) }
+    }
+
+    /// Before its result is taken, and so before its response.
+    private func sendInterims() {
+        guard wait.hasInterims else { return }
+        send(interim: wait.takeInterims().inOne())
+    }
+
+    /// What the fetch has for it.
+    func take(_ result: Result<FetchedResponse, OperationError>) {
+        sendInterims()
+        // A client that has gone is found when it is written to.
+        guard state == .waiting else { return }
+        if case .success(let fetched) = result {
+            if let stale = fallback(for: fetched) { return standIn(stale, for: fetched.originStatus) }
+            return respond(fetched)
+        }
+        leaveSeat()
+        switch result {
+        case .success: break
+        case .failure(.released):
+            worker.metrics.add(.coalescing(.released))
+            lookAgain()
+        case .failure(.failed(is NoMemory)):
+            boundExceeded(Self.memoryFull)
+        case .failure(.failed(let error)):
+            let error = error as? UpstreamError ?? UpstreamError(.closed, detail: "\(error)")
+            noteFailure(error)
+            if let stale = fallback(on: error.originFailure) { return standIn(stale, for: nil) }
+            if ledFetch == nil, !request.route.policy.sharesErrors { return lookAgain(sharingFailed: true) }
+            fail(OwnAnswer(error), detail: error.failure.name, upstream: error)
+        case .failure(.cancelled):
+            // Fetches that somebody waits for are only cancelled when the program ends.
+            fail(OwnAnswer(.serviceUnavailable, "The proxy is being shut down."), detail: Recorder.shutdown)
+        case .failure(.abandoned), .failure(.dependency):
+            fail(OwnAnswer(.badGateway, "The request to the origin was abandoned."), detail: "abandoned")
+        }
+    }
+
+    private func standIn(_ stale: StoredResponse, for status: Status?) {
+        leaveSeat()
+        var provenance = provenance
+        provenance.noteStandIn(stale, status: status, at: worker.moment)
+        respond(stale, length: stale.bodyLength, persists: client.settlePersistence(), provenance)
+    }
+
+    // MARK: For how long
+
+    /// From now on it waits only as long as the operator says.
+    func boundWait(for operation: FetchOperation) {
+        // Once its fetch has its slot, a leader waits as long as the fetch does.
+        if ledFetch?.hasBegun == true { return }
+        if case .direct = seat { operation.tellLeaderIfCancelled() }
+        let patience = worker.settings.coalescing.waitTimeout.nanoseconds
+        wait.deadline = wait.deadline.awaiting((), until: worker.now + patience, for: self, on: worker.deadlines)
+    }
+
+    func waitedTooLong() {
+        // Its fetch has got its slot since.
+        if ledFetch?.hasBegun == true { return }
+        guard let operation = seat?.operation, stopWaiting() else { return }
+        boundExceeded("wait-timeout", by: ledFetch == nil ? operation : nil, meaning: .timeout)
+    }
+
+    /// What came of its content, before its fetch has a slot, cannot be held.
+    func contentFoundNoMemory() {
+        if stopWaiting() { boundExceeded(Self.memoryFull) }
+    }
+}
