@@ -61,17 +61,14 @@ public final class GrowingBody: Sendable {
     /// - Parameters:
     ///   - expectedLength: the length the message announced, so that a small body takes exactly its bytes.
     ///   - window: the most bytes to retain for readers that lag, at least 128 KiB, or `nil` to keep the body whole.
-    ///   - firstPiece: bytes that the caller has reserved for the first piece, as many as `firstPiece(expecting:)` says,
-    ///     or 0. With them something can be appended whatever others take meanwhile.
     ///   - writerWake: called on any thread when a window that was full has room again.
     public init(
-        budget: MemoryBudget, expectedLength: Int? = nil, window: Int? = nil, firstPiece: Int = 0,
+        budget: MemoryBudget, expectedLength: Int? = nil, window: Int? = nil,
         writerWake: @escaping @Sendable () -> Void = {}
     ) {
         self.budget = budget
         loans = []
-        state = Guarded(
-            OpenBody(expectedLength: expectedLength, window: window, firstPiece: firstPiece, writerWake: writerWake))
+        state = Guarded(OpenBody(expectedLength: expectedLength, window: window, writerWake: writerWake))
     }
 
     /// Bytes of the first piece of a body that is not empty.
@@ -113,6 +110,10 @@ public final class GrowingBody: Sendable {
 
     // MARK: - The writer
 
+    /// Reserves the memory for the first bytes, so that they can be appended whatever others take meanwhile.
+    /// - Returns: false when there is none: make room, and try again.
+    public func begin() -> Bool { state.withLock { $0.begin(budget) } }
+
     /// Appends a copy of `bytes` and notifies every follower that has no notice pending.
     public func append(_ bytes: Span<UInt8>) -> AppendResult {
         let (result, effects) = state.withLock { $0.append(bytes, budget) }
@@ -120,9 +121,9 @@ public final class GrowingBody: Sendable {
         return result
     }
 
-    /// After `noMemory`: appends as much as there is room for in the last piece. A piece that is full is given up once
-    /// its readers have passed it; one that is half empty would be held by a body that waits for memory, and many such
-    /// bodies would wait for each other.
+    /// After `noMemory`: appends as much as there is room for in the last piece, and in those for which there is memory.
+    /// A piece that is full is given up once its readers have passed it; one that is half empty would be held by a body
+    /// that waits for memory, and many such bodies would wait for each other.
     /// - Returns: how many bytes were taken.
     public func appendWhatFits(_ bytes: Span<UInt8>) -> Int {
         let (count, effects) = state.withLock { $0.appendWhatFits(bytes, budget) }

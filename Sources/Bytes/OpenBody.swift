@@ -39,15 +39,11 @@ struct OpenBody: Sendable {
     private var followers = BodyFollowers()
     private let expectedLength: Int?
 
-    /// - Parameter firstPiece: bytes that are reserved for it; 0 where it is not made yet.
-    init(expectedLength: Int?, window: Int?, firstPiece: Int = 0, writerWake: @escaping Notice) {
+    init(expectedLength: Int?, window: Int?, writerWake: @escaping Notice) {
         self.expectedLength = expectedLength
         self.window = window.map { max($0, GrowingBody.smallestWindow) }
         leastWindow = self.window ?? 0
         self.writerWake = writerWake
-        guard firstPiece > 0 else { return }
-        retained = firstPiece
-        pieces.append(BodyPiece(chunk: Chunk(capacity: firstPiece), start: 0))
     }
 
     /// Of a complete body whose bytes are elsewhere.
@@ -82,10 +78,16 @@ extension OpenBody {
         return write(bytes, budget)
     }
 
-    /// As much as there is room for in the last piece.
+    /// Makes the first piece.
+    mutating func begin(_ budget: MemoryBudget) -> Bool {
+        guard phase == .open, length == 0, pieces.isEmpty else { return true }
+        return makeRoom(for: 1, budget)
+    }
+
+    /// As much as there is room for in the last piece, and in those for which there is memory.
     mutating func appendWhatFits(_ bytes: Span<UInt8>, _ budget: MemoryBudget) -> (count: Int, Effects) {
-        guard phase == .open, let last = pieces.last else { return (0, Effects()) }
-        let count = min(bytes.count, last.chunk.capacity - last.filled)
+        guard phase == .open else { return (0, Effects()) }
+        let count = min(bytes.count, addPieces(for: bytes.count, budget))
         guard count > 0 else { return (0, Effects()) }
         return (count, write(bytes.extracting(0..<count), budget).1)
     }
@@ -121,32 +123,40 @@ extension OpenBody {
         self.window = max(leastWindow, unread)
     }
 
+    /// - Returns: false, with nothing changed, when there is no memory for so many.
     private mutating func makeRoom(for count: Int, _ budget: MemoryBudget) -> Bool {
-        var free = 0
-        if let last = pieces.last { free = last.chunk.capacity - last.filled }
+        let former = pieces.count
+        if addPieces(for: count, budget) >= count { return true }
+        let added = pieces[former...].reduce(0) { $0 + $1.chunk.capacity }
+        budget.release(added)
+        retained -= added
+        // Who waits at the end stands before the pieces that were added.
+        if former < pieces.count { readersBeyond += pieces[former].readers }
+        pieces.truncate(to: former)
+        return false
+    }
+
+    /// Adds pieces until there is room for `count` bytes, or no memory.
+    /// - Returns: for how many there is room.
+    private mutating func addPieces(for count: Int, _ budget: MemoryBudget) -> Int {
+        var room = 0
+        if let last = pieces.last { room = last.chunk.capacity - last.filled }
         // With no piece at hand all before are full and given up, or there were none.
         var start = pieces.last.map { $0.start + $0.chunk.capacity } ?? length
-        var missing = count - free
         let former = pieces.count
-        while missing > 0 {
-            let size = nextPieceSize(start: start, missing: missing)
-            guard budget.reserve(size) else {
-                let added = pieces[former...].reduce(0) { $0 + $1.chunk.capacity }
-                budget.release(added)
-                retained -= added
-                pieces.truncate(to: former)
-                return false
-            }
+        while room < count {
+            let size = nextPieceSize(start: start, missing: count - room)
+            guard budget.reserve(size) else { break }
             pieces.append(BodyPiece(chunk: Chunk(capacity: size), start: start))
             retained += size
             start += size
-            missing -= size
+            room += size
         }
         if readersBeyond > 0, former < pieces.count {
             pieces[former].readers += readersBeyond
             readersBeyond = 0
         }
-        return true
+        return room
     }
 
     private func nextPieceSize(start: Int, missing: Int) -> Int {

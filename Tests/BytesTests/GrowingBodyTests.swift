@@ -88,12 +88,9 @@ import Testing
         do {
             let announced = GrowingBody(budget: budget, expectedLength: length)
             let unknown = GrowingBody(budget: budget)
-            let reserved = [nil, length].map { expected in
-                let firstPiece = GrowingBody.firstPiece(expecting: expected)
-                #expect(budget.reserve(firstPiece))
-                return GrowingBody(budget: budget, expectedLength: expected, firstPiece: firstPiece)
-            }
-            for body in [announced, unknown] + reserved {
+            let begun = [nil, length].map { GrowingBody(budget: budget, expectedLength: $0) }
+            for body in begun { #expect(body.begin() && body.begin(), "once is enough") }
+            for body in [announced, unknown] + begun {
                 for start in stride(from: 0, to: length, by: 1000) {
                     _ = body.append(pattern(start..<min(length, start + 1000)))
                 }
@@ -115,19 +112,35 @@ import Testing
     }
 
     @Test(arguments: [nil, 20_000])
-    func `a body whose first piece is reserved takes that much of a spent budget`(_ length: Int?) {
+    func `a body that has begun takes its first piece of a budget that is spent since`(_ length: Int?) {
         let firstPiece = GrowingBody.firstPiece(expecting: length)
         let small = MemoryBudget(limit: firstPiece)
         do {
-            #expect(small.reserve(firstPiece))
-            let body = GrowingBody(budget: small, expectedLength: length, firstPiece: firstPiece)
-            #expect(small.used == firstPiece && body.retained == firstPiece)
+            let body = GrowingBody(budget: small, expectedLength: length)
+            #expect(small.reserve(1) && !body.begin() && body.retained == 0)
+            small.release(1)
+            #expect(body.begin() && small.used == firstPiece && body.retained == firstPiece)
             #expect(body.append(pattern(0..<1000)) == .accepted)
             #expect(body.append(pattern(1000..<firstPiece)) == .accepted)
             #expect(body.append(pattern(0..<1)) == .noMemory)
             body.fail()
         }
         #expect(small.used == 0)
+    }
+
+    /// One piece is free, and what came needs two: it would wait for ever, though memory is free.
+    @Test func `what does not fit takes the pieces that there are`() throws {
+        let small = MemoryBudget(limit: 200_000)
+        let body = GrowingBody(budget: small, expectedLength: 1_000_000, window: 1 << 17)
+        var cursor = try #require(body.attach())
+        #expect(body.append(pattern(0..<65_536)) == .accepted)
+        #expect(small.reserve(200_000 - 65_536 - 70_000))
+        body.advance(&cursor, by: 65_536)
+        #expect(body.append(pattern(65_536..<300_000)) == .noMemory)
+        let rest = pattern(65_536..<300_000)
+        #expect(body.appendWhatFits(rest.span) == 131_072 && body.length == 196_608)
+        #expect(body.appendWhatFits(rest.span.extracting(131_072..<rest.count)) == 0)
+        body.detach(cursor)
     }
 
     @Test func `a spent budget takes nothing of the bytes, and they can be offered again`() {

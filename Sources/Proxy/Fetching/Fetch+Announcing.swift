@@ -7,8 +7,20 @@ import Storage
 /// What others find of a response whose head is there: those who wait get it; those who come later find the fetch under
 /// the keys that the response is for, or a note that it is not for them.
 extension Fetch {
-    /// Hands out the response whose head is there; its body arrives from now on.
+    /// Hands out the response whose head is there; its body arrives from now on. Or holds it, until there is memory for
+    /// the first of its content: nobody gets a head whose content has to wait for what others may never give back. Only
+    /// what an unsafe request did is told in any case.
     func handOut(_ fetched: consuming FetchedResponse) {
+        guard fetched.response.isPacked || beginBody(of: fetched.response) || !method.isSafe else {
+            keepBack(fetched)
+            return waitForMemory()
+        }
+        passOn(fetched)
+    }
+
+    /// Its body arrives from now on.
+    @inline(__always) // Called in three places, of which one is not rare.
+    func passOn(_ fetched: consuming FetchedResponse) {
         stream(fetched)
         let response = fetched.response
         // All of it came with its head.

@@ -7,9 +7,14 @@ import Telemetry
 import Upstream
 
 /// The response's body: to its readers as it arrives, and into the store once complete. From `streaming` to the end.
+/// And memory for it: in `holding` too.
 extension Fetch {
     func exchange(_ exchange: Exchange, received body: Span<UInt8>) -> BodyIntake {
         progressed(at: worker.now)
+        if state == .holding, !handOutHeld() {
+            waitForMemory()
+            return .refused(after: 0)
+        }
         // A packed response has all of its body already.
         guard state == .streaming, let response, let kept = response.looseBody else { return .taken }
         if let announced = arriving.length {
@@ -70,10 +75,37 @@ extension Fetch {
         worker.shared.callbacks.whenAllAreCalledBack { body.detach(cursor) }
     }
 
+    // MARK: Memory
+
+    /// Reserves memory for the first of the content that is announced. Of content that is not, nobody knows when it will
+    /// come: there is to be some memory, and it is not taken yet.
+    /// - Returns: false when there is none.
+    func beginBody(of response: StoredResponse) -> Bool {
+        guard let body = response.looseBody, arriving.length != 0, method != .head else { return true }
+        let (store, size) = (worker.shared.store, GrowingBody.firstPiece(expecting: arriving.length))
+        guard arriving.length != nil else { return store.makeRoom(bytes: size) }
+        while !body.begin() {
+            // Another loop may take what this makes free.
+            guard store.makeRoom(bytes: size) else { return false }
+        }
+        return true
+    }
+
+    /// Hands out what is held, if there is memory by now.
+    /// - Returns: false when it is held still.
+    private func handOutHeld() -> Bool {
+        guard state == .holding, let held else { return true }
+        guard beginBody(of: held.response) else { return false }
+        arriving.foundMemory()
+        passOn(held)
+        return true
+    }
+
     /// Other bodies give memory back as their readers go on. This one waits for it no longer than for an origin that
-    /// stands still.
-    private func waitForMemory() {
-        let patience = request.route.origin.settings.noProgressTimeout.nanoseconds
+    /// stands still, and while nobody was told anything, for a moment.
+    func waitForMemory() {
+        let timeout = request.route.origin.settings.noProgressTimeout.nanoseconds
+        let patience = state == .holding ? min(timeout, Worker.headPatience) : timeout
         switch arriving.waitForMemory(at: worker.now, patience: patience) {
         case .tooLong:
             giveUp()
@@ -82,7 +114,7 @@ extension Fetch {
         case .setTimer:
             worker.loop.schedule(after: Worker.memoryRetryInterval) { [weak self] in
                 guard let self, arriving.retryTimerFired() else { return }
-                bodyHasRoom()
+                if handOutHeld() { bodyHasRoom() } else { waitForMemory() }
             }
         }
     }
@@ -90,9 +122,13 @@ extension Fetch {
     /// Not from inside a call of the exchange.
     private func giveUp() {
         worker.loop.schedule(after: 0) { [weak self] in
-            guard let self, state == .streaming else { return }
+            guard let self, state == .streaming || state == .holding else { return }
             worker.notices.overloaded(worker.shared)
-            end(.truncated(nil, keepsPart: false))
+            if let held {
+                end(.failed(NoMemory(held, at: worker.now)))
+            } else {
+                end(.truncated(nil, keepsPart: false))
+            }
         }
     }
 
@@ -104,6 +140,8 @@ extension Fetch {
     }
 
     func exchange(_ exchange: Exchange, endedWith trailers: ByteSlice?) {
+        // It has no content.
+        if state == .holding, let held { passOn(held) }
         guard state == .streaming, exchange === self.exchange, let fetched else { return }
         fetched.noteEnd(at: worker.moment)
         let response = fetched.response
@@ -176,5 +214,19 @@ extension Fetch {
             let former = worker.shared.store.resource(request.sentKey), former.count > 0
         else { return }
         worker.shared.store.invalidate(request.sentKey)
+    }
+}
+
+/// There was no memory for the content of a response, and nobody was told anything of it: who waits for it gets what a
+/// request gets for which nothing may be fetched. Nothing stale, since the origin has answered.
+struct NoMemory: Error {
+    /// That sent it.
+    let server: ContactedServer
+    let status: Status?
+
+    /// - Parameter now: nanoseconds of the loop's clock.
+    init(_ held: FetchedResponse, at now: Int64) {
+        server = ContactedServer(address: held.server, duration: UInt64(max(0, now - held.requested.monotonic)))
+        status = held.originStatus
     }
 }

@@ -28,10 +28,6 @@ extension Fetch: ExchangeHandler {
 
     func exchange(_ exchange: Exchange, received head: borrowing ReceivedHead) {
         guard state == .asking else { return }
-        do { try take(head) } catch { endWithoutMemory(error) }
-    }
-
-    private func take(_ head: borrowing ReceivedHead) throws(NoMemory) {
         let now = worker.moment
         progressed(at: now.monotonic)
         let status = head.head.status
@@ -39,7 +35,7 @@ extension Fetch: ExchangeHandler {
         if status.isServerError, let stale = usableStale(on: .status(status)) {
             return answer(with: stale, source: .staleOnError(.status(status)), status: status)
         }
-        if let range = plan.range, try receivedPart(head, of: range, at: now) { return }
+        if let range = plan.range, receivedPart(head, of: range, at: now) { return }
         if Invalidation.applies(method: method, status: status),
             let next = worker.invalidate(request, answeredBy: head.fields, status: status, after: placement.generation)
         {
@@ -59,7 +55,7 @@ extension Fetch: ExchangeHandler {
                 after: facts, head.fields, willBeStored: decision.keeping == .stored, staysHere: !isElsewhere)
         }
         if status == .ok, isWholeInVain(decision), releaseAll(because: decision.sharing) { return }
-        let response = try makeResponse(head, facts, policy, decision)
+        let response = makeResponse(head, facts, policy, decision)
         let forLeader =
             facts.contains(.excludesFields) ? response.withHead(keptHead(head, facts, policy, isForLeader: true)) : nil
         handOut(makeFetchedResponse(response, forLeader: forLeader, from: head, decision))
@@ -85,7 +81,7 @@ extension Fetch: ExchangeHandler {
         // Not one whose 304 was taken, while another exchange asks.
         guard exchange === self.exchange else { return }
         switch state {
-        case .asking:
+        case .asking, .holding:
             originFailed(error)
         case .streaming:
             // What broke the rules of its syntax is not to be trusted at all.
@@ -197,16 +193,14 @@ extension Fetch: ExchangeHandler {
 
     /// Takes the head of a response to a request for a range.
     /// - Returns: false where it is a response like any other.
-    private func receivedPart(_ head: borrowing ReceivedHead, of range: ByteRangeSpec, at now: Moment) throws(NoMemory)
-        -> Bool
-    {
+    private func receivedPart(_ head: borrowing ReceivedHead, of range: ByteRangeSpec, at now: Moment) -> Bool {
         let length = head.head.framing.announcedLength
         guard let part = ReceivedPart(head.fields, status: head.head.status, contentLength: length, asked: range) else {
             return rejectPart(head)
         }
         let answer = PartAnswer(part, head.fields, with: plan.parts, for: request, requested: sentAt, received: now)
         let decision = settle(head, answer.facts, request.route.policy, part: part)
-        let response = answer.response(try makeBody(expecting: part.range.count), budget: worker.shared.budget)
+        let response = answer.response(makeBody(expecting: part.range.count), budget: worker.shared.budget)
         guard response.hasEverything(wantedBy: request) else { return rejectPart(head) }
         if let former = plan.parts, answer.base == nil || !answer.mayBeKept {
             worker.shared.store.drop(former, of: request.key)

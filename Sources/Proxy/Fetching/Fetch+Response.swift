@@ -65,7 +65,7 @@ extension Fetch {
 
     func makeResponse(
         _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, _ decision: HeadDecision
-    ) throws(NoMemory) -> StoredResponse {
+    ) -> StoredResponse {
         let rule = facts.contains(.varies) ? request.varyRule(head.fields) : nil
         let variantKey = rule.map { rule in
             let fields = request.fields
@@ -87,10 +87,9 @@ extension Fetch {
                 facts: facts,
                 varyRule: rule, variantKey: variantKey, groups: groups)
         }
-        let hasContent = head.head.framing.announcedLength != 0
         return StoredResponse(
             head: keptHead(head, facts, policy, isForLeader: isForLeader), facts: facts,
-            body: try makeBody(expecting: decision.length, hasContent: hasContent),
+            body: makeBody(expecting: decision.length),
             varyRule: rule, variantKey: variantKey, groups: groups)
     }
 
@@ -104,31 +103,14 @@ extension Fetch {
     /// The length is written with each response.
     private static let writtenAnew = FieldSet(.contentLength)
 
-    /// For the content that arrives from now on. It has room for the first of it: nobody gets a head whose content has
-    /// to wait for what others may never give back. Only what an unsafe request did is told in any case.
-    /// - Parameters:
-    ///   - length: as far as it is announced.
-    ///   - hasContent: whether any will come.
-    func makeBody(expecting length: Int?, hasContent: Bool = true) throws(NoMemory) -> GrowingBody {
+    /// For the content that arrives from now on.
+    func makeBody(expecting length: Int?) -> GrowingBody {
         let (budget, window) = (worker.shared.budget, keeping.isWhole ? nil : worker.shared.streamingWindow)
-        var firstPiece = hasContent ? GrowingBody.firstPiece(expecting: length) : 0
-        if firstPiece > 0, !worker.shared.reserve(firstPiece) {
-            guard !method.isSafe else { throw NoMemory() }
-            firstPiece = 0
-        }
-        guard let operation else {
-            return GrowingBody(budget: budget, expectedLength: length, window: window, firstPiece: firstPiece)
-        }
+        guard let operation else { return GrowingBody(budget: budget, expectedLength: length, window: window) }
         // A closure over one strong reference needs no object of its own.
-        return GrowingBody(budget: budget, expectedLength: length, window: window, firstPiece: firstPiece) {
+        return GrowingBody(budget: budget, expectedLength: length, window: window) {
             operation.work.handle.post { operation.work.value.bodyHasRoom() }
         }
-    }
-
-    /// Since it began, others took what memory was left.
-    func endWithoutMemory(_ error: NoMemory) {
-        worker.notices.overloaded(worker.shared)
-        end(.failed(error))
     }
 
     /// What the origin sent, for those who wait.
@@ -153,7 +135,3 @@ extension Fetch {
             invalidations: response.groups == nil ? nil : worker.shared.groups)
     }
 }
-
-/// There is no memory for the content of a response, and nobody has been told anything of it yet: who waits for it gets
-/// what a request gets for which nothing may be fetched.
-struct NoMemory: Error {}

@@ -35,7 +35,8 @@ protocol FetchLeader: AnyObject {
 ///               │ ├─5xx with a usable stale response→ over (stale)
 ///               │ ├─a whole too large for who wanted a range, a part that does not fit→ over (released)
 ///               │ └─101→ over (the connection is the client's)
-///               └─failure, no memory for the response→ over (stale, or failed)
+///               ├─head, no memory for its content→ holding ─memory→ streaming;  ─none, failure→ over (failed)
+///               └─failure→ over (stale, or failed)
 /// any ─cancel→ over                   (what came may be kept as a part)
 /// ```
 ///
@@ -57,12 +58,13 @@ protocol FetchLeader: AnyObject {
 /// | what an end means for those who wait and those who read, for the store and the exchange | `Ending` |
 final class Fetch: DeadlineTarget {
     enum State {
-        case new, asking, streaming, over
+        case new, asking, holding, streaming, over
 
         fileprivate func leads(to next: State) -> Bool {
             switch self {
             case .new: next == .asking || next == .over
-            case .asking: next == .streaming || next == .over
+            case .asking: next == .holding || next == .streaming || next == .over
+            case .holding: next == .streaming || next == .over
             case .streaming: next == .over
             case .over: false
             }
@@ -82,6 +84,8 @@ final class Fetch: DeadlineTarget {
     var placement: Placement
     /// What its waiters got, while its body arrives.
     private(set) var fetched: FetchedResponse?
+    /// What they are to get, while there is no memory for the first of its content.
+    private(set) var held: FetchedResponse?
     /// The response's body, from its head on.
     var arriving = ArrivingBody()
     /// The origin's last sign of life, in nanoseconds of the loop's clock.
@@ -182,13 +186,21 @@ final class Fetch: DeadlineTarget {
 
     /// The head of a response is there that those who wait will get.
     func stream(_ fetched: FetchedResponse) {
+        if state == .holding { held = nil }
         enter(.streaming)
         self.fetched = fetched
+    }
+
+    /// The same, but nobody is told anything of it yet.
+    func keepBack(_ fetched: FetchedResponse) {
+        enter(.holding)
+        held = fetched
     }
 
     /// The only way to an end. Whatever comes later is too late, and changes nothing.
     func end(_ ending: Ending) {
         guard state != .over else { return }
+        if state == .holding { held = nil }
         enter(.over)
         if ending.breaksBody, let fetched { breakBody(of: fetched, ending) }
         // Moved out, not reached through here, which would be retained.
@@ -307,7 +319,7 @@ final class Fetch: DeadlineTarget {
         case .later(let time): return time
         case .due: break
         }
-        guard state == .asking || state == .streaming, let operation else { return nil }
+        guard state == .asking || state == .holding || state == .streaming, let operation else { return nil }
         // While the readers hold it back, the origin cannot show progress.
         let stillFor = arriving.isPaused ? 0 : worker.now - lastProgress
         if stillFor < patience {

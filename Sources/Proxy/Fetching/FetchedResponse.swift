@@ -77,6 +77,8 @@ final class FetchedResponse: Sendable {
     var leader: ClientRequest { circumstances.leader }
     var search: NoVarySearch { circumstances.search }
     var server: ByteSlice { circumstances.server }
+    /// When the origin was asked.
+    var requested: Moment { circumstances.requested }
 
     /// The origin's response has ended, well or not. The first call counts: before anybody on another loop can have it
     /// whole.

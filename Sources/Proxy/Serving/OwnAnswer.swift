@@ -21,6 +21,7 @@ struct OwnAnswer: Error {
 
     init(_ error: UpstreamError) { self.init(error.status, error.explanation) }
 
+    static let overloaded = OwnAnswer(.serviceUnavailable, "The proxy is overloaded; try again in a moment.")
     static let contentTooLarge = OwnAnswer(.contentTooLarge, "The request's content is too large.")
 }
 

@@ -115,7 +115,7 @@ extension Transaction {
         }
         // That of memory is told once for all.
         if operation != nil || !worker.isOverloaded { worker.notices.refused(request, at: what) }
-        fail(OwnAnswer(.serviceUnavailable, "The proxy is overloaded; try again in a moment."), detail: what)
+        fail(.overloaded, detail: what)
     }
 
     /// What is stored, if it may stand in (RFC 9111 §4.2.4).

@@ -49,8 +49,9 @@ extension Transaction: TurnTaker {
         case .failure(.released):
             worker.metrics.add(.coalescing(.released))
             lookAgain()
-        case .failure(.failed(is NoMemory)):
-            boundExceeded(Self.memoryFull)
+        case .failure(.failed(let error as NoMemory)):
+            noteContact(with: error.server, status: error.status)
+            fail(.overloaded, detail: Self.memoryFull)
         case .failure(.failed(let error)):
             let error = error as? UpstreamError ?? UpstreamError(.closed, detail: "\(error)")
             noteFailure(error)

@@ -176,6 +176,12 @@ final class Transaction: FetchWaiter, FetchLeader {
         contactedServer = ContactedServer(address: error.server, duration: error.duration)
     }
 
+    /// The server sent a response that it does not get.
+    func noteContact(with server: ContactedServer, status: Status?) {
+        contactedServer = server
+        provenance.originStatus = status
+    }
+
     /// Why its response is cut off.
     func noteHeldUpOthers() { provenance.detail = Recorder.heldUpOthers }
 

@@ -9,6 +9,9 @@ import Telemetry
 final class Worker {
     /// How long a body waits for memory before it looks again, in nanoseconds.
     static let memoryRetryInterval: Int64 = 50_000_000
+    /// For how long a response's head waits for memory for its content, in nanoseconds: in a burst others have it for
+    /// about a second.
+    static let headPatience: Int64 = 2_000_000_000
 
     /// Its place among the workers.
     let index: Int
