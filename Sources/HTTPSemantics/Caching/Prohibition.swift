@@ -38,10 +38,11 @@ extension ResponseFacts {
         if status.isInformational || status == .notModified { return .status }
         if contains(.mustUnderstand), !Self.isUnderstood(status) { return .status }
         if request.noStore { return .requestNoStore }
+        // Before what the response says: to this client alone, so that it is no word about what others get.
+        if hasAuthorization, !contains(.allowsAuthorized) { return .authorization }
         // §5.2.2.3: a cache that understands `must-understand` and the status ignores `no-store`.
         if contains(.noStore), !contains(.mustUnderstand) { return .noStore }
         if contains(.private) { return .private }
-        if hasAuthorization, !contains(.allowsAuthorized) { return .authorization }
         if contains(.setsCookie), !allowsCookie(policy) { return .setCookie }
         if contains(.variesByEverything) { return .varyStar }
         if contains(.variesByMore) { return .varyForwarded }

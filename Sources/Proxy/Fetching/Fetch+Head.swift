@@ -196,15 +196,13 @@ extension Fetch: ExchangeHandler {
     private func receivedPart(_ head: borrowing ReceivedHead, of range: ByteRangeSpec, at now: Moment) -> Bool {
         let length = head.head.framing.announcedLength
         guard let part = ReceivedPart(head.fields, status: head.head.status, contentLength: length, asked: range) else {
-            return rejectPart(head)
+            return rejectPart(head, at: now)
         }
         let answer = PartAnswer(part, head.fields, with: plan.parts, for: request, requested: sentAt, received: now)
         let decision = settle(head, answer.facts, request.route.policy, part: part)
         let response = answer.response(makeBody(expecting: part.range.count), budget: worker.shared.budget)
-        guard response.hasEverything(wantedBy: request) else { return rejectPart(head) }
-        if let former = plan.parts, answer.base == nil || !answer.mayBeKept {
-            worker.shared.store.drop(former, of: request.key)
-        }
+        guard response.hasEverything(wantedBy: request) else { return rejectPart(head, at: now) }
+        if answer.base == nil || !answer.mayBeKept { revalidation.dropParts(after: answer.facts) }
         let forLeader = answer.headForLeader(head.fields).map { response.withHead($0) }
         handOut(makeFetchedResponse(response, forLeader: forLeader, from: head, decision))
         return true
@@ -212,23 +210,27 @@ extension Fetch: ExchangeHandler {
 
     /// The response is not a part that can be used.
     /// - Returns: whether that is all; false where the leader gets it as it is.
-    private func rejectPart(_ head: borrowing ReceivedHead) -> Bool {
+    private func rejectPart(_ head: borrowing ReceivedHead, at now: Moment) -> Bool {
         let status = head.head.status
-        guard let former = plan.parts else {
+        let facts = ResponseFacts(
+            status: status, fields: head.fields, requested: sentAt, received: now, policy: request.route.policy)
+        let speaksForOthers = facts.speaksForOthers(than: request)
+        guard plan.parts != nil else {
             // Later requests fetch alone: an origin that ignores ranges, or sends parts that cannot be kept, will do so
             // again.
             let isTooLarge = status == .ok && head.head.framing.announcedLength ?? 0 > worker.storage.objectLimit
             if status == .partialContent || isTooLarge || (status == .rangeNotSatisfiable && leaderWasReleased) {
-                remember(.part)
+                remember(speaksForOthers ? .part : .prohibited(.authorization))
             }
             return false
         }
         if status == .ok || status == .partialContent || status == .rangeNotSatisfiable {
-            worker.shared.store.drop(former, of: request.key)
+            revalidation.dropParts(after: facts)
         }
         guard status == .partialContent || status == .rangeNotSatisfiable else { return false }
         // It must not be mixed with what was stored, and is not all that the leader wants: all look up again, with
-        // nothing stored.
+        // nothing stored; or past what stays there for others.
+        if !speaksForOthers { remember(.prohibited(.authorization)) }
         end(.released)
         return true
     }

@@ -52,7 +52,10 @@ struct Revalidation {
                     received: facts.received,
                     policy: policy)
                 let rule = request.varyRule(newHead.view, newFacts)
-                guard rule == stored.varyRule || !speaksForOthers(newFacts) || isForThisSession(newFacts) else {
+                guard
+                    rule == stored.varyRule || !newFacts.speaksForOthers(than: request)
+                        || newFacts.isForSession(of: request)
+                else {
                     // It was stored for other field values; nobody has confirmed that those requests still get it
                     // (§4.1).
                     store.drop(stored, of: request.key)
@@ -123,7 +126,7 @@ struct Revalidation {
     ///   - willBeStored: whether the answer will be.
     ///   - staysHere: whether it belongs under the key that it was asked for under.
     func forbidStaleUse(after answer: ResponseFacts, _ fields: FieldView, willBeStored: Bool, staysHere: Bool) {
-        guard let former = plan.stored, answer.supersedesStored, speaksForOthers(answer) else { return }
+        guard let former = plan.stored, answer.supersedesStored, answer.speaksForOthers(than: request) else { return }
         let rule = request.varyRule(fields, answer)
         // Without `Vary` it takes the place of others once it is there (`dropVariants`).
         if willBeStored, rule == former.varyRule || (rule.isEmpty && staysHere) { return }
@@ -142,7 +145,8 @@ struct Revalidation {
     /// did, but those would go before it (§4.1). Not sooner: an answer that breaks off is no reason to lose what was
     /// there.
     func dropVariants(before answer: StoredResponse) {
-        guard answer.varyRule.isEmpty, plan.stored != nil, answer.facts.supersedesStored, speaksForOthers(answer.facts)
+        guard answer.varyRule.isEmpty, plan.stored != nil, answer.facts.supersedesStored,
+            answer.facts.speaksForOthers(than: request)
         else { return }
         let fields = request.fields
         for stored in plan.resource?.responses(matching: fields.view) ?? [] where !stored.varyRule.isEmpty {
@@ -150,11 +154,17 @@ struct Revalidation {
         }
     }
 
+    /// `answer` to a request for a range cannot go with the stored parts, or says that they may not be kept.
+    func dropParts(after answer: ResponseFacts) {
+        guard let former = plan.parts, answer.speaksForOthers(than: request), !hasPassCookie else { return }
+        store.drop(former, of: request.key)
+    }
+
     /// Replaces a stored response by its update, unless that says that it may no longer be stored.
     /// - Returns: whether it is there.
     @discardableResult
     private func replace(_ old: StoredResponse, by new: StoredResponse) -> Bool {
-        guard speaksForOthers(new.facts), !hasPassCookie else { return false }
+        guard new.facts.speaksForOthers(than: request), !hasPassCookie else { return false }
         guard Placement.staysUnderItsKey(new, for: request) else {
             store.invalidate(request.key)
             return false
@@ -166,7 +176,7 @@ struct Revalidation {
             store.drop(old, of: request.key)
             return false
         }
-        if isForThisSession(new.facts) {
+        if new.facts.isForSession(of: request) {
             // That it has no lifetime any more holds for all.
             if !old.facts.contains(.separatesRequests) { forbidStaleUse(of: old) }
             return false
@@ -175,18 +185,19 @@ struct Revalidation {
         recorder.count(outcome)
         return outcome == .stored
     }
+}
 
+/// What an answer to one client may do to what is stored for all.
+extension ResponseFacts {
     /// What the origin tells a client that sent `Authorization` concerns that client alone, unless it says otherwise
     /// (RFC 9111 §3.5): what is stored for the others stays as it was. Otherwise anybody could have it evicted.
-    private func speaksForOthers(_ facts: ResponseFacts) -> Bool {
-        !request.hasAuthorization || facts.contains(.allowsAuthorized)
+    func speaksForOthers(than request: ClientRequest) -> Bool {
+        !request.hasAuthorization || contains(.allowsAuthorized)
     }
 
     /// What comes for a request with cookies or fields of its own, and has no lifetime, is for those alike. So are the
-    /// fields of a 304 or an answer to HEAD: in what is stored, others would get them.
-    private func isForThisSession(_ facts: ResponseFacts) -> Bool {
-        facts.contains(.separatesRequests) && request.isOfSession
-    }
+    /// fields of a 304, an answer to HEAD or another part: in what is stored, others would get them.
+    func isForSession(of request: ClientRequest) -> Bool { contains(.separatesRequests) && request.isOfSession }
 }
 
 extension ClientRequest {
