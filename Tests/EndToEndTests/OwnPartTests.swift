@@ -17,6 +17,20 @@ import Testing
         ]
     }
 
+    @Test func `fields that come for a session are for that session, the bytes for all`() throws {
+        try scenario(.rangeMisses("part")) { origin, proxy in
+            origin.on("/x") { Self.part($0, "ETag: \"a\"", "X-User: \($0["cookie"] ?? "none")") }
+            try proxy.get("/x", "Range: bytes=0-9")
+            let own = try proxy.get("/x", "Range: bytes=5-19", "Cookie: s=1")
+            #expect(own.text == "fghijklmnopqrst" && own["x-user"] == "s=1")
+            for cookie in ["X-Nothing: 1", "Cookie: s=2"] {
+                let other = try proxy.get("/x", "Range: bytes=0-19", cookie, "Cache-Control: max-stale")
+                #expect(other.text == "abcdefghijklmnopqrst" && other["x-user"] == "none")
+            }
+            #expect(origin.count("/x") == 2)
+        }
+    }
+
     /// RFC 9111 §3.5. What the client with `Authorization` gets: another part, no part, or a whole of its own.
     @Test(arguments: ["other part", "same part, private", "no tag", "416", "whole"])
     func `what a client with Authorization gets leaves the parts for the others`(_ what: String) throws {

@@ -183,11 +183,12 @@ extension Fetch {
         let body =
             arrived.completeLength == range.count
             ? arrived : GrowingBody(joining: [(arrived, 0..<range.count)], budget: worker.shared.budget)
+        let keeper = partKeeper ?? response
         let stored = StoredResponse(
-            head: response.head, facts: response.facts,
+            head: keeper.head, facts: keeper.facts,
             body: GrowingBody(joining: [], budget: worker.shared.budget),
             parts: StoredParts([StoredParts.Run(range, body)], length: length),
-            varyRule: response.varyRule, variantKey: response.variantKey, groups: response.groups)
+            varyRule: keeper.varyRule, variantKey: keeper.variantKey, groups: keeper.groups)
         worker.recorder.count(
             worker.shared.store.storeParts(
                 stored, bringing: range, under: storeKey, generation: placement.storeGeneration, requested: sentAt))

@@ -203,6 +203,7 @@ extension Fetch: ExchangeHandler {
         let response = answer.response(makeBody(expecting: part.range.count), budget: worker.shared.budget)
         guard response.hasEverything(wantedBy: request) else { return rejectPart(head, at: now) }
         if answer.base == nil || !answer.mayBeKept { revalidation.dropParts(after: answer.facts) }
+        partKeeper = answer.keeper
         let forLeader = answer.headForLeader(head.fields).map { response.withHead($0) }
         handOut(makeFetchedResponse(response, forLeader: forLeader, from: head, decision))
         return true

@@ -86,6 +86,8 @@ final class Fetch: DeadlineTarget {
     private(set) var fetched: FetchedResponse?
     /// What they are to get, while there is no memory for the first of its content.
     private(set) var held: FetchedResponse?
+    /// Under whose fields a part is stored, if not under its own (`PartAnswer.keeper`).
+    var partKeeper: StoredResponse?
     /// The response's body, from its head on.
     var arriving = ArrivingBody()
     /// The origin's last sign of life, in nanoseconds of the loop's clock.

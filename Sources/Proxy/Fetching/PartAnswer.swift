@@ -50,6 +50,16 @@ struct PartAnswer {
         facts.storability(method: .get, request: .none, hasAuthorization: false, policy: request.route.policy) == .store
     }
 
+    /// Under whose fields it is stored, if not under its own: those are for one session, while the bytes are those that
+    /// all get under the same tag.
+    var keeper: StoredResponse? {
+        guard let base, facts.isForSession(of: request) else { return nil }
+        var facts = base.facts
+        // That it has no lifetime any more holds for all.
+        if !facts.contains(.separatesRequests) { facts.forbidStale() }
+        return base.with(head: base.head, facts: facts, groups: base.groups)
+    }
+
     /// What all get of it: the stored parts, and the one that arrives.
     /// - Parameter body: of the part.
     func response(_ body: GrowingBody, budget: MemoryBudget) -> StoredResponse {
