@@ -31,6 +31,37 @@ import Testing
         }
     }
 
+    @Test func `a cookie that comes with another part is for its client, and so is that part`() throws {
+        try scenario(.rangeMisses("part")) { origin, proxy in
+            origin.on("/x") { request in
+                let fresh = "Cache-Control: max-age=60"
+                return request["range"] == "bytes=10-19"
+                    ? Self.part(request, "ETag: \"a\"", fresh, "Set-Cookie: id=1")
+                    : Self.part(request, "ETag: \"a\"", fresh)
+            }
+            try proxy.get("/x", "Range: bytes=0-9")
+            let own = try proxy.get("/x", "Range: bytes=5-19")
+            #expect(own.text == "fghijklmnopqrst" && own["set-cookie"] == "id=1")
+            #expect(!own.cacheStatus.contains("stored"))
+            let other = try proxy.get("/x", "Range: bytes=12-15")
+            #expect(other.text == "mnop" && origin.count("/x") == 3)
+        }
+    }
+
+    /// RFC 9111 §5.2.2.7.
+    @Test func `a private field that comes with another part is for its client`() throws {
+        try scenario(.rangeMisses("part")) { origin, proxy in
+            origin.on("/x") {
+                Self.part($0, "ETag: \"a\"", "Cache-Control: max-age=60, private=\"x-user\"", "X-User: 1")
+            }
+            try proxy.get("/x", "Range: bytes=0-9")
+            let own = try proxy.get("/x", "Range: bytes=5-19")
+            #expect(own.text == "fghijklmnopqrst" && own["x-user"] == "1")
+            let other = try proxy.get("/x", "Range: bytes=12-15")
+            #expect(other.text == "mnop" && other["x-user"] == nil && other.cacheStatus.contains("hit"))
+        }
+    }
+
     /// RFC 9111 §3.5. What the client with `Authorization` gets: another part, no part, or a whole of its own.
     @Test(arguments: ["other part", "same part, private", "no tag", "416", "whole"])
     func `what a client with Authorization gets leaves the parts for the others`(_ what: String) throws {

@@ -202,9 +202,9 @@ extension Fetch: ExchangeHandler {
         let decision = settle(head, answer.facts, request.route.policy, part: part)
         let response = answer.response(makeBody(expecting: part.range.count), budget: worker.shared.budget)
         guard response.hasEverything(wantedBy: request) else { return rejectPart(head, at: now) }
-        if answer.base == nil || !answer.mayBeKept { revalidation.dropParts(after: answer.facts) }
+        if !answer.leavesParts { revalidation.dropParts(after: answer.facts) }
         partKeeper = answer.keeper
-        let forLeader = answer.headForLeader(head.fields).map { response.withHead($0) }
+        let forLeader = answer.headForLeader.map { response.withHead($0) }
         handOut(makeFetchedResponse(response, forLeader: forLeader, from: head, decision))
         return true
     }

@@ -11,7 +11,9 @@ struct PartAnswer {
     let base: StoredResponse?
     /// What is kept of it: with a base, the base's head, updated.
     private let head: HeadBlock
-    /// Of the whole.
+    /// With the fields that only the leader may see; `nil` where there are none.
+    let headForLeader: HeadBlock?
+    /// Of the whole, as the leader gets it: that it sets a cookie counts, whatever is kept of that.
     let facts: ResponseFacts
     private let groups: CacheGroups?
 
@@ -35,19 +37,31 @@ struct PartAnswer {
         let kept =
             base.map { Freshening.head($0.head, updatedWith: fields, facts: update, policy: policy) }
             ?? Self.head(fields, update, policy, isForLeader: false)
+        let own =
+            if let base {
+                Freshening.headForLeader(base.head, updatedWith: fields, facts: update)
+            } else {
+                update.contains(.excludesFields) ? Self.head(fields, update, policy, isForLeader: true) : nil
+            }
+        let told = own ?? kept
         facts =
             base.map { stored in
                 ResponseFacts(
-                    freshened: stored.facts, head: kept.view, by: fields, requested: requested, received: received,
-                    policy: policy)
+                    freshened: stored.facts, head: told.view, by: fields, requested: requested,
+                    received: received, policy: policy)
             } ?? update
         groups = CacheGroups.of(kept.view, requested: requested)
-        head = kept
+        (head, headForLeader) = (kept, own)
     }
 
-    /// Whether parts of it may be stored.
-    var mayBeKept: Bool {
-        facts.storability(method: .get, request: .none, hasAuthorization: false, policy: request.route.policy) == .store
+    /// Whether the stored parts stay. A cookie is a matter of the client that it is set for.
+    var leavesParts: Bool {
+        guard base != nil else { return false }
+        let policy = request.route.policy
+        switch facts.storability(method: .get, request: .none, hasAuthorization: false, policy: policy) {
+        case .store, .doNotStore(.prohibited(.setCookie)): return true
+        case .storePart, .doNotStore: return false
+        }
     }
 
     /// Under whose fields it is stored, if not under its own: those are for one session, while the bytes are those that
@@ -70,13 +84,6 @@ struct PartAnswer {
         return StoredResponse(
             head: head, facts: facts, body: body, parts: parts ?? StoredParts([run], length: part.length),
             varyRule: rule, variantKey: VariantKey(fields.view, under: rule), groups: groups)
-    }
-
-    /// With the fields that only the leader may see, where there are any.
-    /// - Parameter fields: of the 206.
-    func headForLeader(_ fields: FieldView) -> HeadBlock? {
-        guard base == nil, facts.contains(.excludesFields) else { return nil }
-        return Self.head(fields, facts, request.route.policy, isForLeader: true)
     }
 
     /// Whether it is of the same variant of the same representation as what is stored.
