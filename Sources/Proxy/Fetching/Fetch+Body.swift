@@ -97,7 +97,7 @@ extension Fetch {
         guard state == .holding, let held else { return true }
         guard beginBody(of: held.response) else { return false }
         arriving.foundMemory()
-        passOn(held)
+        if let held = takeHeld() { passOn(held) }
         return true
     }
 
@@ -141,7 +141,7 @@ extension Fetch {
 
     func exchange(_ exchange: Exchange, endedWith trailers: ByteSlice?) {
         // It has no content.
-        if state == .holding, let held { passOn(held) }
+        if let held = takeHeld() { passOn(held) }
         guard state == .streaming, exchange === self.exchange, let fetched else { return }
         fetched.noteEnd(at: worker.moment)
         let response = fetched.response

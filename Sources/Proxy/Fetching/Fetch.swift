@@ -188,7 +188,6 @@ final class Fetch: DeadlineTarget {
 
     /// The head of a response is there that those who wait will get.
     func stream(_ fetched: FetchedResponse) {
-        if state == .holding { held = nil }
         enter(.streaming)
         self.fetched = fetched
     }
@@ -198,6 +197,9 @@ final class Fetch: DeadlineTarget {
         enter(.holding)
         held = fetched
     }
+
+    /// What is kept back, to be handed out now.
+    func takeHeld() -> FetchedResponse? { state == .holding ? held.take() : nil }
 
     /// The only way to an end. Whatever comes later is too late, and changes nothing.
     func end(_ ending: Ending) {
