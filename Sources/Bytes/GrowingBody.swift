@@ -76,6 +76,11 @@ public final class GrowingBody: Sendable {
         length.map { max(1, min($0, laterPieceSize)) } ?? firstPieceSize
     }
 
+    /// The most memory that appending `count` bytes takes.
+    public static func mostTaken(by count: Int) -> Int {
+        (count + laterPieceSize - 1) / laterPieceSize * laterPieceSize
+    }
+
     /// A complete body of bytes that are accounted for elsewhere.
     public init(lending bytes: ByteSlice) {
         budget = Self.nobodys

@@ -1,4 +1,5 @@
 import Bytes
+import Repeatable
 import Testing
 
 @Suite struct GrowingBodyTests {
@@ -126,6 +127,20 @@ import Testing
             body.fail()
         }
         #expect(small.used == 0)
+    }
+
+    /// Who makes room for it and tries again must not try for ever.
+    @Test(arguments: 0..<20)
+    func `what is appended takes no more than is said before`(_ seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        let small = MemoryBudget(limit: 4 << 20)
+        let body = GrowingBody(budget: small, expectedLength: Bool.random(using: &random) ? 700_000 : nil)
+        for _ in 0..<10 {
+            let count = Int.random(in: 1...140_000, using: &random)
+            let rest = small.limit - small.used - GrowingBody.mostTaken(by: count)
+            #expect(small.reserve(rest) && body.append(pattern(0..<count)) == .accepted)
+            small.release(rest)
+        }
     }
 
     /// One piece is free, and what came needs two: it would wait for ever, though memory is free.

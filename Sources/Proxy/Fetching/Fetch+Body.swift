@@ -36,8 +36,8 @@ extension Fetch {
             guard state == .streaming else { return .taken }
         }
         var result = kept.append(body)
-        // Another loop may take what this makes free.
-        while result == .noMemory, worker.shared.store.makeRoom(bytes: max(body.count, GrowingBody.laterPieceSize)) {
+        // Another loop may take what this makes free. With so much it can be appended: this ends.
+        while result == .noMemory, worker.shared.store.makeRoom(bytes: GrowingBody.mostTaken(by: body.count)) {
             result = kept.append(body)
         }
         if result != .noMemory { arriving.foundMemory() }
