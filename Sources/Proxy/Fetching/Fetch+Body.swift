@@ -97,6 +97,7 @@ extension Fetch {
         guard state == .holding, let held else { return true }
         guard beginBody(of: held.response) else { return false }
         arriving.foundMemory()
+        arriving.resume()
         if let held = takeHeld() { passOn(held) }
         return true
     }
