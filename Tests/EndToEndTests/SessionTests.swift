@@ -3,7 +3,10 @@ import Testing
 /// What is stored of one session, where the origin does not say who may have it, and what requests of others get.
 @Suite struct SessionTests {
     /// An origin that goes by dates says 304 whosever page it has.
-    @Test(arguments: ["max-age=0", "no-cache", "no-cache, max-age=3600", "no-cache, must-revalidate"])
+    @Test(arguments: [
+        "max-age=0", "no-cache", "no-cache, max-age=3600", "no-cache, must-revalidate",
+        "must-understand, no-store, max-age=0",
+    ])
     func `a page of one session is not confirmed for another by its date`(_ policy: String) throws {
         try scenario { origin, proxy in
             origin.on("/x") { request in

@@ -174,8 +174,10 @@ public struct ResponseFacts: Sendable, Equatable {
     /// that others may have it.
     /// - Parameter isOfSession: asked where it matters.
     public mutating func keep(toSession isOfSession: @autoclosure () -> Bool) {
-        // What forbids storing it has no need of it.
-        if contains(.separatesRequests), !contains(.noStore), isOfSession() { flags.insert(.isOfSession) }
+        // What may not be stored has no need of it; beside `must-understand`, `no-store` does not count (§5.2.2.3).
+        if contains(.separatesRequests), !contains(.noStore) || contains(.mustUnderstand), isOfSession() {
+            flags.insert(.isOfSession)
+        }
     }
 
     /// From now on it is only used after a validation (RFC 9111 §4.4).

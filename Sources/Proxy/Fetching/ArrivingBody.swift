@@ -37,6 +37,9 @@ struct ArrivingBody {
         self.part = part
     }
 
+    /// Whether there was no memory for what had come, and there has been none since.
+    var waitsForMemory: Bool { waitsForMemorySince != nil }
+
     mutating func stopKeepingWhole() { keeping = .window }
     mutating func pause() { isPaused = true }
     mutating func resume() { isPaused = false }
@@ -64,6 +67,6 @@ struct ArrivingBody {
     /// - Returns: whether it waits for memory still; by now it may wait for its readers, or not at all.
     mutating func retryTimerFired() -> Bool {
         retryIsSet = false
-        return waitsForMemorySince != nil
+        return waitsForMemory
     }
 }

@@ -120,10 +120,10 @@ extension Fetch {
         }
     }
 
-    /// Not from inside a call of the exchange.
+    /// Not from inside a call of the exchange. By the time it may have found memory after all.
     private func giveUp() {
         worker.loop.schedule(after: 0) { [weak self] in
-            guard let self, state == .streaming || state == .holding else { return }
+            guard let self, arriving.waitsForMemory, state == .streaming || state == .holding else { return }
             worker.notices.overloaded(worker.shared)
             if let held {
                 end(.failed(NoMemory(held, at: worker.now)))

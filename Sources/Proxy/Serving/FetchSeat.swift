@@ -44,6 +44,7 @@ enum FetchSeat {
             // Asked only while the fetch has brought nothing: before it begins, or in the place of its result.
             return operation.leaderLeaves()
         case .member(let crowd, let index):
+            // A result that is in the mailbox has not reached the crowd: then its member waits no longer, either.
             return crowd.isGathering && crowd.leave(index)
         }
     }
