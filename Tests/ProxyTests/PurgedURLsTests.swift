@@ -35,6 +35,28 @@ import Upstream
         #expect(shared.store.store(response, under: key, generation: generation, requested: arrival) == .stored)
     }
 
+    /// Runs `loop` until the purge that `begin` begins is done, which must not be at once.
+    /// - Returns: how many responses it removed, and how many turns others had meanwhile.
+    private static func run(_ loop: EventLoop, begin: @escaping (_ completion: @escaping (Int) -> Void) -> Void)
+        -> (purged: Int, turns: Int)
+    {
+        var (purged, turns) = (-1, 0)
+        func others() {
+            turns += 1
+            if purged < 0 { loop.schedule(after: 0, others) }
+        }
+        loop.atIterationEnd {
+            others()
+            begin { removed in
+                purged = removed
+                loop.stop()
+            }
+            #expect(purged < 0, "not all at once")
+        }
+        loop.run()
+        return (purged, turns)
+    }
+
     @Test func `the store is walked once for all of them, and others are served in between`() throws {
         try onLoop { loop in
             let server = Self.server(on: loop)
@@ -46,20 +68,7 @@ import Upstream
                 }
             }
             let urls = try (0..<10).map { try #require(ParsedURL("http://a.example/\($0)")) }
-            var (purged, turns) = (-1, 0)
-            func others() {
-                turns += 1
-                if purged < 0 { loop.schedule(after: 0, others) }
-            }
-            loop.atIterationEnd {
-                others()
-                server.purge(urls, below: []) { removed in
-                    purged = removed
-                    loop.stop()
-                }
-                #expect(purged < 0, "not all at once")
-            }
-            loop.run()
+            let (purged, turns) = Self.run(loop) { server.purge(urls, below: [], completion: $0) }
             #expect(purged == 30 && store.numbers.responses == 30)
             // A turn for each part of the store, not for each URL: as many as there are, and a few.
             let parts = StorageSettings().shards
@@ -76,21 +85,10 @@ import Upstream
             let bytes = ByteSlice("http a.example /x")
             let key = CacheKey(hash: server.shared.keyHash.hash(bytes.span), bytes: bytes)
             let before = store.generation(key)
-            var (purged, turns) = (-1, 0)
-            func others() {
-                turns += 1
-                if purged < 0 { loop.schedule(after: 0, others) }
-            }
-            loop.atIterationEnd {
-                others()
-                server.purgeAll { removed in
-                    purged = removed
-                    loop.stop()
-                }
-                #expect(purged < 0, "not all at once")
+            let (purged, turns) = Self.run(loop) { completion in
+                server.purgeAll(completion: completion)
                 #expect(store.wasInvalidated(key, since: before), "at once")
             }
-            loop.run()
             #expect(purged == 20 && store.numbers.responses == 0)
             #expect(turns >= StorageSettings().shards / 2, "\(turns)")
             loop.stop()

@@ -59,16 +59,6 @@ final class SharedState: Sendable {
     /// Bytes: a body of a few pieces.
     private static let smallestLoan = 256 << 10
 
-    /// Reserves `bytes` of the budget for a body on its way, at the expense of what is stored; or nothing, and answers
-    /// `false`.
-    func reserve(_ bytes: Int) -> Bool {
-        while !budget.reserve(bytes) {
-            // Another loop may take what this made free: then there is more.
-            guard store.makeRoom(bytes: bytes) else { return false }
-        }
-        return true
-    }
-
     /// Whether bodies on their way leave room for the content of requests that is read ahead: that takes no more than
     /// half of their share, so that clients who send slowly leave the rest to what others ask for, and nothing of what is
     /// reserved for windows.
@@ -79,7 +69,12 @@ final class SharedState: Sendable {
     /// Reserves `bytes` of the budget for content that is read ahead, at the expense of what is stored; or nothing, and
     /// answers `false`.
     func reserveAhead(_ bytes: Int) -> Bool {
-        hasRoomAhead(for: bytes) && reserve(bytes)
+        guard hasRoomAhead(for: bytes) else { return false }
+        while !budget.reserve(bytes) {
+            // Another loop may take what this makes free.
+            guard store.makeRoom(bytes: bytes) else { return false }
+        }
+        return true
     }
 
     /// What a body that is not kept whole may retain for its slowest reader: less when memory runs short, so that many
