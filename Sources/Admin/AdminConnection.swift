@@ -5,32 +5,40 @@ import Libevent
 /// One request to the admin listener and the response to it.
 ///
 /// ```
-/// reading ─request complete→ waiting ─page→ sending ─all out→ closed;   any ─error, time→ closed
-///    └─mistake, too large→ sending ─all out→ lingering ─peer closes→ closed
+/// readingHead ─head complete→ readingContent ─end→ waiting ─page→ sending ─all out→ closed;   any ─error, time→ closed
+///      └─mistake──────────────────┴─mistake, too large→ sendingEarly ─all out→ lingering ─peer closes→ closed
 /// ```
 final class AdminConnection: Socket {
     /// A head, and a URL to purge.
     private static let limits = HeadLimits(maxHeadBytes: 16 << 10, maxFieldLines: 64, maxTargetLength: 8 << 10)
 
-    private enum State { case reading, waiting, sending, lingering, closed }
+    private enum State {
+        case readingHead
+        case readingContent(Request)
+        case waiting, sending
+        /// The answer, while the request had not come whole. If the connection were closed behind it, what is still to
+        /// come would make the kernel reset it, and the answer might get lost (RFC 9112 §9.6).
+        case sendingEarly
+        case lingering, closed
+    }
+
+    /// What its head says.
+    private struct Request {
+        let path: String
+        /// Why it will be refused, once it has arrived whole.
+        let refusal: String?
+        var decoder: BodyDecoder
+    }
 
     private let pages: AdminPages
     /// Where it was accepted.
     private let address: SocketAddress
     private unowned let server: AdminServer
-    private var state = State.reading
+    private var state = State.readingHead
     private let input = ByteBuffer(capacity: 2048)
     private let output = ByteBuffer(capacity: 4096)
     private var parser = RequestHeadParser(limits: AdminConnection.limits)
-    /// `nil` until the head is there.
-    private var decoder: BodyDecoder?
     private let content = ByteBuffer(capacity: 256)
-    private var path = ""
-    /// Why it will be refused, once it has arrived whole.
-    private var refusal: String?
-    /// Answered before it had come whole. If the connection were closed then, what is still to come would make the kernel
-    /// reset it, and the answer might get lost (RFC 9112 §9.6).
-    private var isAnsweredEarly = false
     private var deadline = Deadline.none
 
     init(
@@ -52,7 +60,7 @@ final class AdminConnection: Socket {
     }
 
     func end() {
-        guard state != .closed else { return }
+        if case .closed = state { return }
         state = .closed
         loop.deadlines.cancel(deadline)
         close()
@@ -70,33 +78,44 @@ final class AdminConnection: Socket {
     override func readable() {
         let input = input
         switch read(into: input) {
-        case .bytes where state == .lingering: input.removeAll()
-        case .bytes:
-            do throws(MessageSyntaxError) {
-                try take(input)
-            } catch {
-                answer(AdminPage(status: error.status, text: "\(error.explanation)\n"))
-            }
+        case .bytes: received(input)
         case .wouldBlock: break
         case .endOfStream, .failed: end()
         }
     }
 
+    private func received(_ input: ByteBuffer) {
+        switch state {
+        case .readingHead, .readingContent:
+            do throws(MessageSyntaxError) {
+                try take(input)
+            } catch {
+                answer(AdminPage(status: error.status, text: "\(error.explanation)\n"))
+            }
+        // Nothing is read while it waits and is answered; what was to come of the request is dropped.
+        case .waiting, .sending, .sendingEarly, .lingering, .closed: input.removeAll()
+        }
+    }
+
     private func take(_ input: ByteBuffer) throws(MessageSyntaxError) {
-        if decoder == nil {
+        if case .readingHead = state {
             guard case .complete(let length) = try parser.parse(input.span) else { return }
             let target = parser.head.target
-            path = String(input.span.extracting(target.path.range))
-            refusal = RequestSource.refusal(parser.head, parser.view(in: input.span), at: address)
-            decoder = BodyDecoder(parser.head.framing)
+            state = .readingContent(
+                Request(
+                    path: String(input.span.extracting(target.path.range)),
+                    refusal: RequestSource.refusal(parser.head, parser.view(in: input.span), at: address),
+                    decoder: BodyDecoder(parser.head.framing)))
             input.consume(length)
         }
-        while let step = try decoder?.decode(input.span) {
+        while case .readingContent(var request) = state {
+            let step = try request.decoder.decode(input.span)
+            state = .readingContent(request)
             if case .data(let range) = step.action { content.append(input.span.extracting(range)) }
             input.consume(step.consumed)
             switch step.action {
             case .needMore: return
-            case .end: return ask()
+            case .end: return ask(request)
             case .data:
                 guard content.count <= AdminSettings.maxContent else {
                     return answer(AdminPage(status: .contentTooLarge, text: "The request is too large.\n"))
@@ -105,28 +124,27 @@ final class AdminConnection: Socket {
         }
     }
 
-    private func ask() {
+    private func ask(_ request: Request) {
         state = .waiting
         stopReading()
         // It waits for us: a purge may have to walk through all that is stored.
         due(within: nil)
-        if let refusal {
+        if let refusal = request.refusal {
             server.refused(refusal)
             return answer(AdminPage(status: .forbidden, text: refusal))
         }
         let content = content
-        pages.page(for: parser.head.method, path, content: String(content.span)) { [weak self] page in
+        pages.page(for: parser.head.method, request.path, content: String(content.span)) { [weak self] page in
             self?.answer(page)
         }
     }
 
     private func answer(_ page: AdminPage) {
         switch state {
-        case .reading: isAnsweredEarly = true
-        case .waiting: break
-        case .sending, .lingering, .closed: return
+        case .readingHead, .readingContent: state = .sendingEarly
+        case .waiting: state = .sending
+        case .sending, .sendingEarly, .lingering, .closed: return
         }
-        state = .sending
         stopReading()
         due(within: AdminServer.requestTimeout)
         output.appendStatusLine(page.status)
@@ -149,8 +167,8 @@ final class AdminConnection: Socket {
     override func writable() {
         switch flush(output) {
         case .blocked: break
-        case .done where isAnsweredEarly: linger()
-        case .done, .failed: end()
+        case .done: if case .sendingEarly = state { linger() } else { end() }
+        case .failed: end()
         }
     }
 

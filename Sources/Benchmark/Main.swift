@@ -82,6 +82,7 @@ struct Main {
         // Name, whether the quick run has it, and what measures it.
         let rows: [(Substring, Bool, () throws -> Void)] = [
             ("hits", true, comparison.hits),
+            ("packaged", false, comparison.packagedHits),
             ("storms", true, comparison.storms),
             ("other", false, comparison.otherURLInStorm),
             ("misses", true, comparison.misses),

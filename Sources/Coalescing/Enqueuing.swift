@@ -129,14 +129,15 @@ extension OperationQueueManager {
         let shard = shard(for: name.hash)
         let decision = shard.table.withLock { table -> Decision<Op, Op.Value, Found> in
             if let found = unless() { return .found(found) }
-            var ended: AnyOperation?
+            let entry = table[name]
+            var isOver = false
             var replaces = false
-            if let current = table[name]?.operation as? Op {
+            if let current = entry?.operation as? Op {
                 switch current.shared.audience.withLock({ $0.join(waiter) }) {
                 case .joined(let seat): return .joined(current, current.shared.token(for: seat))
                 case .late(let seat, let value): return .late(current, current.shared.token(for: seat), value)
                 case .refused(.full): return .refused(.full, current)
-                case .refused(.finished): ended = current
+                case .refused(.finished): isOver = true
                 case .refused: replaces = true
                 }
             }
@@ -148,7 +149,7 @@ extension OperationQueueManager {
                 gate.withdraw()
                 return .refused(.foreign, operation)
             }
-            InFlightShard.insert(operation, as: name, replacing: ended, in: &table)
+            InFlightShard.insert(operation, as: name, over: entry, ended: isOver, in: &table)
             switch operation.shared.audience.withLock({ $0.join(waiter, leads: true) }) {
             case .joined(let seat):
                 return .started(operation, operation.shared.token(for: seat), value: nil, replaces: replaces)
@@ -207,14 +208,15 @@ extension OperationQueueManager {
         let name = InFlightName(identifier, ObjectIdentifier(type(of: operation)))
         let shard = shard(for: name.hash)
         let decision = shard.table.withLock { table -> Decision<Op, Value, Never> in
-            var ended: AnyOperation?
+            let entry = table[name]
+            var isOver = false
             var replaces = false
-            if let current = table[name]?.operation as? Op {
+            if let current = entry?.operation as? Op {
                 switch current.absorb(operation) {
                 case .joined: return .joined(current, .none)
                 case .late(_, let value): return .late(current, .none, value)
                 case .refused(.full): return .refused(.full, current)
-                case .refused(.finished): ended = current
+                case .refused(.finished): isOver = true
                 case .refused(.foreign): return .refused(.foreign, operation)
                 case .refused: replaces = true
                 }
@@ -224,7 +226,7 @@ extension OperationQueueManager {
                 gate.withdraw()
                 return .refused(.foreign, operation)
             }
-            InFlightShard.insert(operation, as: name, replacing: ended, in: &table)
+            InFlightShard.insert(operation, as: name, over: entry, ended: isOver, in: &table)
             return .started(operation, .none, value: nil, replaces: replaces)
         }
         if case .late(_, _, let value) = decision { operation.deliver(value) }

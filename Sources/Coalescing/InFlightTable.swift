@@ -37,6 +37,17 @@ struct InFlightEntry: Sendable {
     init(_ operation: AnyOperation) {
         self.operation = operation
     }
+
+    /// `gone` has no place here any more; if it was the one that is found, the last one before it is.
+    /// - Returns: whether nobody is left.
+    @inlinable
+    mutating func remove(_ gone: AnyOperation) -> Bool {
+        if !predecessors.isEmpty { predecessors.removeAll { $0 === gone } }
+        guard operation === gone else { return false }
+        guard let predecessor = predecessors.popLast() else { return true }
+        operation = predecessor
+        return false
+    }
 }
 
 /// One part of the in-flight table, under a lock of its own.
@@ -51,15 +62,21 @@ final class InFlightShard<Key: Hashable & Sendable>: Sendable {
 
     /// Puts a new operation in the place of the one there, if any. It begins only when those that have ended there are
     /// gone.
+    /// - Parameters:
+    ///   - entry: what has the place now.
+    ///   - ended: whether the operation of that has ended, and is one of those to be gone first.
     @inlinable
     static func insert(
-        _ operation: AnyOperation, as name: InFlightName<Key>, replacing ended: AnyOperation?, in table: inout Table
+        _ operation: AnyOperation, as name: InFlightName<Key>, over entry: InFlightEntry?, ended: Bool,
+        in table: inout Table
     ) {
-        var entry = InFlightEntry(operation)
-        entry.predecessors = table[name]?.predecessors ?? []
-        if let ended { entry.predecessors.append(ended) }
-        for predecessor in entry.predecessors { operation.addDependency(predecessor, rule: .end) }
-        table[name] = entry
+        var new = InFlightEntry(operation)
+        if let entry {
+            new.predecessors = entry.predecessors
+            if ended { new.predecessors.append(entry.operation) }
+            for predecessor in new.predecessors { operation.addDependency(predecessor, rule: .end) }
+        }
+        table.updateValue(new, forKey: name)
     }
 
     /// It is gone. An operation that has its place by now keeps it; those before it that are still being stopped get it
@@ -67,16 +84,8 @@ final class InFlightShard<Key: Hashable & Sendable>: Sendable {
     @inlinable
     func remove(_ operation: AnyOperation, from name: InFlightName<Key>) {
         table.withLock { table in
-            guard var entry = table[name] else { return }
-            entry.predecessors.removeAll { $0 === operation }
-            if entry.operation === operation {
-                guard let predecessor = entry.predecessors.popLast() else {
-                    table[name] = nil
-                    return
-                }
-                entry.operation = predecessor
-            }
-            table[name] = entry
+            guard let place = table.index(forKey: name) else { return }
+            if table.values[place].remove(operation) { table.remove(at: place) }
         }
     }
 }

@@ -6,7 +6,7 @@ extension CachedResource {
         /// Vary rules kept for one resource.
         private static let mostRules = 8
 
-        /// The latest `Date` first.
+        /// The most recent first (RFC 9111 §4).
         var variants: [Variant] = []
         /// The latest stored first.
         var partials: [Variant] = []
@@ -26,10 +26,11 @@ extension CachedResource {
             return variants[0].response
         }
 
-        /// Before all with the same or an older `Date`.
+        /// Before all that are not more recent. What is put back as old as it was stays behind those.
         mutating func insert(_ variant: Variant) {
-            let date = variant.response.facts.date
-            variants.insert(variant, at: variants.firstIndex { $0.response.facts.date <= date } ?? variants.count)
+            let facts = variant.response.facts
+            let index = variants.firstIndex { !$0.response.facts.isMoreRecent(than: facts) }
+            variants.insert(variant, at: index ?? variants.count)
         }
 
         /// Takes out the variant, whole or in parts, that stands at `slot`.
@@ -38,10 +39,9 @@ extension CachedResource {
             partials.removeAll { $0.slot == slot }
         }
 
-        /// `response` proved that several may have it. That only those who are alike may is not contradicted by one of
-        /// that kind.
+        /// `response` proved that several may have it.
         mutating func forgetMarker(after response: StoredResponse) {
-            if marker?.reason != .unlike || !response.facts.contains(.separatesRequests) { marker = nil }
+            if let marker, !marker.stands(after: response.facts) { self.marker = nil }
         }
 
         mutating func learn(_ rule: VaryRule) {

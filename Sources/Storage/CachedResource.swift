@@ -15,6 +15,23 @@ public struct UnshareableMarker: Sendable, Equatable {
 
     /// Whether it still counts.
     public func holds(at now: Moment) -> Bool { now.monotonic < until }
+
+    /// Whether it is still to be kept after a response that several may have.
+    func stands(after response: ResponseFacts) -> Bool {
+        holds(at: response.received) && !reason.isRefuted(by: response)
+    }
+}
+
+extension NotSharedReason {
+    /// Whether it is contradicted by a response that several may have: not where it never spoke of such a one.
+    fileprivate func isRefuted(by response: ResponseFacts) -> Bool {
+        switch self {
+        case .unlike: !response.contains(.separatesRequests)
+        // What comes without the field says nothing of what comes with it (RFC 9111 §3.5).
+        case .prohibited(.authorization): response.contains(.allowsAuthorized)
+        case .method, .prohibited, .noCache, .mustRevalidate, .range, .part, .notCacheable, .serverError, .search: true
+        }
+    }
 }
 
 /// All that is known under one primary key, as it was at one moment: immutable, so that a look-up leaves the shard with
@@ -78,7 +95,7 @@ public struct CachedResource: Sendable {
         }
     }
 
-    /// Not shareable, as far as is known. Gone once a response is stored.
+    /// Not shareable, as far as is known. Gone once a response is stored that contradicts it.
     public var marker: UnshareableMarker? {
         switch form {
         case .only: nil

@@ -50,7 +50,7 @@ struct ResourceTable {
 
     mutating func insert(_ resource: CachedResource) {
         if (count + 1) * 4 > places.count * 3 { grow() }
-        place(resource)
+        places[Self.free(resource.hash, in: places.span)] = Place(hash: resource.hash, form: resource.form)
         count += 1
     }
 
@@ -115,8 +115,10 @@ struct ResourceTable {
     // MARK: - Places
 
     /// The shard was chosen by the upper bits, the place is by the lower half.
-    private func home(of hash: UInt64) -> Int {
-        Int(truncatingIfNeeded: ((hash & 0xffff_ffff) &* UInt64(truncatingIfNeeded: places.count)) >> 32)
+    private func home(of hash: UInt64) -> Int { Self.home(of: hash, of: places.count) }
+
+    private static func home(of hash: UInt64, of places: Int) -> Int {
+        Int(truncatingIfNeeded: ((hash & 0xffff_ffff) &* UInt64(truncatingIfNeeded: places)) >> 32)
     }
 
     /// The least lower half of a hash that belongs there.
@@ -140,17 +142,23 @@ struct ResourceTable {
         return nil
     }
 
-    private mutating func place(_ resource: CachedResource) {
-        var index = home(of: resource.hash)
-        while places[index].form != nil { index = next(index) }
-        places[index] = Place(hash: resource.hash, form: resource.form)
+    private mutating func grow() {
+        var old: [Place] = []
+        swap(&old, &places)
+        places = Array(repeating: Place(hash: 0, form: nil), count: max(Self.smallestSize, old.count + old.count / 4))
+        // Moved, not copied: counting a reference would touch each response, and the shard is locked.
+        var from = old.mutableSpan
+        var to = places.mutableSpan
+        for index in from.indices where from[index].form != nil {
+            let free = Self.free(from[index].hash, in: to.span)
+            swap(&from[index], &to[free])
+        }
     }
 
-    private mutating func grow() {
-        let old = places
-        places = Array(repeating: Place(hash: 0, form: nil), count: max(Self.smallestSize, old.count + old.count / 4))
-        for place in old {
-            if let form = place.form { self.place(CachedResource(hash: place.hash, form)) }
-        }
+    /// The first free place for `hash`.
+    private static func free(_ hash: UInt64, in places: Span<Place>) -> Int {
+        var index = home(of: hash, of: places.count)
+        while places[index].form != nil { index = index &+ 1 == places.count ? 0 : index &+ 1 }
+        return index
     }
 }

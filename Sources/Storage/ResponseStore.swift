@@ -140,13 +140,16 @@ public final class ResponseStore: Sendable {
     public func drop(_ former: StoredResponse, of key: CacheKey) { change(key) { $0.drop(former, of: key) } }
 
     /// Puts `response` in the place of `former`, whose body it shares, after a validation (RFC 9111 §4.3.4).
+    /// - Parameter isConfirmed: whether what GET gets was confirmed, which several may have: the key's marker may no
+    ///   longer hold. Not where an answer only told something of what is stored.
     public func freshen(
-        _ former: StoredResponse, by response: StoredResponse, under key: CacheKey, generation: Generation
+        _ former: StoredResponse, by response: StoredResponse, under key: CacheKey, generation: Generation,
+        isConfirmed: Bool
     ) -> StoreOutcome {
         let response = response.packed(under: key)
         return change(key, reserving: cost(of: response)) { shard in
             guard !self.wasInvalidated(key, since: generation, shard) else { return .outdated }
-            return shard.freshen(former, with: response, under: key) ? .stored : .gone
+            return shard.freshen(former, with: response, under: key, isConfirmed: isConfirmed) ? .stored : .gone
         } ?? .noRoom
     }
 
@@ -159,8 +162,16 @@ public final class ResponseStore: Sendable {
         change(key, reserving: 0) { $0.mark(UnshareableMarker(until: until, reason: reason), key) } != nil
     }
 
-    /// Forgets that responses to `key` are not to be shared: one proved to be. Any thread.
-    public func clearMarker(_ key: CacheKey) { change(key) { $0.mark(nil, key) } }
+    /// Forgets that responses to `key` are not to be shared, where `response` contradicts it, which several may have.
+    /// Any thread.
+    public func clearMarker(_ key: CacheKey, after response: ResponseFacts) {
+        // Most keys have none, and to see that costs less than a change.
+        guard let marker = resource(key)?.marker, !marker.stands(after: response) else { return }
+        // Another one may have taken its place.
+        change(key) { shard in
+            if shard.table.resource(key)?.marker == marker { shard.mark(nil, key) }
+        }
+    }
 
     /// Remembers the `Vary` rule of the responses to `key`, so that requests can be told apart while the first of them
     /// is still on its way. `false` when there is no room for it.

@@ -2,8 +2,11 @@ import HTTPSemantics
 
 /// What a validation makes of a stored response (RFC 9111 §4.3).
 extension Shard {
-    /// Whether `former`, whole or in parts, was still there.
-    mutating func freshen(_ former: StoredResponse, with response: StoredResponse, under key: CacheKey) -> Bool {
+    /// - Parameter isConfirmed: see `ResponseStore.freshen`.
+    /// - Returns: whether `former`, whole or in parts, was still there.
+    mutating func freshen(
+        _ former: StoredResponse, with response: StoredResponse, under key: CacheKey, isConfirmed: Bool
+    ) -> Bool {
         guard let old = table.resource(key) else { return false }
         var new = old.contents
         if former.parts == nil {
@@ -11,7 +14,7 @@ extension Shard {
                 return false
             }
             new.insert(variant)
-            new.marker = nil
+            if isConfirmed { new.forgetMarker(after: response) }
         } else {
             guard let (variant, index) = freshen(former, with: response, under: key, in: &new.partials) else {
                 return false

@@ -36,7 +36,7 @@ import Upstream
         client.onReadable = { [unowned self] client in
             guard case .bytes = client.read(into: input) else {
                 hasEnded = true
-                return client.close()
+                return client.stopReading()
             }
             received += String(input.copied())
             input.removeAll()
@@ -52,6 +52,35 @@ import Upstream
     }
 
     private func run(until condition: () -> Bool) { while !condition() { loop.run() } }
+
+    private func send(_ text: String) {
+        let bytes = ByteSlice(text)
+        _ = client.write(bytes.span)
+    }
+
+    @Test func `an answer to what has come whole ends the connection`() {
+        send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        run { hasEnded }
+        #expect(received.hasPrefix("HTTP/1.1 200 OK\r\n"))
+        #expect(loop.deadlines.count == 0)
+    }
+
+    @Test(arguments: [
+        ("GET\r\n\r\n", "400"), ("POST /purge HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900000\r\n\r\n", "413"),
+        ("POST /purge HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nx", "400"),
+    ])
+    func `behind an answer to what has not come whole the rest is dropped, until the client closes`(
+        _ head: String, _ status: String
+    ) {
+        send(head)
+        // More than is taken of a content that is announced.
+        send(String(repeating: "x", count: 100_000))
+        run { hasEnded }
+        #expect(received.hasPrefix("HTTP/1.1 \(status) "))
+        #expect(loop.deadlines.count == 1, "it lingers")
+        client.close()
+        run { loop.deadlines.count == 0 }
+    }
 
     @Test func `nothing is due of who waits for a purge, and the answer is sent when that is done`() {
         run { loop.deadlines.count == 1 }

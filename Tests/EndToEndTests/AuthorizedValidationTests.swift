@@ -28,6 +28,36 @@ import Testing
         }
     }
 
+    @Test(arguments: ["Cache-Control: private", "X: 1", "ETag: \"a\"\r\nVary: Authorization"])
+    func `what HEAD tells a client with Authorization changes nothing for the others`(_ told: String) throws {
+        try scenario { origin, proxy in
+            origin.on("/p") { request in
+                request.method == "HEAD"
+                    ? [.raw("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\(told)\r\n\r\n")]
+                    : [.answer(200, "Cache-Control: public, max-age=60", "ETag: \"a\"", body: "page")]
+            }
+            try proxy.get("/p")
+            try proxy.send("HEAD", "/p", "Authorization: Basic eA==", "Cache-Control: no-cache")
+            let other = try proxy.get("/p")
+            #expect(other.text == "page" && other.cacheStatus.contains("hit"))
+            #expect(origin.count("/p") == 2)
+        }
+    }
+
+    @Test(arguments: ["X-User: me", "Set-Cookie: user=me", "Vary: Authorization"])
+    func `the fields of a confirmation go to the client with Authorization alone`(_ told: String) throws {
+        try scenario { origin, proxy in
+            origin.on("/p", page("public, max-age=60", age: 0, confirmed: told))
+            try proxy.get("/p")
+            let own = try proxy.get("/p", "Authorization: Basic eA==", "Cache-Control: no-cache")
+            let name = String(told.prefix { $0 != ":" }).lowercased()
+            #expect(own.text == "page" && own[name] != nil)
+            let other = try proxy.get("/p")
+            #expect(other.text == "page" && other.cacheStatus.contains("hit") && other[name] == nil)
+            #expect(origin.count("/p") == 2)
+        }
+    }
+
     @Test(arguments: ["GET", "HEAD"])
     func `a refresh that such a client causes is made for all, without its Authorization`(_ method: String) throws {
         try scenario { origin, proxy in
@@ -97,6 +127,39 @@ import Testing
             let other = try proxy.get("/p")
             #expect(other.cacheStatus.contains("hit"))
             #expect(origin.count("/p") == 2)
+        }
+    }
+
+    @Test func `what a 304 with another Vary tells is for its client, not for those who wait with it`() throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/p") { request in
+                request.number == 1
+                    ? [.answer(200, "Cache-Control: public, max-age=10", "Age: 20", "ETag: \"a\"", body: "page")]
+                    : [.gate(gate), .answer(304, "ETag: \"a\"", "Vary: Accept-Language", "X-User: \(request.number)")]
+            }
+            try proxy.get("/p")
+            let crowd = proxy.crowd(3, get: "/p", "Authorization: Basic eA==")
+            try proxy.joined(4)
+            gate.open()
+            let answers = crowd.finished()
+            #expect(answers.allSatisfy { $0.text == "page" })
+            #expect(Set(answers.map { $0["x-user"] }).count == 3)
+        }
+    }
+
+    @Test func `a client whose own answers are not shared validates what is stored for all`() throws {
+        try scenario { origin, proxy in
+            origin.on("/p") { request in
+                request["if-none-match"] == nil
+                    ? [.answer(200, "Cache-Control: max-age=10", "Age: 20", "ETag: \"a\"", body: "page")]
+                    : [.answer(304, "ETag: \"a\"")]
+            }
+            // The key is marked, and stays so when the page is stored for the others.
+            try proxy.get("/p", "Authorization: Basic eA==")
+            try proxy.get("/p")
+            let own = try proxy.get("/p", "Authorization: Basic eA==")
+            #expect(own.text == "page" && own.cacheStatus.contains("fwd-status=304"), "\(own.cacheStatus)")
         }
     }
 }

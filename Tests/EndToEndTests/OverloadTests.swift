@@ -215,6 +215,12 @@ import Testing
                     ]
                 }
             }
+            origin.on("/streamed") { _ in
+                [
+                    .gate(heads), .head(200, "Cache-Control: max-age=60", "Transfer-Encoding: chunked"),
+                    .chunk(pattern: 0..<200_000), .lastChunk(),
+                ]
+            }
             origin.on("/old") { request in
                 let fields = "Cache-Control: max-age=10"
                 return request.number == 1
@@ -227,12 +233,13 @@ import Testing
             try eventually("all have begun") { large.allSatisfy { (origin.requests($0).first?.sent ?? 0) > 0 } }
 
             let (shared, old) = (proxy.crowd(2, get: "/late"), proxy.crowd(1, get: "/old"))
+            let streamed = proxy.crowd(1, get: "/streamed")
             let done = try proxy.connect()
             try done.send(proxy.request("POST", "/done", ["Content-Length: 0"]))
             try eventually("they are asked for") {
-                origin.count("/late") + origin.count("/done") + origin.count("/old") == 4
+                origin.count("/late") + origin.count("/done") + origin.count("/old") + origin.count("/streamed") == 5
             }
-            try proxy.joined(95)
+            try proxy.joined(96)
             rest.open()
             // While something is sent, some of it is given back for a moment.
             var (sent, unchanged) = (-1, 0)
@@ -249,7 +256,7 @@ import Testing
                 try eventually("the head is there") { (origin.requests("/late").first?.sent ?? 0) > 0 }
                 for other in others { other.close() }
             }
-            for answer in shared.finished() + old.finished() {
+            for answer in shared.finished() + old.finished() + streamed.finished() {
                 if isForAMoment {
                     #expect(answer.isWhole(200_000))
                 } else {

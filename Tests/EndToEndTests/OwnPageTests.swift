@@ -37,6 +37,53 @@ import Testing
         }
     }
 
+    /// Nothing says any more that each needs a validation of its own.
+    @Test(arguments: [200, 404], ["", "Cache-Control: no-cache", "Cache-Control: max-age=0, must-revalidate"])
+    func `after an answer that is not stored in the place of such a page, those alike share the next one`(
+        _ status: Int, _ field: String
+    ) throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/page") { request in
+                switch request.number {
+                case 1: [.answer(200, field.isEmpty ? "X: y" : field, "ETag: \"1\"", body: "stored")]
+                case 2: [.answer(status, body: "another")]
+                default: [.gate(gate), .answer(status, body: "another")]
+                }
+            }
+            try proxy.get("/page")
+            #expect(try proxy.get("/page").text == "another")
+            let crowd = proxy.crowd(20, get: "/page")
+            try proxy.joined(22)
+            gate.open()
+            #expect(crowd.finished().allSatisfy { $0.text == "another" })
+            #expect(origin.count("/page") == 3)
+        }
+    }
+
+    /// It is the leader's alone, which is remembered.
+    @Test func `where such a page is confirmed after all, the next crowd does not wait for one another`() throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/page") { request in
+                switch request.number {
+                case 1: [.answer(200, "ETag: \"1\"", "Cache-Control: no-cache", body: "stored")]
+                case 2: [.answer(404, body: "another")]
+                case 3...5: [.answer(304, "ETag: \"1\"")]
+                default: [.gate(gate), .answer(304, "ETag: \"1\"")]
+                }
+            }
+            try proxy.get("/page")
+            #expect(try proxy.get("/page").text == "another")
+            let first = proxy.crowd(3, get: "/page", "Authorization: Basic eA==")
+            #expect(first.finished().allSatisfy { $0.text == "stored" })
+            let second = proxy.crowd(3, get: "/page", "Authorization: Basic eA==")
+            try eventually("all are at the origin at the same time") { origin.count("/page") == 8 }
+            gate.open()
+            #expect(second.finished().allSatisfy { $0.text == "stored" })
+        }
+    }
+
     @Test(
         arguments: both,
         [

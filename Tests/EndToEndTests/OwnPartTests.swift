@@ -92,6 +92,25 @@ import Testing
         }
     }
 
+    /// The bytes are those that all get under the same tag.
+    @Test func `fields of a part that comes to a client with Authorization are for it, also beside a public page`()
+        throws
+    {
+        try scenario(.rangeMisses("part")) { origin, proxy in
+            origin.on("/x") { request in
+                request["authorization"] == nil
+                    ? Self.part(request, "ETag: \"a\"", "Cache-Control: public, max-age=60")
+                    : Self.part(request, "ETag: \"a\"", "X-User: me")
+            }
+            try proxy.get("/x", "Range: bytes=0-9")
+            let own = try proxy.get("/x", "Range: bytes=5-19", Self.authorization)
+            #expect(own.text == "fghijklmnopqrst" && own["x-user"] == "me")
+            let other = try proxy.get("/x", "Range: bytes=0-19")
+            #expect(other.text == "abcdefghijklmnopqrst" && other["x-user"] == nil, "\(other.cacheStatus)")
+            #expect(origin.count("/x") == 2)
+        }
+    }
+
     /// Nor does it keep them from sharing what comes.
     @Test func `where nothing is stored, it marks nothing for the others`() throws {
         try scenario(.rangeMisses("part")) { origin, proxy in

@@ -191,21 +191,36 @@ import Testing
     @Test func `a client that takes a little now and then is not`() throws {
         try scenario(.sendTimeout(.seconds(2))) { origin, proxy in
             origin.on("/big") { _ in [.answer(200, "Cache-Control: max-age=60", pattern: 30_000_000)] }
+            origin.on("/other") { _ in [.answer(200, "Cache-Control: no-store", pattern: 30_000_000)] }
             let client = try Socket.connect(to: proxy.endpoint, receiveBuffer: 65_536)
             defer { Socket.close(client) }
             let request = Array(proxy.request("GET", "/big").utf8)
             try eventually("it has asked") { Socket.write(client, request, from: 0) == .bytes(request.count) }
             var piece = [UInt8](repeating: 0, count: 65_536)
             var taken = 0
-            try stays("it is served", for: .seconds(4)) {
+            func takeLittle() throws {
                 // The pace of this client.
                 System.nap(.milliseconds(100))
                 switch Socket.read(client, into: &piece) {
                 case .bytes(let count): taken += count
                 case .notNow: break
-                case .ended, .failed: return false
+                case .ended, .failed: throw Broken(what: "it is served", place: #function)
                 }
-                return true
+            }
+            // One after another: that is twice the time set.
+            for _ in 0..<2 {
+                let stuck = proxy.crowd(1, get: "/other", pace: .stuck)
+                try eventually("another asks, too") { try proxy.metric(.openClients) == 2 }
+                try eventually("that one takes nothing, and is cut off", within: .seconds(30)) {
+                    try takeLittle()
+                    return try proxy.metric(.openClients) == 1
+                }
+                stuck.close()
+            }
+            let before = taken
+            try eventually("it is still served") {
+                try takeLittle()
+                return taken > before
             }
             #expect(taken > 300_000 && taken < 30_000_000)
             #expect(try proxy.metric(.openClients) == 1)

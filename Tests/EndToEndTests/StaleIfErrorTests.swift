@@ -51,6 +51,74 @@ import Testing
         }
     }
 
+    @Test func `a page of one client with Authorization is for it alone, also with must-revalidate`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { request in
+                switch request.number {
+                case 1: [.answer(200, "Cache-Control: max-age=10, stale-if-error=600", "Age: 20", body: "stored")]
+                case 2: [.answer(200, "Cache-Control: max-age=0, private, must-revalidate", body: "yours")]
+                default: [.answer(503, body: "busy")]
+                }
+            }
+            try proxy.get("/x")
+            let own = try proxy.get("/x", "Authorization: Basic eA==")
+            #expect(own.text == "yours" && own.cacheStatus.contains("detail=authorization"))
+            #expect(try proxy.get("/x").text == "stored")
+        }
+    }
+
+    /// A fetch with a key of its own asks for a while; meanwhile the others learn something else.
+    @Test(
+        arguments: [
+            ("GET", [.answer(200, "Cache-Control: max-age=60", body: "new")], "new"),
+            ("GET", [.answer(410, body: "gone")], "busy"),
+            ("GET", [.answer(200, "Cache-Control: private", body: "yours")], "busy"),
+            ("DELETE", [.answer(204)], "busy"),
+        ] as [(String, [Step], String)])
+    func `what stands in is what is stored by then, not what was when the origin was asked`(
+        _ method: String, _ meanwhile: [Step], _ expected: String
+    ) throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("/x") { request in
+                if request.number == 1 {
+                    return [.answer(200, "Cache-Control: max-age=10, stale-if-error=600", "Age: 20", body: "old")]
+                }
+                return request.head["authorization"] == nil ? meanwhile : [.gate(gate), .answer(503, body: "busy")]
+            }
+            try proxy.get("/x")
+            let late = proxy.crowd(1, get: "/x", "Authorization: Basic eA==")
+            try eventually("it is asked for") { origin.count("/x") == 2 }
+            try proxy.send(method, "/x")
+            // Who comes now joins it.
+            let later = proxy.crowd(1, get: "/x", "Authorization: Basic eA==")
+            try proxy.joined(method == "DELETE" || expected == "new" ? 3 : 4)
+            gate.open()
+            let answers = late.finished() + later.finished()
+            #expect(answers.allSatisfy { $0.text == expected }, "\(answers.map(\.text))")
+        }
+    }
+
+    @Test func `what stands in for a request that is passed meets its conditions and its range`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { request in
+                switch request.number {
+                case 1:
+                    let lifetime = "Cache-Control: max-age=10, stale-if-error=600"
+                    return [.answer(200, lifetime, "Age: 20", "ETag: \"v\"", body: "0123456789")]
+                // The key is marked: its requests are passed.
+                case 2: return [.answer(403, "Cache-Control: private", body: "not you")]
+                default: return [.answer(503, body: "busy")]
+                }
+            }
+            try proxy.get("/x")
+            #expect(try proxy.get("/x").text == "not you")
+            #expect(try proxy.get("/x", "If-None-Match: \"v\"").status == 304)
+            let part = try proxy.get("/x", "Range: bytes=0-1")
+            #expect(part.status == 206 && part.text == "01")
+        }
+    }
+
     @Test func `while it is fresh a page stays what the origin promised, whatever one client is told`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { request in

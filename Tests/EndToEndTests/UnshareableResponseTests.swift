@@ -47,6 +47,31 @@ import Testing
         }
     }
 
+    /// What comes without the field says nothing of what comes with it; and HEAD nothing of GET.
+    @Test(arguments: ["HEAD", "GET"])
+    func `clients with Authorization do not queue again after one without`(_ method: String) throws {
+        try scenario { origin, proxy in
+            let burst = Gate()
+            origin.on("/me") { request in
+                guard request["authorization"] != nil else {
+                    // Stored, and stale at once; or told to whoever comes while it arrives.
+                    return [
+                        .answer(
+                            200, "Cache-Control: max-age=60", "ETag: \"a\"", "Age: \(method == "GET" ? 60 : 0)",
+                            body: "for all")
+                    ]
+                }
+                return (request.number == 1 ? [] : [.gate(burst)]) + [.answer(200, "ETag: \"a\"", body: "own")]
+            }
+            try proxy.get("/me", "Authorization: Basic eA==")
+            try proxy.send(method, "/me")
+            let crowd = proxy.crowd(5, get: "/me", "Authorization: Basic eA==")
+            try eventually("all are at the origin before any answer") { origin.count("/me") == 7 }
+            burst.open()
+            #expect(crowd.finished().allSatisfy { $0.text == "own" })
+        }
+    }
+
     @Test func `a 206 that nobody asked for is for one client, and nobody waits for the next one`() throws {
         try scenario { origin, proxy in
             let leader = Gate(), others = Gate(), burst = Gate()

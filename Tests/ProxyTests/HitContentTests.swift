@@ -118,9 +118,9 @@ import Testing
     }
 
     private func bytes(of answer: Answer, _ stored: StoredResponse) throws -> String {
-        let (age, timeToLive) = try fresh(stored)
+        _ = try fresh(stored)
         var provenance = Provenance(.synthetic)
-        provenance.note(stored, .fresh(age: age, ttl: timeToLive), detail: nil, at: now)
+        provenance.note(stored, detail: nil, at: now)
         let out = ByteBuffer(capacity: 4096)
         answer.writeHead(
             to: out, provenance: provenance, at: now, persists: true, version: .http11,

@@ -117,7 +117,7 @@ import Upstream
         Row("GET /x\nRange: bytes=0-9\(session)", "alone bypass, as it came", beginning, where: [.passesSessions]),
         Row("GET /x\nRange: bytes=50-149\(session)", "alone bypass, as it came", beginning, where: [.passesSessions]),
         Row("GET /x\nIf-None-Match: \"a\"\(session)", "alone bypass, as it came", fresh, where: [.passesSessions]),
-        // Without a fallback.
+        // Without a stand-in.
         Row("GET /x\(session)", "alone bypass, as it came", fresh, age: 100, where: [.passesSessions]),
         Row("GET /x\nCache-Control: max-stale\(session)", "alone bypass, as it came", fresh, where: [.passesSessions]),
         Row("GET /x\nCache-Control: only-if-cached\(session)", "504", fresh, where: [.passesSessions]),
@@ -178,7 +178,7 @@ import Upstream
         Row("GET /x\nAuthorization: Basic eA==", "alone bypass, as it came", .marker(.prohibited(.authorization))),
         Row("GET /x", "get uri-miss", .marker(.prohibited(.authorization))),
         Row(
-            "GET /x", "alone bypass, as it came, with a fallback", .response("Cache-Control: max-age=30"),
+            "GET /x", "alone bypass, as it came, with a stand-in", .response("Cache-Control: max-age=30"),
             .marker(.prohibited(.private)), age: 40),
         Row("GET /x", "serve, fresh", fresh, .marker(.prohibited(.private))),
         Row("GET /x", "alone bypass, as it came", .marker(.noCache)),
@@ -264,7 +264,7 @@ import Upstream
                 }
             return "\(kind) \(plan.reason.token)" + (plan.key.variant == nil ? "" : ", a variant")
                 + (plan.isPass ? ", as it came" : "")
-                + (plan.stored != nil ? ", with what is stored" : plan.fallback != nil ? ", with a fallback" : "")
+                + (plan.stored != nil ? ", with what is stored" : plan.hasStandIn ? ", with a stand-in" : "")
                 + (plan.parts == nil ? "" : ", with parts")
                 + (plan.key.kind == .unshared && plan.range != nil && plan.parts == nil ? ", of a part" : "")
         }

@@ -64,9 +64,59 @@ import Testing
         #expect(answer.facts.contains(.setsCookie) == (field == "Set-Cookie: a=b"))
     }
 
-    private static func answer(_ fields: String, to text: String, in world: World) throws -> PartAnswer {
+    struct Keeping: Sendable, CustomTestStringConvertible {
+        let fields: String
+        let stored: String
+        let request: String
+        /// Whose fields it is stored under.
+        let keeper: String
+
+        init(_ fields: String, on stored: String = "max-age=60", to request: String = "", _ keeper: String) {
+            (self.fields, self.stored, self.request, self.keeper) = (fields, stored, request, keeper)
+        }
+
+        var testDescription: String { "\(fields) on \(stored), to \(request) → \(keeper)" }
+    }
+
+    static let keepings: [Keeping] = [
+        Keeping("max-age=60", "its own"),
+        Keeping("max-age=0", "its own"),
+        Keeping("max-age=0", to: "Cookie: a=b", "those stored, never stale"),
+        Keeping("max-age=0", to: "Authorization: Basic eA==", "those stored, never stale"),
+        // It says nothing of others, though they may have what is stored.
+        Keeping("max-age=9", on: "public, max-age=60", to: "Authorization: Basic eA==", "those stored"),
+        Keeping("public, max-age=9", on: "public, max-age=60", to: "Authorization: Basic eA==", "its own"),
+        // It says that it is for all, by a lifetime or in so many words.
+        Keeping("max-age=60", to: "Cookie: a=b", "its own"),
+        Keeping("public, max-age=0", to: "Cookie: a=b", "its own"),
+        // Those stored have no lifetime themselves: nothing is new.
+        Keeping("max-age=0", on: "max-age=0", to: "Cookie: a=b", "those stored"),
+    ]
+
+    @Test(arguments: keepings)
+    func `a part for one session is stored under the fields that are there, which go stale for good`(
+        _ row: Keeping
+    ) throws {
+        let request = "GET /x\nRange: bytes=50-149" + (row.request.isEmpty ? "" : "\n\(row.request)")
+        let fields = "ETag: \"a\"\nCache-Control: \(row.fields)\nX-A: own\nContent-Range: bytes 100-149/1000"
+        let answer = try Self.answer(
+            fields, to: request, onto: "Cache-Control: \(row.stored)\nX-A: stored\nETag: \"a\"", in: World([]))
+        #expect(answer.base != nil)
+        guard let keeper = answer.keeper else {
+            #expect(row.keeper == "its own")
+            return
+        }
+        let head = keeper.head
+        #expect(head.bytes == answer.base?.head.bytes)
+        #expect("those stored" + (keeper.facts.contains(.isSuperseded) ? ", never stale" : "") == row.keeper)
+    }
+
+    private static func answer(
+        _ fields: String, to text: String, onto stored: String = "Cache-Control: max-age=60\nETag: \"a\"",
+        in world: World
+    ) throws -> PartAnswer {
         let request = try world.request(text)
-        try world.learn(.part(0..<100, of: 1_000, "Cache-Control: max-age=60\nETag: \"a\""), of: request)
+        try world.learn(.part(0..<100, of: 1_000, stored), of: request)
         let plan = try world.plan(for: request)
         let head = block(fields)
         let part = ReceivedPart(

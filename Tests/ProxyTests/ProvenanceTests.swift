@@ -119,9 +119,9 @@ import Upstream
         var provenance = Provenance(.synthetic)
         // Of an earlier look, which led nowhere.
         provenance.forwarded = .uriMiss
-        provenance.note(stored, .fresh(age: 10, ttl: 50), detail: nil, at: arrival.after(10))
+        provenance.note(stored, detail: nil, at: arrival.after(10))
         #expect(provenance.verdict == .hit && provenance.tellsAge && Self.line(provenance) == "hit; ttl=50")
-        provenance.note(stored, .staleAccepted(age: 70), detail: "waiters-full", at: arrival.after(70))
+        provenance.note(stored, detail: "waiters-full", at: arrival.after(70))
         #expect(
             provenance.verdict == .stale && provenance.tellsAge
                 && Self.line(provenance) == "hit; ttl=-10; detail=waiters-full")

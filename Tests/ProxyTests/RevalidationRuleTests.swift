@@ -28,6 +28,8 @@ import Testing
 
     private static let a = World.Known.response("Cache-Control: max-age=5\nETag: \"a\"")
     private static let fresh = World.Known.response("Cache-Control: max-age=50\nETag: \"a\"")
+    /// For requests with credentials too.
+    private static let open = World.Known.response("Cache-Control: public, max-age=50\nETag: \"a\"")
     private static let german = World.Known.variant(
         "Cache-Control: max-age=5\nETag: \"d\"\nVary: accept-language", by: "Accept-Language: de")
     private static let english = World.Known.variant(
@@ -81,6 +83,17 @@ import Testing
             "HEAD /x\nCache-Control: no-cache\nAccept-Language: de",
             "ETag: \"d\"\nVary: accept-language\nCache-Control: max-age=60", german,
             english, to: "\"d\" 60, \"e\" 5"),
+        // What one client's answer does not say of others is not taken from what is stored, either (§3.5).
+        Row(
+            "HEAD /x\nAuthorization: Basic eA==\nCache-Control: no-cache", "Cache-Control: private", open,
+            to: "\"a\" 50"),
+        Row("HEAD /x\nAuthorization: Basic eA==\nCache-Control: no-cache", "X: 1", open, to: "\"a\" 50"),
+        Row(
+            "HEAD /x\nAuthorization: Basic eA==\nCache-Control: no-cache", "ETag: \"a\"\nVary: authorization", open,
+            to: "\"a\" 50"),
+        Row(
+            "HEAD /x\nAuthorization: Basic eA==\nCache-Control: no-cache", "ETag: \"b\"\nCache-Control: public", fresh,
+            to: "\"a\" 50, stale"),
         // Nobody has confirmed that those it was stored for still get it.
         Row("HEAD /x\nCache-Control: no-cache", "ETag: \"a\"\nVary: accept\nCache-Control: max-age=60", fresh, to: ""),
     ]
@@ -152,11 +165,52 @@ import Testing
         }
     }
 
+    /// §3.5, §4.3.4: what is stored has its origin's word that all may have it; what the 304 adds does not.
+    @Test func `a 304 to one client renews what all may have, and its other fields are for that client`() throws {
+        let row = Row(
+            "GET /x\nAuthorization: Basic eA==\nCache-Control: no-cache",
+            "ETag: \"a\"\nDate: Thu, 01 Jan 2026 00:00:00 GMT\nX-User: me", Self.open, to: "\"a\" 50")
+        try with(row) { revalidation, head in
+            let confirmed = revalidation.freshened(byNotModified: head.view, received: arrival.after(10))
+            #expect(confirmed?.isStored == true)
+            let forLeader = confirmed?.leaderResponse?.head.bytes
+            #expect(forLeader.map { String($0).contains("X-User: me") } == true)
+            let stored = revalidation.store.resource(revalidation.request.key)?.responses.first
+            #expect(stored?.facts.received == arrival.after(10))
+            let fields = stored?.head.bytes
+            #expect(fields.map { String($0).contains("Thu, 01 Jan 2026") && !String($0).contains("X-User") } == true)
+        }
+    }
+
+    @Test(arguments: ["Vary: authorization", "Vary: *", "Set-Cookie: a=b", "Cache-Control: private"])
+    func `a 304 to one client that says that others get something else changes nothing`(_ field: String) throws {
+        let row = Row(
+            "GET /x\nAuthorization: Basic eA==\nCache-Control: no-cache", "ETag: \"a\"\n" + field, Self.open,
+            to: "\"a\" 50")
+        try with(row) { revalidation, head in
+            let confirmed = revalidation.freshened(byNotModified: head.view, received: arrival.after(10))
+            let stored = revalidation.store.resource(revalidation.request.key)?.responses.first
+            #expect(stored?.varyRule.isEmpty == true)
+            #expect(confirmed?.isStored == (field == "Set-Cookie: a=b"))
+        }
+    }
+
     @Test func `what goes past the cache by a cookie changes nothing`() throws {
         let row = Row("GET /x", "ETag: \"a\"\nCache-Control: max-age=60", Self.a, to: "\"a\" 5")
         try with(row, hasPassCookie: true) { revalidation, head in
             let confirmed = revalidation.freshened(byNotModified: head.view, received: arrival.after(10))
             #expect(confirmed?.isStored == false)
+        }
+    }
+
+    /// Whether it changes a field or makes it stale: it says nothing of who gets what GET gets.
+    @Test(arguments: ["\"a\"", "\"b\""]) func `HEAD leaves the key's marker as it was`(_ tag: String) throws {
+        let row = Row(
+            "HEAD /x\nCache-Control: no-cache", "ETag: \(tag)\nCache-Control: max-age=50", Self.fresh,
+            .marker(.unlike), to: "\"a\" 50" + (tag == "\"b\"" ? ", stale" : ""))
+        try with(row) { revalidation, head in
+            revalidation.freshen(fromHead: head.view, Self.facts(head), contentLength: nil)
+            #expect(revalidation.store.resource(revalidation.request.key)?.marker?.reason == .unlike)
         }
     }
 
@@ -195,6 +249,6 @@ import Testing
         let facts = response.facts
         let isExpired = facts.lifetime > 0 && facts.freshUntil == arrival.after(10).monotonic
         return "\(tag) \(facts.lifetime)" + (isExpired ? ", stale" : "")
-            + (facts.contains(.mustRevalidate) ? ", never stale" : "")
+            + (facts.contains(.isSuperseded) ? ", never stale" : "")
     }
 }

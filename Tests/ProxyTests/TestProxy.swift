@@ -124,6 +124,14 @@ final class TestOrigin {
         _ = asking.first?.write(bytes.span)
     }
 
+    /// Turns the connection of the request that has waited longest into a tunnel, whose end it gives.
+    func switchProtocols() -> TestSocket {
+        let socket = asking.removeFirst()
+        let head = ByteSlice("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n")
+        _ = socket.write(head.span)
+        return socket
+    }
+
     /// Closes its connection instead.
     func hangUp() { asking.removeFirst().close() }
 }

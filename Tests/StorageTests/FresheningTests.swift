@@ -6,9 +6,12 @@ import Testing
 @Suite struct FresheningTests {
     let cache = Cache()
 
-    private func freshen(_ former: StoredResponse, _ new: StoredResponse, generation: Generation? = nil) -> StoreOutcome
-    {
-        cache.store.freshen(former, by: new, under: cache.key("a"), generation: generation ?? cache.generation("a"))
+    private func freshen(
+        _ former: StoredResponse, _ new: StoredResponse, generation: Generation? = nil, isConfirmed: Bool = true
+    ) -> StoreOutcome {
+        cache.store.freshen(
+            former, by: new, under: cache.key("a"), generation: generation ?? cache.generation("a"),
+            isConfirmed: isConfirmed)
     }
 
     @Test func `a freshened response has the same body, and its bytes count once`() throws {
@@ -42,6 +45,34 @@ import Testing
         let german = try #require(cache.resource("a")?.responses.first { $0.tag == "one" })
         #expect(freshen(german, Sample.response(body: german.bodyToFollow(), tag: "three")) == .stored)
         #expect(cache.resource("a")?.responses.map(\.tag) == ["three"])
+    }
+
+    @Test(arguments: [(1, ["two", "one"]), (3, ["one", "two"])])
+    func `of equal dates the one that came later goes first, also after one is put back`(
+        _ received: Int, _ order: [String]
+    ) throws {
+        func response(_ tag: String, vary: String, received: Int64) throws -> StoredResponse {
+            let body = try #require(Sample.body(10, budget: cache.budget))
+            return Sample.response(body: body, vary: vary, received: received, tag: tag)
+        }
+        let one = try response("one", vary: "A", received: 1)
+        cache.store(one, "a")
+        cache.store(try response("two", vary: "A, B", received: 2), "a")
+        #expect(cache.resource("a")?.responses.map(\.tag) == ["two", "one"])
+        let former = try #require(cache.resource("a")?.responses.last)
+        let again = Sample.response(body: former.bodyToFollow(), vary: "A", received: Int64(received), tag: "one")
+        #expect(freshen(former, again) == .stored)
+        #expect(cache.resource("a")?.responses.map(\.tag) == order)
+    }
+
+    @Test(arguments: [true, false]) func `the marker goes only where what is stored was confirmed`(
+        _ isConfirmed: Bool
+    ) throws {
+        cache.put("a")
+        cache.mark("a")
+        let former = try #require(cache.resource("a")?.response(at: 0))
+        #expect(freshen(former, Sample.response(body: former.bodyToFollow()), isConfirmed: isConfirmed) == .stored)
+        #expect((cache.resource("a")?.marker == nil) == isConfirmed)
     }
 
     @Test func `one that is dropped takes neither others nor what is on its way with it`() throws {

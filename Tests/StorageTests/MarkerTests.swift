@@ -22,9 +22,37 @@ import Testing
         #expect(cache.store.numbers.markers == 0)
     }
 
+    @Test(arguments: [
+        (NotSharedReason.prohibited(.private), "max-age=60", false),
+        (.prohibited(.authorization), "max-age=60", true),
+        (.prohibited(.authorization), "public, max-age=60", false),
+        (.prohibited(.authorization), "max-age=60, must-revalidate", false),
+        (.unlike, "no-cache, max-age=60", true),
+        (.unlike, "max-age=60", false),
+    ])
+    func `a marker stays until a response contradicts it`(
+        _ reason: NotSharedReason, _ cacheControl: String, _ stays: Bool
+    ) throws {
+        let facts = Sample.response(body: GrowingBody(lending: .empty), cacheControl).facts
+        cache.mark("cleared", reason)
+        cache.store.clearMarker(cache.key("cleared"), after: facts)
+        #expect((cache.resource("cleared")?.marker != nil) == stays)
+        cache.mark("stored", reason)
+        let body = try #require(Sample.body(10, budget: cache.budget))
+        cache.store(Sample.response(body: body, cacheControl), "stored")
+        #expect((cache.resource("stored")?.marker != nil) == stays)
+    }
+
+    @Test func `a marker whose time is over goes with the next response`() throws {
+        cache.mark("a", until: 100, .prohibited(.authorization))
+        let body = try #require(Sample.body(10, budget: cache.budget))
+        cache.store(Sample.response(body: body, received: 100), "a")
+        #expect(cache.resource("a")?.marker == nil)
+    }
+
     @Test func `a cleared marker leaves nothing behind`() {
         cache.mark("a")
-        cache.store.clearMarker(cache.key("a"))
+        cache.clearMarker("a")
         #expect(cache.resource("a") == nil)
         #expect(cache.budget.used == 0)
     }

@@ -193,9 +193,11 @@ import Testing
                 guard let response = cache.resource(key)?.responses.randomElement(using: &random) else { continue }
                 let new = Sample.response(
                     body: response.bodyToFollow(), vary: "Accept", request: [("Accept", "0")], tag: "longer tag")
-                _ = cache.store.freshen(response, by: new, under: cache.key(key), generation: cache.generation(key))
+                _ = cache.store.freshen(
+                    response, by: new, under: cache.key(key), generation: cache.generation(key),
+                    isConfirmed: Bool.random(using: &random))
             case 6: cache.mark(key, until: Int64.random(in: 0...3, using: &random))
-            case 7: cache.store.clearMarker(cache.key(key))
+            case 7: cache.clearMarker(key)
             case 8:
                 cache.learn(key, vary: "x-\(Int.random(in: 0..<20, using: &random))")
             case 9: _ = Bool.random(using: &random) ? cache.invalidate(key) : cache.remove(key)
@@ -255,7 +257,8 @@ import Testing
         cache.put("a")
         let former = try #require(cache.resource("a")?.response(at: 0))
         let new = Sample.response(body: former.bodyToFollow(), vary: "Accept", request: [("Accept", "x")], tag: "new")
-        let outcome = cache.store.freshen(former, by: new, under: cache.key("a"), generation: cache.generation("a"))
+        let outcome = cache.store.freshen(
+            former, by: new, under: cache.key("a"), generation: cache.generation("a"), isConfirmed: true)
         #expect(outcome == .stored)
         let freshened = try #require(cache.resource("a"))
         #expect(freshened.responses.map(\.tag) == ["new"] && freshened.knownVary == [Sample.rule("Accept")])

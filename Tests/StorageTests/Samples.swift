@@ -26,12 +26,13 @@ enum Sample {
     ///   - vary: the response's `Vary`.
     ///   - request: fields of the request that caused it.
     ///   - date: seconds since 1970.
+    ///   - received: nanosecond of the monotonic clock.
     static func response(
-        body: GrowingBody, vary: String? = nil, request: [(String, String)] = [], date: Int64 = 1_000_000,
-        tag: String = "x"
+        body: GrowingBody, _ cacheControl: String = "max-age=60", vary: String? = nil,
+        request: [(String, String)] = [], date: Int64 = 1_000_000, received: Int64 = 0, tag: String = "x"
     ) -> StoredResponse {
-        let head = head([("Cache-Control", "max-age=60"), ("X-Tag", tag)] + (vary.map { [("Vary", $0)] } ?? []))
-        let moment = Moment(monotonic: 0, wall: date)
+        let head = head([("Cache-Control", cacheControl), ("X-Tag", tag)] + (vary.map { [("Vary", $0)] } ?? []))
+        let moment = Moment(monotonic: received, wall: date)
         let facts = ResponseFacts(
             status: .ok, fields: head.view, requested: moment, received: moment, policy: CachingPolicy()
         )
@@ -103,8 +104,14 @@ struct Cache {
         response(size, tag: key).map { store($0, key, popularity: popularity) }
     }
 
-    func mark(_ key: String, until: Int64 = 100) {
-        store.markUnshareable(self.key(key), until: until, reason: .prohibited(.setCookie))
+    func mark(_ key: String, until: Int64 = 100, _ reason: NotSharedReason = .prohibited(.setCookie)) {
+        store.markUnshareable(self.key(key), until: until, reason: reason)
+    }
+
+    /// After a response that everybody may have.
+    func clearMarker(_ key: String) {
+        let body = GrowingBody(lending: .empty)
+        store.clearMarker(self.key(key), after: Sample.response(body: body, "public, max-age=60").facts)
     }
 
     @discardableResult

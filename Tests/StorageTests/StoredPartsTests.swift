@@ -184,7 +184,8 @@ import Testing
         store(try part(20..<30, vary: [("Accept", "y")]))
         let former = try #require(stored([("Accept", "x")]))
         let new = try part(0..<10, vary: [("Accept", "y")])
-        let outcome = cache.store.freshen(former, by: new, under: cache.key("k"), generation: cache.generation("k"))
+        let outcome = cache.store.freshen(
+            former, by: new, under: cache.key("k"), generation: cache.generation("k"), isConfirmed: true)
         #expect(outcome == .stored && ranges([("Accept", "y")]) == [0..<10])
         #expect(cache.resource("k")?.partialResponses.count == 1)
         cache.store.removeAll()

@@ -1,7 +1,7 @@
 import Foundation
 
 /// How each program is configured and started: every one the way its manual calls fast, storing in memory, without an
-/// access log except ours.
+/// access log except ours; or, for `Program.Options.isAsPackaged`, the way most people run it.
 enum Peer {
     /// The words that start it in the foreground, after writing its configuration into `folder`.
     static func command(
@@ -21,7 +21,9 @@ enum Peer {
         case .haproxy:
             let file = try write("haproxy.cfg", haproxy(options, port: port, origin: origin, folder: folder))
             // What can be reloaded has a master beside its worker.
-            return ["/usr/sbin/haproxy"] + (options.reloads ? ["-W"] : []) + ["-db", "-f", file]
+            let words = ["/usr/sbin/haproxy"] + (options.reloads ? ["-W"] : []) + ["-db", "-f", file]
+            guard options.isAsPackaged else { return words }
+            return ["sh", "-c", "exec \"$@\" >>\(folder)/access.log", "sh"] + words
         case .nginx:
             let file = try write("nginx.conf", nginx(options, port: port, origin: origin, folder: folder))
             return ["/usr/sbin/nginx", "-p", folder, "-c", file]
@@ -33,11 +35,14 @@ enum Peer {
                 backend default { .host = "127.0.0.1"; .port = "\(origin)"; }
 
                 """)
-            return [
+            let words = [
                 "/usr/sbin/varnishd", "-F", "-j", "none", "-n", "\(folder)/work", "-a", "127.0.0.1:\(port)", "-f", file,
-                "-s", "malloc,\(options.memoryMiB)m", "-T", "none", "-p", "listen_depth=16384", "-p",
-                "thread_pools=\(options.workers)",
+                "-s", "malloc,\(options.memoryMiB)m", "-T", "none", "-p", "listen_depth=16384",
             ]
+            guard options.isAsPackaged else { return words + ["-p", "thread_pools=\(options.workers)"] }
+            // The program beside it that turns its log in memory into lines of a file.
+            let logger = "setpriv --pdeathsig TERM varnishncsa -t 20 -n \(folder)/work -a -w \(folder)/access.log"
+            return ["sh", "-c", "\(logger) & exec \"$@\"", "sh"] + words
         }
     }
 
@@ -61,9 +66,9 @@ enum Peer {
         """
         global
           nbthread \(options.workers)
-          maxconn 9900\(options.reloads ? "\n  stats socket \(folder)/admin.sock mode 600 level admin expose-fd listeners" : "")
+          maxconn 9900\(options.isAsPackaged ? "\n  log stdout format raw local0" : "")\(options.reloads ? "\n  stats socket \(folder)/admin.sock mode 600 level admin expose-fd listeners" : "")
         defaults
-          mode http
+          mode http\(options.isAsPackaged ? "\n  log global\n  option httplog\n  option dontlognull" : "")
           timeout client 60s
           timeout server 60s
           timeout connect 5s
@@ -95,15 +100,9 @@ enum Peer {
             error_log \(folder)/error.log crit;
             events { worker_connections 19000; }
             http {
-              access_log off;
-              # Whatever costs it least, which is not what its manual suggests (sendfile and tcp_nopush on): a small response goes in one write without
-              # sendfile, a large one is dearer without. With tcp_nopush, the end of 100 KiB and of pipelined batches waits for a delayed acknowledgement.
-              sendfile off;
-              tcp_nopush off;
+              \(options.isAsPackaged ? packagedNginx(folder) : fastNginx)
               keepalive_requests 1000000000;
               client_max_body_size 0;
-              open_file_cache max=5000 inactive=60s;
-              open_file_cache_valid 60s;
               client_body_temp_path \(folder)/body;
               proxy_temp_path \(folder)/temp;
               proxy_cache_path \(cache) levels=1:2 keys_zone=memory:64m max_size=\(options.memoryMiB)m use_temp_path=off;
@@ -127,6 +126,19 @@ enum Peer {
             }
 
             """
+    }
+
+    /// Whatever costs nginx least, which is not what its manual suggests (sendfile and tcp_nopush on): a small response
+    /// goes in one write without sendfile, a large one is dearer without. With tcp_nopush, the end of 100 KiB and of
+    /// pipelined batches waits for a delayed acknowledgement.
+    private static let fastNginx = """
+        access_log off; sendfile off; tcp_nopush off;
+        open_file_cache max=5000 inactive=60s; open_file_cache_valid 60s;
+        """
+
+    /// What Debian's `nginx.conf` says of what concerns the cost of a response.
+    private static func packagedNginx(_ folder: String) -> String {
+        "access_log \(folder)/access.log; sendfile on; tcp_nopush on; gzip on;"
     }
 
     /// What `make bench` leaves behind in memory, apart from the folder.

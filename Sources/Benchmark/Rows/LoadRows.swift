@@ -1,5 +1,7 @@
 /// The rows that a load drives.
 extension Comparison {
+    static let packaged = "hit, 1 KiB, as packaged, with a log"
+
     private static let sizes = [
         (0, "0"), (1024, "1 KiB"), (10_240, "10 KiB"), (102_400, "100 KiB"), (1 << 20, "1 MiB"),
     ]
@@ -12,6 +14,19 @@ extension Comparison {
                 measure("hit, \(name)", Load(path: "/c/\(size)/hit", length: size), $0, rivals: rivals)
             }
         }
+    }
+
+    /// Hits as most people have them: every program as its package configures it, with a log of all requests.
+    func packagedHits() throws {
+        var packaged: [Kind: Program] = [:]
+        for kind in kinds where kind != .bare {
+            packaged[kind] = try start(kind, Program.Options(isAsPackaged: true))
+            if let port = packaged[kind]?.port { Caller.fetch(["/c/1024/hit", "/c/1024/hit"], size: 1024, port: port) }
+        }
+        packaged[.bare] = try start(.bare, Program.Options())
+        measure(
+            Self.packaged, Load(path: "/c/1024/hit", length: 1024), packaged, rivals: Set(Kind.allCases))
+        for program in packaged.values { program.stop() }
     }
 
     /// Objects drawn by Zipf's law with exponent 0.9, as web traffic has it (Breslau et al., INFOCOM 1999).

@@ -6,6 +6,8 @@ public enum Freshening {
     private static let exempt = StoredFields.connectionFields.union(
         FieldSet(.contentLength, .contentRange, .age)
     )
+    /// What an answer says of when, and for how long.
+    private static let times = FieldSet(.date, .expires)
 
     /// The stored head with each field of `update` in place of all its lines of that name; the rest as it was.
     ///
@@ -31,6 +33,14 @@ public enum Freshening {
         return builder.finish()
     }
 
+    /// The stored head with the times of `update` and nothing else of it: it is known only that the stored response is
+    /// still good.
+    /// - Parameters:
+    ///   - facts: those of `update` itself.
+    public static func head(_ stored: HeadBlock, confirmedBy update: FieldView, facts: ResponseFacts) -> HeadBlock {
+        merged(stored, with: update, facts: facts, keepsCookie: false, onlyTimes: true)
+    }
+
     /// The same for the one client whose request `update` answers: with what others must not have.
     /// - Returns: `nil` where it gets what all get.
     public static func headForLeader(_ stored: HeadBlock, updatedWith update: FieldView, facts: ResponseFacts)
@@ -41,7 +51,7 @@ public enum Freshening {
     }
 
     private static func merged(
-        _ stored: HeadBlock, with update: FieldView, facts: ResponseFacts, keepsCookie: Bool
+        _ stored: HeadBlock, with update: FieldView, facts: ResponseFacts, keepsCookie: Bool, onlyTimes: Bool = false
     ) -> HeadBlock {
         var builder = HeadBlockBuilder(
             capacity: stored.bytes.count + update.bytes.count, lines: stored.lines.count + update.lines.count)
@@ -49,6 +59,7 @@ public enum Freshening {
         let keepsTag = keepsTag(stored.view, update)
         func isTaken(_ index: Int) -> Bool {
             let field = update.lines[index].field
+            if onlyTimes, !times.contains(field) { return false }
             if exempt.contains(field) || (field == .setCookie && !keepsCookie) || (field == .etag && keepsTag) {
                 return false
             }

@@ -30,16 +30,14 @@ public enum Prohibition: Sendable, CaseIterable {
 }
 
 extension ResponseFacts {
-    func prohibition(
-        request: RequestDirectives, hasAuthorization: Bool, hasPassCookie: Bool, policy: CachingPolicy
-    ) -> Prohibition? {
-        if hasPassCookie { return .passCookie }
+    func prohibition(answering request: RequestFacts, policy: CachingPolicy) -> Prohibition? {
+        if request.hasPassCookie { return .passCookie }
         // §3: final; 206 and 304 only as far as understood, and a 304 is no response of its own.
         if status.isInformational || status == .notModified { return .status }
         if contains(.mustUnderstand), !Self.isUnderstood(status) { return .status }
-        if request.noStore { return .requestNoStore }
+        if request.directives.noStore { return .requestNoStore }
         // Before what the response says: to this client alone, so that it is no word about what others get.
-        if hasAuthorization, !contains(.allowsAuthorized) { return .authorization }
+        if request.hasAuthorization, !contains(.allowsAuthorized) { return .authorization }
         // §5.2.2.3: a cache that understands `must-understand` and the status ignores `no-store`.
         if contains(.noStore), !contains(.mustUnderstand) { return .noStore }
         if contains(.private) { return .private }

@@ -22,6 +22,8 @@ package struct ResponseDirectives: Sendable, Equatable {
         package static let mustRevalidate = Self(rawValue: 1 << 6)
         package static let proxyRevalidate = Self(rawValue: 1 << 7)
         package static let mustUnderstand = Self(rawValue: 1 << 8)
+        /// `must-revalidate` as it was meant, without an argument: then it permits something, too (§3.5).
+        package static let plainMustRevalidate = Self(rawValue: 1 << 9)
     }
 
     /// Those that are there.
@@ -39,7 +41,7 @@ package struct ResponseDirectives: Sendable, Equatable {
 
     /// The first of a repeated `max-age` counts, but one that makes no sense makes all of them 0 (§4.2.1).
     private var maxAgeIsBroken = false
-    private var sharedMaxAgeIsBroken = false
+    private(set) var sharedMaxAgeIsBroken = false
     /// Over all that `private` and `no-cache` name.
     private var nameBound = FieldNameBound()
 
@@ -88,7 +90,9 @@ package struct ResponseDirectives: Sendable, Equatable {
                 staleIfError = staleIfError.map { min($0, limit) } ?? limit
             }
         case 15:
-            if name.isEqualIgnoringCase(to: "must-revalidate") { flags.insert(.mustRevalidate) }
+            if name.isEqualIgnoringCase(to: "must-revalidate") {
+                flags.formUnion(argument == .none ? [.mustRevalidate, .plainMustRevalidate] : .mustRevalidate)
+            }
             if name.isEqualIgnoringCase(to: "must-understand"), argument == .none { flags.insert(.mustUnderstand) }
         case 16:
             if name.isEqualIgnoringCase(to: "proxy-revalidate") { flags.insert(.proxyRevalidate) }

@@ -30,6 +30,9 @@ public struct ResponseFacts: Sendable, Equatable {
         /// That, and the request that fetched it may have got what no other gets: stored, it is for validations only, by
         /// its tag.
         @inlinable public static var isOfSession: Self { Self(rawValue: 1 << 12) }
+        /// The origin has answered with something else since, which was not stored in its place: never to be served
+        /// stale. Not the origin's word, as `mustRevalidate` is: who asks next may share what comes.
+        @inlinable public static var isSuperseded: Self { Self(rawValue: 1 << 13) }
         // Fields
         @inlinable public static var setsCookie: Self { Self(rawValue: 1 << 16) }
         /// There is a `Vary` that names fields of which an origin sees what clients send.
@@ -117,6 +120,7 @@ public struct ResponseFacts: Sendable, Equatable {
         var flags: Flags = []
         func set(_ flag: Flags, _ condition: Bool) { if condition { flags.insert(flag) } }
         let isShared = directives.sharedMaxAge != nil
+        let isPermitted = directives.contains(.public) || isShared && !directives.sharedMaxAgeIsBroken
         set(.public, directives.contains(.public))
         set(.private, directives.contains(.private))
         set(.noStore, directives.contains(.noStore))
@@ -125,7 +129,11 @@ public struct ResponseFacts: Sendable, Equatable {
         set(.mustRevalidate, isShared && policy.sharedMaxAgeForbidsStale)
         set(.mustUnderstand, directives.contains(.mustUnderstand))
         set(.excludesFields, directives.contains(.privateFields) || directives.contains(.noCacheFields))
-        set(.allowsAuthorized, isShared || directives.contains(.public) || directives.contains(.mustRevalidate))
+        // `max-age=0, private, must-revalidate` is what frameworks add where a page says nothing: no word about others.
+        let isPersonal = directives.contains(.private) || directives.contains(.noStore)
+        set(
+            .allowsAuthorized,
+            isPermitted || directives.contains(.plainMustRevalidate) && !isPersonal)
         set(.isTargeted, isTargeted)
         if fields.contains(.setCookie) {
             // A cookie that is not stored does no harm.
@@ -156,7 +164,7 @@ public struct ResponseFacts: Sendable, Equatable {
     }
 
     /// Whether it is never to be served stale, whatever else is allowed.
-    var forbidsStale: Bool { !flags.isDisjoint(with: [.mustRevalidate, .isOfSession]) }
+    var forbidsStale: Bool { !flags.isDisjoint(with: [.mustRevalidate, .isOfSession, .isSuperseded]) }
 
     /// Seconds (RFC 9111 §4.2.3, current_age), counted on the monotonic clock only.
     @inlinable
@@ -184,7 +192,7 @@ public struct ResponseFacts: Sendable, Equatable {
     public mutating func invalidate() { flags.insert(.isInvalidated) }
 
     /// From now on it is never served stale: the origin answered with something else (RFC 9111 §4.3.3).
-    public mutating func forbidStale() { flags.insert(.mustRevalidate) }
+    public mutating func forbidStale() { flags.insert(.isSuperseded) }
 
     /// From now on it is stale (RFC 9111 §4.3.5).
     public mutating func expire(at now: Moment) { freshUntil = min(freshUntil, now.monotonic) }

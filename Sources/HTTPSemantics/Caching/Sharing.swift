@@ -47,21 +47,10 @@ public enum Sharing: Sendable, Equatable {
 
 extension ResponseFacts {
     /// Decides when the head has arrived, before any byte goes to anyone but the client that led.
-    /// - Parameters:
-    ///   - method: of the request that led. GET, or HEAD for others who asked HEAD.
-    ///   - request: its directives.
-    ///   - hasAuthorization: whether it carried `Authorization`.
-    ///   - hasPassCookie: whether it went past the cache by one of its cookies.
-    public func sharing(
-        method: Method, request: RequestDirectives, hasAuthorization: Bool, hasPassCookie: Bool = false,
-        policy: CachingPolicy
-    ) -> Sharing {
-        guard method == .get || method == .head else { return .nobody(.method) }
-        if let reason = prohibition(
-            request: request, hasAuthorization: hasAuthorization, hasPassCookie: hasPassCookie, policy: policy)
-        {
-            return .nobody(.prohibited(reason))
-        }
+    /// - Parameter request: the one that led.
+    public func sharing(answering request: RequestFacts, policy: CachingPolicy) -> Sharing {
+        guard request.method == .get || request.method == .head else { return .nobody(.method) }
+        if let reason = prohibition(answering: request, policy: policy) { return .nobody(.prohibited(reason)) }
         // §5.2.2.4: not for any other request without a validation of its own.
         if contains(.noCache) { return .nobody(.noCache) }
         if status == .partialContent || status.code == 416 { return .nobody(.range) }
@@ -76,8 +65,11 @@ extension ResponseFacts {
         return .whileArriving
     }
 
-    /// Whether each request needs a validation of its own: it can never be fresh, and must not be used stale.
-    public var isNeverForTwo: Bool { contains(.noCache) || (lifetime == 0 && contains(.mustRevalidate)) }
+    /// Whether each request needs a validation of its own: it can never be fresh, and must not be used stale. Not once
+    /// the origin has answered with something else, which may be for all who wait.
+    public var isNeverForTwo: Bool {
+        !contains(.isSuperseded) && (contains(.noCache) || (lifetime == 0 && contains(.mustRevalidate)))
+    }
 
     /// Whether a client that asks with `request` at `now` may have it, while it still arrives and has no lifetime of
     /// its own: it is not known to be stale, but it is not new (RFC 9111 §5.2.1).

@@ -47,24 +47,17 @@ public enum Storability: Sendable, Equatable {
 extension ResponseFacts {
     /// RFC 9111 §3, with §3.3 and §3.5, for a shared cache.
     /// - Parameters:
-    ///   - request: what the request asked for, before any of it was ignored by policy but `no-store`.
-    ///   - hasAuthorization: whether the request carried `Authorization`.
-    ///   - hasPassCookie: whether it went past the cache by one of its cookies.
+    ///   - request: the one that brought it, or that what is stored would answer.
     ///   - answersTarget: for POST, whether `Content-Location` is the target URI (RFC 9110 §9.3.3).
     public func storability(
-        method: Method, request: RequestDirectives, hasAuthorization: Bool, hasPassCookie: Bool = false,
-        answersTarget: Bool = false, policy: CachingPolicy
+        answering request: RequestFacts, answersTarget: Bool, policy: CachingPolicy
     ) -> Storability {
-        switch method {
+        switch request.method {
         case .get: break
         case .post where policy.storesPostAnswers && lifetimeSource.isExplicit && answersTarget && status == .ok: break
         case .head, .post, .put, .delete, .connect, .options, .trace, .patch, .other: return .doNotStore(.method)
         }
-        if let reason = prohibition(
-            request: request, hasAuthorization: hasAuthorization, hasPassCookie: hasPassCookie, policy: policy)
-        {
-            return .doNotStore(.prohibited(reason))
-        }
+        if let reason = prohibition(answering: request, policy: policy) { return .doNotStore(.prohibited(reason)) }
         guard contains(.public) || lifetimeSource.isExplicit || Freshness.isHeuristicallyCacheable(status) else {
             return .doNotStore(.notCacheable)
         }

@@ -13,7 +13,8 @@ extension Fetch {
     func handOut(_ fetched: consuming FetchedResponse) {
         guard fetched.response.isPacked || beginBody(of: fetched.response) || !method.isSafe else {
             keepBack(fetched)
-            return waitForMemory()
+            waitForMemory()
+            return decideWhetherToGoOn()
         }
         passOn(fetched)
     }
@@ -29,7 +30,7 @@ extension Fetch {
             if learnsForOthers { rememberIfUnshareable(response, fetched.sharing) }
             // Others could have had it: what is known of the key no longer holds.
             if keeping == .stored, plan.range == nil, fetched.sharing.isForLateJoiners {
-                worker.shared.store.clearMarker(storeKey)
+                worker.shared.store.clearMarker(storeKey, after: response.facts)
             }
             deliver(fetched)
         } else if let operation {
@@ -42,6 +43,11 @@ extension Fetch {
             closeIfInvalidated()
             if !keeping.isWhole { holdStart(of: response) }
         }
+        decideWhetherToGoOn()
+    }
+
+    /// The head tells whether what comes is worth having when nobody waits for it any more.
+    private func decideWhetherToGoOn() {
         // A fetch that carries a request's content needs its client until that is complete.
         setMayGoOn(
             unattended: keeping == .stored && !request.hasContent
@@ -63,13 +69,14 @@ extension Fetch {
             if sharing == .waitersOnly { operation.close() }
             if isRemembered { rememberSeparation() }
         }
-        // Of a part the marker says that the whole is too large, which is still so.
-        if sharing.isForLateJoiners, !separates, plan.range == nil {
-            worker.shared.store.clearMarker(storeKey)
+        // Of a part the marker says that the whole is too large, which is still so. What HEAD gets says nothing of what
+        // GET will get, whose key it has.
+        if sharing.isForLateJoiners, !separates, plan.range == nil, method != .head {
+            worker.shared.store.clearMarker(storeKey, after: response.facts)
         }
     }
 
-    private func rememberIfUnshareable(_ response: StoredResponse, _ sharing: Sharing) {
+    func rememberIfUnshareable(_ response: StoredResponse, _ sharing: Sharing) {
         if let reason = sharing.reasonToRemember(
             response.facts.status, for: plan, method, leaderWasReleased: leaderWasReleased)
         {

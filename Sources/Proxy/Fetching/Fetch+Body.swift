@@ -83,7 +83,8 @@ extension Fetch {
     func beginBody(of response: StoredResponse) -> Bool {
         guard let body = response.looseBody, arriving.length != 0, method != .head else { return true }
         let (store, size) = (worker.shared.store, GrowingBody.firstPiece(expecting: arriving.length))
-        guard arriving.length != nil else { return store.makeRoom(bytes: size) }
+        // What comes next may already be there, and is as much as one read takes.
+        guard arriving.length != nil else { return store.makeRoom(bytes: GrowingBody.mostTaken(by: 1)) }
         while !body.begin() {
             // Another loop may take what this makes free.
             guard store.makeRoom(bytes: size) else { return false }

@@ -113,7 +113,7 @@ extension Fetch: ExchangeHandler {
         {
             answer(
                 with: freshened.response, forLeader: freshened.leaderResponse, source: .validated,
-                status: head.head.status, isStored: freshened.isStored)
+                status: head.head.status, isStored: freshened.isStored, isForOthers: freshened.isForOthers)
         } else if conditions == .storedAndClients, ClientConditions.isConfirmed(requestFields.view, by: head.fields) {
             answerLeader(with: head, at: now)
         } else {
@@ -151,23 +151,24 @@ extension Fetch: ExchangeHandler {
     }
 
     private func usableStale(on failure: OriginFailure) -> StoredResponse? {
-        guard let stored = plan.fallback,
-            stored.facts.mayServeStale(
-                on: failure, for: request.directives, at: worker.moment, policy: request.route.policy)
-        else { return nil }
-        return stored
+        plan.hasStandIn ? worker.standIn(for: request, on: failure) : nil
     }
 
     /// Ends with a response that is already complete.
     /// - Parameters:
     ///   - leaderResponse: `nil` where the leader gets what all get.
     ///   - isStored: whether it was put into the store as it is.
+    ///   - isForOthers: whether those who wait with the leader might have it.
     private func answer(
         with stored: StoredResponse, forLeader leaderResponse: StoredResponse? = nil, source: FetchedResponse.Source,
-        status: Status?, isStored: Bool = false
+        status: Status?, isStored: Bool = false, isForOthers: Bool = true
     ) {
         let storedHead = stored.head
-        let sharing = stored.facts.sharing(for: request, plan, request.route.policy, hasPassCookie: hasPassCookie)
+        let asked = request.facts(asking: method, hasPassCookie: hasPassCookie)
+        let sharing =
+            isForOthers
+            ? stored.facts.sharing(answering: asked, policy: request.route.policy)
+            : .nobody(.prohibited(.authorization))
         // RFC 9111 §5.2.2.4: after `no-cache`, each request needs a validation of its own; and the 304 may have made it
         // private.
         let forWaiters: Sharing = if case .nobody = sharing, source == .validated { sharing } else { .waitersOnly }
@@ -176,6 +177,8 @@ extension Fetch: ExchangeHandler {
             if source == .validated, stored.facts.contains(.separatesRequests), tellsOthersApart(operation) {
                 rememberSeparation()
             }
+            // The next crowd does not wait for what only its leader may have.
+            if source == .validated { rememberIfUnshareable(stored, sharing) }
         }
         var circumstances = circumstances(of: stored)
         circumstances.otherKey = Placement.staysUnderItsKey(stored, for: request) ? nil : request.sentKey

@@ -22,15 +22,13 @@ final class FetchPlan: Sendable {
     /// All that was stored under the key when the request was looked up.
     let resource: CachedResource?
     let purpose: Purpose
-    /// What is stored and may stand in if the origin fails: what is validated, marked as invalidated where one of its
-    /// groups was.
-    let fallback: StoredResponse?
+    /// Whether something is stored that may stand in if the origin fails (`Lookup.standIn`).
+    let hasStandIn: Bool
 
-    init(key: FetchKey, reason: ForwardReason, resource: CachedResource?, _ purpose: Purpose, fallback: StoredResponse?)
-    {
+    init(key: FetchKey, reason: ForwardReason, resource: CachedResource?, _ purpose: Purpose, hasStandIn: Bool) {
         self.key = key
         self.reason = reason
-        self.fallback = fallback
+        self.hasStandIn = hasStandIn
         self.resource = resource
         self.purpose = purpose
     }

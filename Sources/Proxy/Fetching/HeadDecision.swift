@@ -35,11 +35,12 @@ struct HeadDecision {
     ) -> HeadDecision {
         let length = part?.range.count ?? length
         let isTooLarge = length ?? 0 > objectLimit
-        let sharing = facts.sharing(for: request, plan, policy, hasPassCookie: hasPassCookie)
+        let asked = request.facts(asking: plan.method(for: request), hasPassCookie: hasPassCookie)
+        let sharing = facts.sharing(answering: asked, policy: policy)
         var notStored =
             isOutdated
             ? .outdated
-            : reasonNotToStore(facts, fields, part, for: request, plan, policy, hasPassCookie: hasPassCookie)
+            : reasonNotToStore(facts, fields, part, for: request, asked, plan, policy)
         if notStored == nil, isTooLarge { notStored = .tooLarge }
         // The store would refuse it, but whoever is told that it is stored might rely on that.
         if notStored == nil, wasInvalidated() { notStored = .outdated }
@@ -50,22 +51,20 @@ struct HeadDecision {
 
     private static func reasonNotToStore(
         _ facts: ResponseFacts, _ fields: FieldView, _ part: ReceivedPart?, for request: ClientRequest,
-        _ plan: FetchPlan, _ policy: CachingPolicy, hasPassCookie: Bool
+        _ asked: RequestFacts, _ plan: FetchPlan, _ policy: CachingPolicy
     ) -> NotStoredReason? {
         if part != nil, !policy.storesPartialContent { return .partial }
         guard request.route.isCached else { return .cachingOff }
-        let method = plan.method(for: request)
         // Content on GET is nothing that a key could hold; that of a POST has had its effect.
-        if request.hasContent, method != .post { return .requestContent }
+        if request.hasContent, asked.method != .post { return .requestContent }
         // What went through with one client's conditions and range may be an answer to those, as 412 and 416 are.
         if plan.isPass, request.isConditional, facts.status != .ok { return .requestCondition }
         // These answer one client's condition or range, whoever was asked without it (RFC 9110 §15.5.13, §15.5.17).
         if facts.status == .preconditionFailed || facts.status == .rangeNotSatisfiable { return .requestCondition }
         return
             switch facts.storability(
-                method: method, request: request.directives, hasAuthorization: request.hasAuthorization,
-                hasPassCookie: hasPassCookie,
-                answersTarget: method == .post && PostAnswer.isForTarget(fields, target: request.targetURI)
+                answering: asked,
+                answersTarget: asked.method == .post && PostAnswer.isForTarget(fields, target: request.targetURI)
                     && !request.namesMethod,
                 policy: policy)
         {
@@ -86,16 +85,6 @@ struct HeadDecision {
     /// that would be too large to be held as well.
     private static func keepingUnstored(_ sharing: Sharing) -> ArrivingBody.Keeping {
         sharing.isForSeveral ? .forSharing : .window
-    }
-}
-
-extension ResponseFacts {
-    /// Who besides the client that led may have it.
-    func sharing(for request: ClientRequest, _ plan: FetchPlan, _ policy: CachingPolicy, hasPassCookie: Bool) -> Sharing
-    {
-        sharing(
-            method: plan.method(for: request), request: request.directives, hasAuthorization: request.hasAuthorization,
-            hasPassCookie: hasPassCookie, policy: policy)
     }
 }
 

@@ -11,6 +11,9 @@ struct PartAnswer {
     let base: StoredResponse?
     /// What is kept of it: with a base, the base's head, updated.
     private let head: HeadBlock
+    /// What it says beside its bytes is for a client with `Authorization`, and no word about others (RFC 9111 §3.5):
+    /// they have what is stored.
+    private let isToldToLeaderAlone: Bool
     /// With the fields that only the leader may see; `nil` where there are none.
     let headForLeader: HeadBlock?
     /// Of the whole, as the leader gets it: that it sets a cookie counts, whatever is kept of that.
@@ -34,40 +37,44 @@ struct PartAnswer {
         update.keep(toSession: request.isOfSession)
         base = stored.flatMap { Self.belongs(part, fields, to: $0, for: request) ? $0 : nil }
         // §3.4: the new fields take the place of the stored ones.
-        let kept =
+        let updated =
             base.map { Freshening.head($0.head, updatedWith: fields, facts: update, policy: policy) }
             ?? Self.head(fields, update, policy, isForLeader: false)
-        let own =
+        let forLeader =
             if let base {
                 Freshening.headForLeader(base.head, updatedWith: fields, facts: update)
             } else {
                 update.contains(.excludesFields) ? Self.head(fields, update, policy, isForLeader: true) : nil
             }
-        let told = own ?? kept
+        let told = forLeader ?? updated
         facts =
             base.map { stored in
                 ResponseFacts(
                     freshened: stored.facts, head: told.view, by: fields, requested: requested,
                     received: received, policy: policy)
             } ?? update
+        let stays = update.speaksForOthers(than: request) ? nil : base?.head
+        isToldToLeaderAlone = stays != nil
+        let kept = stays ?? updated
         groups = CacheGroups.of(kept.view, requested: requested)
-        (head, headForLeader) = (kept, own)
+        (head, headForLeader) = (kept, stays == nil ? forLeader : told)
     }
 
     /// Whether the stored parts stay. A cookie is a matter of the client that it is set for.
     var leavesParts: Bool {
         guard base != nil else { return false }
         let policy = request.route.policy
-        switch facts.storability(method: .get, request: .none, hasAuthorization: false, policy: policy) {
+        switch facts.storability(answering: .plainGet, answersTarget: false, policy: policy) {
         case .store, .doNotStore(.prohibited(.setCookie)): return true
         case .storePart, .doNotStore: return false
         }
     }
 
-    /// Under whose fields it is stored, if not under its own: those are for one session, while the bytes are those that
-    /// all get under the same tag.
+    /// Under whose fields it is stored, if not under its own: those are for one session or one client, while the bytes
+    /// are those that all get under the same tag.
     var keeper: StoredResponse? {
-        guard let base, facts.isForSession(of: request) else { return nil }
+        guard let base else { return nil }
+        guard facts.isForSession(of: request) else { return isToldToLeaderAlone ? base : nil }
         var facts = base.facts
         // That it has no lifetime any more holds for all.
         if !facts.contains(.separatesRequests) { facts.forbidStale() }

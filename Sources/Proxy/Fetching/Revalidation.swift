@@ -25,7 +25,8 @@ struct Revalidation {
     func freshen(fromHead fields: FieldView, _ facts: ResponseFacts, contentLength: UInt64?) {
         let policy = request.route.policy
         let requestFields = request.fields
-        guard let resource = plan.resource else { return }
+        // It counts what this answer itself says of others, not what the stored ones say.
+        guard let resource = plan.resource, facts.speaksForOthers(than: request), !hasPassCookie else { return }
         for stored in resource.responses(matching: requestFields.view)
             + resource.partialResponses(matching: requestFields.view)
         {
@@ -37,14 +38,13 @@ struct Revalidation {
                 : stored.parts?.length ?? contentLength.map { Int(clamping: $0) } ?? 0
             let verdict = HeadFreshening(
                 head: fields, headFacts: facts, stored: old.view, storedFacts: stored.facts, storedLength: length)
-            let new: StoredResponse
             switch verdict {
             case .none:
                 continue
             case .expire:
                 var expired = stored.facts
                 expired.expire(at: facts.received)
-                new = stored.with(head: old, facts: expired, groups: stored.groups)
+                recorder.count(restate(stored, expired))
             case .update:
                 let newHead = Freshening.head(old, updatedWith: fields, facts: facts, policy: policy)
                 let newFacts = ResponseFacts(
@@ -52,20 +52,17 @@ struct Revalidation {
                     received: facts.received,
                     policy: policy)
                 let rule = request.varyRule(newHead.view, newFacts)
-                guard
-                    rule == stored.varyRule || !newFacts.speaksForOthers(than: request)
-                        || newFacts.isForSession(of: request)
-                else {
+                guard rule == stored.varyRule || newFacts.isForSession(of: request) else {
                     // It was stored for other field values; nobody has confirmed that those requests still get it
                     // (§4.1).
                     store.drop(stored, of: request.key)
                     store.learn(rule, for: request.key)
                     continue
                 }
-                new = stored.with(
+                let new = stored.with(
                     head: newHead, facts: newFacts, groups: CacheGroups.of(newHead.view, requested: requested))
+                replace(stored, by: new, isConfirmed: false)
             }
-            replace(stored, by: new)
         }
     }
 
@@ -77,6 +74,8 @@ struct Revalidation {
         let isStored: Bool
         /// The same with the fields that only the leader may see; `nil` where there are none.
         let leaderResponse: StoredResponse?
+        /// Whether it is not the leader's alone: what a 304 to `Authorization` tells of another `Vary`, say, is.
+        let isForOthers: Bool
     }
 
     /// RFC 9111 §4.3.4: the stored response that a 304 with `fields` is about; `nil`: it is about nothing that is stored.
@@ -85,6 +84,7 @@ struct Revalidation {
         let policy = request.route.policy
         let notModified = ResponseFacts(
             status: .notModified, fields: fields, requested: requested, received: received, policy: policy)
+        let isForOthers = notModified.speaksForOthers(than: request)
         let requestFields = request.fields
         var selection = FresheningSelection(
             notModified: notModified,
@@ -107,15 +107,32 @@ struct Revalidation {
             // ones is unknown.
             let groups = CacheGroups.of(newHead.view, requested: requested)
             let updated = old.with(head: newHead, facts: facts, groups: groups)
-            let new = rule == old.varyRule ? updated : updated.varying(by: rule, for: requestFields.view)
-            let isStored = replace(old, by: new)
+            var new = rule == old.varyRule ? updated : updated.varying(by: rule, for: requestFields.view)
+            var leaderHead = Freshening.headForLeader(old.head, updatedWith: fields, facts: notModified)
+            let confirmsForOthers = isForOthers || (rule == old.varyRule && mayStay(facts))
+            if !isForOthers, confirmsForOthers {
+                new = confirmed(old, by: fields, notModified)
+                leaderHead = leaderHead ?? newHead
+            }
+            let isStored = confirmsForOthers && replace(old, by: new, isConfirmed: true)
             // Of several, the client gets the most recent.
             guard freshened == nil else { continue }
-            let leaderHead = Freshening.headForLeader(old.head, updatedWith: fields, facts: notModified)
             freshened = Freshened(
-                response: new, isStored: isStored, leaderResponse: leaderHead.map { new.withHead($0) })
+                response: new, isStored: isStored, leaderResponse: leaderHead.map { new.withHead($0) },
+                isForOthers: confirmsForOthers)
         }
         return freshened
+    }
+
+    /// What a 304 to one client, which says nothing of others, makes of what the origin lets all have (§3.5): the bytes
+    /// are still those, and for how long is renewed; what else it tells is for that client.
+    private func confirmed(_ old: StoredResponse, by fields: FieldView, _ notModified: ResponseFacts) -> StoredResponse
+    {
+        let head = Freshening.head(old.head, confirmedBy: fields, facts: notModified)
+        let facts = ResponseFacts(
+            freshened: old.facts, head: head.view, by: fields, requested: requested, received: notModified.received,
+            policy: request.route.policy)
+        return old.with(head: head, facts: facts, groups: CacheGroups.of(head.view, requested: requested))
     }
 
     /// RFC 9111 §4.3.3: a full answer says that this request does not, or no longer, get what is stored. Where the
@@ -136,9 +153,14 @@ struct Revalidation {
     private func forbidStaleUse(of former: StoredResponse) {
         var facts = former.facts
         facts.forbidStale()
-        _ = store.freshen(
+        _ = restate(former, facts)
+    }
+
+    /// The same response under other rules: nobody has confirmed it.
+    private func restate(_ former: StoredResponse, _ facts: ResponseFacts) -> StoreOutcome {
+        store.freshen(
             former, by: former.with(head: former.head, facts: facts, groups: former.groups), under: request.key,
-            generation: generation)
+            generation: generation, isConfirmed: false)
     }
 
     /// `answer` is stored under the request's key. Without `Vary` it may answer all that the variants for this request
@@ -161,18 +183,16 @@ struct Revalidation {
     }
 
     /// Replaces a stored response by its update, unless that says that it may no longer be stored.
+    /// - Parameter isConfirmed: whether it is what GET gets.
     /// - Returns: whether it is there.
     @discardableResult
-    private func replace(_ old: StoredResponse, by new: StoredResponse) -> Bool {
+    private func replace(_ old: StoredResponse, by new: StoredResponse, isConfirmed: Bool) -> Bool {
         guard new.facts.speaksForOthers(than: request), !hasPassCookie else { return false }
         guard Placement.staysUnderItsKey(new, for: request) else {
             store.invalidate(request.key)
             return false
         }
-        let mayStay = new.facts.storability(
-            method: .get, request: request.directives, hasAuthorization: request.hasAuthorization,
-            policy: request.route.policy)
-        guard mayStay == .store else {
+        guard mayStay(new.facts) else {
             store.drop(old, of: request.key)
             return false
         }
@@ -181,9 +201,17 @@ struct Revalidation {
             if !old.facts.contains(.separatesRequests) { forbidStaleUse(of: old) }
             return false
         }
-        let outcome = store.freshen(old, by: new, under: request.key, generation: generation)
+        let outcome = store.freshen(
+            old, by: new, under: request.key, generation: generation, isConfirmed: isConfirmed)
         recorder.count(outcome)
         return outcome == .stored
+    }
+
+    /// Whether what has become so may be stored, as the answer to this request.
+    private func mayStay(_ facts: ResponseFacts) -> Bool {
+        facts.storability(
+            answering: request.facts(asking: .get, hasPassCookie: hasPassCookie), answersTarget: false,
+            policy: request.route.policy) == .store
     }
 }
 

@@ -110,6 +110,15 @@ final class ClientRequest: Sendable {
         return KeyedForwarding.namesMethod(fields.view)
     }
     var hasAuthorization: Bool { fields.present.contains(.authorization) }
+
+    /// What the cache rules look at in it.
+    /// - Parameters:
+    ///   - method: that the origin was asked with, or that what is stored answers.
+    ///   - hasPassCookie: whether it was to go past the cache: settings may have come since that say so.
+    func facts(asking method: Method, hasPassCookie: Bool) -> RequestFacts {
+        RequestFacts(
+            method: method, directives: directives, hasAuthorization: hasAuthorization, hasPassCookie: hasPassCookie)
+    }
 }
 
 extension ClientRequest {

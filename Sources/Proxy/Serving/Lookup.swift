@@ -56,7 +56,30 @@ struct Lookup {
         let marker = resource?.unshareable(at: now, hasAuthorization: request.hasAuthorization)
         if stored == nil, sharing != .failed, let outcome = outcomeOfParts(marker) { return outcome }
         return request.directives.onlyIfCached
-            ? .notStored : .fetch(plan(validating: stored, fallback: usable, because: doubt, marker))
+            ? .notStored : .fetch(plan(validating: stored, because: doubt, marker))
+    }
+
+    // MARK: - What stands in
+
+    /// What may be sent in the place of an answer that the origin does not give. Looked up then, not when the origin was
+    /// asked: meanwhile something newer may have been stored (RFC 9111 §4), or an answer has told that what was stored
+    /// must not be used stale, or not at all (§4.3.3, §4.4).
+    func standIn(on failure: OriginFailure) -> StoredResponse? {
+        guard request.route.isCached, let stored = answering else { return nil }
+        let facts = markedIfInvalidated(stored).facts
+        if case .fresh = facts.reuse(for: request.directives, at: now) { return stored }
+        return facts.mayServeStale(on: failure, for: request.directives, at: now, policy: request.route.policy)
+            ? stored : nil
+    }
+
+    /// What is stored and has all that the request asks for, the whole or parts.
+    private var answering: StoredResponse? {
+        let fields = request.fields
+        if let whole = resource?.response(matching: fields.view) { return whole }
+        guard let parts = resource?.partial(matching: fields.view), case .answers = parts.use(for: request) else {
+            return nil
+        }
+        return parts
     }
 
     /// `stored` as it may be used: marked as to be validated if one of its groups was invalidated. The store knows the
@@ -74,21 +97,20 @@ struct Lookup {
     }
 
     /// A fetch whose request and answer pass through as they are.
-    /// - Parameter fallback: what is stored and may stand in should the origin fail.
-    private func passPlan(_ reason: ForwardReason, fallback: StoredResponse? = nil) -> FetchPlan {
+    /// - Parameter hasStandIn: whether something is stored that may stand in should the origin fail.
+    private func passPlan(_ reason: ForwardReason, hasStandIn: Bool = false) -> FetchPlan {
         FetchPlan(
-            key: request.fetchKey(.unshared, knowing: nil), reason: reason, resource: nil, .pass, fallback: fallback)
+            key: request.fetchKey(.unshared, knowing: nil), reason: reason, resource: nil, .pass,
+            hasStandIn: hasStandIn)
     }
 
     // MARK: - What is fetched
 
     /// - Parameters:
     ///   - stored: what must be validated, as the store knows it.
-    ///   - usable: the same as it may be used, should the origin fail.
     ///   - doubt: why it must be validated.
     private func plan(
-        validating stored: StoredResponse?, fallback usable: StoredResponse?, because doubt: ValidationReason,
-        _ marker: NotSharedReason?
+        validating stored: StoredResponse?, because doubt: ValidationReason, _ marker: NotSharedReason?
     ) -> FetchPlan {
         if request.directives.noStore { return passPlan(.request) }
         if stored == nil, sharing != .failed, marker == .range || (marker == nil && request.route.asksForParts),
@@ -99,8 +121,8 @@ struct Lookup {
                 return partPlan(range, missReason(resource), of: nil)
             }
         }
-        if let marker, stored == nil || (marker != .noCache && marker != .mustRevalidate) {
-            return passPlan(.bypass, fallback: usable)
+        if let marker, stored == nil || !marker.allowsValidation {
+            return passPlan(.bypass, hasStandIn: stored != nil)
         }
         let known = request.route.isCached ? resource : nil
         // RFC 9111 §5.2.2.2, §5.2.2.4: each request asks for a validation; they are made at the same time.
@@ -116,8 +138,7 @@ struct Lookup {
         return FetchPlan(
             key: request.fetchKey(kind, knowing: resource, separates: separatesRequests(stored)),
             reason: stored == nil ? missReason(known) : ForwardReason(doubt), resource: known,
-            .whole(validating: stored),
-            fallback: usable)
+            .whole(validating: stored), hasStandIn: stored != nil)
     }
 
     /// Whether it shares fetches only with those alike from the beginning. Where only what is stored speaks for that,
@@ -141,8 +162,7 @@ struct Lookup {
     {
         FetchPlan(
             key: request.fetchKey(.get(isAuthorized: request.hasAuthorization), knowing: resource), reason: .stale,
-            resource: resource,
-            .refresh(of: stored), fallback: stored)
+            resource: resource, .refresh(of: stored), hasStandIn: true)
     }
 
     /// Why the origin is asked for what is not stored.
@@ -181,19 +201,27 @@ struct Lookup {
         guard let range = RangeRequest(fields.view, method: .get)?.specs, range.count == 1 else { return nil }
         return request.directives.onlyIfCached
             ? .notStored
-            : .fetch(partPlan(range[0], ForwardReason(doubt), of: stored, validates: true, fallback: usable))
+            : .fetch(partPlan(range[0], ForwardReason(doubt), of: stored, validates: true))
     }
 
     /// - Parameter validates: whether `stored` has all that is asked for, and is only to be validated.
     private func partPlan(
-        _ range: ByteRangeSpec, _ reason: ForwardReason, of stored: StoredResponse?, validates: Bool = false,
-        fallback: StoredResponse? = nil
+        _ range: ByteRangeSpec, _ reason: ForwardReason, of stored: StoredResponse?, validates: Bool = false
     ) -> FetchPlan {
         let kind: FetchKey.Kind = sharing == .shared ? .part(range, isAuthorized: request.hasAuthorization) : .unshared
         return FetchPlan(
             key: request.fetchKey(kind, knowing: resource, separates: separatesRequests(stored)), reason: reason,
-            resource: resource,
-            .part(range, of: stored, validates: validates),
-            fallback: fallback)
+            resource: resource, .part(range, of: stored, validates: validates), hasStandIn: validates)
+    }
+}
+
+extension NotSharedReason {
+    /// Whether what is stored may be validated all the same, by each request for itself: these say nothing against
+    /// that.
+    fileprivate var allowsValidation: Bool {
+        switch self {
+        case .noCache, .mustRevalidate, .prohibited(.authorization): true
+        case .method, .prohibited, .unlike, .range, .part, .notCacheable, .serverError, .search: false
+        }
     }
 }

@@ -37,11 +37,16 @@ struct Provenance: Sendable {
     }
 
     /// What is answered from the store.
-    mutating func note(_ stored: StoredResponse, _ reuse: Reuse, detail: StaticString?, at now: Moment) {
+    mutating func note(_ stored: StoredResponse, detail: StaticString?, at now: Moment) {
         forwarded = nil
         self.detail = detail
-        verdict = if case .fresh = reuse { .hit } else { .stale }
-        timeToLive = stored.facts.timeToLive(at: now)
+        noteUse(of: stored.facts, at: now)
+    }
+
+    private mutating func noteUse(of facts: ResponseFacts, at now: Moment) {
+        let timeToLive = facts.timeToLive(at: now)
+        self.timeToLive = timeToLive
+        verdict = timeToLive > 0 ? .hit : .stale
         tellsAge = true
     }
 
@@ -66,23 +71,21 @@ struct Provenance: Sendable {
             verdict = .revalidated
             timeToLive = facts.timeToLive(at: now)
         case .staleOnError:
-            tellsAge = true
-            verdict = .stale
-            timeToLive = facts.timeToLive(at: now)
-            detail = Self.staleIfError
+            noteStandIn(facts, at: now)
         }
     }
 
     /// What is stored, in place of what a joined fetch failed to bring.
     mutating func noteStandIn(_ stored: StoredResponse, status: Status?, at now: Moment) {
         originStatus = status
-        tellsAge = true
-        verdict = .stale
-        timeToLive = stored.facts.timeToLive(at: now)
-        detail = Self.staleIfError
+        noteStandIn(stored.facts, at: now)
     }
 
-    private static let staleIfError: StaticString = "stale-if-error"
+    /// It may even be fresh: where another fetch has stored it meanwhile, or where the client wanted none of that age.
+    private mutating func noteStandIn(_ facts: ResponseFacts, at now: Moment) {
+        noteUse(of: facts, at: now)
+        detail = "stale-if-error"
+    }
 
     /// Whether what the response says was of no account, since all requests of its route are passed.
     private func isPassedAnyway(_ fetched: FetchedResponse) -> Bool {

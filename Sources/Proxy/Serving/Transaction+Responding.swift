@@ -8,10 +8,10 @@ import Upstream
 /// From a response, stored or fetched or our own, to the head that the client gets; and what it gets where there is
 /// none.
 extension Transaction {
-    func serve(_ stored: StoredResponse, _ reuse: Reuse, detail: StaticString? = nil) {
+    func serve(_ stored: StoredResponse, detail: StaticString? = nil) {
         // In a local variable nothing watches its exclusive use at run time; the same in `respond`.
         var provenance = provenance
-        provenance.note(stored, reuse, detail: detail, at: worker.moment)
+        provenance.note(stored, detail: detail, at: worker.moment)
         stored.noteUse()
         respond(stored, length: stored.bodyLength, persists: client.settlePersistence(), provenance)
     }
@@ -61,7 +61,9 @@ extension Transaction {
         // Once each: what is read from a variable, or reached through two objects, is retained.
         let (request, loopSettings) = (request, worker.loopSettings)
         let answer = Answer(
-            request, response, length: length, isPassedThrough: unsharedFetch?.plan.isPass == true,
+            request, response, length: length,
+            // Not where something stands in for the origin's answer: conditions and range are ours to see to then.
+            isPassedThrough: unsharedFetch?.plan.isPass == true && fetched?.source == .origin,
             maxRanges: request.route.maxRanges)
         let head = worker.scratch
         head.removeAll()
@@ -105,11 +107,11 @@ extension Transaction {
     {
         switch worker.settings.coalescing.whenExceeded {
         case .pass where operation != nil && !sharingFailed:
-            guard let failure, let stale = fallback(on: failure) else { return lookAgain(sharingFailed: true) }
-            return serve(stale, .staleAccepted(age: stale.facts.age(at: worker.moment)), detail: what)
+            guard let failure, let stale = standIn(on: failure) else { return lookAgain(sharingFailed: true) }
+            return serve(stale, detail: what)
         case .pass, .stale:
-            if let stale = fallback(on: .overloaded) {
-                return serve(stale, .staleAccepted(age: stale.facts.age(at: worker.moment)), detail: what)
+            if let stale = standIn(on: .overloaded) {
+                return serve(stale, detail: what)
             }
         case .unavailable: break
         }
@@ -119,20 +121,16 @@ extension Transaction {
     }
 
     /// What is stored, if it may stand in (RFC 9111 §4.2.4).
-    func fallback(on failure: OriginFailure) -> StoredResponse? {
-        guard let fallback,
-            fallback.facts.mayServeStale(
-                on: failure, for: request.directives, at: worker.moment, policy: request.route.policy)
-        else { return nil }
-        return fallback
+    func standIn(on failure: OriginFailure) -> StoredResponse? {
+        hasStandIn ? worker.standIn(for: request, on: failure) : nil
     }
 
     /// The stored response that may replace an error of the fetch that it joined. For a leader, the fetch itself has
     /// tried that.
-    func fallback(for fetched: FetchedResponse) -> StoredResponse? {
-        guard fallback != nil, let status = fetched.originStatus, status.isServerError, fetched.source == .origin,
+    func standIn(for fetched: FetchedResponse) -> StoredResponse? {
+        guard hasStandIn, let status = fetched.originStatus, status.isServerError, fetched.source == .origin,
             request !== fetched.leader
         else { return nil }
-        return fallback(on: .status(status))
+        return standIn(on: .status(status))
     }
 }

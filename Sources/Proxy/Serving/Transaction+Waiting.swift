@@ -40,7 +40,7 @@ extension Transaction: TurnTaker {
         // A client that has gone is found when it is written to.
         guard state == .waiting else { return }
         if case .success(let fetched) = result {
-            if let stale = fallback(for: fetched) { return standIn(stale, for: fetched.originStatus) }
+            if let stale = standIn(for: fetched) { return respond(with: stale, insteadOf: fetched.originStatus) }
             return respond(fetched)
         }
         leaveSeat()
@@ -55,7 +55,7 @@ extension Transaction: TurnTaker {
         case .failure(.failed(let error)):
             let error = error as? UpstreamError ?? UpstreamError(.closed, detail: "\(error)")
             noteFailure(error)
-            if let stale = fallback(on: error.originFailure) { return standIn(stale, for: nil) }
+            if let stale = standIn(on: error.originFailure) { return respond(with: stale, insteadOf: nil) }
             if ledFetch == nil, !request.route.policy.sharesErrors { return lookAgain(sharingFailed: true) }
             fail(OwnAnswer(error), detail: error.failure.name, upstream: error)
         case .failure(.cancelled):
@@ -66,7 +66,7 @@ extension Transaction: TurnTaker {
         }
     }
 
-    private func standIn(_ stale: StoredResponse, for status: Status?) {
+    private func respond(with stale: StoredResponse, insteadOf status: Status?) {
         leaveSeat()
         var provenance = provenance
         provenance.noteStandIn(stale, status: status, at: worker.moment)

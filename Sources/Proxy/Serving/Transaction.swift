@@ -56,8 +56,9 @@ final class Transaction: FetchWaiter, FetchLeader {
     /// Whether a fetch that it shared did not serve it, or took too long: the next one is for it alone.
     private(set) var sharingFailed = false
     var content = RequestContent()
-    /// What was stored, fresh or not, when the origin was asked: it may be served at a bound or after a failure.
-    private(set) var fallback: StoredResponse?
+    /// Whether something was stored when the origin was asked: what is stored then may be served at a bound or after a
+    /// failure.
+    private(set) var hasStandIn = false
     /// The fetch that this request led.
     private(set) var ledFetch: Fetch?
     var wait = Wait()
@@ -98,9 +99,9 @@ final class Transaction: FetchWaiter, FetchLeader {
         let sharing: Lookup.FetchSharing =
             sharingFailed ? .failed : request.route.isCoalesced ? .shared : .coalescingOff
         switch worker.lookUp(request, in: resource, sharing: sharing) {
-        case .serve(let stored, let reuse, let refreshes):
+        case .serve(let stored, _, let refreshes):
             if refreshes { worker.refresh(stored, resource, for: request) }
-            serve(stored, reuse)
+            serve(stored)
         case .notStored:
             // RFC 9111 §5.2.1.7.
             fail(
@@ -141,7 +142,7 @@ final class Transaction: FetchWaiter, FetchLeader {
 
     /// The origin is about to be asked by `plan`.
     func noteAsking(by plan: FetchPlan) {
-        fallback = plan.fallback
+        hasStandIn = plan.hasStandIn
         provenance.noteAsking(for: plan.reason)
     }
 

@@ -107,6 +107,16 @@ final class Worker {
         Lookup(request: request, resource: resource, groups: groups, now: moment, sharing: sharing).outcome
     }
 
+    /// What is stored now and may be sent in the place of an answer that the origin does not give (RFC 9111 §4.2.4).
+    @inline(never)
+    func standIn(for request: ClientRequest, on failure: OriginFailure) -> StoredResponse? {
+        // Which queries matter may have been learnt since.
+        let request = keyed(request)
+        let resource = store.resource(request.key)
+        return Lookup(request: request, resource: resource, groups: groups, now: moment, sharing: .shared)
+            .standIn(on: failure)
+    }
+
     /// Whether nothing new is fetched until some of the bodies on their way are done.
     var isOverloaded: Bool { @inline(never) get { shared.isOverloaded } }
 

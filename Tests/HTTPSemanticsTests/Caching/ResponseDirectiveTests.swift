@@ -9,7 +9,8 @@ struct ResponseDirectiveTests {
 
     static let flags: [Row<Flags>] = [
         Row("§5.2.2 nothing said", "", []),
-        Row("§5.2.2.2", "Cache-Control: must-revalidate", .mustRevalidate),
+        Row("§5.2.2.2", "Cache-Control: must-revalidate", [.mustRevalidate, .plainMustRevalidate]),
+        Row("§5.2.2.2 with an argument it permits nothing", "Cache-Control: must-revalidate=no", .mustRevalidate),
         Row("§5.2.2.3", "Cache-Control: must-understand", .mustUnderstand),
         Row("§5.2.2.4", "Cache-Control: no-cache", .noCache),
         Row("§5.2.2.5", "Cache-Control: no-store", .noStore),

@@ -44,7 +44,7 @@ struct SharingTests {
     @Test(arguments: rules)
     func `a response to GET is shared as its directives say`(row: Row<Sharing>) {
         let sharing = facts(row.fields).sharing(
-            method: .get, request: .none, hasAuthorization: false, policy: CachingPolicy())
+            answering: .plainGet, policy: CachingPolicy())
         #expect(sharing == row.expected)
     }
 
@@ -104,7 +104,9 @@ struct SharingTests {
     @Test(arguments: authorized)
     func `an answer to Authorization is shared only where the origin allows`(row: Row<Sharing>) {
         let sharing = facts(row.fields).sharing(
-            method: .get, request: .none, hasAuthorization: true, policy: CachingPolicy())
+            answering: RequestFacts(
+                method: .get, directives: .none, hasAuthorization: true, hasPassCookie: false),
+            policy: CachingPolicy())
         #expect(sharing == row.expected)
     }
 
@@ -128,7 +130,7 @@ struct SharingTests {
     @Test(arguments: statuses)
     func `what is no plain success is shared with care`(status: UInt16, fields: String, expected: Sharing) {
         let sharing = facts(fields, status: status).sharing(
-            method: .get, request: .none, hasAuthorization: false, policy: CachingPolicy()
+            answering: .plainGet, policy: CachingPolicy()
         )
         #expect(sharing == expected)
     }
@@ -137,7 +139,7 @@ struct SharingTests {
         var policy = CachingPolicy()
         policy.sharesErrors = false
         let sharing = facts("", status: 503, policy: policy).sharing(
-            method: .get, request: .none, hasAuthorization: false, policy: policy
+            answering: .plainGet, policy: policy
         )
         #expect(sharing == .nobody(.serverError))
     }
@@ -145,26 +147,29 @@ struct SharingTests {
     @Test(arguments: HTTPSemantics.Method.allCases)
     func `only answers to GET and HEAD are shared`(method: HTTPSemantics.Method) {
         let sharing = facts("Cache-Control: max-age=9").sharing(
-            method: method, request: .none, hasAuthorization: false, policy: CachingPolicy()
+            answering: RequestFacts(method: method, directives: .none, hasAuthorization: false, hasPassCookie: false),
+            policy: CachingPolicy()
         )
         #expect(sharing == (method == .get || method == .head ? .everyone : .nobody(.method)))
     }
 
     @Test func `the answer to a request with no-store goes to nobody else`() {
         let sharing = facts("Cache-Control: max-age=9").sharing(
-            method: .get, request: request("Cache-Control: no-store"), hasAuthorization: false, policy: CachingPolicy()
+            answering: RequestFacts(
+                method: .get, directives: request("Cache-Control: no-store"), hasAuthorization: false,
+                hasPassCookie: false),
+            policy: CachingPolicy()
         )
         #expect(sharing == .nobody(.prohibited(.requestNoStore)))
     }
 
     @Test func `the answer to a request that went past the cache goes to nobody else, whatever it says`() {
+        let request = RequestFacts(method: .get, directives: .none, hasAuthorization: false, hasPassCookie: true)
         for fields in ["Cache-Control: public, max-age=9", "Cache-Control: private", ""] {
             let facts = facts(fields)
-            let sharing = facts.sharing(
-                method: .get, request: .none, hasAuthorization: false, hasPassCookie: true, policy: CachingPolicy())
+            let sharing = facts.sharing(answering: request, policy: CachingPolicy())
             #expect(sharing == .nobody(.prohibited(.passCookie)))
-            let storability = facts.storability(
-                method: .get, request: .none, hasAuthorization: false, hasPassCookie: true, policy: CachingPolicy())
+            let storability = facts.storability(answering: request, answersTarget: false, policy: CachingPolicy())
             #expect(storability == .doNotStore(.prohibited(.passCookie)))
         }
     }

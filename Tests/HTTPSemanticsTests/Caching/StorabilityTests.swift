@@ -8,7 +8,8 @@ struct StorabilityTests {
         hasAuthorization: Bool = false, answersTarget: Bool = false, policy: CachingPolicy = CachingPolicy()
     ) -> Storability {
         facts(fields, status: status, policy: policy).storability(
-            method: method, request: request(asked), hasAuthorization: hasAuthorization,
+            answering: RequestFacts(
+                method: method, directives: request(asked), hasAuthorization: hasAuthorization, hasPassCookie: false),
             answersTarget: answersTarget, policy: policy
         )
     }
@@ -94,6 +95,12 @@ struct StorabilityTests {
         Row("§3.5 public", "Cache-Control: public, max-age=9", .store),
         Row("§3.5 must-revalidate", "Cache-Control: must-revalidate, max-age=9", .store),
         Row("§3.5 s-maxage", "Cache-Control: s-maxage=9", .store),
+        Row(
+            "§3.5 an argument that must-revalidate does not have permits nothing",
+            "Cache-Control: max-age=60, must-revalidate=no", .doNotStore(.prohibited(.authorization))),
+        Row(
+            "§3.5 nor does a broken s-maxage", "Cache-Control: s-maxage=abc\nETag: \"a\"",
+            .doNotStore(.prohibited(.authorization))),
         Row("§3.5 s-maxage=0 with a validator", "Cache-Control: s-maxage=0\nETag: \"a\"", .store),
         Row(
             "§3.5 proxy-revalidate does not", "Cache-Control: proxy-revalidate, max-age=9",
@@ -102,6 +109,12 @@ struct StorabilityTests {
         Row(
             "§3.5 public does not undo no-store", "Cache-Control: public, no-store", .doNotStore(.prohibited(.noStore))),
         Row("§3.5 nor private", "Cache-Control: public, private", .doNotStore(.prohibited(.private))),
+        Row(
+            "§3.5 must-revalidate beside private is no word about others",
+            "Cache-Control: max-age=0, private, must-revalidate", .doNotStore(.prohibited(.authorization))),
+        Row(
+            "§3.5 nor beside no-store", "Cache-Control: no-store, must-revalidate",
+            .doNotStore(.prohibited(.authorization))),
         Row("§3.5 public in a targeted field", "CDN-Cache-Control: public, max-age=9", .store),
     ]
 

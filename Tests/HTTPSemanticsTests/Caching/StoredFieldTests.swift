@@ -204,7 +204,7 @@ struct StoredFieldTests {
             freshened: facts("Cache-Control: max-age=60"), head: merged.view, by: update.view,
             requested: arrival, received: arrival, policy: CachingPolicy()
         )
-        let verdict = new.storability(method: .get, request: .none, hasAuthorization: false, policy: CachingPolicy())
+        let verdict = new.storability(answering: .plainGet, answersTarget: false, policy: CachingPolicy())
         #expect(verdict == .doNotStore(.prohibited(.private)))
     }
 

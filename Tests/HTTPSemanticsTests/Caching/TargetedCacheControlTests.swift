@@ -81,7 +81,7 @@ struct TargetedCacheControlTests {
     @Test(arguments: storability)
     func `what may be stored is said by the targeted field`(row: Row<Storability>) {
         let verdict = facts(row.fields).storability(
-            method: .get, request: .none, hasAuthorization: false, policy: CachingPolicy()
+            answering: .plainGet, answersTarget: false, policy: CachingPolicy()
         )
         #expect(verdict == row.expected)
     }
