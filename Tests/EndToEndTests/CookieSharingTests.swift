@@ -19,6 +19,8 @@ import Testing
             #expect(try proxy.get("/page", "Cookie: session=a").text == "session=a")
             let own = proxy.crowd(5, get: "/page", "Cookie: session=a")
             let other = proxy.crowd(5, get: "/page", "Cookie: session=b")
+            // All of them, or one who comes after the end would ask about what the other session was told.
+            try proxy.joined(11)
             try eventually("both sessions ask") { origin.count("/page") == 3 }
             gate.open()
             #expect(own.finished().allSatisfy { $0.text == "session=a" })
