@@ -59,7 +59,9 @@ let package = Package(
         ),
         .target(
             name: "Admin",
-            dependencies: ["Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Proxy", "Storage", "Telemetry"],
+            dependencies: [
+                "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Proxy", "Storage", "Telemetry", "Upstream",
+            ],
             swiftSettings: strict),
         .target(
             name: "Configuration",

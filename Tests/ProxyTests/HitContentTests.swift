@@ -92,7 +92,7 @@ import Testing
         let (stored, request) = (try stored(sample), try request(row.fields))
         let fields = request.fields
         let length = try #require(stored.bodyLength)
-        let isPlain = fields.present.isDisjoint(with: HitPath.notOfPlainHits)
+        let isPlain = fields.present.isDisjoint(with: .notOfPlainHits)
         let content = isPlain ? HitContent.of(stored, length: length, for: fields.view, maxRanges: row.maxRanges) : nil
         if sample.status == .ok, length == 10 { #expect(content?.status(of: stored).code == row.status) }
         guard let content else { return }

@@ -62,15 +62,10 @@ final class HitPath {
         metrics = recorder.metrics
     }
 
-    /// Fields with which a request is not plain: what they ask for is decided in a `Transaction`.
-    static let notOfPlainHits = FieldSet(
-        .ifRange, .ifMatch, .ifUnmodifiedSince, .cacheControl, .pragma, .authorization, .upgrade, .expect, .te, .cdnLoop
-    )
-
     /// Answers the request at the front of `client`'s buffer if it is a plain hit.
     func answer(_ head: RequestHead, _ fields: FieldView, to client: ClientConnection) -> Outcome {
         guard head.method == .get, head.framing == .none, head.version == .http11, head.target.form == .origin,
-            fields.present.isDisjoint(with: Self.notOfPlainHits)
+            fields.present.isDisjoint(with: .notOfPlainHits)
         else { return .undecided }
         if let onlyRoute { return answer(head, fields, on: onlyRoute, to: client) }
         guard loopSettings.serves(fields.bytes.extracting(head.authority.range)) else { return .undecided }

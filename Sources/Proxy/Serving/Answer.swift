@@ -208,11 +208,6 @@ struct Answer: Sendable {
     }
 }
 
-extension FieldSet {
-    /// With which a request may get something else than the whole response (RFC 9110 §13.1, §14.2).
-    static let conditions = FieldSet(.ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .range, .ifRange)
-}
-
 extension ByteBuffer {
     /// The field line `Content-Range`.
     func append(_ range: ContentRange) {

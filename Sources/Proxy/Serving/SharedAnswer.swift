@@ -6,9 +6,6 @@ import Telemetry
 /// The answer to all who joined one fetch and ask for nothing special: made for one of them, the same bytes for the
 /// others. Immutable.
 final class SharedAnswer: Sendable {
-    /// Fields of a request that may make its answer another one.
-    static let changingAnswer = FieldSet.conditions.union(FieldSet(.te, .upgrade, .expect))
-
     /// All else in which answers may differ.
     struct Traits: Sendable, Equatable {
         private let role: Role

@@ -67,9 +67,6 @@ extension Transaction {
 
     // MARK: Joining without asking the table
 
-    /// Fields with which a request's plan may differ from another's for the same URL.
-    private static let changingPlan = HitPath.notOfPlainHits.union(FieldSet(.range))
-
     /// One of a crowd joins what the one before it joined. Nothing is stored or known under its key, so its plan would
     /// be the same; and an operation that takes a waiter is still in flight: before anything else is stored or fetched
     /// under the key, it is ended or closed.
@@ -110,7 +107,7 @@ extension Transaction {
 
     private var isOrdinary: Bool {
         request.method == .get && !request.hasContent && !request.hasPassCookie && request.directives.flags.isEmpty
-            && request.fields.present.isDisjoint(with: Self.changingPlan)
+            && request.fields.present.isDisjoint(with: .changingPlan)
     }
 
     /// If the whole is already arriving, joins that instead of asking for a part.

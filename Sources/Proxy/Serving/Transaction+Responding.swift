@@ -38,7 +38,7 @@ extension Transaction {
     /// Whether its answer can differ from those of others who joined only in `SharedAnswer.Traits`.
     private func mayShareAnswer(of fetched: FetchedResponse) -> Bool {
         request.method == .get && request !== fetched.leader
-            && request.fields.present.isDisjoint(with: SharedAnswer.changingAnswer)
+            && request.fields.present.isDisjoint(with: .changingAnswer)
     }
 
     private func respond(as shared: SharedAnswer, with fetched: FetchedResponse) {
