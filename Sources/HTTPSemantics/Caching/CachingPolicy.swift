@@ -11,7 +11,7 @@ public struct CachingPolicy: Sendable, Equatable {
         /// Stored and shared only with an explicit `public`.
         case whenPublic = "public-only"
         case never
-        /// As RFC 9111 says: the field does not matter.
+        /// The field does not matter, as in RFC 9111.
         case always
     }
 
@@ -19,7 +19,7 @@ public struct CachingPolicy: Sendable, Equatable {
     public var targetedFields: [ByteSlice] = [ByteSlice("cdn-cache-control")] {
         didSet { targetedKnown = targetedFields.reduce(into: []) { $0.insert(KnownField.recognise($1.span)) } }
     }
-    /// As what they stand in a message: one without any of these, as most are, is not searched for them.
+    /// The same fields as known-field numbers. A message with none of them is not searched.
     private(set) var targetedKnown = FieldSet(.cdnCacheControl)
 
     /// Percent of the time since `Last-Modified` for which a response without explicit lifetime is fresh; 0 turns
@@ -76,7 +76,7 @@ public struct CachingPolicy: Sendable, Equatable {
     /// Fields that stand in the route's key, names in any case.
     public var keyedFields: [ByteSlice] = []
     /// Request fields go on whose names hold other bytes than letters, digits and hyphens; then a variant is also
-    /// chosen by those that some origins take for a field it varies by (`FieldAlias`).
+    /// chosen by fields that some origins take for one it varies by (`FieldAlias`).
     public var forwardsOddNames = false
 
     /// Which directives of clients count for nothing.

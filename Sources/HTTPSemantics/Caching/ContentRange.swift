@@ -29,7 +29,7 @@ public enum ContentRange: Sendable, Equatable {
         self = .part(first..<last + 1, of: length)
     }
 
-    /// That of a message: its only line.
+    /// Reads the only `Content-Range` line of a message; `nil` if there is not exactly one, or as above.
     public init?(_ fields: FieldView) {
         guard let value = fields.onlyValue(of: .contentRange) else { return nil }
         self.init(value)

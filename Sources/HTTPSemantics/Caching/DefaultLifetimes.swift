@@ -1,9 +1,9 @@
-/// How long responses are fresh that give nothing to guess it by, not even `Last-Modified` (RFC 9111 §4.2.2; Varnish's
+/// How long responses are fresh that give no hint of it, not even `Last-Modified` (RFC 9111 §4.2.2; Varnish's
 /// `default_ttl`, nginx's `proxy_cache_valid`), in seconds; 0 means not at all.
 public struct DefaultLifetimes: Sendable, Equatable {
-    /// That of one status.
+    /// The lifetime of responses with one status.
     public struct Lifetime: Sendable, Equatable {
-        /// Of the response.
+        /// The status of the response.
         public var status: Status
         /// How long it is fresh.
         public var seconds: UInt32
@@ -12,15 +12,15 @@ public struct DefaultLifetimes: Sendable, Equatable {
         public init(_ status: Status, _ seconds: UInt32) { (self.status, self.seconds) = (status, seconds) }
     }
 
-    /// Those of some statuses.
+    /// The statuses with a lifetime of their own.
     public var named: [Lifetime] = []
-    /// That of all others.
+    /// The lifetime for all other statuses.
     public var other: UInt32
 
     /// None, unless some are given.
     public init(_ named: [Lifetime] = [], other: UInt32 = 0) { (self.named, self.other) = (named, other) }
 
-    /// Of a response with `status`. A 206 is part of a 200 (RFC 9111 §3.3).
+    /// The lifetime of a response with `status`. A 206 is part of a 200 (RFC 9111 §3.3).
     func seconds(for status: Status) -> UInt32 {
         let status = status == .partialContent ? .ok : status
         for lifetime in named where lifetime.status == status { return lifetime.seconds }

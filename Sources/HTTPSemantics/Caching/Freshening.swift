@@ -11,9 +11,9 @@ public enum Freshening {
 
     /// The stored head with each field of `update` in place of all its lines of that name; the rest as it was.
     ///
-    /// `Set-Cookie` is only taken over where the stored response could have had it, and what the new head's own
-    /// `private` and `no-cache` name is left out: where the update says nothing of caching, that is what the stored
-    /// response's name (§5.2.2.4, §5.2.2.7). A weak tag stays weak (`FresheningSelection`): the strong one is that of
+    /// `Set-Cookie` is only taken over where the stored response could have had it, and fields that the new head's own
+    /// `private` and `no-cache` name are left out; where the update says nothing of caching, those directives are the
+    /// stored response's (§5.2.2.4, §5.2.2.7). A weak tag stays weak (`FresheningSelection`): the strong one is that of
     /// other bytes, those before compression.
     /// - Parameters:
     ///   - facts: those of `update` itself.
@@ -41,7 +41,7 @@ public enum Freshening {
         merged(stored, with: update, facts: facts, keepsCookie: false, onlyTimes: true)
     }
 
-    /// The same for the one client whose request `update` answers: with what others must not have.
+    /// The updated head for the one client whose request `update` answers: with what others must not have.
     /// - Returns: `nil` where it gets what all get.
     public static func headForLeader(_ stored: HeadBlock, updatedWith update: FieldView, facts: ResponseFacts)
         -> HeadBlock?

@@ -2,14 +2,14 @@ import Bytes
 
 /// What the answer to `HEAD` says of a stored response to GET (RFC 9111 §4.3.5).
 public enum HeadFreshening: Sendable, Equatable {
-    /// The same still: update its fields (`Freshening`).
+    /// The stored response is still current: update its fields (`Freshening`).
     case update
-    /// Something else now: it is stale.
+    /// The representation has changed: the stored response is stale.
     case expire
-    /// A response to HEAD that tells nothing of it.
+    /// The answer to HEAD tells nothing of the stored response.
     case none
 
-    /// For each stored response to GET that could have been chosen for the request.
+    /// Decides for one stored response to GET; ask for each that could have been chosen for the request.
     /// - Parameter storedLength: bytes of the stored body.
     public init(
         head: FieldView, headFacts: ResponseFacts, stored: FieldView, storedFacts: ResponseFacts, storedLength: Int
@@ -18,10 +18,10 @@ public enum HeadFreshening: Sendable, Equatable {
         self = Self.isSame(head, headFacts, stored, storedLength) ? .update : .expire
     }
 
-    /// The validators agree, of which at least one was received, and the length where it was.
+    /// Whether the validators agree, at least one of which was received, and the length if one was received.
     ///
     /// §4.3.5 leaves open what holds where no validator was received: equal lengths, or none, prove nothing. And a tag
-    /// that only the stored one has was asked about: with it, it would have been 304.
+    /// that only the stored response has was asked about: the same tag would have brought a 304.
     private static func isSame(
         _ head: FieldView, _ headFacts: ResponseFacts, _ stored: FieldView, _ length: Int
     ) -> Bool {
@@ -33,8 +33,8 @@ public enum HeadFreshening: Sendable, Equatable {
 }
 
 extension FieldView {
-    /// Whether the first line of `validator` has the same value in both, byte for byte, or neither has one. Two that
-    /// are no tags or no dates are compared just so: where they differ, so does what they stand for.
+    /// Whether the first line of `validator` has the same value in both, byte for byte, or neither has one. Values that
+    /// are no tags or no dates are compared the same way: where they differ, so does what they stand for.
     func hasSame(_ validator: KnownField, as other: borrowing FieldView) -> Bool {
         guard let line = firstIndex(of: validator), let otherLine = other.firstIndex(of: validator) else {
             return contains(validator) == other.contains(validator)

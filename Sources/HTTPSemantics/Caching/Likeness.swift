@@ -51,8 +51,9 @@ extension CachingPolicy {
         FieldSet(.range, .ifRange, .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince),
     ]
 
-    /// The same of others: what browsers say of themselves and of the way they came (`Sec-…`, client hints), and what
-    /// tracing, gateways and CDNs add to each request. Those with the client's address are `KeyedForwarding`'s.
+    /// Whether `name` is that of another field that does not tell: what browsers say of themselves and of the way they
+    /// came (`Sec-…`, client hints), and what tracing, gateways and CDNs add to each request. Those with the client's
+    /// address are `KeyedForwarding`'s.
     private static func isIndifferent(_ name: Span<UInt8>) -> Bool {
         switch name[0] | 0x20 {
         case UInt8(ascii: "s"):

@@ -15,7 +15,7 @@ public struct NoVarySearch: Sendable, Hashable {
 
     /// Which parameters make a difference.
     public let parameters: Parameters
-    /// Whether the order of different parameters does.
+    /// Whether the order of different parameters makes a difference.
     public let orderMatters: Bool
 
     /// The config under which queries are compared byte by byte.
@@ -29,7 +29,7 @@ public struct NoVarySearch: Sendable, Hashable {
     /// Whether it is the default, so that a query is its own canonical form.
     public var isDefault: Bool { self == .default }
 
-    /// That of a response. What is wrong or contradicts itself is the default: fewer hits, no wrong ones.
+    /// Reads the field of a response. What is wrong or contradicts itself is the default: fewer hits, no wrong ones.
     public init(_ fields: FieldView) {
         self = .default
         guard fields.contains(.noVarySearch),
@@ -94,7 +94,7 @@ public struct NoVarySearch: Sendable, Hashable {
         memory.write(to: buffer)
     }
 
-    /// The same, by itself. `nil`: no query.
+    /// The canonical text of `query`; `nil` means no query.
     public func canonicalQuery(_ query: ByteSlice?) -> ByteSlice {
         let query = query ?? ByteSlice("")
         if isDefault { return query }

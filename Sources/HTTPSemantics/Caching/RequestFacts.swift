@@ -3,7 +3,7 @@
 public struct RequestFacts: Sendable, Equatable {
     /// What the origin was asked: GET, or HEAD for others who asked HEAD.
     public let method: Method
-    /// What it asked for, before any of it was ignored by policy but `no-store`.
+    /// The directives that are left after policy ignored some; `no-store` is never ignored (`RequestDirectivePolicy`).
     public let directives: RequestDirectives
     /// Whether it carried `Authorization`.
     public let hasAuthorization: Bool

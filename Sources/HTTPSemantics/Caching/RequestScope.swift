@@ -1,8 +1,8 @@
 /// Whether a request may be answered by what another request fetched, as its head alone says.
 public enum RequestScope: Sendable, Equatable {
-    /// By what is stored or arriving, as far as that response allows.
+    /// The request may be answered by a stored or arriving response, as far as that response allows.
     case shareable
-    /// It is passed to the origin by itself, for its method or to bypass the store.
+    /// The request is passed to the origin by itself, for its method or to bypass the store.
     case pass(ForwardReason)
 
     /// - Parameters:

@@ -26,7 +26,7 @@ package struct ResponseDirectives: Sendable, Equatable {
         package static let plainMustRevalidate = Self(rawValue: 1 << 9)
     }
 
-    /// Those that are there.
+    /// The directives without a number that are present.
     package var flags: Flags = []
     /// Seconds; 0 when the argument makes no sense.
     package var maxAge: UInt32?

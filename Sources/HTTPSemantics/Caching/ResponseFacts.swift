@@ -22,13 +22,13 @@ public struct ResponseFacts: Sendable, Equatable {
         @inlinable public static var allowsAuthorized: Self { Self(rawValue: 1 << 9) }
         /// The directives are those of a targeted field (RFC 9213).
         @inlinable public static var isTargeted: Self { Self(rawValue: 1 << 10) }
-        /// While it arrives it is shared only among requests that are alike (`CachingPolicy.areAlike`): it has no
-        /// lifetime in which any request could have it, and says nothing by which its origin allows that. It may have
-        /// been written for servers that share nothing of the kind, and show what belongs to a session or answers a
-        /// field.
+        /// The response is shared only among requests that are alike (`CachingPolicy.areAlike`) while it arrives: it
+        /// has no lifetime in which any request could have it, and says nothing by which its origin allows that. It may
+        /// have been written for servers that share nothing of the kind, and show what belongs to a session or answers
+        /// a field.
         @inlinable public static var separatesRequests: Self { Self(rawValue: 1 << 11) }
-        /// That, and the request that fetched it may have got what no other gets: stored, it is for validations only, by
-        /// its tag.
+        /// `separatesRequests` holds and the fetching request was personal: the stored copy is only ever validated, by
+        /// entity tag.
         @inlinable public static var isOfSession: Self { Self(rawValue: 1 << 12) }
         /// The origin has answered with something else since, which was not stored in its place: never to be served
         /// stale. Not the origin's word, as `mustRevalidate` is: who asks next may share what comes.
@@ -178,9 +178,9 @@ public struct ResponseFacts: Sendable, Equatable {
             : -Int64(DeltaSeconds.saturating((now.monotonic &- freshUntil) / 1_000_000_000))
     }
 
-    /// It came for a request of a session: one that may have got what no other gets. That matters where nothing says
-    /// that others may have it.
-    /// - Parameter isOfSession: asked where it matters.
+    /// Sets `isOfSession` if the fetching request was of a session, and so may have got what no other gets; only where
+    /// nothing says that others may have the response.
+    /// - Parameter isOfSession: asked only where it matters.
     public mutating func keep(toSession isOfSession: @autoclosure () -> Bool) {
         // What may not be stored has no need of it; beside `must-understand`, `no-store` does not count (§5.2.2.3).
         if contains(.separatesRequests), !contains(.noStore) || contains(.mustUnderstand), isOfSession() {
@@ -188,12 +188,12 @@ public struct ResponseFacts: Sendable, Equatable {
         }
     }
 
-    /// From now on it is only used after a validation (RFC 9111 §4.4).
+    /// Requires a validation before the response is used again (RFC 9111 §4.4).
     public mutating func invalidate() { flags.insert(.isInvalidated) }
 
-    /// From now on it is never served stale: the origin answered with something else (RFC 9111 §4.3.3).
+    /// Forbids serving the response stale from now on: the origin answered with something else (RFC 9111 §4.3.3).
     public mutating func forbidStale() { flags.insert(.isSuperseded) }
 
-    /// From now on it is stale (RFC 9111 §4.3.5).
+    /// Makes the response stale from now on (RFC 9111 §4.3.5).
     public mutating func expire(at now: Moment) { freshUntil = min(freshUntil, now.monotonic) }
 }

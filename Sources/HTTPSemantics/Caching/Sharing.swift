@@ -3,9 +3,9 @@ public enum NotSharedReason: Sendable, Hashable {
     case method
     case prohibited(Prohibition)
     case noCache
-    /// It is stale from the start, and must not be used then without a validation (RFC 9111 §5.2.2.2).
+    /// The response is stale from the start, and must then not be used without a validation (RFC 9111 §5.2.2.2).
     case mustRevalidate
-    /// It is only for requests that are alike the one it was fetched for.
+    /// The response is only for requests that are like the one it was fetched for.
     case unlike
     /// A part of the representation, asked for by one client.
     case range
@@ -13,7 +13,8 @@ public enum NotSharedReason: Sendable, Hashable {
     case part
     case notCacheable
     case serverError
-    /// It names other queries than former responses did: requests with different ones look under their own keys.
+    /// The response's `No-Vary-Search` differs from that of former ones: requests with other queries look under their
+    /// own keys.
     case search
 
     /// The fixed name, for `detail` in `Cache-Status` (RFC 9211 §2.8).
@@ -40,7 +41,7 @@ public enum Sharing: Sendable, Equatable {
     case everyone
     /// All who wait, and who come while its body still arrives. It has no lifetime, so nobody afterwards.
     case whileArriving
-    /// Those who already waited when the head arrived: it is stale from the start.
+    /// Clients who already waited when the head arrived: the response is stale from the start.
     case waitersOnly
     case nobody(NotSharedReason)
 }

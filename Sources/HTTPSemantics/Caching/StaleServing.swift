@@ -6,7 +6,7 @@ public enum OriginFailure: Sendable, Equatable {
     case unreachable
     /// No answer, or no progress, in time.
     case timeout
-    /// It answered with what is not an HTTP response: a client would get 502.
+    /// The origin answered with what is not an HTTP response: a client would get 502.
     case malformed
     /// We may not ask: too many requests already, or no memory for what it would answer.
     case overloaded
@@ -15,9 +15,9 @@ public enum OriginFailure: Sendable, Equatable {
 extension ResponseFacts {
     /// Whether this stale response may be sent instead of the failure. Sources: RFC 9111 §4.2.4, §5.2.2; RFC 5861 §4.
     ///
-    /// `must-revalidate` and its kind, `no-cache` and an invalidation forbid it under all circumstances, as do that it is
-    /// of one session, and that the origin has answered with something else since; a client's `no-cache` too. Its
-    /// `max-age` and `min-fresh` do not: `stale-if-error` holds "regardless of other freshness information".
+    /// `must-revalidate` and its kind, `no-cache` and an invalidation forbid it under all circumstances; so do a
+    /// response of one session, an origin that has since answered with something else, and a client's `no-cache`. The
+    /// client's `max-age` and `min-fresh` do not: `stale-if-error` holds "regardless of other freshness information".
     public func mayServeStale(
         on failure: OriginFailure, for request: RequestDirectives, at now: Moment, policy: CachingPolicy
     ) -> Bool {

@@ -8,11 +8,11 @@ public enum NotStoredReason: Sendable, Hashable {
     case noFreshness
     /// A 206 that cannot be combined, or that the route does not store.
     case partial
-    /// The operator has nothing stored here.
+    /// The operator turned storing off here.
     case cachingOff
     /// The request had content, which no key holds.
     case requestContent
-    /// It answers one client's condition or range (RFC 9110 §15.5.13, §15.5.17).
+    /// The response answers one client's condition or range (RFC 9110 §15.5.13, §15.5.17).
     case requestCondition
     /// The length that it announces is more than may be stored.
     case tooLarge

@@ -34,8 +34,8 @@ public enum StoredFields {
         return builder.finish()
     }
 
-    /// The same lines to the end of `buffer`, for what keeps no list of them (`HeadBlock.init(lines:)` finds them
-    /// anew).
+    /// Appends the lines of that head to `buffer`, for a caller that keeps no list of them (`HeadBlock.init(lines:)`
+    /// finds them anew).
     public static func append(
         _ fields: FieldView, facts: ResponseFacts, policy: CachingPolicy, dropping: FieldSet = [],
         isForLeader: Bool = false,

@@ -4,7 +4,7 @@ public import Bytes
 public struct TargetURI: Sendable {
     /// Whether the scheme is https.
     public let isSecure: Bool
-    /// As in `Host`.
+    /// Host and port as in `Host`.
     public let authority: ByteSlice
     /// Path and query as sent.
     public let pathAndQuery: ByteSlice

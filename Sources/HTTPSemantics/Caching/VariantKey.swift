@@ -23,8 +23,8 @@ public struct VariantKey: Sendable {
         bytes = buffer.copied()
     }
 
-    /// That key, for requests that are alike besides (`CachingPolicy.areAlike`); `nil` where nothing tells this one from
-    /// others. Nothing is stored under such a key: only fetches are.
+    /// The key under `rule` for requests that are alike in all else too (`CachingPolicy.areAlike`); `nil` where nothing
+    /// tells this one from others. Nothing is stored under such a key: only fetches are.
     public init?(_ fields: FieldView, under rule: VaryRule, tellingApartBy policy: borrowing CachingPolicy) {
         let buffer = ByteBuffer(capacity: 512)
         Self.append(fields, under: rule, to: buffer)

@@ -7,9 +7,9 @@ public struct VaryRule: Sendable, Hashable {
     struct Nominee: Sendable {
         let name: ByteSlice
         let field: KnownField
-        /// Its value counts as the `CodingSet` that it accepts, where it is one.
+        /// Whether the value is compared as the `CodingSet` that it accepts, where it is one.
         let isCodingSet: Bool
-        /// Fields with aliases of its name count too.
+        /// Whether fields with aliases of the name count too.
         let countsAliases: Bool
     }
 

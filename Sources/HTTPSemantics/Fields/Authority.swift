@@ -48,13 +48,13 @@ public struct Authority: Sendable, BitwiseCopyable {
 }
 
 extension ByteBuffer {
-    /// Appends `authority` in the one form that all equal ones share, for a cache key: the host in lower case, no
-    /// default port, no leading zeroes (RFC 3986 §6.2.2.1, §6.2.3, RFC 9110 §4.2.3). Percent-encoding stays as sent.
+    /// Appends the authority `text` in the one form that all equal ones share, for a cache key: the host in lower case,
+    /// no default port, no leading zeroes (RFC 3986 §6.2.2.1, §6.2.3, RFC 9110 §4.2.3). Percent-encoding stays as sent.
     public func appendKeyHost(_ text: Span<UInt8>, defaultPort: UInt16) {
         appendKeyHost(text, Authority(text), defaultPort: defaultPort)
     }
 
-    /// The same for one whose parts are known.
+    /// Appends `text`, already parsed to `authority`, in that form; as it is where it could not be parsed.
     public func appendKeyHost(_ text: Span<UInt8>, _ authority: Authority?, defaultPort: UInt16) {
         guard let authority else { append(text); return }
         append(lowercasing: text.extracting(authority.host.range))

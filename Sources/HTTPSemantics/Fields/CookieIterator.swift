@@ -14,7 +14,7 @@ struct CookieIterator: ~Escapable {
     private var line: Span<UInt8>
     /// Of `line`, the first byte that was not looked at.
     private var position = 0
-    /// Those of the current cookie.
+    /// The current cookie's name and value.
     private(set) var name: Span<UInt8>
     private(set) var value: Span<UInt8>
 

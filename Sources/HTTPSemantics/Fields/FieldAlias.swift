@@ -1,21 +1,21 @@
 import Bytes
 
-/// Names that are one to CGI and what was made like it (WSGI, Rack, PHP): there `X-Tenant` is `HTTP_X_TENANT` (RFC 3875
-/// §4.1.18), and so are `X_Tenant` and, on some servers, `X.Tenant`. Where they differ here, a request could tell such
-/// an origin what neither its key nor `Vary` sees.
+/// Names that are one and the same to CGI and its descendants (WSGI, Rack, PHP): there `X-Tenant` is `HTTP_X_TENANT`
+/// (RFC 3875 §4.1.18), and so are `X_Tenant` and, on some servers, `X.Tenant`. Where they differ here, a request could
+/// tell such an origin what neither its key nor `Vary` sees.
 extension Span where Element == UInt8 {
     /// Whether the names are the same but for their letters' case and what separates their words.
     func isAlias(of name: Span<UInt8>) -> Bool {
         count == name.count && beginsLike(name)
     }
 
-    /// Whether this name begins so. `start` is no longer than it.
+    /// Whether this name begins with `start` or an alias of it. `start` is no longer than the name.
     func beginsLike(_ start: Span<UInt8>) -> Bool {
         for index in 0..<start.count where self[index].foldedInName != start[index].foldedInName { return false }
         return true
     }
 
-    /// The same for one that is known.
+    /// Whether this name begins with the constant `start` or an alias of it.
     func beginsLike(_ start: StaticString) -> Bool { beginsLike(start.bytes) }
 }
 

@@ -2,7 +2,7 @@ public import Bytes
 
 /// The fields of one message with the bytes they stand in: immutable, and free to go to any thread.
 ///
-/// All in one block of memory, so that keeping one, or copying a reference to it, costs as much as with the bytes
+/// All in one block of memory, so that keeping one, or copying a reference to it, costs no more than for the bytes
 /// alone:
 ///
 /// ```
@@ -25,7 +25,7 @@ public struct HeadBlock: Sendable {
         self.present = present
     }
 
-    /// One of which the bytes and the number of lines were kept.
+    /// Makes the block again from its bytes and its number of lines.
     /// - Parameter bytes: of a `HeadBlock`, as they stand in its block.
     public init(of bytes: ByteSlice, lineCount: Int) {
         self.bytes = bytes
@@ -48,7 +48,7 @@ public struct HeadBlock: Sendable {
     /// A copy of what `view` shows. The ranges stay as they are.
     public init(copying view: FieldView) { self.init(bytes: view.bytes, lines: view.lines, present: view.present) }
 
-    /// The same without its lines of `fields`. Nothing is copied but the rest; the ranges stay as they are.
+    /// A copy without the lines of `fields`. All bytes stay, and so do the ranges of the other lines.
     public func without(_ fields: FieldSet) -> HeadBlock {
         let all = lines
         var kept: [FieldLine] = []
@@ -59,7 +59,7 @@ public struct HeadBlock: Sendable {
     /// Bytes that the lines take.
     static func room(forLines count: Int) -> Int { count * MemoryLayout<FieldLine>.stride }
 
-    /// In the order of the message.
+    /// The lines in the order of the message.
     @inlinable
     public var lines: Span<FieldLine> {
         @inline(__always)

@@ -68,7 +68,7 @@ public enum Method: UInt8, Sendable, CaseIterable, BitwiseCopyable {
 public enum HTTPVersion: UInt8, Sendable, BitwiseCopyable {
     case http10, http11
 
-    /// As `received-protocol` in `Via` (RFC 9110 §7.6.3).
+    /// The version as `received-protocol` in `Via` (RFC 9110 §7.6.3).
     var shortName: StaticString {
         switch self {
         case .http10: "1.0"

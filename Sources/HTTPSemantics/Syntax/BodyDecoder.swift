@@ -88,7 +88,7 @@ public struct BodyDecoder: Sendable {
         }
     }
 
-    /// As `ChunkedDecoder.trailers`; none with any other framing.
+    /// The trailers of a chunked body (`ChunkedDecoder.trailers`); none with any other framing.
     @_lifetime(copy input, borrow self)
     public func trailers(in input: Span<UInt8>) -> FieldView { chunks.trailers(in: input) }
 }

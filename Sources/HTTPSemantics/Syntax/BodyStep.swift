@@ -2,7 +2,7 @@
 public struct BodyStep: Sendable, Equatable {
     /// What the consumed bytes came to.
     public enum Action: Sendable, Equatable {
-        /// That part of the input is content. There may be more in the input after it: call again.
+        /// This range of the input is content. There may be more in the input after it: call again.
         case data(Range<Int>)
         /// Nothing more can be read from this input. Call again when there is more than what was not consumed.
         case needMore

@@ -4,7 +4,7 @@ import Bytes
 public enum MessageFraming: Sendable, Hashable, BitwiseCopyable {
     /// No body: the next byte belongs to the next message.
     case none
-    /// That many bytes; 0 where the message says so itself.
+    /// The body has this many bytes; 0 where the message says so itself.
     case length(UInt64)
     case chunked
     /// Up to the end of the connection: responses only.

@@ -37,7 +37,7 @@ extension MessageSyntaxError {
         case chunkSizeInvalid, chunkSizeTooLarge, chunkExtensionInvalid, chunkExtensionsTooLong, chunkEndMissing
         case trailersTooLarge
 
-        /// Its fixed name, for log and metric.
+        /// The fixed name, for log and metric.
         public var name: StaticString { facts.name }
         /// The error to answer a client's request with.
         public var status: Status { facts.status }

@@ -11,7 +11,7 @@ extension ByteBuffer {
         appendLineEnd()
     }
 
-    /// The same with a received phrase.
+    /// Appends the status line with a received phrase.
     public func appendStatusLine(_ status: Status, reason: Span<UInt8>) {
         appendStatusCode(status)
         append(reason)

@@ -43,13 +43,13 @@ public struct RequestHead: Sendable {
     public internal(set) var version = HTTPVersion.http11
     /// The host that counts: the absolute target's (RFC 9112 §3.2.2), CONNECT's, else `Host`. Empty in HTTP/1.0 only.
     public internal(set) var authority = ByteRange(0..<0)
-    /// Its parts, counted from where it starts.
+    /// The parts of `authority`, counted from its start.
     public internal(set) var host: Authority?
     public internal(set) var framing = MessageFraming.none
     public internal(set) var connection = ConnectionOptions()
     public internal(set) var expectation = Expectation.none
     /// Whether the client asks to switch protocols: HTTP/1.1, `Upgrade`, and `Connection` names it (RFC 9110 §7.8).
-    /// Never to one that carries requests.
+    /// Never to a protocol that carries requests.
     public internal(set) var asksForUpgrade = false
     /// Bytes of the head.
     public internal(set) var length = 0

@@ -1,6 +1,6 @@
 /// What a response's head says, decided once when it is complete.
 public struct ResponseHead: Sendable {
-    /// As it was received.
+    /// The status code as it was received.
     public internal(set) var status = Status(0)
     /// The phrase after the code, perhaps empty.
     public internal(set) var reason = ByteRange(0..<0)
