@@ -1,8 +1,8 @@
 /// What becomes of the connections to an origin, for whoever looks into how it treats them.
 public enum ConnectionNews: Sendable {
-    /// It stands, after so many nanoseconds.
+    /// The connection is established, after this many nanoseconds.
     case opened(after: UInt64)
-    /// After so many exchanges.
+    /// The connection was closed after this many exchanges.
     case closed(ConnectionEnd, exchanges: Int)
 }
 
@@ -16,13 +16,13 @@ public enum ConnectionEnd: Sendable, CustomStringConvertible {
     case notReusable
     /// There are as many idle ones as may be kept, or nobody uses its server any more.
     case surplus
-    /// Its settings were replaced, its server's name has other addresses now, or the program ends.
+    /// The connection's settings were replaced, its server's name has other addresses now, or the program ends.
     case outOfUse
     /// The exchange ended before its response did: nobody wanted the rest.
     case abandoned
     /// The exchange failed.
     case failed(UpstreamError)
-    /// It was a tunnel's, which ended.
+    /// The tunnel that the connection carried has ended.
     case tunnelEnded
 
     public var description: String {

@@ -50,8 +50,9 @@ public final class Exchange {
     private var early: OutgoingContent?
 
     private let pool: UpstreamPool
-    /// They hold each other until the handler lets go, or the connection. Not weak: that would make every reference to
-    /// the handler slow. Nor a variable to be cleared: what is read from one is retained with each call.
+    /// Exchange and handler hold each other until the handler or the connection lets go. Not weak: that would make
+    /// every reference to the handler slow. Nor a variable to be cleared: what is read from one is retained with each
+    /// call.
     private let handler: any ExchangeHandler
     private var state = State.new
     private var connection: UpstreamConnection?

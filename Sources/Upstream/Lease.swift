@@ -7,7 +7,7 @@ struct Lease {
         case awaited
         /// Bytes of it are here.
         case begun
-        /// Its final head was taken.
+        /// The final head was taken.
         case inBody
     }
 
@@ -29,7 +29,7 @@ struct Lease {
 
     /// Bytes of the request's head.
     var headLength = 0
-    /// Those of them that are still to be sent.
+    /// Bytes of the request's head that are still to be sent.
     var headLeft = 0
     /// `nil` for a request without content, once all of it is out, and once sending has failed.
     var outgoing: OutgoingContent?

@@ -7,7 +7,7 @@ public import Libevent
 public struct UpstreamSettings: Sendable, Equatable {
     /// The name routes, metrics and the log call it by.
     public var name: String
-    /// Its servers, used in turn. At least one.
+    /// The origin's servers, used in turn. At least one.
     public var servers: [UpstreamServer]
     /// What `Host` tells them, with the port if it is not 80. `nil`: the host that was asked for, since links and
     /// redirections are made with it.

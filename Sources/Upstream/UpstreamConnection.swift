@@ -31,7 +31,7 @@ public final class UpstreamConnection: Socket {
     let server: Int
     /// Address of the server's end.
     public let address: SocketAddress
-    /// The same as text, for logs.
+    /// The address as text, for logs.
     public let addressText: ByteSlice
     let pool: UpstreamPool
     /// While leased; they hold each other until one of them ends it.
