@@ -9,9 +9,9 @@
 struct ClosingPace {
     /// Closed in one iteration if fewer were opened: some 40 µs.
     static let least = 4
-    /// Of so many that wait one is closed in each iteration.
+    /// How many sockets wait for each one that an iteration closes.
     static let share = 2_500
-    /// As many may wait in any case: some hundredths of a second, on a busy loop.
+    /// How many may wait in any case: some hundredths of a second, on a busy loop.
     static let many = 256
 
     private let tick: Int64
@@ -24,7 +24,7 @@ struct ClosingPace {
     private var askedAt: Int64?
     /// How many may wait.
     private var most = ClosingPace.many
-    /// Those who were put off last time they asked, until all that waited is closed.
+    /// How many were put off last time they asked, until all that waited is closed.
     private var crowd = 0
 
     /// - Parameter tick: how often those ask who were put off; nanoseconds.

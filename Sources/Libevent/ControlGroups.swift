@@ -5,7 +5,7 @@
 public struct ControlGroups {
     /// One group: its own, or one around that.
     public struct Group {
-        /// As the kernel calls it, such as `/system.slice/coalesced.service`.
+        /// The path that the kernel calls it by, such as `/system.slice/coalesced.service`.
         public let name: String
         fileprivate let folder: String
         fileprivate let read: (String) -> String?
@@ -18,7 +18,7 @@ public struct ControlGroups {
     private let hierarchies: [[Substring]]
     private let read: (String) -> String?
 
-    /// Those of this moment. Reads files.
+    /// Reads the groups of this moment from files.
     public init() { self.init(reading: KernelFile.text) }
 
     /// - Parameter read: gives the text of the file at a path.
@@ -30,10 +30,10 @@ public struct ControlGroups {
         }
     }
 
-    /// Those of version 2, which has one tree for all controllers: its own group, then those around it to the root.
+    /// The groups of version 2, one tree for all controllers: its own group, then those around it to the root.
     public var unified: [Group] { groups(under: "/sys/fs/cgroup") { $0[0] == "0" && $0[1].isEmpty } }
 
-    /// Those of a tree of version 1.
+    /// The groups in a tree of version 1.
     /// - Parameter controller: for which the tree is, such as `cpu`.
     func groups(of controller: String) -> [Group] {
         groups(under: "/sys/fs/cgroup/\(controller)") { $0[1].split(separator: ",").contains { $0 == controller } }

@@ -62,7 +62,7 @@ public final class DeadlineWheel {
         return unsafe wheel.insert(target, at: tick(after: time))
     }
 
-    /// The same, `delay` nanoseconds from the loop's `now`.
+    /// Lets `target.deadlineReached()` be called `delay` nanoseconds after the loop's `now`.
     public func arm(_ target: DeadlineTarget, after delay: Int64) -> Deadline {
         arm(target, at: later(delay))
     }

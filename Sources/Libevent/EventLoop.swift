@@ -20,7 +20,7 @@ import Glibc
     @exclusivity(unchecked) @usableFromInline var monotonic: Int64 = 0
     @exclusivity(unchecked) @usableFromInline var wallClock: Int64 = 0
     @exclusivity(unchecked) @usableFromInline var wallClockMillis: Int64 = 0
-    /// How far the wall clock is ahead of the monotonic one, and until when on the latter that is believed.
+    /// How far the wall clock is ahead of the monotonic one, and until when, on the latter, that is believed.
     @exclusivity(unchecked) private var wallClockLead: Int64 = 0
     @exclusivity(unchecked) private var leadHoldsUntil = Int64.min
     private let iterations = DurationHistogram()
@@ -28,7 +28,7 @@ import Glibc
     private var wakeUp: Watch?
     private var batch: [LoopHandle.Parcel] = []
     private var hooks: [() -> Void] = []
-    /// Those whose `iterationEnds()` is to be called.
+    /// Sockets whose `iterationEnds()` is to be called.
     private let socketsToTell = Exclusive<[Socket]>([])
     private var closing = ClosingQueue()
     private var isRunning = false
@@ -114,7 +114,7 @@ extension EventLoop {
     /// meanwhile. A hook added by a hook runs at the end of the next iteration, which then does not wait.
     public func atIterationEnd(_ hook: @escaping () -> Void) { hooks.append(hook) }
 
-    /// The same for a socket, before the hooks and without a closure.
+    /// Calls `socket.iterationEnds()` once at the end of the current iteration, before the hooks and without a closure.
     func callAtIterationEnd(_ socket: Socket) { socketsToTell.use { $0.append(socket) } }
 
     /// Closes a socket's descriptor that is no longer watched, now or in one of the next iterations.

@@ -72,7 +72,7 @@ public final class InheritedListener: Sendable {
         return unsafe getsockopt(number, SOL_SOCKET, name, &value, &length) == 0 ? value : nil
     }
 
-    /// The same socket for one more listener.
+    /// Duplicates the socket for one more listener.
     func duplicate() throws(SystemError) -> Descriptor { try Descriptor(duplicating: descriptor.rawValue) }
 }
 

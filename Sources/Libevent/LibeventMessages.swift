@@ -6,11 +6,11 @@ import Glibc
 /// By itself it writes that to standard error and waits for whoever reads there: a loop would stand still with all its
 /// clients.
 public enum LibeventMessages {
-    /// As far as what follows differs.
+    /// How grave a message is, as far as it makes a difference to what follows.
     public enum Severity: Sendable {
         /// The program goes on.
         case warning
-        /// The program ends behind it.
+        /// The program ends after it.
         case fatal
     }
 

@@ -70,7 +70,7 @@ import Glibc
         try self.init(target, on: loop, settings: settings, onFailure: onFailure, accept: accept)
     }
 
-    /// The same, for one of several loops that accept at one target: `settings` must share the port there.
+    /// Listens at `target` on one of several loops that accept there: `settings` must share the port.
     /// - Throws: as above.
     public convenience init(
         _ target: ListenTarget, on loop: EventLoop, settings: Settings = Settings(),

@@ -9,7 +9,7 @@ import Glibc
     @safe private enum State {
         /// evdns's callback is still to come. `nil` until evdns has returned its side of the question.
         case asking(OpaquePointer?)
-        /// The same, and the families that are still to be asked.
+        /// evdns's callback for one family is still to come. `left`: the families that are still to be asked.
         case askingWhy(OpaquePointer, left: ArraySlice<Resolver.Family>)
         case answering
         case over

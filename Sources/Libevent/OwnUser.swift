@@ -1,5 +1,5 @@
 import Glibc
 
-/// As whom this program runs, by which it is or is not allowed something: `uid 998, gid 998`. Numbers, since a look-up
-/// of their names may ask the network.
+/// The user and group this program runs as, which decide what it is allowed: `uid 998, gid 998`. As numbers, since
+/// looking up their names may ask the network.
 public func ownUser() -> String { "uid \(geteuid()), gid \(getegid())" }

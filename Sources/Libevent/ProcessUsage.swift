@@ -7,7 +7,7 @@ public struct ProcessUsage: Sendable {
     /// Bytes of memory that are present.
     public var residentBytes = 0
     public var openDescriptors = 0
-    /// As many descriptors may be open.
+    /// How many descriptors may be open.
     public var descriptorLimit = 0
 
     /// Of this moment: reads `/proc`, for a scrape, not for a request.

@@ -84,7 +84,7 @@ extension Resolver.Family {
         }
     }
 
-    /// Those that one question is about.
+    /// The families that one question is about.
     var each: ArraySlice<Resolver.Family> {
         switch self {
         case .ipv4, .ipv6: [self]

@@ -44,7 +44,7 @@ public enum SocketAddress: Hashable, Sendable {
         }
     }
 
-    /// The same address with another port; a path stays as it is.
+    /// This address with another port; a path stays as it is.
     public func withPort(_ port: UInt16) -> SocketAddress {
         switch self {
         case .ipv4(let address, _): .ipv4(address, port: port)
@@ -105,7 +105,7 @@ public struct IPv4Address: Hashable, Sendable, CustomStringConvertible {
 
     /// - Parameter bits: in the order of the host.
     public init(bits: UInt32) { self.bits = bits }
-    /// Its four numbers as they are written.
+    /// The address of four numbers, in the order in which they are written.
     public init(_ a: UInt8, _ b: UInt8, _ c: UInt8, _ d: UInt8) {
         bits = UInt32(a) << 24 | UInt32(b) << 16 | UInt32(c) << 8 | UInt32(d)
     }
@@ -126,7 +126,7 @@ public struct IPv4Address: Hashable, Sendable, CustomStringConvertible {
 
 /// Sixteen bytes in network order.
 public struct IPv6Address: Hashable, Sendable, CustomStringConvertible {
-    /// Its halves in the order of the host.
+    /// The two halves, in the order of the host.
     public let high: UInt64
     public let low: UInt64
 

@@ -50,7 +50,7 @@ public final class UnixListener: Sendable {
         if let file, File(at: path) == file { _ = unsafe unlink(path) }
     }
 
-    /// The same socket for one more listener.
+    /// Duplicates the socket for one more listener.
     func duplicate() throws(SystemError) -> Descriptor { try Descriptor(duplicating: descriptor.rawValue) }
 
     private static func bind(_ path: String, _ address: SocketAddress) throws(SystemError) -> Descriptor {
