@@ -118,7 +118,7 @@
         appendDigits(of: number % 100_000_000, width: 8)
     }
 
-    /// The same for up to four digits.
+    /// Appends up to four digits, with zeroes in front where there are less than `width`.
     /// - Parameters:
     ///   - number: below 10,000.
     ///   - width: at most 4.

@@ -122,8 +122,8 @@ extension UInt64 {
     @inlinable @inline(__always)
     static func repeating(_ byte: UInt8) -> UInt64 { 0x0101_0101_0101_0101 &* UInt64(byte) }
 
-    /// Those outside ASCII, below `first`, and DEL: below, the difference borrows into the top bit; DEL and what is
-    /// above it, but for what the difference marks already, has it set in the sum.
+    /// Marks bytes outside ASCII, below `first`, and DEL. Below `first`, the difference borrows into the top bit; for
+    /// DEL and above, the sum sets it, but for what the difference marks already.
     @inlinable @inline(__always)
     func bytesNotPrintable(from first: UInt8) -> UInt64 { (self &- .repeating(first)) | (self &+ .repeating(1)) }
 

@@ -201,7 +201,7 @@ extension UInt8 {
 }
 
 extension StaticString {
-    /// Its UTF-8 bytes, which live as long as the program.
+    /// The UTF-8 bytes of the string, which live as long as the program.
     @inlinable
     public var bytes: Span<UInt8> {
         @_lifetime(immortal)

@@ -46,7 +46,7 @@ public struct CivilDate: Sendable, Equatable {
 
 /// A second in UTC. There are no leap seconds, as in POSIX time.
 public struct CivilTime: Sendable, Equatable {
-    /// Its day.
+    /// The day.
     public let date: CivilDate
     /// 0 is Sunday.
     public let weekday: Int

@@ -23,7 +23,8 @@ extension GrowingBody {
         read(at: cursor, limit: limit) { slices.append($0) }
     }
 
-    /// The same, slice by slice. `take` may be called under the lock: it must be quick and call nothing of the body.
+    /// Hands up to `limit` slices at the cursor to `take`, one by one, and tells how the body stands after them. `take`
+    /// may be called under the lock: it must be quick and call nothing of the body.
     public func read(at cursor: Cursor, limit: Int, _ take: (ByteSlice) -> Void) -> (phase: Phase, reachesEnd: Bool) {
         if sealed.load(ordering: .acquiring) {
             // Complete and immutable: no lock.

@@ -42,7 +42,7 @@ public final class MemoryBudget: Sendable {
         held.subtract(bytes, ordering: .relaxed)
     }
 
-    /// So many of the bytes that are reserved come to rest; where negative, are in use again, or given back.
+    /// Counts `bytes` of those reserved as resting from now on; where negative, as in use again, or given back.
     public func rest(_ bytes: Int) {
         if bytes != 0 { idle.add(bytes, ordering: .relaxed) }
     }

@@ -84,7 +84,7 @@ extension OpenBody {
         return makeRoom(for: 1, budget)
     }
 
-    /// As much as there is room for in the last piece, and in those for which there is memory.
+    /// Appends as many of `bytes` as there is room for in the last piece and in new ones for which there is memory.
     mutating func appendWhatFits(_ bytes: Span<UInt8>, _ budget: MemoryBudget) -> (count: Int, Effects) {
         guard phase == .open else { return (0, Effects()) }
         let count = min(bytes.count, addPieces(for: bytes.count, budget))
