@@ -35,7 +35,7 @@ public enum AdminTarget: Sendable, Equatable {
 }
 
 extension ScalarSyntax where Value == AdminTarget {
-    /// As `admin.address` of the file.
+    /// The syntax of `--admin`: that of `admin.address` in the file.
     public static var adminTarget: Self {
         ScalarSyntax<SocketAddress?>.adminAddress.mapped(
             to: { $0.map { .address($0) } ?? .off }, from: \.address)

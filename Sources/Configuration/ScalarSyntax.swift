@@ -50,7 +50,7 @@ public struct ScalarSyntax<Value: Sendable>: Sendable {
 
     private var expectation: String { range.map { "\(form) (\($0))" } ?? form }
 
-    /// The same text for a type that holds the value in another form.
+    /// A syntax of the same text for a type that holds the value in another form.
     func mapped<Other>(
         to convert: @escaping @Sendable (Value) -> Other, from restore: @escaping @Sendable (Other) -> Value
     ) -> ScalarSyntax<Other> {
