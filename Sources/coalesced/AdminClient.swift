@@ -12,7 +12,7 @@ struct AdminClient {
         case system(SystemError)
         /// Nothing accepted the connection in time.
         case notConnected
-        /// It is connected, and there was no answer for so long.
+        /// The connection stands, but no answer came for this long.
         case timedOut(Duration)
         /// The connection ended before a whole answer, or something else answered.
         case notUnderstood

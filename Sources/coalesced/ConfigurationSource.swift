@@ -45,7 +45,7 @@ struct ConfigurationSource {
     ///   would wait with it.
     func load(mayWait: Bool = true) throws(Failure) -> Settings { try read(mayWait: mayWait).settings }
 
-    /// The same, with the path of the file; `nil` if there is none, and none was named.
+    /// Reads the settings and the path of the file; the path is `nil` if there is no file, and none was named.
     func read(mayWait: Bool) throws(Failure) -> (settings: Settings, path: String?) {
         // Which no file can mend.
         if !flags.listeners.isEmpty, flags.admin != nil, let mistake = Settings().overridden(by: flags).listenerMistake

@@ -64,7 +64,7 @@ struct DiagnosticsLog: LogHandler {
 }
 
 extension Logger.Level {
-    /// As in syslog (RFC 5424 §6.2.1), which sd-daemon(3) adopts.
+    /// The severity in syslog (RFC 5424 §6.2.1), which sd-daemon(3) adopts.
     var priority: Int {
         switch self {
         case .critical: 2

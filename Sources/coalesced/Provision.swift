@@ -9,7 +9,7 @@ import Upstream
 struct Provision {
     /// Files that may be open.
     let descriptors: Int
-    /// As many as were started, whatever a reload says.
+    /// How many workers were started, whatever a reload says.
     private let workers: Int
     private let listeners: Int
     /// What was told of them last; `nil`: there are enough.
@@ -21,8 +21,8 @@ struct Provision {
         listeners = settings.proxy.listeners.count
     }
 
-    /// Open without any connection: standard streams, logs, the control loop with the admin listener, and its
-    /// connections and name look-ups now and then.
+    /// Descriptors open without any connection: standard streams, logs, the control loop with the admin listener, and
+    /// its connections and name look-ups now and then.
     private static let ownDescriptors = 32
     /// Of one worker, without listeners: its loop's and its resolver's.
     private static let descriptorsPerWorker = 6

@@ -116,7 +116,7 @@ struct FileOption: ParsableArguments {
         transform: Self.path(of:))
     var config: String?
 
-    /// As of a variable that was never set.
+    /// Refuses an empty path, such as that of a variable that was never set.
     static func path(of text: String) throws -> String {
         guard !text.isEmpty else { throw ValidationError("it is empty; name a file") }
         return text

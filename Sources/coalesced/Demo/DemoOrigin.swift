@@ -74,7 +74,7 @@ final class DemoSite {
     }
 }
 
-/// As much of a request as the demo looks at. It talks to our proxy alone, which sends what is well-formed.
+/// The parts of a request that the demo looks at. The demo talks to our proxy alone, which sends what is well-formed.
 struct DemoRequest {
     let method: Substring
     let path: Substring
