@@ -86,8 +86,8 @@ struct Goals {
             best { line?.ratio(to: $0) }, bare: bare)
     }
 
-    /// As it was measured, and as the CPU of a request has it: where the load's core was the full one, the second says
-    /// more.
+    /// Compares the rate as measured, and by the CPU of a request: where the load's core was the full one, the second
+    /// says more.
     private mutating func rate(_ name: String, _ row: String, _ kinds: [Kind], _ bound: Bound) {
         ratio(name, row, Self.perSecond, kinds, bound)
         ratio("\(name), by CPU", row, Self.perCore, kinds, bound)

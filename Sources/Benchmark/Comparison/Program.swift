@@ -6,9 +6,10 @@ final class Program {
     struct Options {
         var memoryMiB = 256
         var workers = 1
-        /// As Debian's package configures it, with a log of all requests in a file, instead of what costs it least.
+        /// Whether the program runs as Debian's package configures it, with a log of all requests in a file, rather
+        /// than in the way that costs it least.
         var isAsPackaged = false
-        /// It will be told to reload.
+        /// Whether the program will be told to reload.
         var reloads = false
         /// The bare responder's body.
         var bodyBytes = 1024

@@ -82,7 +82,7 @@ struct AnswerReader {
         }
     }
 
-    /// So many bytes of a sized body came: at most `bodyLeft`.
+    /// Passes over `count` bytes of a sized body that came: at most `bodyLeft`.
     mutating func skip(_ count: Int) -> Outcome {
         guard case .body(let left) = phase else { return .malformed }
         answer.length += count

@@ -122,7 +122,7 @@ struct Hit {
         precondition(count == 0 || written > 0)
     }
 
-    /// As the origin of the benchmarks sends it: 1 KiB, fresh for an hour.
+    /// The response as the origin of the benchmarks sends it: 1 KiB, fresh for an hour.
     private static func response(_ budget: MemoryBudget, _ now: Moment) -> StoredResponse? {
         let body = GrowingBody(budget: budget, expectedLength: 1024)
         guard body.append([UInt8](repeating: 0x78, count: 1024).span) == .accepted else { return nil }

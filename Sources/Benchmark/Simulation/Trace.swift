@@ -53,7 +53,7 @@ struct Trace {
         return Trace(name: "zipf 0.9 with pairs", requests: Array(requests.prefix(count)))
     }
 
-    /// The same objects over and over: the worst there is for LRU.
+    /// A trace of the same objects over and over: the worst there is for LRU.
     static func loop(_ count: Int, objects: Int) -> Trace {
         Trace(name: "loop", requests: (0..<count).map { $0 % objects })
     }

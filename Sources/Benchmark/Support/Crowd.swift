@@ -28,7 +28,7 @@ final class Crowd {
     /// Microseconds between two turns: see `LoadLoop`.
     private static let turn = 100
 
-    /// As many connections as the program takes of `count`.
+    /// Opens up to `count` connections, as many as the program takes.
     init(port: Int, count: Int) {
         self.port = port
         for place in 0..<count {

@@ -9,7 +9,7 @@ enum Machine {
         /// This process and those of its children that have ended.
         private var own = 0.0
 
-        /// As it is now.
+        /// Reads the use as it is now.
         init() {
             // user, nice, system, idle, iowait, irq, softirq, steal (proc(5)); some of the guests' time stands in user
             // already.

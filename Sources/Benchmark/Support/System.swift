@@ -40,7 +40,7 @@ enum System {
         }
     }
 
-    /// The same of another process, and of its threads that have ended; nil when there is none of that number.
+    /// Nanoseconds of CPU of another process, threads that have ended included; nil when none has that number.
     static func processTime(of process: Int32) -> Int64? {
         var (clock, time) = (clockid_t(), timespec())
         guard unsafe clock_getcpuclockid(process, &clock) == 0, unsafe clock_gettime(clock, &time) == 0 else {
@@ -49,7 +49,7 @@ enum System {
         return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
 
-    /// The same of the calling thread.
+    /// Nanoseconds of CPU of the calling thread.
     static var threadTime: Int64 {
         var time = timespec()
         unsafe clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
