@@ -37,19 +37,19 @@ struct ResponseOutput {
     /// - Returns: what is to be detached from its body.
     mutating func endDelivery() -> Delivery? { delivery.take() }
 
-    /// Logged when its answer is out.
+    /// Has `request` logged when its answer is out.
     mutating func logWhenOut(_ request: AnsweredRequest) { answered = request }
     mutating func logged() { answered = nil }
 
     // MARK: Interim responses
 
     mutating func queue(_ buffer: ByteBuffer) { interims = buffer }
-    /// They are out, or go out with what takes them.
+    /// Takes the interim responses that wait: they are out, or go out with what the caller writes.
     mutating func takeInterims() -> ByteBuffer? { interims.take() }
 
     // MARK: Persistence
 
     mutating func keepAlive(_ mayPersist: Bool) { keepsAlive = mayPersist }
-    /// The connection ends behind it.
+    /// Lets the connection end after this response.
     mutating func beLast() { keepsAlive = false }
 }

@@ -10,7 +10,7 @@ public enum TrustedProxy: Sendable, Equatable {
     case unix
 }
 
-/// Those that are trusted, as a loop asks about them.
+/// The proxies that are trusted, in the form in which a loop asks about them.
 struct TrustedProxies: Sendable {
     private let blocks: [AddressBlock]
     private let hasUnix: Bool
