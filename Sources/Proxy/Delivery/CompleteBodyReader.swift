@@ -5,8 +5,8 @@ import Storage
 /// How far one client has come in a body that is complete: a part of it, piece by piece.
 struct CompleteBodyReader {
     private let pieces: ShortList<ByteSlice>
-    /// Whose pieces they are: that are to stay in the store, and in the budget, while they are read. None where nothing
-    /// is accounted for, or it goes out at once.
+    /// The bodies that the pieces belong to, which are to stay in the store, and in the budget, while they are read.
+    /// None where nothing is accounted for, or all goes out at once.
     private(set) var bodies: ShortList<GrowingBody>
     private var index = 0
     /// Bytes of `pieces[index]` already passed.
@@ -29,7 +29,7 @@ struct CompleteBodyReader {
         self.init(response.pieces ?? ShortList(), part: 0..<(response.bodyLength ?? 0))
     }
 
-    /// The same, of `response`, which is not all out at once.
+    /// This reader, holding on to the bodies of `response`: for one that is not all out at once.
     func reading(_ response: StoredResponse) -> Self {
         var reader = self
         reader.bodies = response.bodies

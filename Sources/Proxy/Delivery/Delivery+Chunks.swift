@@ -10,7 +10,7 @@ extension Delivery {
     /// ```
     enum Chunks {
         case none
-        /// So many bytes of the latest chunk are not out yet.
+        /// `left` bytes of the latest chunk are not out yet.
         case open(left: Int)
         /// The last chunk, which is empty.
         case last

@@ -8,7 +8,7 @@ extension Delivery {
     enum End {
         /// Perhaps there is more already.
         case more
-        /// That is all that has arrived.
+        /// Nothing more has arrived yet.
         case starved
         case complete, failed
     }
@@ -39,7 +39,7 @@ extension Delivery {
         }
     }
 
-    /// Its length is known, so it is never sent in chunks.
+    /// Puts what comes next of a complete body into `list`. The length is known, so it is never sent in chunks.
     private func prepare(_ reader: CompleteBodyReader, _ list: GatherList) -> End {
         reader.gather(into: list)
         return list.byteCount == reader.remaining ? .complete : .more

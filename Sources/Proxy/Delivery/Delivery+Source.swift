@@ -12,7 +12,7 @@ extension Delivery {
         /// One after the other.
         case row([Source])
 
-        /// As `Source.appendWhole`.
+        /// Appends the whole body, as `Source.appendWhole` does.
         func appendWhole(to head: ByteBuffer) -> Bool {
             switch self {
             case .one(let source): source.appendWhole(to: head)
@@ -45,7 +45,7 @@ extension Delivery {
             }
         }
 
-        /// Its bodies are read from now on: the store passes them over when it evicts.
+        /// Marks the bodies as being read: the store passes them over when it evicts.
         func begin() {
             switch self {
             case .none, .packed, .lost: break
@@ -54,7 +54,7 @@ extension Delivery {
             }
         }
 
-        /// Its bodies are not read any more: what only this client still needed is freed.
+        /// Ends the reading of the bodies: what only this client still needed is freed.
         func end() {
             switch self {
             case .none, .packed, .lost: break
