@@ -15,7 +15,7 @@ public struct HostPattern: Sendable, Equatable, ExpressibleByStringLiteral {
 
     public init(stringLiteral text: String) { self.init(text) }
 
-    /// As it was given.
+    /// The pattern as it was given.
     public var text: String { (isWildcard ? "*" : "") + String(bytes) }
 
     /// - Parameter host: valid, without a port; letters of either case. Allocates nothing.

@@ -69,7 +69,7 @@ final class LoopSettings: Sendable {
         lastRoute = Route(RouteSettings(upstream: upstreams[0].name), origin: origins[0], settings, metrics)
     }
 
-    /// The same for one loop: in objects of its own, except the origins, whose fetches all loops share.
+    /// A copy for one loop: in objects of its own, except the origins, whose fetches all loops share.
     /// - Parameter metrics: of the loop. From now on they are of these upstreams.
     func copy(countingIn metrics: LoopMetrics) -> LoopSettings {
         metrics.change(toUpstreams: origins.map(\.settings.name))

@@ -38,7 +38,7 @@ final class Origin: Sendable {
 
     // Fetches in flight go on for those who wait, but nobody joins them any more.
 
-    /// Those whose response is there, and is of a group that was invalidated since it was asked for.
+    /// Closes the fetches whose response is there, and is of a group that was invalidated since it was asked for.
     func closeFetches(outdatedBy groups: GroupInvalidations, of authority: String) {
         for case let fetch as FetchOperation in fetches.operations {
             guard let fetched = fetch.value, fetched.response.groups != nil, fetched.leader.authority == authority
@@ -47,10 +47,10 @@ final class Origin: Sendable {
         }
     }
 
-    /// Those for such keys. Looks at all that is in flight.
+    /// Closes the fetches for keys that `isMeant` accepts. Looks at all that is in flight.
     func closeFetches(where isMeant: (CacheKey) -> Bool) { close(fetches.operations, where: isMeant) }
 
-    /// Those for this key. Looks at them alone: unsafe requests ask for it, on a worker's loop.
+    /// Closes the fetches for this key. Looks at them alone: unsafe requests ask for it, on a worker's loop.
     func closeFetches(of key: CacheKey) { close(fetches.operations(akinTo: key.kin)) { $0 == key } }
 
     private func close(_ operations: [AnyOperation], where isMeant: (CacheKey) -> Bool) {
