@@ -5,7 +5,7 @@ import Storage
 
 /// A fetch in flight, for people. A value: made on the control loop, read anywhere.
 public struct FetchDescription: Sendable {
-    /// As in the access log.
+    /// The fetch's number, as in the access log.
     public let number: UInt64
     public let upstream: String
     /// The primary cache key.

@@ -55,7 +55,7 @@ extension ProxyServer {
         return removed
     }
 
-    /// Those of what is on its way.
+    /// The wanted keys of what is on its way.
     private func fetchedKeys(where isWanted: (CacheKey) -> Bool) -> Set<CacheKey> {
         var keys: Set<CacheKey> = []
         for case let fetch as FetchOperation in origins.flatMap(\.fetches.operations) {

@@ -5,7 +5,7 @@ import HTTPSemantics
 /// that its route adds (`KeyPolicy`). One look at a key is for all of them.
 struct PurgedURLs: Sendable {
     private let hash: KeyedHash
-    /// As keys with nothing behind the URL.
+    /// The purged URLs, as keys with nothing behind the URL.
     private var urls: Set<CacheKey> = []
     /// Scheme, authority and path as in a key; with all below.
     private let prefixes: [ByteSlice]
@@ -17,7 +17,7 @@ struct PurgedURLs: Sendable {
 
     var isEmpty: Bool { urls.isEmpty && prefixes.isEmpty }
 
-    /// Of `key`, whatever a route adds behind it.
+    /// Adds the URL of `key`, whatever a route adds behind it.
     mutating func add(urlOf key: CacheKey) { urls.insert(url(of: key)) }
 
     func contains(_ key: CacheKey) -> Bool {

@@ -20,7 +20,7 @@ public struct ServerSnapshot: Sendable {
     public let inFlightBytes: Int
     /// Bytes: the ceiling for what is stored and what is on its way.
     public let memoryLimit: Int
-    /// As many clients may be connected.
+    /// How many clients may be connected.
     public let clientLimit: Int
     /// What each upstream has done and has in flight, and how many fetches from it may run at a time, in the order of the
     /// configuration.
