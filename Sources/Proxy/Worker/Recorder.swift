@@ -10,7 +10,7 @@ import Telemetry
 final class Recorder {
     /// The `detail` of what the end of the program cut off.
     static let shutdown: StaticString = "shutdown"
-    /// That of who kept others waiting (`coalescing.min-shared-rate`).
+    /// The `detail` of a request that kept others waiting (`coalescing.min-shared-rate`).
     static let heldUpOthers: StaticString = "held-up-others"
 
     let metrics: LoopMetrics

@@ -37,8 +37,8 @@ final class SharedState: Sendable {
     /// a new one.
     var origins: [Origin] { liveOrigins.withLock { $0 } }
 
-    /// - Parameter change: gives those that there are from now on. While it is called, none is held here, so that it can
-    ///   tell what nobody else holds.
+    /// - Parameter change: gives the origins that there are from now on. The list is emptied first, so that `change`
+    ///   can see which origins nobody else retains.
     func changeOrigins(_ change: () -> [Origin]) {
         liveOrigins.withLock { origins in
             origins = []

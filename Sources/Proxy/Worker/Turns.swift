@@ -3,7 +3,7 @@ import Libevent
 
 /// One of many that are due at the same time, and can be served now or in a later turn.
 protocol TurnTaker: AnyObject {
-    /// It is served now. On the loop; also if it has left meanwhile.
+    /// Serves this taker now. Called on the loop; also if it has left meanwhile.
     func turnCame()
 }
 
@@ -23,7 +23,7 @@ final class Turns {
     /// Whether a later turn is scheduled: until it has come, nobody goes before those who wait for it.
     private var isWaiting = false
     private var served = 0
-    /// Those that are served at the end of this iteration.
+    /// Takers that are served at the end of this iteration.
     private let soon = Exclusive<[any TurnTaker]>([])
     private var hasHook = false
 

@@ -21,7 +21,7 @@ final class UpstreamPools {
     private let buffers = BufferStock(bufferCapacity: UpstreamPools.bufferSize, most: UpstreamPools.keptBuffers)
     private let metrics: LoopMetrics
     private let notices: Notices
-    /// Those of the settings.
+    /// The origins of the current settings.
     private var origins: [Origin]
     /// With its origin, so that no other gets the same identity.
     private var pools: [ObjectIdentifier: (origin: Origin, pool: UpstreamPool)] = [:]

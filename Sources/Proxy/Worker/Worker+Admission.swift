@@ -13,7 +13,7 @@ extension Worker {
     /// What becomes of a request that is not refused.
     enum Admission {
         case admitted(ClientRequest)
-        /// It ends here, with an answer of our own that is no error.
+        /// The request ends here, with an answer of our own that is no error.
         case answered(OwnAnswer, on: Route)
     }
 

@@ -13,7 +13,7 @@ final class Worker {
     /// about a second.
     static let headPatience: Int64 = 2_000_000_000
 
-    /// Its place among the workers.
+    /// This worker's place among the workers.
     let index: Int
     let loop: EventLoop
     let deadlines: DeadlineWheel
