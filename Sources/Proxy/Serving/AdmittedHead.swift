@@ -10,7 +10,7 @@ struct AdmittedHead: Sendable {
     private(set) var fields: HeadBlock
     let directives: RequestDirectives
     let route: Route
-    /// That of its key.
+    /// The scheme in the cache key.
     let scheme: ClientScheme
     /// Whether it goes past the cache by one of its cookies (`Route.passCookies`).
     let hasPassCookie: Bool
@@ -18,8 +18,8 @@ struct AdmittedHead: Sendable {
     let hasCookies: Bool
     /// How often the request has been through here already (`LoopDetection`).
     let visits: UInt8
-    /// By which it is looked up and its fetch is found: the key of its URL, or what that becomes under a variation
-    /// (No-Vary-Search).
+    /// The key by which the request is looked up and its fetch is found: the key of its URL, or what that becomes under
+    /// a variation (No-Vary-Search).
     private(set) var key: CacheKey
     /// The key of its URL as sent, if that is another.
     private var otherSentKey: CacheKey?
@@ -46,7 +46,7 @@ struct AdmittedHead: Sendable {
         self.key = key
     }
 
-    /// The same under another key.
+    /// This head under another key.
     func under(_ key: CacheKey, _ variation: SearchVariation?) -> AdmittedHead {
         var copy = self
         copy.key = key
@@ -55,7 +55,7 @@ struct AdmittedHead: Sendable {
         return copy
     }
 
-    /// The same without the fields of `left`, as if they had not been sent; its key stays.
+    /// This head without the fields of `left`, as if they had not been sent; the key stays.
     func without(_ left: FieldSet) -> AdmittedHead {
         var copy = self
         copy.fields = fields.without(left)

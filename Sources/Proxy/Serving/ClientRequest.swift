@@ -11,7 +11,7 @@ final class ClientRequest: Sendable {
         let isTrustedProxy: Bool
     }
 
-    /// Its own, or that of the crowd that it is one of.
+    /// The request's own head, or that of the crowd that it is one of.
     let sharedHead: SharedHead
     private let sender: Sender
     /// When its head was complete.
@@ -29,15 +29,15 @@ final class ClientRequest: Sendable {
         self.sender = sender
     }
 
-    /// The same request with another head.
+    /// This request with another head.
     private func with(_ admitted: consuming AdmittedHead) -> ClientRequest {
         ClientRequest(admitted, arrived: arrived, from: sender)
     }
 
-    /// The same request under another key.
+    /// This request under another key.
     func under(_ key: CacheKey, _ variation: SearchVariation?) -> ClientRequest { with(admitted.under(key, variation)) }
 
-    /// The same request as if its client had sent no `Authorization`.
+    /// This request as if its client had sent no `Authorization`.
     var anonymous: ClientRequest { with(admitted.without(FieldSet(.authorization))) }
 
     /// The client's IP address as text, without the port, for `X-Forwarded-For`; empty if it came by a Unix socket.

@@ -4,11 +4,12 @@ import Coalescing
 /// Leaving gives up both; leaving twice is harmless. Whoever merely stops waiting keeps both once the result is on its
 /// way: by the seat it is counted among those who read the response.
 enum FetchSeat {
-    /// Of the client of a fetch that is for it alone: the fetch delivers to it directly.
+    /// The seat of the client of a fetch that is for it alone: the fetch delivers to it directly.
     case direct(FetchOperation)
-    /// As a waiter by itself. `listener`: `.none` where it hears nothing, or is told by the fetch that it led.
+    /// The seat of a waiter by itself. `listener`: `.none` where the waiter hears nothing, or is told by the fetch that
+    /// it led.
     case waiter(FetchOperation, WaiterToken, listener: SlotToken)
-    /// Of a crowd, which has one waiter for all its members.
+    /// The seat of a member of a crowd, which has one waiter for all its members.
     case member(Crowd, index: Int)
 
     var operation: FetchOperation {

@@ -30,7 +30,7 @@ struct Provenance: Sendable {
         verdict = wasPassed ? .pass : .miss
     }
 
-    /// It waits for what another request asked for.
+    /// The request waits for what another one asked for.
     mutating func noteJoined(late: Bool) {
         role = late ? .joinedLate : .joined
         verdict = wasPassed ? .pass : .miss
@@ -81,7 +81,8 @@ struct Provenance: Sendable {
         noteStandIn(stored.facts, at: now)
     }
 
-    /// It may even be fresh: where another fetch has stored it meanwhile, or where the client wanted none of that age.
+    /// The stored response may even be fresh: where another fetch has stored it meanwhile, or where the client wanted
+    /// none of that age.
     private mutating func noteStandIn(_ facts: ResponseFacts, at now: Moment) {
         noteUse(of: facts, at: now)
         detail = "stale-if-error"
@@ -109,7 +110,7 @@ struct Provenance: Sendable {
         }
     }
 
-    /// The same in the words of RFC 9211.
+    /// The provenance in the words of RFC 9211.
     var cacheStatus: CacheStatus? {
         let handling: CacheStatus.Handling
         if let forwarded {

@@ -8,7 +8,7 @@ struct RequestContent {
     enum Wanted {
         /// To send more, soon.
         case more
-        /// It may send a little. It is read, also so that its leaving is noticed; but nothing is waited for.
+        /// To send a little, if it likes. That is read, also to notice the client leave; but nothing is waited for.
         case little
         /// To wait, until it is told to go on.
         case nothing
@@ -93,7 +93,7 @@ extension Transaction {
         return goesOn
     }
 
-    /// As `receive`, it may answer the request.
+    /// Ends the content. Like `receive`, this may answer the request.
     func endContent(trailers: ByteSlice?) {
         guard state == .gathering else {
             unsharedFetch?.endContent(trailers: trailers)

@@ -28,7 +28,7 @@ final class ResponseForwarding: Sendable {
         appendConnection(to: buffer, persists: persists, version: version)
     }
 
-    /// The same for a fresh hit.
+    /// Appends `Via` and `Cache-Status` for a fresh hit. `timeToLive` in seconds.
     func appendHit(timeToLive: UInt32, to buffer: ByteBuffer) {
         buffer.append(hitText)
         guard tellsTimeToLive else { return }

@@ -14,7 +14,7 @@ struct Wait {
 
     var hasInterims: Bool { !interims.isEmpty }
 
-    /// It has not waited in vain, however late its turn comes.
+    /// Keeps the result and drops the deadline: the wait was not in vain, however late the turn comes.
     mutating func received(_ result: consuming Result<FetchedResponse, OperationError>) {
         deadline.clear()
         self.result = result
