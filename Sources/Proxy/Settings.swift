@@ -134,9 +134,9 @@ public enum BoundAction: String, Sendable, CaseIterable {
 
 /// What happens to a fetch that has begun and that all clients have left. One that waits for its slot is cancelled.
 public enum LastLeaveAction: String, Sendable, CaseIterable {
-    /// It goes on and is stored: the next client will want it.
+    /// The fetch goes on and its response is stored: the next client will want it.
     case finish
-    /// It is cut, which spares the origin.
+    /// The fetch is cut, which spares the origin.
     case cancel
 }
 
@@ -165,6 +165,6 @@ public struct CachingSettings: Sendable, Equatable {
 public enum RangeMissRule: String, Sendable, CaseIterable {
     /// The whole, once for all: what is stored serves every range.
     case whole
-    /// That range, which is stored as a part: for origins of large files.
+    /// The range that the client wants, which is stored as a part: for origins of large files.
     case part
 }
