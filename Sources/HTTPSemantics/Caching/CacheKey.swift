@@ -4,7 +4,7 @@ public import Bytes
 ///
 ///     scheme authority /path?query [0 …]      what a route adds stands behind a byte 0 (`KeyPolicy`)
 public struct CacheKey: Hashable, Sendable {
-    /// Of `bytes`, under the process's secret key (`KeyedHash`).
+    /// The hash of `bytes`, under the process's secret key (`KeyedHash`).
     public let hash: UInt64
     public let bytes: ByteSlice
 

@@ -8,7 +8,7 @@ public struct DefaultLifetimes: Sendable, Equatable {
         /// How long it is fresh.
         public var seconds: UInt32
 
-        /// For `status`, in seconds.
+        /// The lifetime for `status`, in seconds.
         public init(_ status: Status, _ seconds: UInt32) { (self.status, self.seconds) = (status, seconds) }
     }
 

@@ -2,7 +2,7 @@ import Bytes
 
 /// An entity tag where it stands (RFC 9110 §8.8.3): its opaque part with the quotes, and whether it is weak.
 public struct EntityTag: ~Escapable {
-    /// With its quotes.
+    /// The tag with its quotes.
     public let opaque: Span<UInt8>
     public let isWeak: Bool
 

@@ -4,7 +4,7 @@
 public struct PartialContent: Sendable, Equatable {
     /// Half open, in order, with a gap between any two.
     public private(set) var ranges: [Range<Int>]
-    /// Of the whole representation; `nil` while no part has said it.
+    /// The length of the whole representation; `nil` while no part has said it.
     public private(set) var length: Int?
 
     /// - Parameters:

@@ -4,7 +4,7 @@ import Bytes
 public struct ReceivedPart: Sendable, Equatable {
     /// What part of the representation its content is.
     public let range: Range<Int>
-    /// Of the whole, if it is known.
+    /// The length of the whole, if it is known.
     public let length: Int?
 
     /// `nil` where it cannot be taken for a part: it is not the range that was asked for, its content has another

@@ -51,7 +51,7 @@ public struct ResponseFacts: Sendable, Equatable {
         @inlinable public static var isInvalidated: Self { Self(rawValue: 1 << 31) }
     }
 
-    /// Of the response; 200 for parts of a representation.
+    /// The status of the response; 200 for parts of a representation.
     public let status: Status
     public private(set) var flags: Flags
     /// Where its lifetime comes from.

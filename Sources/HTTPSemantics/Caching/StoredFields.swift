@@ -6,7 +6,8 @@ public import Bytes
 /// Everything is kept byte for byte and in order, except what concerns one connection, one proxy or one user. The
 /// block's bytes are complete field lines, so they go out in one piece.
 public enum StoredFields {
-    /// For one connection or for the proxy in front (§3.1). `Trailer` announces what a stored response does not have.
+    /// Fields for one connection or for the proxy in front (§3.1). `Trailer` announces what a stored response does not
+    /// have.
     static let connectionFields = FieldSet(
         .connection, .proxyConnection, .keepAlive, .te, .trailer, .transferEncoding, .upgrade, .http2Settings,
         .proxyAuthenticate, .proxyAuthenticationInfo, .proxyAuthorization

@@ -12,7 +12,7 @@ struct CookieIterator: ~Escapable {
     /// Whether `Connection` names `Cookie`: then the origin gets none.
     private let isNominated: Bool
     private var line: Span<UInt8>
-    /// Of `line`, the first byte that was not looked at.
+    /// The first byte of `line` that was not looked at.
     private var position = 0
     /// The current cookie's name and value.
     private(set) var name: Span<UInt8>

@@ -14,7 +14,7 @@ struct DateReader: ~Escapable {
         return nil
     }
 
-    /// Behind the day's name: `, 06 Nov 1994 08:49:37 GMT`.
+    /// Reads on behind the day's name: `, 06 Nov 1994 08:49:37 GMT`.
     mutating func fixdate() -> Int64? {
         guard skip(", "), let day = number(2), skip(" "), let month = month(), skip(" "), let year = number(4),
             skip(" "), let time = timeOfDay(), skip(" gmt")
@@ -22,7 +22,7 @@ struct DateReader: ~Escapable {
         return Self.seconds(year, month, day, time)
     }
 
-    /// Behind the day's name: `, 06-Nov-94 08:49:37 GMT`.
+    /// Reads on behind the day's name: `, 06-Nov-94 08:49:37 GMT`.
     mutating func rfc850(now: Int64) -> Int64? {
         guard skip(", "), let day = number(2), skip("-"), let month = month(), skip("-"), let short = number(2),
             skip(" "), let time = timeOfDay(), skip(" gmt")
@@ -38,7 +38,7 @@ struct DateReader: ~Escapable {
         return Self.seconds(year - 100, month, day, time)
     }
 
-    /// Behind the day's name: ` Nov  6 08:49:37 1994`.
+    /// Reads on behind the day's name: ` Nov  6 08:49:37 1994`.
     mutating func asctime() -> Int64? {
         guard skip(" "), let month = month(), skip(" "), let day = skip(" ") ? number(1) : number(2),
             skip(" "), let time = timeOfDay(), skip(" "), let year = number(4)

@@ -67,7 +67,7 @@ public struct HeadBlock: Sendable {
         get { bytes.chunk.values(FieldLine.self, at: 0, count: lineCount) }
     }
 
-    /// For the rules, which all take a view.
+    /// A view of the block, which all rules take.
     @inlinable
     public var view: FieldView {
         @_lifetime(borrow self)

@@ -8,7 +8,7 @@ struct HeadBlockBuilder {
     private var block: Chunk
     /// Where the bytes begin; before that is room for lines.
     private var start: Int
-    /// Of the bytes.
+    /// How many bytes are written.
     private var count = 0
     private var lineCount = 0
     private var present: FieldSet = []
@@ -86,7 +86,7 @@ struct HeadBlockBuilder {
     private static let colon: InlineArray<2, UInt8> = [0x3a, 0x20]
     private static let lineEnd: InlineArray<2, UInt8> = [0x0d, 0x0a]
 
-    /// For one more line, of `size` bytes.
+    /// Makes room for one more line, of `size` bytes.
     private mutating func makeRoom(for size: Int) {
         let lines = HeadBlock.room(forLines: lineCount + 1)
         guard lines > start || size > block.capacity - start - count else { return }

@@ -1,7 +1,7 @@
 public import Bytes
 
 extension FieldSet {
-    /// For one connection only, nominated or not (RFC 9110 §7.6.1; RFC 7540 §3.2.1).
+    /// Fields for one connection only, nominated or not (RFC 9110 §7.6.1; RFC 7540 §3.2.1).
     static let hopByHop = FieldSet(
         .connection, .keepAlive, .proxyConnection, .te, .transferEncoding, .upgrade, .http2Settings)
     /// Written anew by whoever frames the message.

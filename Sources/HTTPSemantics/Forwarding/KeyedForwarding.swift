@@ -6,7 +6,7 @@ public import Bytes
 /// that is trusted. Which these are stands here, immutable, in an object, so that nothing of it is copied for a
 /// request.
 public final class KeyedForwarding: Sendable {
-    /// Of all those fields the ones that are known.
+    /// The known ones among all those fields.
     static let known = FieldSet(.forwarded, .xForwardedProto, .xForwardedHost)
 
     /// The known ones that are in the key.

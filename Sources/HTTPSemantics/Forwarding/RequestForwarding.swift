@@ -17,7 +17,7 @@ public final class RequestForwarding: Sendable {
     public struct Changes: Sendable {
         /// Instead of the received method, if not `nil`; a fetch for HEAD may be a GET.
         public var method: Method?
-        /// Of the body that will be sent.
+        /// The framing of the body that will be sent.
         public var framing: MessageFraming
         /// Not forwarded, beyond what never is: conditionals and ranges that the cache replaces, `Expect`, …
         public var dropping: FieldSet

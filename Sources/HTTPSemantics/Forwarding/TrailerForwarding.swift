@@ -26,7 +26,8 @@ extension ByteBuffer {
         appendLineEnd()
     }
 
-    /// Of the known fields those that their definition allows there (RFC 9110 §8.8.3, RFC 9209 §2).
+    /// Whether a field may be a trailer: of the known ones, those that their definition allows there (RFC 9110 §8.8.3,
+    /// RFC 9209 §2).
     private static func mayBeTrailer(_ name: Span<UInt8>, _ field: KnownField) -> Bool {
         switch field {
         case .etag, .proxyStatus: true

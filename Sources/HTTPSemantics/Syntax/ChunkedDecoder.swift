@@ -17,7 +17,7 @@ package struct ChunkedDecoder: Sendable {
     }
 
     private var state = State.size
-    /// Of the chunk being read; while its size is read, what the digits say so far.
+    /// Bytes left of the chunk being read; while its size is read, what the digits say so far.
     private var remaining: UInt64 = 0
     private var digits = 0
     /// Bytes of this chunk's line after its size.

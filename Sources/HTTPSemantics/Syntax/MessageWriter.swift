@@ -68,7 +68,7 @@ extension ByteBuffer {
         }
     }
 
-    /// Before a chunk's data; `count` is not 0, which would end the body (RFC 9112 §7.1).
+    /// Appends what precedes a chunk's data; `count` is not 0, which would end the body (RFC 9112 §7.1).
     @inlinable
     public func appendChunkHeader(_ count: Int) {
         precondition(count > 0, "an empty chunk would end the body")
@@ -76,11 +76,11 @@ extension ByteBuffer {
         appendLineEnd()
     }
 
-    /// Behind a chunk's data.
+    /// Appends what follows a chunk's data.
     @inlinable
     public func appendChunkEnd() { appendLineEnd() }
 
-    /// Behind the data of all chunks: ends the body.
+    /// Appends what follows the data of all chunks: ends the body.
     /// - Parameter trailers: field lines without the last CRLF.
     @inlinable
     public func appendLastChunk(trailers: ByteSlice? = nil) {

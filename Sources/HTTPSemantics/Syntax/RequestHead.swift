@@ -9,15 +9,15 @@ public struct RequestTarget: Sendable, BitwiseCopyable {
     public internal(set) var form = TargetForm.origin
     /// All of it, as it was sent.
     public internal(set) var whole = ByteRange(0..<0)
-    /// Of the absolute and the authority form; else empty.
+    /// The authority of the absolute and the authority form; else empty.
     public internal(set) var authority = ByteRange(0..<0)
-    /// Of the origin and the absolute form; of the latter perhaps empty, which means `/`.
+    /// The path of the origin and the absolute form; of the latter perhaps empty, which means `/`.
     public internal(set) var path = ByteRange(0..<0)
-    /// Without the `?`.
+    /// The query without the `?`.
     public internal(set) var query = ByteRange(0..<0)
     public internal(set) var hasQuery = false
 
-    /// Of the absolute form; else empty.
+    /// The scheme of the absolute form; else empty.
     public var scheme: ByteRange {
         form == .absolute ? ByteRange(Int(whole.lower)..<Int(authority.lower) - "://".utf8.count) : ByteRange(0..<0)
     }
@@ -39,7 +39,7 @@ public struct RequestHead: Sendable {
     public internal(set) var methodRange = ByteRange(0..<0)
     /// Where the parts of the target stand.
     public internal(set) var target = RequestTarget()
-    /// Of the client.
+    /// The client's version.
     public internal(set) var version = HTTPVersion.http11
     /// The host that counts: the absolute target's (RFC 9112 §3.2.2), CONNECT's, else `Host`. Empty in HTTP/1.0 only.
     public internal(set) var authority = ByteRange(0..<0)
