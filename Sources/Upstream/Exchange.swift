@@ -44,7 +44,7 @@ public final class Exchange {
     private static let roomInterval: Int64 = 50_000_000
 
     // Not public: run-time checks of exclusive access are omitted only for properties that no other module can reach.
-    /// For `addressText`, while there is no connection.
+    /// What `addressText` gives while there is no connection.
     private var lastAddress: ByteSlice?
     /// Content that came before the connection did.
     private var early: OutgoingContent?

@@ -66,7 +66,7 @@ final class ResolveOperation: CoalescibleOperation<[SocketAddress]> {
     private nonisolated let host: String
     private nonisolated let port: UInt16
     private nonisolated let resolver: LoopBound<Resolver>
-    /// With the time of the answer.
+    /// Takes the resolver's answer and its time; gives the answer to finish with.
     private nonisolated let settle: @Sendable (Resolver.Answer, Int64) -> Resolver.Answer
 
     nonisolated init(

@@ -12,7 +12,7 @@ public final class OutgoingContent {
     let framing: UpstreamRequest.Content
     let pieces = ByteBuffer(capacity: 256)
     private(set) var isEnded = false
-    /// Of which budget how many bytes are reserved for it.
+    /// How many bytes are reserved for it, and of which budget.
     private var reserved: (budget: MemoryBudget, bytes: Int)?
 
     /// Nothing yet.

@@ -37,7 +37,7 @@ public struct UpstreamSettings: Sendable, Equatable {
     public var resolveTTL: Duration = .seconds(30)
     /// Failures in a row after which a server is left alone.
     public var maxFailures = 3
-    /// For how long it is left alone.
+    /// How long a failing server is left alone.
     public var failureCooldown: Duration = .seconds(10)
     /// Bytes of a response head, twice what we take from clients: origins are trusted more.
     public var maxHeadSize = 64 << 10

@@ -127,7 +127,7 @@ extension UpstreamConnection {
             StatusClass(status: reader.use { $0.status.code }), after: UInt64(max(0, now - (lease.sent ?? now))))
     }
 
-    /// From here on it is a tunnel's.
+    /// Makes the connection a tunnel's from here on.
     private func leaveHTTP() {
         enter(.handedOver)
         stopReading()

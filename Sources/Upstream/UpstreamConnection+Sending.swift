@@ -37,7 +37,7 @@ extension UpstreamConnection {
         }
     }
 
-    /// At the end of the loop's iteration, with what else is to be sent by then.
+    /// Flushes at the end of the loop's iteration, with what else is to be sent by then.
     func flushSoon() {
         guard !flushesSoon else { return }
         flushesSoon = true

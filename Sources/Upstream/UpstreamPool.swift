@@ -22,9 +22,9 @@ public final class UpstreamPool {
         var open = 0
     }
 
-    /// Of the origin.
+    /// The settings of the origin.
     public let settings: UpstreamSettings
-    /// On which everything of it happens.
+    /// The loop on which everything of the pool happens.
     public let loop: EventLoop
     /// Where its connections are counted: those of the loop.
     public let metrics: LoopMetrics
