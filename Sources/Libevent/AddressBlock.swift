@@ -8,7 +8,7 @@ public struct AddressBlock: Hashable, Sendable {
     }
 
     private let first: IPAddress
-    /// Of 128; an IPv4 block has 96 more than it is written with.
+    /// How many of 128 bits are shared; an IPv4 block has 96 more than it is written with.
     private let sharedBits: Int
     private let isWrittenAsIPv4: Bool
 

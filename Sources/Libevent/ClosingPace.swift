@@ -15,10 +15,10 @@ struct ClosingPace {
     static let many = 256
 
     private let tick: Int64
-    /// In this iteration.
+    /// How many were opened and closed in this iteration.
     private var opened = 0
     private var closed = 0
-    /// Since the tick in which somebody asked last.
+    /// How many were closed and put off since the tick in which somebody asked last.
     private var closedSince = 0
     private var postponedSince = 0
     private var askedAt: Int64?

@@ -18,7 +18,7 @@ struct ClosingQueue: ~Copyable {
     static let whenShort = 64
 
     private var waiting: [Int32] = []
-    /// Of `waiting`, the first that is not closed yet.
+    /// The first of `waiting` that is not closed yet.
     private var next = 0
     private var pace = ClosingPace(tick: DeadlineWheel.Settings.tick)
 

@@ -6,8 +6,8 @@ import Glibc
 /// `O_NONBLOCK` belongs to the open file, which other programs may share (a shell, whoever else writes to the log), so
 /// it is set on one of our own.
 public final class LineOutput: Sendable {
-    /// In bytes: what a pipe takes whole or not at all (`PIPE_BUF`), so that lines of several threads do not mix. A
-    /// longer one is clipped.
+    /// The longest line in bytes: what a pipe takes whole or not at all (`PIPE_BUF`), so that lines of several threads
+    /// do not mix. A longer one is clipped.
     public static let longest = Int(PIPE_BUF)
     private static let clippedEnd = "…\n"
 

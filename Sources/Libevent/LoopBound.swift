@@ -19,7 +19,7 @@ public struct LoopBound<Value>: @unchecked Sendable {
         home = LoopHome(LoopBox(value), isBoxed: true, handle: loop.handle)
     }
 
-    /// Of the loop that the value lives on. Any thread.
+    /// The handle of the loop that the value lives on. Any thread.
     @inlinable public var handle: LoopHandle { home.handle }
 
     /// On the loop's thread; anywhere else this is a bug, and stops the program.
@@ -83,7 +83,7 @@ final class LoopBox<Value> {
 /// `@unchecked Sendable` for the same reasons: `value` is read on the loop's thread alone, which is checked, and is
 /// released there. `object` is a reference that `init` took and only `deinit` gives up, so it is valid in between.
 @safe public struct LoopOwned<Value: AnyObject>: ~Copyable, @unchecked Sendable {
-    /// Of the loop that the value lives on. Any thread.
+    /// The handle of the loop that the value lives on. Any thread.
     public let handle: LoopHandle
     @usableFromInline let object: Unmanaged<Value>
 

@@ -84,7 +84,7 @@ import Glibc
                 ? .success(addresses) : .failure(code == 0 ? .notFound : ResolveError(code: code)))
     }
 
-    /// Each of `families` once more, by a question that tells the reason.
+    /// Asks for each of `families` once more, by a question that tells the reason.
     private func askWhy(_ families: ArraySlice<Resolver.Family>) {
         guard let next = families.first else { return conclude(.failure(.notFound)) }
         let callback: evdns_callback_type = { result, type, count, _, addresses, parcel in

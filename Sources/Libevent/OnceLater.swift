@@ -17,7 +17,7 @@ public final class OnceLater: Sendable {
 
     public init() {}
 
-    /// From now on `loop` does it, also what was asked for before. On its thread, once.
+    /// Lets `loop` do it from now on, also what was asked for before. On its thread, once.
     public func attach(to loop: EventLoop) {
         let bound = LoopBound(loop, on: loop)
         let early = state.withLock { state in

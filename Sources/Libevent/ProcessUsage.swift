@@ -10,7 +10,7 @@ public struct ProcessUsage: Sendable {
     /// How many descriptors may be open.
     public var descriptorLimit = 0
 
-    /// Of this moment: reads `/proc`, for a scrape, not for a request.
+    /// Takes the figures of this moment: reads `/proc`, for a scrape, not for a request.
     public init() {
         var usage = rusage()
         if unsafe getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage) == 0 {

@@ -13,7 +13,7 @@ func processorCount(allowed: Int, quota: Double?) -> Int {
     return max(1, Int(quota.rounded(.up)))
 }
 
-/// On how many the calling thread may run (sched_setaffinity(2)); `nil`: the system does not tell.
+/// How many processors the calling thread may run on (sched_setaffinity(2)); `nil`: the system does not tell.
 private func allowedProcessors() -> Int? {
     // The kernel refuses a mask that has not room for all the processors there could be.
     for size in [128, 1024, 8192] {

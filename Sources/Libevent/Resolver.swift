@@ -26,7 +26,7 @@ import Glibc
     /// The addresses of a name, in the order in which to try them: at least one.
     public typealias Answer = Result<[SocketAddress], ResolveError>
 
-    /// On which it is used and answers.
+    /// The loop on which the resolver is used and answers.
     public let loop: EventLoop
     private let settings: Settings
     private var servers: NameServers

@@ -7,7 +7,7 @@ import Glibc
 /// from inside a call made here, and none comes after `close`. Closing inside a callback is fine: the object
 /// lives until the callback returns. A watch costs memory only while it is armed.
 @safe open class Socket: DeadlineTarget {
-    /// On which all of its methods are called, and which calls its own.
+    /// The loop on which all methods are called, and which calls its own.
     public let loop: EventLoop
     /// -1 once closed.
     var descriptor: Int32
