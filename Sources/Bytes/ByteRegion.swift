@@ -91,7 +91,7 @@
         upper &+= count
     }
 
-    /// With zeroes in front where it has less than `width` digits.
+    /// Appends `number` with zeroes in front where it has less than `width` digits.
     @inline(__always)
     mutating func append(decimal number: UInt64, width: Int) {
         if number < 10, width <= 1 { return append(0x30 &+ UInt8(truncatingIfNeeded: number)) }
@@ -100,7 +100,7 @@
         appendLong(decimal: number, width: width)
     }
 
-    /// With six decimals after the point.
+    /// Appends seconds with six decimals after the point.
     mutating func appendSeconds(microseconds: UInt64) {
         let (seconds, rest) = microseconds.quotientAndRemainder(dividingBy: 1_000_000)
         guard seconds < 10 else {

@@ -46,7 +46,7 @@ public struct DurationCounts: Sendable, Equatable {
 
     /// How many are in each bucket, and in none below it.
     public fileprivate(set) var buckets = [UInt64](repeating: 0, count: bucketCount)
-    /// In nanoseconds.
+    /// The sum in nanoseconds.
     public fileprivate(set) var sum: UInt64 = 0
 
     public init() {}

@@ -46,7 +46,7 @@ struct OpenBody: Sendable {
         self.writerWake = writerWake
     }
 
-    /// Of a complete body whose bytes are elsewhere.
+    /// The state of a complete body whose bytes are elsewhere.
     init(completeWith length: Int) {
         phase = .complete
         self.length = length
@@ -105,7 +105,7 @@ extension OpenBody {
         return Effects(notices: notices)
     }
 
-    /// Of a body that is whole, its bytes, which from now on are no longer here.
+    /// Takes out the bytes of a body that is whole; from now on they are no longer here.
     mutating func takePieces() -> ShortList<ByteSlice> {
         defer { assert(isConsistent) }
         var taken = ShortList<ByteSlice>()
@@ -167,7 +167,7 @@ extension OpenBody {
             ? max(GrowingBody.firstPieceSize, min(missing, GrowingBody.laterPieceSize)) : GrowingBody.laterPieceSize
     }
 
-    /// Into the room that `makeRoom` made.
+    /// Writes into the room that `makeRoom` made.
     private mutating func write(_ bytes: Span<UInt8>, _ budget: MemoryBudget) -> (GrowingBody.AppendResult, Effects) {
         defer { assert(isConsistent) }
         var offset = 0
@@ -203,7 +203,7 @@ extension OpenBody {
         budget.release(freed)
     }
 
-    /// In a window: gives up full pieces in front that no reader needs.
+    /// Gives up full pieces in front that no reader needs; only in a window.
     private mutating func trim(_ budget: MemoryBudget) {
         guard let window, readers > 0 else { return }
         var passed = 0
@@ -284,7 +284,7 @@ extension OpenBody {
         return holdUp.isTooLong(readTo: cursor.offset, at: now, bound)
     }
 
-    /// Of a body that ended short.
+    /// The pieces of a body that ended short.
     var failedPieces: ShortList<ByteSlice> {
         precondition(phase == .failed && firstPiece == 0, "a part of a body that still changes")
         return ShortList(pieces.compactMap { $0.filled > 0 ? $0.bytes : nil })
