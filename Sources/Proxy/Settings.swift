@@ -67,8 +67,8 @@ public struct ClientSettings: Sendable, Equatable {
     /// Without a byte either way through an upgraded connection; then it is cut. Longer than WebSocket peers are silent
     /// who still mean it, and what proxies customarily give a tunnel.
     public var tunnelTimeout: Duration = .seconds(3600)
-    /// Whose `X-Forwarded-For` says who the client is, for the access log, and whose `X-Real-IP` and the like go on.
-    /// None: what anybody may write there is nobody's address.
+    /// The proxies whose `X-Forwarded-For` says who the client is, for the access log, and whose `X-Real-IP` and the
+    /// like go on. None: what anybody may write there is nobody's address.
     public var trustedProxies: [TrustedProxy] = []
 
     public init() {}

@@ -6,9 +6,9 @@ import Telemetry
 final class AnsweredRequest {
     let status: Status
     let verdict: Verdict
-    /// Of the upstream it is counted with; `nil` for a refusal.
+    /// The metrics of the upstream that the request is counted with; `nil` for a refusal.
     let upstreamMetrics: UpstreamMetrics?
-    /// With `fields`; `nil` where it could not be read.
+    /// The head, to be read with `fields`; `nil` where it could not be read.
     let head: RequestHead?
     let fields: HeadBlock?
     /// Bytes of the content that share one piece of memory with the answer's head.

@@ -57,7 +57,7 @@ final class ClientConnection: Socket {
     private let hasIPAddress: Bool
     /// Whether it is a proxy whose word on the client counts.
     let isTrustedProxy: Bool
-    /// For origins, without the address of a Unix socket.
+    /// The client as origins are told of it, without the address of a Unix socket.
     var sender: ClientRequest.Sender {
         ClientRequest.Sender(address: hasIPAddress ? peerText : .empty, isTrustedProxy: isTrustedProxy)
     }

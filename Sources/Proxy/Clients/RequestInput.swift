@@ -11,7 +11,7 @@ import Bytes
 struct RequestInput {
     /// Lent while there is something to read, or what was read is not all used.
     private(set) var context: ReadContext?
-    /// Of the request under way, until all of it is in.
+    /// The content of the request under way, until all of it is in.
     private(set) var content: ContentReader?
     /// How many requests were taken out.
     private(set) var requestCount = 0

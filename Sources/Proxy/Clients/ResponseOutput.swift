@@ -25,7 +25,7 @@ struct ResponseOutput {
 
     // MARK: One response
 
-    /// To a request that is not answered on the hot path.
+    /// Begins the response to a request that is not answered on the hot path.
     mutating func begin() { firstByteSent = 0 }
 
     mutating func noteSent(at now: Int64) {

@@ -12,7 +12,7 @@ final class KeyWriter {
     let bytes = ByteBuffer(capacity: 512)
     private let spare = ByteBuffer(capacity: 512)
     private let hash: KeyedHash
-    /// Of the key written last, once asked for.
+    /// The hash of the key written last, once asked for.
     private var hashOfBytes: UInt64?
     private let parameters = QueryParameters()
     /// The authority of the key in `bytes`, as it was sent, and its scheme.

@@ -14,7 +14,7 @@ final class LoopSettings: Sendable {
     let number: Int
     let origins: [Origin]
     private let routes: [Route]
-    /// For what no other claims: to the first upstream.
+    /// The route for what no other claims: to the first upstream.
     private let lastRoute: Route
     let requestForwarding: RequestForwarding
     let responseForwarding: ResponseForwarding
@@ -22,7 +22,7 @@ final class LoopSettings: Sendable {
     let timeouts: ClientTimeouts
     let headLimits: HeadLimits
     let trustedProxies: TrustedProxies
-    /// On one connection.
+    /// The most requests on one connection.
     let mostRequests: Int
     let loopDetection: LoopDetection
     private let hosts: [HostPattern]

@@ -20,7 +20,7 @@ final class Route: Sendable {
     private let passCookies: [CookiePattern]
     /// Fields without which no request does so: none where there are no such cookies.
     private let passFields: FieldSet
-    /// With more ranges than this a request gets the whole (RFC 9110 §14.2).
+    /// A request with more ranges than this gets the whole (RFC 9110 §14.2).
     let maxRanges: Int
     /// Whether a range of what is not stored is asked for as it is; else the whole is fetched, and the range served
     /// from that.

@@ -2,7 +2,7 @@ public import HTTPSemantics
 
 /// Which requests go to which upstream, and what differs for them.
 public struct RouteSettings: Sendable, Equatable {
-    /// Of requests. `nil`: any.
+    /// The host of requests. `nil`: any.
     public var host: HostPattern?
     /// What the path begins with, at a `/` boundary: `/static` matches `/static` and `/static/a`, not `/statics`.
     public var path = "/"

@@ -124,8 +124,8 @@ public final class ProxyServer {
     /// All that may have fetches in flight.
     var origins: [Origin] { shared.origins }
 
-    /// Before any worker: with a shared port the kernel would let a second program in beside us, and a unix socket can
-    /// be bound only once.
+    /// Opens the targets before any worker: with a shared port the kernel would let a second program in beside us, and
+    /// a unix socket can be bound only once.
     private func openTargets() throws(StartError) -> [ListenTarget] {
         var listening = Listener.Settings()
         listening.backlog = Int32(clamping: settings.backlog)

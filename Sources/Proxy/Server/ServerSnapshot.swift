@@ -25,13 +25,13 @@ public struct ServerSnapshot: Sendable {
     /// What each upstream has done and has in flight, and how many fetches from it may run at a time, in the order of the
     /// configuration.
     public let upstreams: [(name: String, operations: OperationQueueSnapshot, slots: Int)]
-    /// Of the access log; empty without one.
+    /// The metrics of the access log; empty without one.
     public let accessLog: [MetricFamily]
 }
 
 /// What only the workers themselves can tell, each on its loop.
 public struct WorkerUsage: Sendable {
-    /// Of all of them together.
+    /// The latencies of all of them together.
     public var latencies = LatencySnapshot()
     /// Nanoseconds of processor time of each, in the order of their indexes.
     public var processorTimes: [UInt64] = []

@@ -50,9 +50,9 @@ final class Crowd: FetchWaiter, TurnTaker {
     let worker: Worker
     private let route: Route
     private var state = State.empty
-    /// At the operation's interim responses.
+    /// The crowd's listener for the operation's interim responses.
     private var listener = SlotToken.none
-    /// In the order in which they came.
+    /// The members in the order in which they came.
     private let members = Exclusive<[Member]>([])
     /// How many of `members` have not left.
     private var present = 0
@@ -69,7 +69,7 @@ final class Crowd: FetchWaiter, TurnTaker {
     /// What the last one asked for; `nil` unless it is gathering. The next one mostly asks for the same in the same
     /// words, which need not be parsed and copied again.
     private(set) var latestHead: SharedHead?
-    /// Until all members have had them, or the result.
+    /// The interim responses, until all members have had them, or the result.
     private var interims = CrowdInterims()
     /// The last one that the result serves: it serves all others with the same head that came no later.
     private var lastServed: ClientRequest?

@@ -12,7 +12,7 @@ final class SharedAnswer: Sendable {
         private let forwarded: ForwardReason?
         private let version: HTTPVersion
         private let persists: Bool
-        /// Of the body, as far as it is known.
+        /// The length of the body, as far as it is known.
         private let length: Int?
         /// Seconds, as they may stand in the head.
         private let age: UInt32

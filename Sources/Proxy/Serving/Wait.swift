@@ -20,7 +20,7 @@ struct Wait {
         self.result = result
     }
 
-    /// With one more, behind those that came before.
+    /// Keeps one more interim response, behind those that came before.
     consuming func keeping(_ interim: ByteSlice) -> Self {
         interims.append(interim)
         return self
@@ -29,7 +29,7 @@ struct Wait {
     /// `nil` while there is none.
     mutating func takeResult() -> Result<FetchedResponse, OperationError>? { result.take() }
 
-    /// In the order in which they came.
+    /// Takes the interim responses, in the order in which they came.
     mutating func takeInterims() -> [ByteSlice] {
         let due = interims
         interims = []

@@ -7,7 +7,7 @@ import Libevent
 final class CallbackBarrier: Sendable {
     private let loops = Guarded<[LoopBound<Turns>]>([])
 
-    /// From now on callbacks of this loop are waited for too. On its thread.
+    /// Has the callbacks of this loop waited for, too, from now on. On its thread.
     func add(_ turns: Turns, on loop: EventLoop) {
         let turns = LoopBound(turns, on: loop)
         loops.withLock { $0.append(turns) }

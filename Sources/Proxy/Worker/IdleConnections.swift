@@ -4,13 +4,13 @@
 struct IdleConnections {
     /// Found at once.
     private static let most = 256
-    /// After a search without result, in nanoseconds.
+    /// The pause after a search without result, in nanoseconds.
     private static let pause: Int64 = 100_000_000
     /// In nanoseconds: a connection that is younger is not idle, its request is on its way. Without this a crowd at the
     /// door would close each other's connections, and nobody would be told 503.
     private static let least: Int64 = 1_000_000_000
 
-    /// With the end of its idle time; the longest idle last.
+    /// The connections found, with the ends of their idle times; the longest idle last.
     private var found: [(connection: ObjectIdentifier, until: Int64)] = []
     private var nextSearch = Int64.min
 

@@ -10,7 +10,7 @@ struct SentResponse {
     let began: Int64
     /// When the response's first byte went out; 0: none did.
     let firstByte: Int64
-    /// Of the content.
+    /// Bytes of the content.
     let bodyBytes: UInt64
     /// Whether who asked is a proxy that tells for whom it asks (`TrustedProxies`).
     let isProxied: Bool

@@ -15,7 +15,7 @@ final class TurnedAwayClients {
     private static let most = 16
 
     private var clients: [ObjectIdentifier: TurnedAwayClient] = [:]
-    /// Into which all of them are read.
+    /// The buffer that all of them are read into.
     private let dropped = ByteBuffer(capacity: 4096)
 
     /// The answer has been written to `client`: ends its connection.

@@ -14,7 +14,7 @@ final class UpstreamPools {
     static let keptBuffers = 32
 
     private let loop: EventLoop
-    /// Of the worker, so that each begins with another server.
+    /// The index of the worker, so that each begins with another server.
     private let index: Int
     private let resolver: Resolver
     private let names: NameResolution
@@ -23,7 +23,7 @@ final class UpstreamPools {
     private let notices: Notices
     /// The origins of the current settings.
     private var origins: [Origin]
-    /// With its origin, so that no other gets the same identity.
+    /// Each pool with its origin, so that no other gets the same identity.
     private var pools: [ObjectIdentifier: (origin: Origin, pool: UpstreamPool)] = [:]
     /// The one asked for last, which most requests want.
     private var latest: (origin: Origin, pool: UpstreamPool)?

@@ -44,7 +44,7 @@ extension Worker {
             make: { makeFetch(request, plan, leader: nil) })
     }
 
-    /// From now on `crowd` may be joined; until the end of this iteration if nobody does.
+    /// Lets `crowd` be joined from now on; until the end of this iteration if nobody does.
     func offer(_ crowd: Crowd) {
         self.crowd = crowd
         loop.atIterationEnd { [self] in

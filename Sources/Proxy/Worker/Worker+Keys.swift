@@ -2,7 +2,7 @@ import Bytes
 import HTTPSemantics
 import Storage
 
-/// By which key a request is looked up once its path's queries are known to differ in what does not matter
+/// The key by which a request is looked up once its path's queries are known to differ in what does not matter
 /// (No-Vary-Search).
 extension Worker {
     /// `request` under the key that fits what is known now. The same object where nothing is.
