@@ -89,7 +89,7 @@ final class AdminPages {
     /// What the lines of a purge name, each URL with either scheme.
     private struct Purge {
         var urls: [ParsedURL] = []
-        /// With everything below them.
+        /// The URLs that are meant with everything below them.
         var prefixes: [ParsedURL] = []
 
         /// - Returns: whether it is a URL or a prefix.
@@ -228,7 +228,7 @@ final class AdminPages {
 }
 
 extension ProgramHistory {
-    /// With what the process takes of the machine at this moment.
+    /// The metric families, with what the process takes of the machine at this moment.
     fileprivate func families() -> [MetricFamily] {
         let usage = ProcessUsage()
         return [
