@@ -67,7 +67,7 @@ public final class LatencyRecorder {
 /// Buckets of durations: 1024 ns wide for the first 256, then 128 for each power of two, so within 0.8 %; up to an
 /// hour. HdrHistogram's layout.
 private enum LatencyBucket {
-    /// In nanoseconds. Longer requests count as this long: long polls exist and must not be lost.
+    /// The longest latency, in nanoseconds. Longer requests count as this long: long polls exist and must not be lost.
     static let longest: UInt64 = 3_600_000_000_000
 
     static var count: Int {
@@ -90,7 +90,7 @@ public struct LatencySnapshot: Sendable {
 
     /// How many requests fell into each bucket; indexed by distribution, then bucket.
     private var counts = [UInt64](repeating: 0, count: distributionCount * LatencyBucket.count)
-    /// In nanoseconds, indexed by distribution.
+    /// The sums in nanoseconds, indexed by distribution.
     private var sums = [UInt64](repeating: 0, count: distributionCount)
 
     public init() {}
@@ -137,7 +137,7 @@ public struct LatencyDistribution: Sendable {
         counts.prefix(LatencyBucket.index(of: min(nanoseconds, LatencyBucket.longest)) + 1).reduce(0, &+)
     }
 
-    /// In the buckets of the metrics page.
+    /// The durations in the buckets of the metrics page.
     var durations: DurationCounts {
         DurationCounts(upToBounds: DurationCounts.bounds.map(count(upTo:)), count: count, sum: sum)
     }

@@ -6,7 +6,7 @@ public import Synchronization
 /// One instance per loop. Only that loop adds; any thread reads. With a single writer a plain load and store is enough,
 /// so counting costs no locked instruction; readers see each counter whole, but not all counters at one moment.
 public final class LoopMetrics: Sendable {
-    /// Of requests that were refused before an upstream was found for them.
+    /// Metrics of requests that were refused before an upstream was found for them.
     public let unrouted = UpstreamMetrics()
     /// By name: those of the settings. Locked for a reload and a scrape.
     private let upstreams = Guarded<[String: UpstreamMetrics]>([:])
@@ -55,7 +55,7 @@ public struct CounterValues: Sendable {
     fileprivate var slots = [UInt64](repeating: 0, count: Counter.capacity)
     /// By name.
     fileprivate var upstreams: [String: UpstreamCounterValues] = [:]
-    /// Of requests that were refused before an upstream was found for them.
+    /// Counters of requests that were refused before an upstream was found for them.
     public fileprivate(set) var unrouted = UpstreamCounterValues()
 
     public init() {}

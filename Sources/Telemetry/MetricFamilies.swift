@@ -1,6 +1,6 @@
 import Bytes
 
-/// Under which names the counters and histograms stand on the metrics page.
+/// The names under which the counters and histograms stand on the metrics page.
 
 extension CounterValues {
     /// All counters, and the gauges that follow from them.

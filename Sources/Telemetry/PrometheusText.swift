@@ -3,7 +3,7 @@ public import Bytes
 /// The metrics page: Prometheus' text exposition format, version 0.0.4.
 /// https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
 public enum PrometheusText {
-    /// For `Content-Type` of the page.
+    /// The `Content-Type` of the page.
     public static let contentType: StaticString = "text/plain; version=0.0.4; charset=utf-8"
     /// Begins every name.
     static let prefix = "coalesced_"

@@ -14,7 +14,7 @@ public final class UpstreamMetrics: Sendable {
     private let connect = DurationHistogram()
     private let paddingAfter: InlineArray<16, UInt64> = .init(repeating: 0)
 
-    /// Of no loop: what is counted here stands on no page.
+    /// Metrics of no loop: what is counted here stands on no page.
     public init() {}
 
     /// Adds 1. On the owning loop only: a second writer would lose counts.
