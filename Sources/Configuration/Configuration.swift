@@ -59,6 +59,6 @@ public enum Configuration {
 
 /// Everything that is wrong in one file; never empty.
 public struct Mistakes: Error, Equatable, Sendable {
-    /// In the order of the file; at least one.
+    /// The mistakes in the order of the file; at least one.
     public let all: [Mistake]
 }

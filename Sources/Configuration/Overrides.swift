@@ -7,9 +7,9 @@ public import Upstream
 
 /// The flags of the command line: each overrides the file; without one, the file holds.
 public struct Overrides: Sendable, Equatable {
-    /// In place of all listeners of the file.
+    /// Listeners in place of all those of the file.
     public var listeners: [SocketAddress] = []
-    /// In place of the servers of the first upstream, whose name and limits stay.
+    /// Servers in place of those of the first upstream, whose name and limits stay.
     public var servers: [UpstreamServer] = []
     public var admin: AdminTarget?
     public var workers: Int?
