@@ -9,7 +9,7 @@ import Logging
 /// It never waits: event loops write here. What its reader does not take in time is lost, as is whatever exceeds
 /// `LineOutput.longest` in a line.
 struct DiagnosticsLog: LogHandler {
-    /// Of this log and all its copies: every worker has one, and a reload means them all.
+    /// The level of this log and all its copies: every worker has one, and a reload means them all.
     var logLevel: Logger.Level {
         get { threshold.level.withLock { $0 } }
         nonmutating set { threshold.level.withLock { $0 = newValue } }

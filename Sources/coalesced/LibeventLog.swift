@@ -7,7 +7,7 @@ import Telemetry
 final class LibeventLog: Sendable {
     private enum Kind { case warning }
 
-    /// Of all loops together.
+    /// The most messages a second of all loops together.
     private static let mostPerSecond = 5
     private static let interval: UInt64 = 1_000_000_000
 

@@ -24,7 +24,7 @@ struct Provision {
     /// Descriptors open without any connection: standard streams, logs, the control loop with the admin listener, and
     /// its connections and name look-ups now and then.
     private static let ownDescriptors = 32
-    /// Of one worker, without listeners: its loop's and its resolver's.
+    /// Descriptors of one worker, without listeners: its loop's and its resolver's.
     private static let descriptorsPerWorker = 6
 
     /// Open when nobody is connected.
@@ -32,7 +32,7 @@ struct Provision {
         Self.ownDescriptors + workers * (Self.descriptorsPerWorker + listeners)
     }
 
-    /// For connections to origins: a miss takes one beside the client's.
+    /// Descriptors for connections to origins: a miss takes one beside the client's.
     private func forOrigins(in settings: Settings) -> Int {
         settings.upstreams.reduce(0) { $0 + $1.maxConcurrentFetches + workers * $1.maxIdleConnections }
     }

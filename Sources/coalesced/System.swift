@@ -99,7 +99,7 @@ enum System {
         if let failure { throw failure }
     }
 
-    /// Of the terminal that standard output is; `nil`: it is none.
+    /// The size of the terminal that standard output is; `nil`: it is none.
     static var terminalSize: (columns: Int, rows: Int)? {
         var size = winsize()
         // The kernel fills what is lent for this call.
