@@ -95,7 +95,7 @@ private struct JSONReader {
         return Double(String(decoding: bytes[start..<position], as: UTF8.self)).map { .number($0) }
     }
 
-    /// Behind its first quote.
+    /// Reads a string behind its first quote.
     private mutating func string() -> String? {
         var text: [UInt8] = []
         while let byte = next {
@@ -112,7 +112,7 @@ private struct JSONReader {
         return nil
     }
 
-    /// Behind a backslash.
+    /// Reads what follows a backslash.
     private mutating func escaped() -> Unicode.Scalar? {
         guard let byte = next else { return nil }
         position += 1

@@ -20,7 +20,7 @@ public struct MetricsPage: Sendable {
         }
     }
 
-    /// Of `{name="value",…}`, with `\"`, `\\` and `\n` in values.
+    /// The labels of `{name="value",…}`, with `\"`, `\\` and `\n` in values.
     private static func labels(_ text: Substring) -> [String: String] {
         var labels: [String: String] = [:]
         var rest = text.dropFirst()

@@ -89,7 +89,7 @@ enum Fetches {
         }
     }
 
-    /// With a heading; empty if there are none.
+    /// The table of `fetches` with a heading; empty if there are none.
     static func table(_ fetches: [JSONValue]) -> TextTable {
         guard !fetches.isEmpty else { return TextTable(rows: [], figures: 0..<0) }
         let hasAge = fetches.contains { $0["seconds"] != nil }

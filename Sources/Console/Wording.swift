@@ -40,7 +40,7 @@ enum Wording {
 
     static func count(_ number: Double) -> Int { Int(exactly: min(max(0, number), 1e15).rounded()) ?? 0 }
 
-    /// With a digit behind the point below ten.
+    /// Writes `number` with a digit behind the point below ten.
     private static func short(_ number: Double) -> String {
         number == 0 || number >= 9.95 ? whole(number) : tenths(number)
     }
