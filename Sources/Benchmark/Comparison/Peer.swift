@@ -149,7 +149,7 @@ enum Peer {
         }
     }
 
-    /// Of which commit the working copy is that this runs in, and whether it differs from it in what is measured.
+    /// The commit of the working copy that this runs in, and whether the copy differs from it in what is measured.
     private static var commit: String {
         guard let name = Shell.output(["git", "rev-parse", "--short", "HEAD"])?.split(separator: "\n").first,
             !name.contains(" ")

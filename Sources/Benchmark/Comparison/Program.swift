@@ -20,7 +20,7 @@ final class Program {
     let kind: Kind
     let port: Int
     let tree: ProcessTree
-    /// From the start to the first answer; seconds.
+    /// The time from the start to the first answer, in seconds.
     let startTime: Double
     private let child: Child
     private let folder: String

@@ -193,7 +193,7 @@ final class Prober: Sendable {
     private func add(_ answer: Answer) { state.withLock { $0.answers.append(answer) } }
     private func stopped() { state.withLock { $0.hasStopped = true } }
 
-    /// In the order in which they came.
+    /// The answers in the order in which they came.
     func finish() -> [Answer] {
         state.withLock { $0.isStopping = true }
         while !state.withLock({ $0.hasStopped }) { System.nap(milliseconds: 1) }

@@ -18,7 +18,7 @@ enum Shell {
 }
 
 extension Double {
-    /// With three significant digits, and no more than are needed.
+    /// The number with three significant digits, and no more than are needed.
     var short: String {
         let size = abs(self)
         if size >= 100 || self == 0 { return String(format: "%.0f", self) }
