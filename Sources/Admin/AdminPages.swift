@@ -181,7 +181,7 @@ final class AdminPages {
                 ),
                 .gauge(
                     "unshareable_keys", "Keys noted as unshareable, expired notes included.",
-                    UInt64(now.storage.markers)),
+                    UInt64(now.storage.markedKeys)),
                 .counter(
                     "evictions", "Responses, and notes about keys without one, that were evicted, by queue.",
                     [

@@ -39,7 +39,7 @@ struct StatusReport {
             json.object("store") { json in
                 json.member("responses", now.storage.responses)
                 json.member("resources", now.storage.resources)
-                json.member("unshareable", now.storage.markers)
+                json.member("unshareable", now.storage.markedKeys)
                 json.member("evicted", now.storage.evictedFromSmall + now.storage.evictedFromMain)
             }
             json.array("upstreams", Array(zip(now.upstreams, servers))) { json, pair in

@@ -12,15 +12,15 @@ extension CachedResource {
         var partials: [Variant] = []
         /// The latest first.
         var knownVary: [VaryRule] = []
-        var marker: UnshareableMarker?
+        var markers = KeyMarkers()
 
         var hasResponses: Bool { !variants.isEmpty || !partials.isEmpty }
         /// Nothing to keep.
-        var isEmpty: Bool { !hasResponses && knownVary.isEmpty && marker == nil }
+        var isEmpty: Bool { !hasResponses && knownVary.isEmpty && markers.isEmpty }
 
         /// The packed response that is all of it.
         var only: StoredResponse? {
-            guard variants.count == 1, partials.isEmpty, knownVary.isEmpty, marker == nil,
+            guard variants.count == 1, partials.isEmpty, knownVary.isEmpty, markers.isEmpty,
                 variants[0].response.canStandAlone
             else { return nil }
             return variants[0].response
@@ -37,11 +37,6 @@ extension CachedResource {
         mutating func remove(_ slot: EvictionSlot) {
             variants.removeAll { $0.slot == slot }
             partials.removeAll { $0.slot == slot }
-        }
-
-        /// `response` proved that several may have it.
-        mutating func forgetMarker(after response: StoredResponse) {
-            if let marker, !marker.stands(after: response.facts) { self.marker = nil }
         }
 
         mutating func learn(_ rule: VaryRule) {

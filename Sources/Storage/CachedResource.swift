@@ -1,39 +1,6 @@
 public import Bytes
 public import HTTPSemantics
 
-/// Remembers for a while that this key's responses may not be shared, so that no request queues behind a fetch in vain
-/// (hit-for-pass).
-public struct UnshareableMarker: Sendable, Equatable {
-    /// Nanosecond of the monotonic clock from which on it no longer counts.
-    public let until: Int64
-    public let reason: NotSharedReason
-
-    public init(until: Int64, reason: NotSharedReason) {
-        self.until = until
-        self.reason = reason
-    }
-
-    /// Whether it still counts.
-    public func holds(at now: Moment) -> Bool { now.monotonic < until }
-
-    /// Whether it is still to be kept after a response that several may have.
-    func stands(after response: ResponseFacts) -> Bool {
-        holds(at: response.received) && !reason.isRefuted(by: response)
-    }
-}
-
-extension NotSharedReason {
-    /// Whether it is contradicted by a response that several may have: not where it never spoke of such a one.
-    fileprivate func isRefuted(by response: ResponseFacts) -> Bool {
-        switch self {
-        case .unlike: !response.contains(.separatesRequests)
-        // What comes without the field says nothing of what comes with it (RFC 9111 §3.5).
-        case .prohibited(.authorization): response.contains(.allowsAuthorized)
-        case .method, .prohibited, .noCache, .mustRevalidate, .range, .part, .notCacheable, .serverError, .search: true
-        }
-    }
-}
-
 /// All that is known under one primary key, as it was at one moment: immutable, so that a look-up leaves the shard with
 /// one reference and reads it at leisure. Every change puts another snapshot in its place.
 ///
@@ -95,24 +62,36 @@ public struct CachedResource: Sendable {
         }
     }
 
-    /// Not shareable, as far as is known. Gone once a response is stored that contradicts it.
-    public var marker: UnshareableMarker? {
+    /// What was found out about it and counts for a while.
+    var markers: KeyMarkers {
         switch form {
-        case .only: nil
-        case .snapshot(let snapshot): snapshot.marker
+        case .only: KeyMarkers()
+        case .snapshot(let snapshot): snapshot.markers
         }
     }
 
-    /// Why responses are not shared, as far as that is known and concerns a request with or without `Authorization`.
-    public func unshareable(at now: Moment, hasAuthorization: Bool) -> NotSharedReason? {
-        guard let marker, marker.holds(at: now) else { return nil }
-        if !hasAuthorization, case .prohibited(.authorization) = marker.reason { return nil }
-        return marker.reason == .unlike ? nil : marker.reason
+    /// What a request does that nothing stored answers, by its markers.
+    public func advice(at now: Moment, hasAuthorization: Bool) -> KeyMarkers.Advice {
+        switch form {
+        case .only: .share
+        case .snapshot(let snapshot): snapshot.markers.advice(at: now, hasAuthorization: hasAuthorization)
+        }
     }
 
     /// Whether responses are shared only among requests that are alike, as far as is known.
     public func separatesRequests(at now: Moment) -> Bool {
-        if let marker, marker.reason == .unlike { marker.holds(at: now) } else { false }
+        switch form {
+        case .only: false
+        case .snapshot(let snapshot): snapshot.markers.separatesRequests(at: now)
+        }
+    }
+
+    /// Whether the last response under a key that several URLs share was not for all of them.
+    public func leadsToOwnURL(at now: Moment) -> Bool {
+        switch form {
+        case .only: false
+        case .snapshot(let snapshot): snapshot.markers.leadsToOwnURL(at: now)
+        }
     }
 
     /// The place in the eviction queues of a resource without variants.
@@ -194,7 +173,7 @@ public struct CachedResource: Sendable {
     }
 
     /// The same, for a change to start from.
-    var contents: Contents { Contents(variants: variants, partials: partials, knownVary: knownVary, marker: marker) }
+    var contents: Contents { Contents(variants: variants, partials: partials, knownVary: knownVary, markers: markers) }
 
     /// Bytes it accounts for beside its responses.
     var charge: Int {
@@ -232,7 +211,7 @@ final class ResourceSnapshot: Sendable {
     private let older: [Variant]
     let partials: [Variant]
     let knownVary: [VaryRule]
-    let marker: UnshareableMarker?
+    let markers: KeyMarkers
     let notesSlot: EvictionSlot?
 
     init(_ contents: CachedResource.Contents, key: ByteSlice, notesSlot: EvictionSlot?) {
@@ -241,7 +220,7 @@ final class ResourceSnapshot: Sendable {
         older = contents.variants.count > 1 ? Array(contents.variants[1...]) : []
         partials = contents.partials
         knownVary = contents.knownVary
-        marker = contents.marker
+        markers = contents.markers
         self.notesSlot = notesSlot
     }
 
@@ -271,7 +250,7 @@ final class ResourceSnapshot: Sendable {
     var variants: [Variant] { newest.map { [$0] + older } ?? [] }
 
     var charge: Int {
-        var charge = Charge.resource + key.count + (older.count + partials.count) * Charge.variant
+        var charge = Charge.resource + key.count + (older.count + partials.count) * Charge.variant + markers.charge
         for rule in knownVary { charge += CachedResource.charge(of: rule) }
         return charge
     }

@@ -21,4 +21,7 @@ enum Charge {
     /// A `VaryRule`, and each name in it.
     static let rule = 48
     static let nominee = 80
+    /// The list of a key's markers, and each in it.
+    static let markers = 40
+    static let marker = 24
 }

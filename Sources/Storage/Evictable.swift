@@ -1,7 +1,7 @@
 /// What stands in the eviction queues: a response, or the notes of a resource that has none.
 enum Evictable: EvictionCandidate {
     case response(StoredResponse)
-    /// A marker or known `Vary`: cheap to lose, so never spared.
+    /// Markers or known `Vary`: cheap to lose, so never spared.
     case notes
 
     var frequency: UInt8 {

@@ -91,8 +91,8 @@ public final class ResponseStore: Sendable {
 
     // MARK: - Storing
 
-    /// Stores `response`, in the place of the same variant if there is one, and evicts what must go for it. Removes
-    /// the unshareable marker.
+    /// Stores `response`, in the place of the same variant if there is one, and evicts what must go for it. Of
+    /// the key's markers it removes those that it contradicts.
     /// - Parameters:
     ///   - generation: of the moment the fetch began.
     ///   - requested: when its request was sent. What arrived since, from an overtaking fetch,
@@ -140,8 +140,8 @@ public final class ResponseStore: Sendable {
     public func drop(_ former: StoredResponse, of key: CacheKey) { change(key) { $0.drop(former, of: key) } }
 
     /// Puts `response` in the place of `former`, whose body it shares, after a validation (RFC 9111 §4.3.4).
-    /// - Parameter isConfirmed: whether what GET gets was confirmed, which several may have: the key's marker may no
-    ///   longer hold. Not where an answer only told something of what is stored.
+    /// - Parameter isConfirmed: whether what GET gets was confirmed, which several may have: some of the key's
+    ///   markers may no longer hold. Not where an answer only told something of what is stored.
     public func freshen(
         _ former: StoredResponse, by response: StoredResponse, under key: CacheKey, generation: Generation,
         isConfirmed: Bool
@@ -155,35 +155,39 @@ public final class ResponseStore: Sendable {
 
     // MARK: - Notes
 
-    /// Remembers that responses to `key` are not to be shared. `false` when there is no room for it.
+    /// Marks `key`: what `reason` says counts until then (`KeyMarkers`). Not where there is no room for it.
     /// - Parameter until: nanosecond of the monotonic clock.
-    @discardableResult
-    public func markUnshareable(_ key: CacheKey, until: Int64, reason: NotSharedReason) -> Bool {
-        change(key, reserving: 0) { $0.mark(UnshareableMarker(until: until, reason: reason), key) } != nil
+    public func mark(_ key: CacheKey, _ reason: NotSharedReason, until: Int64, at now: Moment) {
+        _ = change(key, reserving: KeyMarkers.mostCharge) { shard in
+            shard.mark(key) { $0.set(reason, until: until, at: now) }
+        }
     }
 
-    /// Forgets that responses to `key` are not to be shared, where `response` contradicts it, which several may have.
-    /// Any thread.
-    public func clearMarker(_ key: CacheKey, after response: ResponseFacts) {
+    /// Forgets those markers of `key` that `response` contradicts, which several may have. Any thread.
+    /// - Parameter keepsWhole: whether it brings the whole representation, and that is kept.
+    public func forgetMarkers(of key: CacheKey, after response: ResponseFacts, keepsWhole: Bool) {
         // Most keys have none, and to see that costs less than a change.
-        guard let marker = resource(key)?.marker, !marker.stands(after: response) else { return }
-        // Another one may have taken its place.
+        guard let markers = resource(key)?.markers, !markers.stand(after: response, keepsWhole: keepsWhole) else {
+            return
+        }
         change(key) { shard in
-            if shard.table.resource(key)?.marker == marker { shard.mark(nil, key) }
+            shard.mark(key) { current in
+                // Not what was found out since.
+                if current == markers { current.forget(after: response, keepsWhole: keepsWhole) }
+            }
         }
     }
 
     /// Remembers the `Vary` rule of the responses to `key`, so that requests can be told apart while the first of them
-    /// is still on its way. `false` when there is no room for it.
-    @discardableResult
-    public func learn(_ rule: VaryRule, for key: CacheKey) -> Bool {
-        change(key, reserving: CachedResource.charge(of: rule)) { $0.learn(rule, for: key) } != nil
+    /// is still on its way. Not where there is no room for it.
+    public func learn(_ rule: VaryRule, for key: CacheKey) {
+        _ = change(key, reserving: CachedResource.charge(of: rule)) { $0.learn(rule, for: key) }
     }
 
     // MARK: - Removing
 
     /// An unsafe request invalidated `key` (RFC 9111 §4.4): its responses are dropped and no fetch that has begun is
-    /// stored. Its `Vary` rules and its marker are kept.
+    /// stored. Its `Vary` rules and its markers are kept.
     /// - Returns: the number of responses dropped.
     @discardableResult
     public func invalidate(_ key: CacheKey) -> Int { change(key) { $0.invalidate(key, keepsNotes: true) } }

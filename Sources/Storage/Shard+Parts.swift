@@ -37,8 +37,7 @@ extension Shard {
         contents.partials.insert(former.map { replace($0, with: merged, under: key) } ?? add(merged, under: key), at: 0)
         if contents.partials.count > Self.mostPartials { discard(contents.partials.removeLast()) }
         contents.learn(merged.varyRule)
-        // The whole is still too large.
-        if contents.marker?.reason != .range { contents.forgetMarker(after: merged) }
+        contents.markers.forget(after: merged.facts, keepsWhole: false)
         put(contents, over: old, under: key)
         return true
     }

@@ -14,7 +14,7 @@ extension Shard {
                 return false
             }
             new.insert(variant)
-            if isConfirmed { new.forgetMarker(after: response) }
+            if isConfirmed { new.markers.forget(after: response.facts, keepsWhole: true) }
         } else {
             guard let (variant, index) = freshen(former, with: response, under: key, in: &new.partials) else {
                 return false

@@ -3,7 +3,7 @@ import HTTPSemantics
 
 /// One part of the store: index, eviction queues, counters. Protected by its shard's mutex.
 ///
-/// A resource is here as long as it has a response or a note (a marker, known `Vary`). Its notes stand in the eviction
+/// A resource is here as long as it has a response or a note (markers, known `Vary`). Its notes stand in the eviction
 /// queues only while it has no response; with its last response evicted they go too.
 ///
 /// Every change leaves what it drops in `dropped`, so that bodies are freed after the lock.
@@ -24,7 +24,8 @@ struct Shard {
     /// Bytes of the bodies, which reserve for themselves.
     private var bodies = 0
     private(set) var responses = 0
-    private(set) var markers = 0
+    /// Resources with markers.
+    private(set) var marked = 0
     private(set) var evictions = EvictionCounts()
     /// What changes dropped, until the lock is opened.
     var dropped = Dropped()
@@ -68,7 +69,7 @@ struct Shard {
             discard(new.partials.remove(at: index))
         }
         new.learn(response.varyRule)
-        new.forgetMarker(after: response)
+        new.markers.forget(after: response.facts, keepsWhole: true)
         put(new, over: old, under: key)
     }
 
@@ -80,12 +81,13 @@ struct Shard {
         charged += new.charge
     }
 
-    mutating func mark(_ marker: UnshareableMarker?, _ key: CacheKey) {
+    /// Has `change` made to the key's markers.
+    mutating func mark(_ key: CacheKey, _ change: (inout KeyMarkers) -> Void) {
         let old = table.resource(key)
         var new = old?.contents ?? CachedResource.Contents()
-        guard new.marker != marker else { return }
-        new.marker = marker
-        put(new, over: old, under: key)
+        let former = new.markers
+        change(&new.markers)
+        if new.markers != former { put(new, over: old, under: key) }
     }
 
     mutating func learn(_ rule: VaryRule, for key: CacheKey) {
@@ -110,7 +112,7 @@ struct Shard {
         let variants = old.allVariants
         for variant in variants { discard(variant) }
         put(
-            keepsNotes ? CachedResource.Contents(knownVary: old.knownVary, marker: old.marker) : .init(), over: old,
+            keepsNotes ? CachedResource.Contents(knownVary: old.knownVary, markers: old.markers) : .init(), over: old,
             under: key)
         return variants.count
     }
@@ -120,7 +122,7 @@ struct Shard {
         let removed = responses
         table.removeAll()
         queues.removeAll()
-        (charged, bodies, responses, markers) = (0, 0, 0, 0)
+        (charged, bodies, responses, marked) = (0, 0, 0, 0)
         return removed
     }
 
@@ -166,22 +168,22 @@ struct Shard {
         } else {
             table.insert(new)
             charged += new.charge
-            if new.marker != nil { markers += 1 }
+            if !new.markers.isEmpty { marked += 1 }
         }
     }
 
     private mutating func replace(_ old: CachedResource, with new: CachedResource) {
         table.replace(old, with: new)
         charged += new.charge - old.charge
-        if old.marker != nil { markers -= 1 }
-        if new.marker != nil { markers += 1 }
+        if !old.markers.isEmpty { marked -= 1 }
+        if !new.markers.isEmpty { marked += 1 }
         dropped.resources.append(old)
     }
 
     private mutating func forget(_ resource: CachedResource) {
         table.remove(resource)
         charged -= resource.charge
-        if resource.marker != nil { markers -= 1 }
+        if !resource.markers.isEmpty { marked -= 1 }
         dropped.resources.append(resource)
     }
 

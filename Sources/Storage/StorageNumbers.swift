@@ -5,8 +5,8 @@ public struct StorageNumbers: Sendable, Equatable {
     public internal(set) var resources = 0
     /// Stored responses, all variants.
     public internal(set) var responses = 0
-    /// Keys known to be unshareable, whether the marker still holds or not.
-    public internal(set) var markers = 0
+    /// Keys with markers, whether those still hold or not.
+    public internal(set) var markedKeys = 0
     /// Bytes of all of that, bodies included.
     public internal(set) var bytes = 0
     /// Evictions since the start: of responses, and of notes about keys without one.
@@ -16,7 +16,7 @@ public struct StorageNumbers: Sendable, Equatable {
     mutating func add(_ shard: borrowing Shard) {
         resources += shard.resources
         responses += shard.responses
-        markers += shard.markers
+        markedKeys += shard.marked
         bytes += shard.bytes
         evictedFromSmall += shard.evictions.small
         evictedFromMain += shard.evictions.main

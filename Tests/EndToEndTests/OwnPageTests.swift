@@ -37,6 +37,37 @@ import Testing
         }
     }
 
+    /// What is known of requests with `Authorization` stands beside what is known of the others, whichever was found out
+    /// last.
+    @Test(arguments: both, [true, false])
+    func `crowds with Authorization and of several kinds, in turns, do not wait for one another`(
+        _ teller: Teller, _ endsWithAuthorization: Bool
+    ) throws {
+        try scenario { origin, proxy in
+            let gates = [Gate(), Gate(), Gate()]
+            origin.on("/page") { request in
+                (request.number <= 2 ? [] : [.gate(gates[(request.number - 3) / 13])])
+                    + (request["authorization"] == nil ? teller.page(request) : [.answer(200, body: "own")])
+            }
+            // It is found out here.
+            let firsts = [teller.line(teller.values.first), "Authorization: Basic eA=="]
+            for line in endsWithAuthorization ? firsts : firsts.reversed() { try proxy.get("/page", line) }
+            for (storm, gate) in gates.enumerated() {
+                let kinds = teller.crowd(proxy, "/page")
+                let authorized = proxy.crowd(10, get: "/page", "Authorization: Basic eA==")
+                try eventually("each kind, and each with Authorization, is at the origin before any answer") {
+                    origin.count("/page") == 2 + 13 * (storm + 1)
+                }
+                try proxy.joined(2 + 40 * (storm + 1))
+                gate.open()
+                #expect(kinds.finished().map(\.text) == teller.pages)
+                #expect(authorized.finished().allSatisfy { $0.text == "own" })
+            }
+            #expect(origin.count("/page") == 2 + 13 * gates.count)
+            #expect(try proxy.metric(.released) == 0)
+        }
+    }
+
     /// Nothing says any more that each needs a validation of its own.
     @Test(arguments: [200, 404], ["", "Cache-Control: no-cache", "Cache-Control: max-age=0, must-revalidate"])
     func `after an answer that is not stored in the place of such a page, those alike share the next one`(

@@ -24,6 +24,21 @@ import Upstream
             (self.request, self.verdict, self.known, self.age, self.changes) = (request, verdict, known, age, changes)
         }
 
+        /// Rows in which these reasons were found out one after another, in either order.
+        static func both(
+            _ one: NotSharedReason, _ other: NotSharedReason, _ known: Known..., gives verdicts: [(String, String)]
+        ) -> [Row] {
+            verdicts.flatMap { request, verdict in
+                [[one, other], [other, one]].map { reasons in
+                    Row(request, verdict, known: known + reasons.map { .marker($0) })
+                }
+            }
+        }
+
+        private init(_ request: String, _ verdict: String, known: [Known]) {
+            (self.request, self.verdict, self.known, age, changes) = (request, verdict, known, 10, [])
+        }
+
         var testDescription: String { "\(request) → \(verdict)" }
     }
 
@@ -183,7 +198,59 @@ import Upstream
         Row("GET /x", "serve, fresh", fresh, .marker(.prohibited(.private))),
         Row("GET /x", "alone bypass, as it came", .marker(.noCache)),
         Row("GET /x", "alone stale, with what is stored", .response("Cache-Control: no-cache"), .marker(.noCache)),
+        Row("GET /x", "alone bypass, as it came", .marker(.search)),
+        Row("GET /x", "alone bypass, as it came", .marker(.range)),
     ]
+
+    private static let authorization = NotSharedReason.prohibited(.authorization)
+    private static let stale = Known.response("Cache-Control: max-age=0, public\nETag: \"a\"")
+
+    /// Each speaks of its own requests; where two speak of one, one has the word.
+    static let markedTwice: [Row] =
+        Row.both(
+            authorization, .unlike,
+            gives: [
+                ("GET /x\nAuthorization: Basic eA==", "alone bypass, as it came"),
+                ("GET /x\nAuthorization: Basic eA==\nCookie: a=b", "alone bypass, as it came"),
+                ("GET /x\nCookie: a=b", "get uri-miss, a variant"), ("GET /x", "get uri-miss"),
+            ])
+        + Row.both(
+            .range, .unlike,
+            gives: [
+                ("GET /x\nRange: bytes=0-9\nCookie: a=b", "part 0-9 uri-miss, a variant"),
+                ("GET /x\nRange: bytes=0-9", "part 0-9 uri-miss"),
+                ("GET /x\nCookie: a=b", "alone bypass, as it came"),
+            ])
+        + Row.both(
+            .range, authorization,
+            gives: [
+                ("GET /x\nRange: bytes=0-9", "part 0-9 uri-miss"),
+                ("GET /x\nRange: bytes=0-9\nAuthorization: Basic eA==", "alone bypass, as it came"),
+            ])
+        + Row.both(
+            .prohibited(.private), .unlike,
+            gives: [("GET /x\nCookie: a=b", "alone bypass, as it came"), ("GET /x", "alone bypass, as it came")])
+        + Row.both(.part, .range, gives: [("GET /x\nRange: bytes=0-9", "alone bypass, as it came")])
+        + Row.both(.search, .range, gives: [("GET /x\nRange: bytes=0-9", "alone bypass, as it came")])
+        + Row.both(
+            .prohibited(.private), authorization, stale,
+            gives: [
+                ("GET /x", "alone bypass, as it came, with a stand-in"),
+                ("GET /x\nAuthorization: Basic eA==", "alone bypass, as it came, with a stand-in"),
+            ])
+        + Row.both(
+            .noCache, authorization, stale,
+            gives: [
+                ("GET /x", "alone stale, with what is stored"),
+                ("GET /x\nAuthorization: Basic eA==", "alone stale, with what is stored"),
+            ])
+        + Row.both(
+            authorization, .unlike, stale,
+            gives: [
+                ("GET /x", "get stale, with what is stored"),
+                ("GET /x\nAuthorization: Basic eA==", "alone stale, with what is stored"),
+            ])
+        + Row.both(.search, .noCache, stale, gives: [("GET /x", "alone bypass, as it came, with a stand-in")])
 
     static let parts: [Row] = [
         // Nothing stored, where the operator or what was found out says that wholes are too large.
@@ -236,6 +303,7 @@ import Upstream
     @Test(arguments: staleStored) func `something stale stored`(_ row: Row) throws { try look(row) }
     @Test(arguments: variants) func `variants stored`(_ row: Row) throws { try look(row) }
     @Test(arguments: marked) func `something known not to be shareable`(_ row: Row) throws { try look(row) }
+    @Test(arguments: markedTwice) func `two things known about who shares`(_ row: Row) throws { try look(row) }
     @Test(arguments: parts) func `parts asked for, or stored`(_ row: Row) throws { try look(row) }
 
     private func look(_ row: Row) throws {

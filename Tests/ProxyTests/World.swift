@@ -17,7 +17,7 @@ struct World {
         case variant(String, by: String)
         /// Bytes of a representation of so many, with these fields.
         case part(Range<Int>, of: Int, String)
-        /// That responses are not to be shared, for a minute.
+        /// What was found out about who shares, for a minute.
         case marker(NotSharedReason)
         /// By what responses vary.
         case vary(String)
@@ -95,7 +95,7 @@ struct World {
         switch known {
         case .response(let fields): try put(fields, by: "", under: key)
         case .variant(let fields, let asking): try put(fields, by: asking, under: key)
-        case .marker(let reason): store.markUnshareable(key, until: arrival.after(60).monotonic, reason: reason)
+        case .marker(let reason): store.mark(key, reason, until: arrival.after(60).monotonic, at: arrival)
         case .vary(let names):
             let fields = block("Vary: \(names)")
             store.learn(VaryRule(fields.view) ?? .none, for: key)

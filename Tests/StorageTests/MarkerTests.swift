@@ -1,25 +1,20 @@
 import Bytes
 import HTTPSemantics
-import Storage
 import Testing
 
+@testable import Storage
+
+/// In the store.
 @Suite struct MarkerTests {
     let cache = Cache()
 
-    @Test func `a marker holds until its time`() throws {
-        cache.mark("a", until: 100)
-        let marker = try #require(cache.resource("a")?.marker)
-        #expect(marker.reason == .prohibited(.setCookie))
-        #expect(marker.holds(at: Moment(monotonic: 99, wall: 0)))
-        #expect(!marker.holds(at: Moment(monotonic: 100, wall: 0)))
-    }
-
-    @Test func `a stored response takes the marker away`() {
+    @Test func `a stored response takes the markers away that it contradicts`() {
         cache.mark("a")
+        cache.mark("a", .range)
         cache.put("a")
-        #expect(cache.resource("a")?.marker == nil)
+        #expect(!cache.isMarked("a"))
         #expect(cache.resource("a")?.count == 1)
-        #expect(cache.store.numbers.markers == 0)
+        #expect(cache.store.numbers.markedKeys == 0)
     }
 
     @Test(arguments: [
@@ -34,27 +29,40 @@ import Testing
         _ reason: NotSharedReason, _ cacheControl: String, _ stays: Bool
     ) throws {
         let facts = Sample.response(body: GrowingBody(lending: .empty), cacheControl).facts
-        cache.mark("cleared", reason)
-        cache.store.clearMarker(cache.key("cleared"), after: facts)
-        #expect((cache.resource("cleared")?.marker != nil) == stays)
+        cache.mark("told", reason)
+        cache.store.forgetMarkers(of: cache.key("told"), after: facts, keepsWhole: true)
+        #expect(cache.isMarked("told") == stays)
         cache.mark("stored", reason)
         let body = try #require(Sample.body(10, budget: cache.budget))
         cache.store(Sample.response(body: body, cacheControl), "stored")
-        #expect((cache.resource("stored")?.marker != nil) == stays)
+        #expect(cache.isMarked("stored") == stays)
     }
 
     @Test func `a marker whose time is over goes with the next response`() throws {
         cache.mark("a", until: 100, .prohibited(.authorization))
         let body = try #require(Sample.body(10, budget: cache.budget))
         cache.store(Sample.response(body: body, received: 100), "a")
-        #expect(cache.resource("a")?.marker == nil)
+        #expect(!cache.isMarked("a"))
     }
 
-    @Test func `a cleared marker leaves nothing behind`() {
+    @Test func `a forgotten marker leaves nothing behind`() {
         cache.mark("a")
-        cache.clearMarker("a")
+        cache.mark("a", .prohibited(.authorization))
+        cache.forgetMarkers("a")
         #expect(cache.resource("a") == nil)
         #expect(cache.budget.used == 0)
+    }
+
+    @Test func `each marker of a key is counted in bytes, the key once`() {
+        cache.mark("a")
+        let one = cache.store.numbers
+        cache.mark("a", .unlike)
+        let two = cache.store.numbers
+        #expect(two.bytes > one.bytes && two.bytes == cache.budget.used)
+        #expect(one.markedKeys == 1 && two.markedKeys == 1)
+        cache.mark("a", .unlike)
+        cache.mark("a", .prohibited(.private))
+        #expect(cache.store.numbers == two)
     }
 
     @Test func `markers are counted in bytes and evicted like everything else`() {
@@ -62,7 +70,7 @@ import Testing
         for number in 0..<50_000 { cache.mark("marked \(number)") }
         let numbers = cache.store.numbers
         #expect(cache.budget.used <= 1 << 20)
-        #expect(numbers.markers > 1000 && numbers.markers < 10_000)
+        #expect(numbers.markedKeys > 1000 && numbers.markedKeys < 10_000)
         #expect(numbers.bytes == cache.budget.used)
     }
 

@@ -196,8 +196,10 @@ import Testing
                 _ = cache.store.freshen(
                     response, by: new, under: cache.key(key), generation: cache.generation(key),
                     isConfirmed: Bool.random(using: &random))
-            case 6: cache.mark(key, until: Int64.random(in: 0...3, using: &random))
-            case 7: cache.clearMarker(key)
+            case 6:
+                let reasons: [NotSharedReason] = [.prohibited(.setCookie), .unlike, .range]
+                cache.mark(key, until: Int64.random(in: 0...3, using: &random), reasons.randomElement(using: &random)!)
+            case 7: cache.forgetMarkers(key)
             case 8:
                 cache.learn(key, vary: "x-\(Int.random(in: 0..<20, using: &random))")
             case 9: _ = Bool.random(using: &random) ? cache.invalidate(key) : cache.remove(key)
@@ -213,7 +215,7 @@ import Testing
         #expect(cache.store.removeAll() == responses)
         #expect(cache.budget.used == 0)
         var empty = cache.store.numbers
-        #expect(empty.resources == 0 && empty.responses == 0 && empty.markers == 0 && empty.bytes == 0)
+        #expect(empty.resources == 0 && empty.responses == 0 && empty.markedKeys == 0 && empty.bytes == 0)
         // Also when it is emptied by eviction only.
         for number in 0..<50 { cache.put("k\(number)"); cache.mark("m\(number)") }
         #expect(cache.budget.reserve(cache.budget.limit - cache.budget.used))

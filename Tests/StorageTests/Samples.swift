@@ -1,6 +1,7 @@
 import Bytes
 import HTTPSemantics
-import Storage
+
+@testable import Storage
 
 /// Heads, responses and keys for tests.
 enum Sample {
@@ -105,19 +106,19 @@ struct Cache {
     }
 
     func mark(_ key: String, until: Int64 = 100, _ reason: NotSharedReason = .prohibited(.setCookie)) {
-        store.markUnshareable(self.key(key), until: until, reason: reason)
+        store.mark(self.key(key), reason, until: until, at: Moment(monotonic: 0, wall: 0))
     }
 
-    /// After a response that everybody may have.
-    func clearMarker(_ key: String) {
+    /// After a whole response that everybody may have.
+    func forgetMarkers(_ key: String) {
         let body = GrowingBody(lending: .empty)
-        store.clearMarker(self.key(key), after: Sample.response(body: body, "public, max-age=60").facts)
+        let facts = Sample.response(body: body, "public, max-age=60").facts
+        store.forgetMarkers(of: self.key(key), after: facts, keepsWhole: true)
     }
 
-    @discardableResult
-    func learn(_ key: String, vary: String) -> Bool {
-        store.learn(Sample.rule(vary), for: self.key(key))
-    }
+    func isMarked(_ key: String) -> Bool { resource(key)?.markers.isEmpty == false }
+
+    func learn(_ key: String, vary: String) { store.learn(Sample.rule(vary), for: self.key(key)) }
 
     func invalidate(_ key: String) -> Int { store.invalidate(self.key(key)) }
     func invalidate(_ key: String, after former: Generation) -> Generation? {

@@ -28,7 +28,7 @@ import Testing
                         )
                     else { continue }
                     _ = store.store(response, under: key, generation: store.generation(key), requested: Sample.never)
-                case 4: store.markUnshareable(key, until: 1, reason: .prohibited(.status))
+                case 4: store.mark(key, .prohibited(.status), until: 1, at: Moment(monotonic: 0, wall: 0))
                 case 5: store.invalidate(key)
                 case 6: store.remove(key)
                 case 7: if number == 0 { store.removeAll() }

@@ -193,9 +193,10 @@ import Testing
     }
 
     @Test func `that the whole is too large is remembered beside them`() throws {
-        cache.store.markUnshareable(cache.key("k"), until: 100, reason: .range)
+        cache.mark("k", .range)
         store(try part(0..<10))
-        #expect(cache.resource("k")?.marker?.reason == .range)
+        let now = Moment(monotonic: 0, wall: 0)
+        #expect(cache.resource("k")?.advice(at: now, hasAuthorization: false) == .askForPart)
     }
 
     @Test func `they are evicted like all else, and every byte is given back`() throws {

@@ -96,7 +96,7 @@ import Testing
 
     @Test func `by what a resource varies is known while nothing is stored yet`() throws {
         let rule = Sample.rule("Accept-Language")
-        #expect(cache.learn("a", vary: "Accept-Language"))
+        cache.learn("a", vary: "Accept-Language")
         #expect(cache.resource("a")?.knownVary == [rule])
         #expect(cache.resource("a")?.count == 0)
         try store("german", language: "de")

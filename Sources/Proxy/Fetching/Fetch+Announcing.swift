@@ -29,9 +29,7 @@ extension Fetch {
         if !plan.isShared {
             if learnsForOthers { rememberIfUnshareable(response, fetched.sharing) }
             // Others could have had it: what is known of the key no longer holds.
-            if keeping == .stored, plan.range == nil, fetched.sharing.isForLateJoiners {
-                worker.shared.store.clearMarker(storeKey, after: response.facts)
-            }
+            if keeping == .stored, fetched.sharing.isForLateJoiners { forgetMarkers(after: response) }
             deliver(fetched)
         } else if let operation {
             operation.interims.end()
@@ -69,11 +67,8 @@ extension Fetch {
             if sharing == .waitersOnly { operation.close() }
             if isRemembered { rememberSeparation() }
         }
-        // Of a part the marker says that the whole is too large, which is still so. What HEAD gets says nothing of what
-        // GET will get, whose key it has.
-        if sharing.isForLateJoiners, !separates, plan.range == nil, method != .head {
-            worker.shared.store.clearMarker(storeKey, after: response.facts)
-        }
+        // What HEAD gets says nothing of what GET will get, whose key it has.
+        if sharing.isForLateJoiners, method != .head { forgetMarkers(after: response) }
     }
 
     func rememberIfUnshareable(_ response: StoredResponse, _ sharing: Sharing) {
@@ -137,10 +132,16 @@ extension Fetch {
 
     // MARK: What is remembered
 
-    /// For a while, requests with this key fetch alone, all at the same time.
+    /// For a while, requests with this key go by what was found out (`KeyMarkers`).
     func remember(_ reason: NotSharedReason) {
         let memory = reason == .serverError ? Self.errorMemory : worker.settings.coalescing.unshareableTTL.nanoseconds
-        worker.shared.store.markUnshareable(request.key, until: worker.now + memory, reason: reason)
+        worker.shared.store.mark(request.key, reason, until: worker.now + memory, at: worker.moment)
+    }
+
+    /// Several may have the response.
+    private func forgetMarkers(after response: StoredResponse) {
+        worker.shared.store.forgetMarkers(
+            of: storeKey, after: response.facts, keepsWhole: plan.range == nil && keeping.isWhole)
     }
 
     /// Whether it is worth remembering that the response goes only to those alike the leader: where nobody else has
@@ -149,11 +150,7 @@ extension Fetch {
 
     /// Requests that are not alike shall not wait for one another again.
     func rememberSeparation() {
-        let (known, now) = (worker.shared.store.resource(storeKey), worker.moment)
-        guard known?.separatesRequests(at: now) != true else { return }
-        // That the whole is too large to keep is still so, whatever a part has.
-        if plan.range != nil, known?.unshareable(at: now, hasAuthorization: request.hasAuthorization) != nil { return }
-        remember(.unlike)
+        if worker.shared.store.resource(storeKey)?.separatesRequests(at: worker.moment) != true { remember(.unlike) }
     }
 
     /// Where errors are not shared (`sharesErrors`): for this long each request tries on its own, in nanoseconds. The

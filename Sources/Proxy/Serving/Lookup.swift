@@ -53,10 +53,10 @@ struct Lookup {
             case .validate(let reason): doubt = reason
             }
         }
-        let marker = resource?.unshareable(at: now, hasAuthorization: request.hasAuthorization)
-        if stored == nil, sharing != .failed, let outcome = outcomeOfParts(marker) { return outcome }
+        let advice = resource?.advice(at: now, hasAuthorization: request.hasAuthorization) ?? .share
+        if stored == nil, sharing != .failed, let outcome = outcomeOfParts(advice) { return outcome }
         return request.directives.onlyIfCached
-            ? .notStored : .fetch(plan(validating: stored, because: doubt, marker))
+            ? .notStored : .fetch(plan(validating: stored, because: doubt, advice))
     }
 
     // MARK: - What stands in
@@ -110,10 +110,10 @@ struct Lookup {
     ///   - stored: what must be validated, as the store knows it.
     ///   - doubt: why it must be validated.
     private func plan(
-        validating stored: StoredResponse?, because doubt: ValidationReason, _ marker: NotSharedReason?
+        validating stored: StoredResponse?, because doubt: ValidationReason, _ advice: KeyMarkers.Advice
     ) -> FetchPlan {
         if request.directives.noStore { return passPlan(.request) }
-        if stored == nil, sharing != .failed, marker == .range || (marker == nil && request.route.asksForParts),
+        if stored == nil, sharing != .failed, advice == .askForPart || (advice == .share && request.route.asksForParts),
             request.route.isCached
         {
             let fields = request.fields
@@ -121,14 +121,18 @@ struct Lookup {
                 return partPlan(range, missReason(resource), of: nil)
             }
         }
-        if let marker, stored == nil || !marker.allowsValidation {
-            return passPlan(.bypass, hasStandIn: stored != nil)
-        }
+        let passes =
+            switch advice {
+            case .share: false
+            case .validateAlone: stored == nil
+            case .askForPart, .pass: true
+            }
+        if passes { return passPlan(.bypass, hasStandIn: stored != nil) }
         let known = request.route.isCached ? resource : nil
         // RFC 9111 §5.2.2.2, §5.2.2.4: each request asks for a validation; they are made at the same time.
         let mustValidateItself = stored?.facts.isNeverForTwo ?? false
         let kind: FetchKey.Kind =
-            if sharing != .shared || marker != nil || mustValidateItself {
+            if sharing != .shared || advice != .share || mustValidateItself {
                 .unshared
             } else if request.method == .head {
                 .head(isAuthorized: request.hasAuthorization)
@@ -173,8 +177,8 @@ struct Lookup {
     // MARK: - Parts
 
     /// What to do if parts of the variant are stored; `nil`: the same as if they were not.
-    private func outcomeOfParts(_ marker: NotSharedReason?) -> Outcome? {
-        guard let resource, marker == nil || marker == .range, request.method == .get, request.route.isCached,
+    private func outcomeOfParts(_ advice: KeyMarkers.Advice) -> Outcome? {
+        guard let resource, advice == .share || advice == .askForPart, request.method == .get, request.route.isCached,
             !request.directives.noStore
         else { return nil }
         let fields = request.fields
@@ -212,16 +216,5 @@ struct Lookup {
         return FetchPlan(
             key: request.fetchKey(kind, knowing: resource, separates: separatesRequests(stored)), reason: reason,
             resource: resource, .part(range, of: stored, validates: validates), hasStandIn: validates)
-    }
-}
-
-extension NotSharedReason {
-    /// Whether what is stored may be validated all the same, by each request for itself: these say nothing against
-    /// that.
-    fileprivate var allowsValidation: Bool {
-        switch self {
-        case .noCache, .mustRevalidate, .prohibited(.authorization): true
-        case .method, .prohibited, .unlike, .range, .part, .notCacheable, .serverError, .search: false
-        }
     }
 }

@@ -35,7 +35,7 @@ extension Worker {
             return true
         }
         // Whether the last response under `key` was not for all who asked there.
-        guard let marker = resource?.marker, marker.reason == .search, marker.holds(at: now) else { return false }
+        guard resource?.leadsToOwnURL(at: now) == true else { return false }
         return common?.isFresh(for: directives, at: now) != true
     }
 }
