@@ -59,14 +59,12 @@ extension Fetch {
         let isRemembered = separates && sharing.isForSeveral && tellsOthersApart(operation)
         addAlias(for: response, of: operation, separates: isRemembered)
         noteContradiction()
+        // The marker first: who looks in between finds the operation or the marker, and leads no fetch in vain.
         switch sharing {
-        case .nobody:
-            operation.close()
-            rememberIfUnshareable(response, sharing)
-        case .waitersOnly, .whileArriving, .everyone:
-            if sharing == .waitersOnly { operation.close() }
-            if isRemembered { rememberSeparation() }
+        case .nobody: rememberIfUnshareable(response, sharing)
+        case .waitersOnly, .whileArriving, .everyone: if isRemembered { rememberSeparation() }
         }
+        if !sharing.isForLateJoiners { operation.close() }
         // What HEAD gets says nothing of what GET will get, whose key it has.
         if sharing.isForLateJoiners, method != .head { forgetMarkers(after: response) }
     }

@@ -173,12 +173,13 @@ extension Fetch: ExchangeHandler {
         // private.
         let forWaiters: Sharing = if case .nobody = sharing, source == .validated { sharing } else { .waitersOnly }
         if let operation {
-            operation.close()
-            if source == .validated, stored.facts.contains(.separatesRequests), tellsOthersApart(operation) {
-                rememberSeparation()
+            if source == .validated {
+                if stored.facts.contains(.separatesRequests), tellsOthersApart(operation) { rememberSeparation() }
+                // The next crowd does not wait for what only its leader may have.
+                rememberIfUnshareable(stored, sharing)
             }
-            // The next crowd does not wait for what only its leader may have.
-            if source == .validated { rememberIfUnshareable(stored, sharing) }
+            // After the notes, as in `announce`.
+            operation.close()
         }
         var circumstances = circumstances(of: stored)
         circumstances.otherKey = Placement.staysUnderItsKey(stored, for: request) ? nil : request.sentKey
