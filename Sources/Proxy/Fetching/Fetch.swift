@@ -8,7 +8,7 @@ import Upstream
 
 /// The request that led a fetch, on the same loop: content, upgrades and what concerns nobody else go through it.
 protocol FetchLeader: AnyObject {
-    /// Whether another fetch of the same key, which it joined, brought what it could not have.
+    /// Whether a fetch that it waited for before this one brought what it could not have.
     var wasReleased: Bool { get }
     /// Content that was held back is out: send more.
     func fetchTakesContent(_ fetch: Fetch)

@@ -72,7 +72,7 @@ extension Transaction {
     /// under the key, it is ended or closed.
     /// - Returns: false, with nothing done, when the table must be asked.
     func joinCrowd() -> Bool {
-        guard releases == 0, let crowd = worker.crowd,
+        guard sharingHistory == .untried, let crowd = worker.crowd,
             crowd.latestHead === request.sharedHead || (crowd.isFor(request) && isOrdinary)
         else { return false }
         if let seat = crowd.join(self) {

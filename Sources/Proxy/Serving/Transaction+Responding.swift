@@ -106,8 +106,8 @@ extension Transaction {
     func boundExceeded(_ what: StaticString, by operation: FetchOperation? = nil, meaning failure: OriginFailure? = nil)
     {
         switch worker.settings.coalescing.whenExceeded {
-        case .pass where operation != nil && !sharingFailed:
-            guard let failure, let stale = standIn(on: failure) else { return lookAgain(sharingFailed: true) }
+        case .pass where operation != nil && !sharingHistory.isGivenUp:
+            guard let failure, let stale = standIn(on: failure) else { return lookAgainAlone() }
             return serve(stale, detail: what)
         case .pass, .stale:
             if let stale = standIn(on: .overloaded) {

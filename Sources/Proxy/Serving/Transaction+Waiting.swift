@@ -48,7 +48,7 @@ extension Transaction: TurnTaker {
         case .success: break
         case .failure(.released):
             worker.metrics.add(.coalescing(.released))
-            lookAgain()
+            lookAgainAsReleased()
         case .failure(.failed(let error as NoMemory)):
             noteContact(with: error.server, status: error.status)
             fail(.overloaded, detail: Self.memoryFull)
@@ -56,7 +56,7 @@ extension Transaction: TurnTaker {
             let error = error as? UpstreamError ?? UpstreamError(.closed, detail: "\(error)")
             noteFailure(error)
             if let stale = standIn(on: error.originFailure) { return respond(with: stale, insteadOf: nil) }
-            if ledFetch == nil, !request.route.policy.sharesErrors { return lookAgain(sharingFailed: true) }
+            if ledFetch == nil, !request.route.policy.sharesErrors { return lookAgainAlone() }
             fail(OwnAnswer(error), detail: error.failure.name, upstream: error)
         case .failure(.cancelled):
             // Fetches that somebody waits for are only cancelled when the program ends.

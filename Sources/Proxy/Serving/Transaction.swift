@@ -23,7 +23,7 @@ import Upstream
 ///   │    └→ waiting ─response→ responding     (led, joined, alone)
 ///   │          ├─answer for it alone→ responding (304 for a tag that only it has)
 ///   │          ├─101→ responding (the connection becomes a tunnel)
-///   │          ├─released→ new; from the second time on, alone
+///   │          ├─released→ new; from the second time on, alone (`SharingHistory`)
 ///   │          ├─waited too long→ new, alone, or responding (stale, 503)
 ///   │          ├─failure or 5xx of a joined fetch→ responding (what is stored, where that may stand in)
 ///   │          └─failure→ responding (502, 503, 504), or new, alone, where errors are not shared
@@ -31,9 +31,6 @@ import Upstream
 /// ```
 final class Transaction: FetchWaiter, FetchLeader {
     enum State: Equatable { case new, gathering, waiting, responding(Status), over }
-
-    /// Released so often, a request goes alone: a third fetch of a key that nobody may share would teach nothing.
-    static let mostReleases: UInt8 = 2
 
     /// Its key may change between looks, as more is learnt about its path's queries.
     private(set) var request: ClientRequest
@@ -50,11 +47,7 @@ final class Transaction: FetchWaiter, FetchLeader {
     private(set) var seat: FetchSeat?
     // The small ones stand together: thousands may wait, and each cache line of them is a miss.
     private(set) var state = State.new
-    /// How often it looked again after a fetch that it waited for did not serve it: released, too slow, or an error that
-    /// is not shared.
-    private(set) var releases: UInt8 = 0
-    /// Whether a fetch that it shared did not serve it, or took too long: the next one is for it alone.
-    private(set) var sharingFailed = false
+    private(set) var sharingHistory = SharingHistory.untried
     var content = RequestContent()
     /// Whether something was stored when the origin was asked: what is stored then may be served at a bound or after a
     /// failure.
@@ -97,7 +90,7 @@ final class Transaction: FetchWaiter, FetchLeader {
             worker.crowd = nil
         }
         let sharing: Lookup.FetchSharing =
-            sharingFailed ? .failed : request.route.isCoalesced ? .shared : .coalescingOff
+            sharingHistory.isGivenUp ? .failed : request.route.isCoalesced ? .shared : .coalescingOff
         switch worker.lookUp(request, in: resource, sharing: sharing) {
         case .serve(let stored, _, let refreshes):
             if refreshes { worker.refresh(stored, resource, for: request) }
@@ -112,11 +105,20 @@ final class Transaction: FetchWaiter, FetchLeader {
         }
     }
 
-    /// It does not wait for that fetch any more.
-    func lookAgain(sharingFailed fails: Bool = false) {
+    /// The response that it waited for is not for it.
+    func lookAgainAsReleased() {
+        sharingHistory.noteRelease()
+        lookAgain()
+    }
+
+    /// What it shared, or would have, was too slow, full, or failed: its next fetch is for it alone.
+    func lookAgainAlone() {
+        sharingHistory.giveUp()
+        lookAgain()
+    }
+
+    private func lookAgain() {
         contactedServer = nil
-        releases += 1
-        sharingFailed = fails || releases >= Self.mostReleases
         state = .new
         request = worker.keyed(request)
         stopLeading()
@@ -264,7 +266,7 @@ final class Transaction: FetchWaiter, FetchLeader {
         return ledFetch
     }
 
-    var wasReleased: Bool { releases > 0 }
+    var wasReleased: Bool { sharingHistory.wasReleased }
 
     func fetch(_ fetch: Fetch, received interim: ByteSlice) { send(interim: interim) }
 
