@@ -1,8 +1,8 @@
 import HTTPSemantics
 
-/// What a fetch knows of the body that it fills: how much of it is held, how long it is to be, and what it waits for.
+/// What a fetch knows of the body that it fills: how much of it is kept, how long it is to be, and what it waits for.
 struct ArrivingBody {
-    /// How much is held.
+    /// How much is kept.
     enum Keeping {
         /// All of it: it will be stored.
         case stored

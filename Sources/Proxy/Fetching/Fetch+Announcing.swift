@@ -6,23 +6,32 @@ import Storage
 
 /// What others find of a response whose head is there: those who wait get it; those who come later find the fetch under
 /// the keys that the response is for, or a note that it is not for them.
+///
+/// ```
+/// handOutOnceInMemory ─no memory→ awaitingMemory ─memory (`Fetch+Body`)→ handOut
+///          └─memory────────────────────────────────────────────────────────↗
+/// handOut: enterStreaming
+///          announce        where others may join: aliases, `Vary` and markers, then the operation closes if need be
+///          deliver         to all who wait: the operation's waiters, or the lone leader (`tellLoneLeader`)
+///          decideWhetherToGoOn
+/// ```
 extension Fetch {
-    /// Hands out the response whose head is there; its body arrives from now on. Or holds it, until there is memory for
-    /// the first of its content: nobody gets a head whose content has to wait for what others may never give back. Only
-    /// what an unsafe request did is told in any case.
-    func handOut(_ fetched: consuming FetchedResponse) {
+    /// Hands out the response whose head is there, as soon as there is memory for the first of its content: nobody gets
+    /// a head whose content has to wait for what others may never give back. Only what an unsafe request did is told in
+    /// any case.
+    func handOutOnceInMemory(_ fetched: consuming FetchedResponse) {
         guard fetched.response.isPacked || beginBody(of: fetched.response) || !method.isSafe else {
-            keepBack(fetched)
+            enterAwaitingMemory(with: fetched)
             waitForMemory()
             return decideWhetherToGoOn()
         }
-        passOn(fetched)
+        handOut(fetched)
     }
 
-    /// Its body arrives from now on.
+    /// To those who wait, and to be found by those who come; its body arrives from now on.
     @inline(__always) // Called in three places, of which one is not rare.
-    func passOn(_ fetched: consuming FetchedResponse) {
-        stream(fetched)
+    func handOut(_ fetched: consuming FetchedResponse) {
+        enterStreaming(with: fetched)
         let response = fetched.response
         // All of it came with its head.
         if response.isPacked { fetched.noteEnd(at: worker.moment) }
@@ -39,7 +48,7 @@ extension Fetch {
             if !keeping.isWhole { operation.close() }
             deliver(fetched)
             closeIfInvalidated()
-            if !keeping.isWhole { holdStart(of: response) }
+            if !keeping.isWhole { pinBeginning(of: response) }
         }
         decideWhetherToGoOn()
     }

@@ -7,11 +7,11 @@ import Telemetry
 import Upstream
 
 /// The response's body: to its readers as it arrives, and into the store once complete. From `streaming` to the end.
-/// And memory for it: in `holding` too.
+/// And memory for it: in `awaitingMemory` too.
 extension Fetch {
     func exchange(_ exchange: Exchange, received body: Span<UInt8>) -> BodyIntake {
         progressed(at: worker.now)
-        if state == .holding, !handOutHeld() {
+        if state == .awaitingMemory, !handOutIfInMemory() {
             waitForMemory()
             return .refused(after: 0)
         }
@@ -60,7 +60,7 @@ extension Fetch {
     private func stopKeepingWhole(_ response: StoredResponse, _ body: GrowingBody, _ reason: StoreOutcome) {
         if keeping == .stored { worker.recorder.count(reason) }
         operation?.close()
-        if keeping.isWhole { holdStart(of: response) }
+        if keeping.isWhole { pinBeginning(of: response) }
         arriving.stopKeepingWhole()
         body.limit(toWindow: worker.shared.streamingWindow)
         setMayGoOn(unattended: false)
@@ -68,7 +68,7 @@ extension Fetch {
 
     /// Those who were served begin one after another, on loops of their own: the beginning of a body that is not kept
     /// whole stays for the last of them, however far the first has read. The operation is already closed.
-    func holdStart(of response: StoredResponse) {
+    func pinBeginning(of response: StoredResponse) {
         guard let body = response.looseBody, let operation, operation.waiterCount > 1, let cursor = body.attach() else {
             return
         }
@@ -92,14 +92,14 @@ extension Fetch {
         return true
     }
 
-    /// Hands out what is held, if there is memory by now.
-    /// - Returns: false when it is held still.
-    private func handOutHeld() -> Bool {
-        guard state == .holding, let held else { return true }
-        guard beginBody(of: held.response) else { return false }
+    /// Hands out what awaits memory, if there is some by now.
+    /// - Returns: false when it awaits it still.
+    private func handOutIfInMemory() -> Bool {
+        guard state == .awaitingMemory, let undelivered else { return true }
+        guard beginBody(of: undelivered.response) else { return false }
         arriving.foundMemory()
         arriving.resume()
-        if let held = takeHeld() { passOn(held) }
+        if let undelivered = takeUndelivered() { handOut(undelivered) }
         return true
     }
 
@@ -107,7 +107,7 @@ extension Fetch {
     /// stands still, and while nobody was told anything, for a moment.
     func waitForMemory() {
         let timeout = request.route.origin.settings.noProgressTimeout.nanoseconds
-        let patience = state == .holding ? min(timeout, Worker.headPatience) : timeout
+        let patience = state == .awaitingMemory ? min(timeout, Worker.headPatience) : timeout
         switch arriving.waitForMemory(at: worker.now, patience: patience) {
         case .tooLong:
             giveUp()
@@ -116,7 +116,7 @@ extension Fetch {
         case .setTimer:
             worker.loop.schedule(after: Worker.memoryRetryInterval) { [weak self] in
                 guard let self, arriving.retryTimerFired() else { return }
-                if handOutHeld() { bodyHasRoom() } else { waitForMemory() }
+                if handOutIfInMemory() { bodyHasRoom() } else { waitForMemory() }
             }
         }
     }
@@ -124,10 +124,10 @@ extension Fetch {
     /// Not from inside a call of the exchange. By the time it may have found memory after all.
     private func giveUp() {
         worker.loop.schedule(after: 0) { [weak self] in
-            guard let self, arriving.waitsForMemory, state == .streaming || state == .holding else { return }
+            guard let self, arriving.waitsForMemory, state == .streaming || state == .awaitingMemory else { return }
             worker.notices.overloaded(worker.shared)
-            if let held {
-                end(.failed(NoMemory(held, at: worker.now)))
+            if let undelivered {
+                end(.failed(NoMemory(undelivered, at: worker.now)))
             } else {
                 end(.truncated(nil, keepsPart: false))
             }
@@ -143,7 +143,7 @@ extension Fetch {
 
     func exchange(_ exchange: Exchange, endedWith trailers: ByteSlice?) {
         // It has no content.
-        if let held = takeHeld() { passOn(held) }
+        if let undelivered = takeUndelivered() { handOut(undelivered) }
         guard state == .streaming, exchange === self.exchange, let fetched else { return }
         fetched.noteEnd(at: worker.moment)
         let response = fetched.response
@@ -228,8 +228,9 @@ struct NoMemory: Error {
     let status: Status?
 
     /// - Parameter now: nanoseconds of the loop's clock.
-    init(_ held: FetchedResponse, at now: Int64) {
-        server = ContactedServer(address: held.server, duration: UInt64(max(0, now - held.requested.monotonic)))
-        status = held.originStatus
+    init(_ undelivered: FetchedResponse, at now: Int64) {
+        server = ContactedServer(
+            address: undelivered.server, duration: UInt64(max(0, now - undelivered.requested.monotonic)))
+        status = undelivered.originStatus
     }
 }

@@ -58,7 +58,7 @@ extension Fetch: ExchangeHandler {
         let response = makeResponse(head, facts, policy, decision)
         let forLeader =
             facts.contains(.excludesFields) ? response.withHead(keptHead(head, facts, policy, isForLeader: true)) : nil
-        handOut(makeFetchedResponse(response, forLeader: forLeader, from: head, decision))
+        handOutOnceInMemory(makeFetchedResponse(response, forLeader: forLeader, from: head, decision))
     }
 
     func exchange(_ exchange: Exchange, upgradedTo connection: UpstreamConnection, head: borrowing ReceivedHead) {
@@ -81,7 +81,7 @@ extension Fetch: ExchangeHandler {
         // Not one whose 304 was taken, while another exchange asks.
         guard exchange === self.exchange else { return }
         switch state {
-        case .asking, .holding:
+        case .asking, .awaitingMemory:
             originFailed(error)
         case .streaming:
             // What broke the rules of its syntax is not to be trusted at all.
@@ -209,7 +209,7 @@ extension Fetch: ExchangeHandler {
         if !answer.leavesParts { revalidation.dropParts(after: answer.facts) }
         partKeeper = answer.keeper
         let forLeader = answer.headForLeader.map { response.withHead($0) }
-        handOut(makeFetchedResponse(response, forLeader: forLeader, from: head, decision))
+        handOutOnceInMemory(makeFetchedResponse(response, forLeader: forLeader, from: head, decision))
         return true
     }
 

@@ -35,7 +35,7 @@ protocol FetchLeader: AnyObject {
 ///               │ ├─5xx with a usable stale response→ over (stale)
 ///               │ ├─a whole too large for who wanted a range, a part that does not fit→ over (released)
 ///               │ └─101→ over (the connection is the client's)
-///               ├─head, no memory for its content→ holding ─memory→ streaming;  ─none, failure→ over (failed)
+///               ├─head, no memory for its content→ awaitingMemory ─memory→ streaming;  ─none, failure→ over (failed)
 ///               └─failure→ over (stale, or failed)
 /// any ─cancel→ over                   (what came may be kept as a part)
 /// ```
@@ -49,22 +49,22 @@ protocol FetchLeader: AnyObject {
 /// | what | is said by |
 /// | --- | --- |
 /// | the request that the origin gets | `FetchRequestWriter` |
-/// | who may have the response, whether it is stored, how much of its body is held | `HeadDecision` |
+/// | who may have the response, whether it is stored, how much of its body is kept | `HeadDecision` |
 /// | under which key it belongs, and whether that was invalidated | `Placement` |
 /// | what an answer does to what is stored | `Revalidation` |
 /// | what a part and the stored ones make together | `PartAnswer` |
-/// | how much of the body is held by now, and what it waits for | `ArrivingBody` |
+/// | how much of the body is kept by now, and what it waits for | `ArrivingBody` |
 /// | whether the leader of a fetch that is for it alone still waits | `Recipients` |
 /// | what an end means for those who wait and those who read, for the store and the exchange | `Ending` |
 final class Fetch: DeadlineTarget {
     enum State {
-        case new, asking, holding, streaming, over
+        case new, asking, awaitingMemory, streaming, over
 
         fileprivate func leads(to next: State) -> Bool {
             switch self {
             case .new: next == .asking || next == .over
-            case .asking: next == .holding || next == .streaming || next == .over
-            case .holding: next == .streaming || next == .over
+            case .asking: next == .awaitingMemory || next == .streaming || next == .over
+            case .awaitingMemory: next == .streaming || next == .over
             case .streaming: next == .over
             case .over: false
             }
@@ -85,7 +85,7 @@ final class Fetch: DeadlineTarget {
     /// What its waiters got, while its body arrives.
     private(set) var fetched: FetchedResponse?
     /// What they are to get, while there is no memory for the first of its content.
-    private(set) var held: FetchedResponse?
+    private(set) var undelivered: FetchedResponse?
     /// Under whose fields a part is stored, if not under its own (`PartAnswer.keeper`).
     var partKeeper: StoredResponse?
     /// The response's body, from its head on.
@@ -105,7 +105,7 @@ final class Fetch: DeadlineTarget {
     /// What the origin is asked.
     var method: Method { plan.method(for: request) }
 
-    /// How much of the body is held.
+    /// How much of the body is kept.
     var keeping: ArrivingBody.Keeping { arriving.keeping }
 
     /// The one whose body arrives.
@@ -187,24 +187,24 @@ final class Fetch: DeadlineTarget {
     }
 
     /// The head of a response is there that those who wait will get.
-    func stream(_ fetched: FetchedResponse) {
+    func enterStreaming(with fetched: FetchedResponse) {
         enter(.streaming)
         self.fetched = fetched
     }
 
     /// The same, but nobody is told anything of it yet.
-    func keepBack(_ fetched: FetchedResponse) {
-        enter(.holding)
-        held = fetched
+    func enterAwaitingMemory(with fetched: FetchedResponse) {
+        enter(.awaitingMemory)
+        undelivered = fetched
     }
 
-    /// What is kept back, to be handed out now.
-    func takeHeld() -> FetchedResponse? { state == .holding ? held.take() : nil }
+    /// What awaits memory, to be handed out now.
+    func takeUndelivered() -> FetchedResponse? { state == .awaitingMemory ? undelivered.take() : nil }
 
     /// The only way to an end. Whatever comes later is too late, and changes nothing.
     func end(_ ending: Ending) {
         guard state != .over else { return }
-        if state == .holding { held = nil }
+        if state == .awaitingMemory { undelivered = nil }
         enter(.over)
         if ending.breaksBody, let fetched { breakBody(of: fetched, ending) }
         // Moved out, not reached through here, which would be retained.
@@ -214,7 +214,7 @@ final class Fetch: DeadlineTarget {
             progressDeadline = progressDeadline.cancelled(on: worker.deadlines)
         }
         let error = ending.error
-        if let error { bringToLeader(.failure(error)) }
+        if let error { tellLoneLeader(.failure(error)) }
         leader = nil
         let cut = ending.cutsExchange ? exchange : nil
         exchange = nil
@@ -236,11 +236,11 @@ final class Fetch: DeadlineTarget {
     /// To all who wait.
     func deliver(_ fetched: consuming FetchedResponse) {
         operation?.deliver(fetched)
-        bringToLeader(.success(fetched))
+        tellLoneLeader(.success(fetched))
     }
 
     /// To the leader of a fetch that is for it alone; others are told by the operation.
-    private func bringToLeader(_ result: consuming Result<FetchedResponse, OperationError>) {
+    private func tellLoneLeader(_ result: consuming Result<FetchedResponse, OperationError>) {
         guard recipients.leaderTakesOutcome() else { return }
         leader?.fetch(self, brings: consume result)
     }
@@ -270,14 +270,14 @@ final class Fetch: DeadlineTarget {
     // MARK: Content of the client's request
 
     /// Whether content waits here for the slot.
-    var holdsContent: Bool { early.map { $0.count > 0 } ?? false }
+    var hasEarlyContent: Bool { early.map { $0.count > 0 } ?? false }
 
     /// Takes content before it has its slot, to send it then.
     /// - Returns: false when there is no memory for it.
-    func hold(_ content: Span<UInt8>) -> Bool { earlyContent().hold(content, reservingOf: worker.shared) }
+    func bufferEarly(_ content: Span<UInt8>) -> Bool { earlyContent().append(content, reservingOf: worker.shared) }
 
     /// Once it has its slot.
-    /// - Returns: false when enough is held: wait for `fetchTakesContent`.
+    /// - Returns: false when enough waits to be sent: wait for `fetchTakesContent`.
     func send(_ content: Span<UInt8>) -> Bool {
         // Where the answer has been given, the rest is read and dropped.
         exchange?.send(content) ?? true
@@ -291,7 +291,7 @@ final class Fetch: DeadlineTarget {
         }
     }
 
-    /// What holds it; made when the first comes.
+    /// Where it waits; made when the first comes.
     private func earlyContent() -> OutgoingContent {
         let content = early ?? OutgoingContent(UpstreamRequest.Content(request.head.framing))
         early = content
@@ -323,7 +323,7 @@ final class Fetch: DeadlineTarget {
         case .later(let time): return time
         case .due: break
         }
-        guard state == .asking || state == .holding || state == .streaming, let operation else { return nil }
+        guard state == .asking || state == .awaitingMemory || state == .streaming, let operation else { return nil }
         // While the readers hold it back, the origin cannot show progress.
         let stillFor = arriving.isPaused ? 0 : worker.now - lastProgress
         if stillFor < patience {

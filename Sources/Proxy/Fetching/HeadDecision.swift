@@ -1,7 +1,7 @@
 import HTTPSemantics
 
 /// What is decided when the head of a response is there that those who wait will get: who may have it, whether it is
-/// stored, and how much of its body is held.
+/// stored, and how much of its body is kept.
 ///
 /// It follows from what is given; nothing is done yet, and nothing remembered. `Fetch.settle` acts on it.
 struct HeadDecision {
@@ -10,7 +10,7 @@ struct HeadDecision {
     private(set) var notStored: NotStoredReason?
     /// What they are told, in bytes; `nil` where it is not announced, or is to be told from the parts.
     let length: Int?
-    /// How much of its body is held at first.
+    /// How much of its body is kept at first.
     private(set) var keeping: ArrivingBody.Keeping
 
     /// Of a 304 that only the client that led gets: it has no body, and nobody asks whether it is stored.
@@ -81,8 +81,8 @@ struct HeadDecision {
         if keeping == .stored { keeping = Self.keepingUnstored(sharing) }
     }
 
-    /// How much is held of what is not stored: all, where others may come late. Not for what is too large to be stored:
-    /// that would be too large to be held as well.
+    /// How much is kept of what is not stored: all, where others may come late. Not for what is too large to be stored:
+    /// that would be too large to be kept as well.
     private static func keepingUnstored(_ sharing: Sharing) -> ArrivingBody.Keeping {
         sharing.isForSeveral ? .forSharing : .window
     }

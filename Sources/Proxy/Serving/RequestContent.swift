@@ -17,7 +17,7 @@ struct RequestContent {
     /// What is here of content that is read ahead, until its fetch has it.
     fileprivate var ahead: OutgoingContent?
     /// Whether the client must wait until its fetch has sent what it has.
-    fileprivate var isHeldBack = false
+    fileprivate var isClientPaused = false
 
     /// For the fetch that sends it.
     mutating func takeAhead() -> OutgoingContent? { ahead.take() }
@@ -52,16 +52,16 @@ extension Transaction {
         }
     }
 
-    /// - Returns: whether the piece is held; else it is too much, or there is no memory for it.
+    /// - Returns: whether the piece is kept; else it is too much, or there is no memory for it.
     private func gather(_ content: Span<UInt8>) -> Bool {
         guard let ahead = self.content.ahead, ahead.count + content.count <= worker.settings.clients.bodyBuffer else {
             return false
         }
-        return ahead.hold(content, reservingOf: worker.shared)
+        return ahead.append(content, reservingOf: worker.shared)
     }
 
-    /// Whether a piece may be as large as a read of content brings. What has to be held is read in small pieces: before a
-    /// fetch has its slot, and content of which the next piece may show that it is too much to be read ahead.
+    /// Whether a piece may be as large as a read of content brings. What has to be kept is read in small pieces: before
+    /// a fetch has its slot, and content of which the next piece may show that it is too much to be read ahead.
     var takesLargePieces: Bool {
         state == .gathering ? request.head.framing != .chunked : unsharedFetch?.hasBegun ?? true
     }
@@ -69,9 +69,9 @@ extension Transaction {
     /// All that came is taken: what is wanted next. Where that is not more, `client.resumeContent` follows.
     func wantsContent() -> RequestContent.Wanted {
         guard let unsharedFetch, !unsharedFetch.hasBegun else { return .more }
-        content.isHeldBack = true
+        content.isClientPaused = true
         // Without memory for it, better not read at all than refused.
-        return unsharedFetch.holdsContent || !worker.shared.hasRoomAhead(for: ReadContexts.bufferSize)
+        return unsharedFetch.hasEarlyContent || !worker.shared.hasRoomAhead(for: ReadContexts.bufferSize)
             ? .nothing : .little
     }
 
@@ -85,11 +85,11 @@ extension Transaction {
         }
         guard let unsharedFetch else { return true }
         guard unsharedFetch.hasBegun else {
-            if !unsharedFetch.hold(content) { contentFoundNoMemory() }
+            if !unsharedFetch.bufferEarly(content) { contentFoundNoMemory() }
             return true
         }
         let goesOn = unsharedFetch.send(content)
-        self.content.isHeldBack = !goesOn
+        self.content.isClientPaused = !goesOn
         return goesOn
     }
 
@@ -105,8 +105,8 @@ extension Transaction {
     }
 
     func fetchTakesContent(_ fetch: Fetch) {
-        guard content.isHeldBack else { return }
-        content.isHeldBack = false
+        guard content.isClientPaused else { return }
+        content.isClientPaused = false
         client.resumeContent()
     }
 }
@@ -114,7 +114,7 @@ extension Transaction {
 extension OutgoingContent {
     /// Adds a piece, in memory of the budget.
     /// - Returns: false, with nothing done, when there is none.
-    func hold(_ content: Span<UInt8>, reservingOf shared: SharedState) -> Bool {
+    func append(_ content: Span<UInt8>, reservingOf shared: SharedState) -> Bool {
         let lack = lack(for: content.count)
         if lack > 0 {
             guard shared.reserveAhead(lack) else { return false }

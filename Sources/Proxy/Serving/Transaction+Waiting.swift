@@ -91,7 +91,7 @@ extension Transaction: TurnTaker {
         boundExceeded("wait-timeout", by: ledFetch == nil ? operation : nil, meaning: .timeout)
     }
 
-    /// What came of its content, before its fetch has a slot, cannot be held.
+    /// What came of its content, before its fetch has a slot, cannot be kept.
     func contentFoundNoMemory() {
         if stopWaiting() { boundExceeded(Self.memoryFull) }
     }
