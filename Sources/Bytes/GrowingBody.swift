@@ -120,8 +120,9 @@ public final class GrowingBody: Sendable {
     public func begin() -> Bool { state.withLock { $0.begin(budget) } }
 
     /// Appends a copy of `bytes` and notifies every follower that has no notice pending.
-    public func append(_ bytes: Span<UInt8>) -> AppendResult {
-        let (result, effects) = state.withLock { $0.append(bytes, budget) }
+    /// - Parameter takingPieces: false where only the room in the last piece may be used: more counts as `noMemory`.
+    public func append(_ bytes: Span<UInt8>, takingPieces: Bool = true) -> AppendResult {
+        let (result, effects) = state.withLock { $0.append(bytes, takingPieces: takingPieces, budget) }
         perform(effects)
         return result
     }
@@ -129,9 +130,10 @@ public final class GrowingBody: Sendable {
     /// After `noMemory`: appends as much as there is room for in the last piece, and in those for which there is memory.
     /// A piece that is full is given up once its readers have passed it; one that is half empty would be held by a body
     /// that waits for memory, and many such bodies would wait for each other.
+    /// - Parameter takingPieces: false where only the last piece may be filled.
     /// - Returns: how many bytes were taken.
-    public func appendWhatFits(_ bytes: Span<UInt8>) -> Int {
-        let (count, effects) = state.withLock { $0.appendWhatFits(bytes, budget) }
+    public func appendWhatFits(_ bytes: Span<UInt8>, takingPieces: Bool = true) -> Int {
+        let (count, effects) = state.withLock { $0.appendWhatFits(bytes, takingPieces: takingPieces, budget) }
         perform(effects)
         return count
     }

@@ -72,9 +72,13 @@ struct OpenBody: Sendable {
 // MARK: - The writer
 
 extension OpenBody {
-    mutating func append(_ bytes: Span<UInt8>, _ budget: MemoryBudget) -> (GrowingBody.AppendResult, Effects) {
+    mutating func append(
+        _ bytes: Span<UInt8>, takingPieces: Bool = true, _ budget: MemoryBudget
+    ) -> (GrowingBody.AppendResult, Effects) {
         guard phase == .open else { return (.accepted, Effects()) }
-        guard makeRoom(for: bytes.count, budget) else { return (.noMemory, Effects()) }
+        guard takingPieces ? makeRoom(for: bytes.count, budget) : lastPieceRoom >= bytes.count else {
+            return (.noMemory, Effects())
+        }
         return write(bytes, budget)
     }
 
@@ -84,10 +88,13 @@ extension OpenBody {
         return makeRoom(for: 1, budget)
     }
 
-    /// Appends as many of `bytes` as there is room for in the last piece and in new ones for which there is memory.
-    mutating func appendWhatFits(_ bytes: Span<UInt8>, _ budget: MemoryBudget) -> (count: Int, Effects) {
+    /// Appends as many of `bytes` as there is room for in the last piece and, if it takes any, in new ones for which
+    /// there is memory.
+    mutating func appendWhatFits(_ bytes: Span<UInt8>, takingPieces: Bool, _ budget: MemoryBudget) -> (
+        count: Int, Effects
+    ) {
         guard phase == .open else { return (0, Effects()) }
-        let count = min(bytes.count, addPieces(for: bytes.count, budget))
+        let count = min(bytes.count, takingPieces ? addPieces(for: bytes.count, budget) : lastPieceRoom)
         guard count > 0 else { return (0, Effects()) }
         return (count, write(bytes.extracting(0..<count), budget).1)
     }
@@ -139,8 +146,7 @@ extension OpenBody {
     /// Adds pieces until there is room for `count` bytes, or no memory.
     /// - Returns: for how many there is room.
     private mutating func addPieces(for count: Int, _ budget: MemoryBudget) -> Int {
-        var room = 0
-        if let last = pieces.last { room = last.chunk.capacity - last.filled }
+        var room = lastPieceRoom
         // With no piece at hand all before are full and given up, or there were none.
         var start = pieces.last.map { $0.start + $0.chunk.capacity } ?? length
         let former = pieces.count
@@ -158,6 +164,8 @@ extension OpenBody {
         }
         return room
     }
+
+    private var lastPieceRoom: Int { pieces.last.map { $0.chunk.capacity - $0.filled } ?? 0 }
 
     private func nextPieceSize(start: Int, missing: Int) -> Int {
         if let expectedLength, expectedLength > start {

@@ -3,22 +3,28 @@ import Testing
 @testable import Proxy
 
 @Suite struct ArrivingBodyTests {
+    private let line = MemoryLine()
+
+    private func wait(_ body: inout ArrivingBody, at now: Int64) -> ArrivingBody.MemoryWait {
+        body.waitForMemory(.body, in: line, at: now, patience: 100)
+    }
+
     @Test func `what waits for memory has one timer at a time`() {
         var body = ArrivingBody()
-        let first = body.waitForMemory(at: 10, patience: 100)
+        let first = wait(&body, at: 10)
         // Woken by other bodies meanwhile, and refused again.
         body.resume()
-        let second = body.waitForMemory(at: 20, patience: 100)
+        let second = wait(&body, at: 20)
         let retries = body.retryTimerFired()
-        let third = body.waitForMemory(at: 60, patience: 100)
+        let third = wait(&body, at: 60)
         #expect([first, second, third] == [.setTimer, .timerIsSet, .setTimer] && retries && body.isPaused)
     }
 
     @Test func `a timer whose reason is gone tries nothing`() {
         var body = ArrivingBody()
-        let first = body.waitForMemory(at: 10, patience: 100)
+        let first = wait(&body, at: 10)
         body.resume()
-        body.foundMemory()
+        body.stopWaiting()
         // It waits for its readers now.
         body.pause()
         let retries = body.retryTimerFired()
@@ -28,13 +34,47 @@ import Testing
     @Test func `it waits so long and no longer, counted anew once there was memory`() {
         var body = ArrivingBody()
         let waits = [Int64(10), 109, 110].map { now -> ArrivingBody.MemoryWait in
-            let wait = body.waitForMemory(at: now, patience: 100)
+            let result = wait(&body, at: now)
             _ = body.retryTimerFired()
-            return wait
+            return result
         }
         #expect(waits == [.setTimer, .setTimer, .tooLong])
-        body.foundMemory()
-        let anew = body.waitForMemory(at: 110, patience: 100)
+        body.stopWaiting()
+        let anew = wait(&body, at: 110)
         #expect(anew == .setTimer)
+    }
+
+    @Test func `so it is once there was memory for some of what waits`() {
+        var body = ArrivingBody()
+        let first = wait(&body, at: 10)
+        body.foundSomeMemory(at: 100)
+        let second = wait(&body, at: 150)
+        let third = wait(&body, at: 200)
+        #expect([first, second, third] == [.setTimer, .timerIsSet, .tooLong])
+    }
+
+    @Test func `it stands in line as long as it waits, and keeps its place when its turn was in vain`() {
+        var (body, others) = (ArrivingBody(), [MemoryLine.Place]())
+        _ = wait(&body, at: 10)
+        #expect(!line.isEmpty)
+        for _ in 0..<MemoryLine.front { others.append(line.enter(.body, isFirst: false)) }
+        let hasTurn = body.takeTurn(in: line)
+        let mayTake = body.mayTake(before: line)
+        #expect(hasTurn && mayTake)
+        _ = wait(&body, at: 20)
+        let stillFirst = body.mayTake(before: line)
+        #expect(stillFirst && !line.letsThrough(others.last))
+        body.stopWaiting()
+        others = []
+        #expect(line.isEmpty)
+    }
+
+    @Test func `who stands behind the first has no turn`() {
+        let others = (0..<MemoryLine.front).map { _ in line.enter(.body, isFirst: false) }
+        var body = ArrivingBody()
+        _ = wait(&body, at: 10)
+        let hasTurn = body.takeTurn(in: line)
+        #expect(!hasTurn && others.count == MemoryLine.front)
+        withExtendedLifetime(others) {}
     }
 }

@@ -28,6 +28,10 @@ struct ArrivingBody {
     private(set) var isPaused = false
     /// When there was no memory for what had come, in nanoseconds of the loop's clock; `nil` while there is some.
     private var waitsForMemorySince: Int64?
+    /// Where it stands among those who wait for memory.
+    private var place: MemoryLine.Place?
+    /// Whether it was among the first of them: what comes next may take memory before the others.
+    private var hasTurn = false
     /// Whether a timer is set that tries again.
     private var retryIsSet = false
 
@@ -43,7 +47,29 @@ struct ArrivingBody {
     mutating func stopKeepingWhole() { keeping = .window }
     mutating func pause() { isPaused = true }
     mutating func resume() { isPaused = false }
-    mutating func foundMemory() { waitsForMemorySince = nil }
+
+    /// It has memory, or wants none any more.
+    mutating func stopWaiting() {
+        waitsForMemorySince = nil
+        place = nil
+        hasTurn = false
+    }
+
+    /// Some of what had come is in memory, and more waits.
+    mutating func foundSomeMemory(at now: Int64) {
+        if waitsForMemory { waitsForMemorySince = now }
+    }
+
+    /// Whether it may take memory before those in `line`.
+    func mayTake(before line: MemoryLine) -> Bool { hasTurn || line.letsThrough(place) }
+
+    /// Leaves its place if it is among the first: it may try.
+    mutating func takeTurn(in line: MemoryLine) -> Bool {
+        guard line.letsThrough(place) else { return false }
+        place = nil
+        hasTurn = true
+        return true
+    }
 
     enum MemoryWait {
         case setTimer
@@ -54,8 +80,12 @@ struct ArrivingBody {
 
     /// There is no memory for what has come.
     /// - Parameter patience: nanoseconds that it may last.
-    mutating func waitForMemory(at now: Int64, patience: Int64) -> MemoryWait {
+    mutating func waitForMemory(_ need: MemoryLine.Need, in line: MemoryLine, at now: Int64, patience: Int64)
+        -> MemoryWait
+    {
         isPaused = true
+        if place == nil { place = line.enter(need, isFirst: hasTurn) }
+        hasTurn = false
         let since = waitsForMemorySince ?? now
         waitsForMemorySince = since
         guard now - since < patience else { return .tooLong }

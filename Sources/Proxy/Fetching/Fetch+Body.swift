@@ -27,20 +27,27 @@ extension Fetch {
                 return .taken
             }
         }
+        // The room in its last piece is its own in any case.
+        var takesPieces = arriving.mayTake(before: worker.shared.memoryLine)
         // A small one takes no more than a window would.
-        if keeping.isWhole, kept.length + body.count > GrowingBody.smallestWindow,
-            !worker.shared.store.mayKeepWhole(body.count)
-        {
-            stopKeepingWhole(response, kept, .noRoom)
-            // Perhaps nobody is left who waits for it.
-            guard state == .streaming else { return .taken }
+        if keeping.isWhole, kept.length + body.count > GrowingBody.smallestWindow {
+            // Who stands in line found not even the reserve for windows: there is memory again.
+            if worker.shared.store.mayKeepWhole(body.count) {
+                takesPieces = true
+            } else {
+                stopKeepingWhole(response, kept, .noRoom)
+                // Perhaps nobody is left who waits for it.
+                guard state == .streaming else { return .taken }
+            }
         }
-        var result = kept.append(body)
+        var result = kept.append(body, takingPieces: takesPieces)
         // Another loop may take what this makes free. With so much it can be appended: this ends.
-        while result == .noMemory, worker.shared.store.makeRoom(bytes: GrowingBody.mostTaken(by: body.count)) {
+        while takesPieces, result == .noMemory,
+            worker.shared.store.makeRoom(bytes: GrowingBody.mostTaken(by: body.count))
+        {
             result = kept.append(body)
         }
-        if result != .noMemory { arriving.foundMemory() }
+        if result != .noMemory { arriving.stopWaiting() }
         switch result {
         case .accepted:
             if keeping.isWhole, kept.length > worker.storage.objectLimit { stopKeepingWhole(response, kept, .tooLarge) }
@@ -49,7 +56,8 @@ extension Fetch {
             arriving.pause()
             return .takenAndFull
         case .noMemory:
-            let taken = kept.appendWhatFits(body)
+            let taken = kept.appendWhatFits(body, takingPieces: takesPieces)
+            if taken > 0 { arriving.foundSomeMemory(at: worker.now) }
             stopKeepingWhole(response, kept, .noRoom)
             waitForMemory()
             return .refused(after: taken)
@@ -82,6 +90,7 @@ extension Fetch {
     /// - Returns: false when there is none.
     func beginBody(of response: StoredResponse) -> Bool {
         guard let body = response.looseBody, arriving.length != 0, method != .head else { return true }
+        guard arriving.mayTake(before: worker.shared.memoryLine) else { return false }
         let (store, size) = (worker.shared.store, GrowingBody.firstPiece(expecting: arriving.length))
         // What comes next may already be there, and is as much as one read takes.
         guard arriving.length != nil else { return store.makeRoom(bytes: GrowingBody.mostTaken(by: 1)) }
@@ -97,7 +106,7 @@ extension Fetch {
     private func handOutIfInMemory() -> Bool {
         guard state == .awaitingMemory, let undelivered else { return true }
         guard beginBody(of: undelivered.response) else { return false }
-        arriving.foundMemory()
+        arriving.stopWaiting()
         arriving.resume()
         if let undelivered = takeUndelivered() { handOut(undelivered) }
         return true
@@ -107,17 +116,28 @@ extension Fetch {
     /// stands still, and while nobody was told anything, for a moment.
     func waitForMemory() {
         let timeout = request.route.origin.settings.noProgressTimeout.nanoseconds
-        let patience = state == .awaitingMemory ? min(timeout, Worker.headPatience) : timeout
-        switch arriving.waitForMemory(at: worker.now, patience: patience) {
+        let isHead = state == .awaitingMemory
+        let patience = isHead ? min(timeout, Worker.headPatience) : timeout
+        let line = worker.shared.memoryLine
+        switch arriving.waitForMemory(isHead ? .head : .body, in: line, at: worker.now, patience: patience) {
         case .tooLong:
             giveUp()
         case .timerIsSet:
             break
         case .setTimer:
             worker.loop.schedule(after: Worker.memoryRetryInterval) { [weak self] in
-                guard let self, arriving.retryTimerFired() else { return }
-                if handOutIfInMemory() { bodyHasRoom() } else { waitForMemory() }
+                if let self, arriving.retryTimerFired() { lookForMemory() }
             }
+        }
+    }
+
+    /// Now and then while it waits for memory. If it is not among the first in line, it only sees whether it has waited
+    /// too long: what came stays where it is.
+    private func lookForMemory() {
+        if state == .awaitingMemory ? handOutIfInMemory() : arriving.takeTurn(in: worker.shared.memoryLine) {
+            bodyHasRoom()
+        } else {
+            waitForMemory()
         }
     }
 

@@ -205,6 +205,7 @@ final class Fetch: DeadlineTarget {
     func end(_ ending: Ending) {
         guard state != .over else { return }
         if state == .awaitingMemory { undelivered = nil }
+        arriving.stopWaiting()
         enter(.over)
         if ending.breaksBody, let fetched { breakBody(of: fetched, ending) }
         // Moved out, not reached through here, which would be retained.

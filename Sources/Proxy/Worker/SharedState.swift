@@ -17,6 +17,8 @@ final class SharedState: Sendable {
     let names = NameResolution()
     let groups = GroupInvalidations()
     let callbacks = CallbackBarrier()
+    /// Those who wait for memory of `budget`.
+    let memoryLine = MemoryLine()
     private let liveOrigins = Guarded<[Origin]>([])
     /// Open client connections over all loops.
     let connections = Atomic<Int>(0)
