@@ -1,18 +1,7 @@
-/// The file that is shipped: every key with its comment and its default, made from the table of keys.
-public enum DefaultFile {
+/// Keys as a file has them, each with its comment and a value: what the shipped file is made of.
+enum DefaultFile {
     /// Characters in a line of comment.
     private static let width = 110
-
-    /// What `config/coalesced.yaml` holds.
-    public static var text: String {
-        let head = comment(
-            """
-            The configuration of coalesced. Every key is here, with its default: a file needs only what differs. \
-            `coalesced check` names the line and column of every mistake; `SIGHUP` makes a running proxy read the file \
-            again. Durations are written 500ms, 30s, 5m, 1h, 1d; sizes 512B, 64KiB, 256MiB, 1GB.
-            """)
-        return (head + [""] + lines(of: KeyTable.all, in: Settings())).joined(separator: "\n") + "\n"
-    }
 
     /// The lines of YAML for `keys`, each below its comment.
     static func lines<Root>(of keys: [Key<Root>], in root: Root) -> [String] {
@@ -35,7 +24,7 @@ public enum DefaultFile {
     }
 
     /// `text` in lines, and `range` after it in one piece.
-    private static func comment(_ text: String, _ range: String? = nil) -> [String] {
+    static func comment(_ text: String, _ range: String? = nil) -> [String] {
         var lines: [String] = []
         var line = "#"
         for word in text.split(separator: " ").map(String.init) + (range.map { [$0] } ?? []) {

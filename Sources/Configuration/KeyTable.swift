@@ -241,7 +241,7 @@ enum KeyTable {
             "memory", \.storage.memory, .memory,
             "Hard limit for the bodies of all responses, stored and in flight."),
         Key(
-            "in-flight-share", \.storage.inFlightPercent, .percent(1...100),
+            "in-flight-share", \.storage.inUsePercent, .percent(1...100),
             """
             Share of `memory` that bodies in flight, and stored ones while clients read them, may take by evicting \
             stored responses (streamed ones an eighth of that more); they may always use free memory. No response \

@@ -115,13 +115,13 @@ struct Reader {
     mutating func checkStorage(of settings: Settings, in root: Node?) {
         let storage = settings.storage
         guard let node = root?["storage"]?["max-object-size"],
-            storage.maxObjectSize > storage.memory * storage.inFlightPercent / 100
+            storage.maxObjectSize > storage.memory * storage.inUsePercent / 100
         else { return }
         let size = ScalarSyntax.memory.write
         note(
             node.position,
-            "no response larger than `in-flight-share` (\(storage.inFlightPercent)%) of `memory` (\(size(storage.memory))) is stored, "
-                + "that is \(size(storage.inFlightLimit)); lower `max-object-size`, or raise `memory` or `in-flight-share`"
+            "no response larger than `in-flight-share` (\(storage.inUsePercent)%) of `memory` (\(size(storage.memory))) is stored, "
+                + "that is \(size(storage.inUseLimit)); lower `max-object-size`, or raise `memory` or `in-flight-share`"
         )
     }
 

@@ -16,7 +16,7 @@ import HTTPSemantics
 /// all, and may rule out a validation; `authorization` before `range`, because those who wait for the same part wait in
 /// vain, too, if only one may have it.
 ///
-/// A fetch sets them when the head is there (`Fetch.remember`; of those of `pass`, `Sharing.reasonToRemember` says which).
+/// A fetch sets them when the head is there (`Fetch.remember`; `Sharing.reasonToRemember` says which answers `pass`).
 /// A marker goes when another of its kind takes its place, when an answer that several may have contradicts it, or with
 /// all that is known of the key. One whose time is over stays in memory until anything else is marked, or until the
 /// next answer that several may have.

@@ -13,8 +13,14 @@ import Synchronization
 /// call `makeRoom`: the shards give up the least valuable of their S3-FIFO queues, in turns.
 ///
 /// What clients are being sent is not evicted, since that would free nothing. It is in use like a body on its way, and
-/// what is in use takes no more than `StorageSettings.inFlightLimit`, and the windows' reserve, at the expense of what
-/// rests:
+/// what is in use takes no more than this at the expense of what rests (`StorageSettings`; free bytes it may have
+/// beyond):
+///
+/// ```
+/// 0                          inUseLimit                          windowLimit                     memory
+/// ├─ any body in use ────────────┼─ those in windows, and small ones ─┼─ none: what rests is safe ────┤
+///                                └────────── windowReserve ───────────┘
+/// ```
 ///
 /// | who wants memory | takes what is free | evicts | where it gets none |
 /// | --- | --- | --- | --- |
@@ -188,9 +194,7 @@ public final class ResponseStore: Sendable {
 
     /// An unsafe request invalidated `key` (RFC 9111 §4.4): its responses are dropped and no fetch that has begun is
     /// stored. Its `Vary` rules and its markers are kept.
-    /// - Returns: the number of responses dropped.
-    @discardableResult
-    public func invalidate(_ key: CacheKey) -> Int { change(key) { $0.invalidate(key, keepsNotes: true) } }
+    public func invalidate(_ key: CacheKey) { _ = change(key) { $0.invalidate(key, keepsNotes: true) } }
 
     /// The same for an unsafe request whose own answer is to be stored afterwards (RFC 9110 §9.3.3).
     /// - Parameter former: of the moment its fetch began.

@@ -9,11 +9,6 @@ public protocol EvictionCandidate {
     var isInUse: Bool { get }
 }
 
-extension EvictionCandidate {
-    /// Where nobody else has the bytes.
-    public var isInUse: Bool { false }
-}
-
 /// The queue a candidate stands in. The raw values are the names in metrics.
 public enum EvictionQueue: String, Sendable, CaseIterable {
     case small, main
@@ -102,7 +97,7 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
     public init(smallPercent: Int) { self.smallPercent = smallPercent }
 
     /// Candidates in both queues.
-    public var count: Int { small.count + main.count }
+    var count: Int { small.count + main.count }
     /// Sum of their sizes.
     public var bytes: Int { small.bytes + main.bytes }
 

@@ -19,7 +19,7 @@ import Synchronization
 ///
 /// Owners: the store, and every client it is being sent to. May go to any thread. After a 304, another one that shares
 /// its body takes its place (RFC 9111 §4.3.4).
-public final class StoredResponse: Sendable, EvictionCandidate {
+public final class StoredResponse: Sendable {
     /// Largest body that is packed. A hit of one copies it behind its head anyway; and a client that reads slowly keeps
     /// no more than this of what was evicted beside the budget.
     public static let packedBody = 2048

@@ -190,7 +190,7 @@ import Upstream
         all.proxy.caching.rangeMisses = .part
         all.proxy.caching.policy.ignoredRequestDirectives = .protectsOrigin
         all.storage.memory = 26 << 20
-        all.storage.inFlightPercent = 27
+        all.storage.inUsePercent = 27
         all.storage.maxObjectSize = 28
         all.storage.streamingWindow = 290 << 10
         all.storage.shards = 32

@@ -24,7 +24,7 @@ import Upstream
         #expect(site.servers == downloads.servers)
         #expect(settings.proxy.routes.map(\.upstream) == ["downloads", "site"])
         #expect(settings.proxy.routes[0].rangeMisses == .part)
-        let inFlight = settings.storage.memory / 100 * settings.storage.inFlightPercent
-        #expect(downloads.maxConcurrentFetches * settings.storage.streamingWindow <= inFlight)
+        let inUse = settings.storage.memory / 100 * settings.storage.inUsePercent
+        #expect(downloads.maxConcurrentFetches * settings.storage.streamingWindow <= inUse)
     }
 }

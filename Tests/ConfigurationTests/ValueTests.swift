@@ -150,8 +150,8 @@ import Upstream
 
     @Test func `a value of a small memory keeps the largest response below what may be in flight`() throws {
         let storage = try load("storage: {memory: 10MiB}").storage
-        #expect(storage.inFlightLimit <= 5 << 20)
-        #expect(storage.objectLimit == storage.inFlightLimit)
+        #expect(storage.inUseLimit <= 5 << 20)
+        #expect(storage.objectLimit == storage.inUseLimit)
         #expect(StorageSettings().objectLimit == StorageSettings().maxObjectSize)
     }
 }

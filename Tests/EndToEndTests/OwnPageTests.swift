@@ -37,8 +37,8 @@ import Testing
         }
     }
 
-    /// What is known of requests with `Authorization` stands beside what is known of the others, whichever was found out
-    /// last.
+    /// What is known of requests with `Authorization` stands beside what is known of the others, whichever was found
+    /// out last.
     @Test(arguments: both, [true, false])
     func `crowds with Authorization and of several kinds, in turns, do not wait for one another`(
         _ teller: Teller, _ endsWithAuthorization: Bool

@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test func `room is made until nothing is left to evict`() {
-        let cache = Cache(memory: 1 << 20) { $0.inFlightPercent = 100 }
+        let cache = Cache(memory: 1 << 20) { $0.inUsePercent = 100 }
         for number in 0..<100 { cache.put("k\(number)", 8000) }
         #expect(cache.store.makeRoom(bytes: 500_000))
         #expect(cache.budget.limit - cache.budget.used >= 500_000)
@@ -59,7 +59,7 @@ import Testing
     }
 
     @Test func `bodies on their way cannot empty the store`() {
-        let cache = Cache(memory: 1 << 20) { $0.inFlightPercent = 25 }
+        let cache = Cache(memory: 1 << 20) { $0.inUsePercent = 25 }
         for number in 0..<200 { cache.put("k\(number)", 8000) }
         var reserved = 0
         while cache.store.makeRoom(bytes: 10_000), cache.budget.reserve(10_000) { reserved += 10_000 }
@@ -81,7 +81,7 @@ import Testing
 
     /// Eviction would free none of their bytes.
     @Test func `what is read is not evicted, as long as it is read`() throws {
-        let cache = Cache(memory: 1 << 20) { $0.inFlightPercent = 100 }
+        let cache = Cache(memory: 1 << 20) { $0.inUsePercent = 100 }
         for number in 0..<4 { cache.put("read \(number)", 100_000) }
         let bodies = (0..<4).compactMap { cache.resource("read \($0)")?.response(at: 0).looseBody }
         for body in bodies { body.beginReading() }
@@ -96,7 +96,7 @@ import Testing
     @Test func `what rests makes room, whatever is read in the fuller shard`() throws {
         let cache = Cache(memory: 16 << 20) {
             $0.shards = 2
-            $0.inFlightPercent = 100
+            $0.inUsePercent = 100
         }
         cache.put("read", 8 << 20)
         let body = try #require(cache.resource("read")?.response(at: 0).looseBody)
@@ -154,7 +154,7 @@ import Testing
     /// However many slow readers there are of what is stored.
     @Test func `bodies that are read leave small entries alone, and room for windows`() throws {
         let cache = Cache(memory: 16 << 20)
-        let (limit, reserve) = (cache.settings.inFlightLimit, cache.settings.windowReserve)
+        let (limit, reserve) = (cache.settings.inUseLimit, cache.settings.windowReserve)
         for number in 0..<20 { cache.put("page \(number)", 10_000) }
         var read: [GrowingBody] = []
         while cache.store.mayKeepWhole(1 << 20), let response = cache.response(1 << 20), let body = response.looseBody {
@@ -202,7 +202,8 @@ import Testing
             case 7: cache.forgetMarkers(key)
             case 8:
                 cache.learn(key, vary: "x-\(Int.random(in: 0..<20, using: &random))")
-            case 9: _ = Bool.random(using: &random) ? cache.invalidate(key) : cache.remove(key)
+            case 9:
+                if Bool.random(using: &random) { cache.invalidate(key) } else { _ = cache.remove(key) }
             case 10: cache.resource(key)?.responses.randomElement(using: &random)?.noteUse()
             default: _ = cache.store.makeRoom(bytes: Int.random(in: 0...100_000, using: &random))
             }

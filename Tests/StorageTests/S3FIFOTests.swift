@@ -1,6 +1,7 @@
 import Repeatable
-import Storage
 import Testing
+
+@testable import Storage
 
 private final class Page: EvictionCandidate {
     let name: Int

@@ -120,7 +120,7 @@ struct Cache {
 
     func learn(_ key: String, vary: String) { store.learn(Sample.rule(vary), for: self.key(key)) }
 
-    func invalidate(_ key: String) -> Int { store.invalidate(self.key(key)) }
+    func invalidate(_ key: String) { store.invalidate(self.key(key)) }
     func invalidate(_ key: String, after former: Generation) -> Generation? {
         store.invalidate(self.key(key), after: former)
     }

@@ -167,7 +167,9 @@ import Testing
     @Test func `invalidation, removal and the generation are for parts too`() throws {
         store(try part(0..<10))
         let generation = cache.generation("k")
-        #expect(cache.invalidate("k") == 1 && stored() == nil)
+        #expect(stored() != nil)
+        cache.invalidate("k")
+        #expect(stored() == nil)
         #expect(try store(part(0..<10), generation: generation) == .outdated)
         store(try part(0..<10))
         #expect(cache.remove("k") == 1 && cache.resource("k") == nil)
@@ -220,7 +222,7 @@ import Testing
             let start = Int.random(in: 0..<900, using: &generator)
             let range = start..<start + Int.random(in: 1...100, using: &generator)
             store(try part(range, tag: Int.random(in: 0..<20, using: &generator) == 0 ? "\"b\"" : "\"a\""))
-            if Int.random(in: 0..<50, using: &generator) == 0 { _ = cache.invalidate("k") }
+            if Int.random(in: 0..<50, using: &generator) == 0 { cache.invalidate("k") }
         }
         cache.store.removeAll()
         #expect(cache.budget.used == 0 && cache.store.bytes == 0)

@@ -10,6 +10,7 @@ struct RealS3FIFO: Policy {
     private final class Page: EvictionCandidate {
         let object: Int
         var frequency: UInt8
+        var isInUse: Bool { false }
         init(_ object: Int, waiters: Int) { (self.object, frequency) = (object, UInt8(min(3, waiters))) }
         func setFrequency(_ frequency: UInt8) { self.frequency = frequency }
         func noteUse() { if frequency < 3 { frequency += 1 } }

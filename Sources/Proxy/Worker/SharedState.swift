@@ -65,7 +65,7 @@ final class SharedState: Sendable {
     /// half of their share, so that clients who send slowly leave the rest to what others ask for, and nothing of what is
     /// reserved for windows.
     func hasRoomAhead(for bytes: Int) -> Bool {
-        inFlightBytes + bytes <= storage.inFlightLimit / 2 && store.mayKeepWhole(bytes)
+        inFlightBytes + bytes <= storage.inUseLimit / 2 && store.mayKeepWhole(bytes)
     }
 
     /// Reserves `bytes` of the budget for content that is read ahead, at the expense of what is stored; or nothing, and
@@ -82,7 +82,7 @@ final class SharedState: Sendable {
     /// What a body that is not kept whole may retain for its slowest reader: less when memory runs short, so that many
     /// slow readers of large responses cannot take all of it.
     var streamingWindow: Int {
-        budget.inUse > storage.inFlightLimit / 2
+        budget.inUse > storage.inUseLimit / 2
             ? min(storage.streamingWindow, GrowingBody.smallestWindow) : storage.streamingWindow
     }
 }
