@@ -23,6 +23,22 @@ import Testing
         #expect(client.answer == "200 " + String(repeating: "x", count: 31))
     }
 
+    @Test func `a part that does not fit, and is not stored, teaches nothing of queries`() throws {
+        let proxy = try TestProxy { $0.caching.rangeMisses = .part }
+        let first = try proxy.ask("GET /x?a=1\nRange: bytes=0-3")
+        proxy.run { proxy.origin.requestCount == 1 }
+        proxy.origin.answer(part: "0123", from: 0, "ETag: \"one\"")
+        proxy.run { first.hasEnded }
+        let second = try proxy.ask("GET /x?a=1\nRange: bytes=2-7")
+        proxy.run { proxy.origin.requestCount == 2 }
+        // Of another representation, so that it is not what the client wants, with or without the stored one.
+        proxy.origin.answer(part: "4567", from: 4, "ETag: \"two\"\r\nNo-Vary-Search: params=(\"b\")")
+        proxy.run { proxy.origin.requestCount == 3 }
+        #expect(second.isWaiting && proxy.counted(.coalescing(.released)) == 1)
+        let request = try #require(second.transaction?.request)
+        #expect(!proxy.worker.hasLearnt(about: request) && request.variation == nil)
+    }
+
     /// If all began with the same server, it would get the first requests of all workers.
     @Test(arguments: [0, 1, 3])
     func `each worker begins with another server`(worker index: Int) throws {

@@ -112,6 +112,16 @@ final class TestOrigin {
         goOn("HTTP/1.1 200 OK\r\nContent-Length: \(length)\r\n\(fields)\r\n\r\n\(part)")
     }
 
+    /// Answers the request that has waited longest with a part of a representation of 10 bytes.
+    func answer(part: String, from first: Int, _ fields: String) {
+        let (length, last) = (part.utf8.count, first + part.utf8.count - 1)
+        answering = asking.removeFirst()
+        goOn(
+            "HTTP/1.1 206 Partial Content\r\nContent-Length: \(length)\r\nContent-Range: bytes \(first)-\(last)/10\r\n"
+                + "Cache-Control: max-age=60\r\n\(fields)\r\n\r\n\(part)")
+        answering = nil
+    }
+
     /// Sends another part of the body that it began.
     func goOn(_ part: String) {
         let bytes = ByteSlice(part)

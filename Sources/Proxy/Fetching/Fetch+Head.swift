@@ -203,9 +203,11 @@ extension Fetch: ExchangeHandler {
             return rejectPart(head, at: now)
         }
         let answer = PartAnswer(part, head.fields, with: plan.parts, for: request, requested: sentAt, received: now)
+        // Before it is settled: a part that is not used teaches nothing of queries.
+        guard answer.hasEverythingWanted else { return rejectPart(head, at: now) }
         let decision = settle(head, answer.facts, request.route.policy, part: part)
-        let response = answer.response(makeBody(expecting: part.range.count), budget: worker.shared.budget)
-        guard response.hasEverything(wantedBy: request) else { return rejectPart(head, at: now) }
+        let response = answer.response(
+            makeBody(expecting: part.range.count, keeping: decision.keeping), budget: worker.shared.budget)
         if !answer.leavesParts { revalidation.dropParts(after: answer.facts) }
         partKeeper = answer.keeper
         let forLeader = answer.headForLeader.map { response.withHead($0) }

@@ -6,8 +6,9 @@ import Upstream
 
 /// A response that the origin sent, from its head: what is decided about it, and what those who wait are given.
 extension Fetch {
-    /// Decides on the response, and writes down what follows: nowhere else does a head settle the key that the response
-    /// belongs under and what its body is to be.
+    /// Decides on a response that those who wait will get, and writes down what follows: nowhere else does a head settle
+    /// the key that the response belongs under, what is learnt of its path's queries, and what its body is to be. Once
+    /// for each exchange whose response is used.
     /// - Parameters:
     ///   - facts: of the response as it would be stored.
     ///   - part: what it is of the representation, where a part was asked for and came.
@@ -89,7 +90,7 @@ extension Fetch {
         }
         return StoredResponse(
             head: keptHead(head, facts, policy, isForLeader: isForLeader), facts: facts,
-            body: makeBody(expecting: decision.length),
+            body: makeBody(expecting: decision.length, keeping: decision.keeping),
             varyRule: rule, variantKey: variantKey, groups: groups)
     }
 
@@ -104,7 +105,10 @@ extension Fetch {
     private static let writtenAnew = FieldSet(.contentLength)
 
     /// For the content that arrives from now on.
-    func makeBody(expecting length: Int?) -> GrowingBody {
+    /// - Parameters:
+    ///   - length: of it in bytes; `nil` where it is not announced.
+    ///   - keeping: how much of it is kept.
+    func makeBody(expecting length: Int?, keeping: ArrivingBody.Keeping) -> GrowingBody {
         let (budget, window) = (worker.shared.budget, keeping.isWhole ? nil : worker.shared.streamingWindow)
         guard let operation else { return GrowingBody(budget: budget, expectedLength: length, window: window) }
         // A closure over one strong reference needs no object of its own.

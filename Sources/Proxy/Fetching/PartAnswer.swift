@@ -70,6 +70,13 @@ struct PartAnswer {
         }
     }
 
+    /// Whether the stored parts and the one that arrives have all that the leader wants.
+    var hasEverythingWanted: Bool {
+        var content = base?.parts?.content ?? PartialContent(0..<0, of: part.length)
+        return content.add(PartialContent(part.range, of: part.length))
+            && request.use(of: content, head, facts) == .answers
+    }
+
     /// Under whose fields it is stored, if not under its own: those are for one session or one client, while the bytes
     /// are those that all get under the same tag.
     var keeper: StoredResponse? {

@@ -35,13 +35,19 @@ extension StoredResponse {
     /// What its parts are good for.
     func use(for request: ClientRequest) -> PartUse {
         guard let parts else { return .answers }
-        let (requestFields, storedHead) = (request.fields, head)
+        return request.use(of: parts.content, head, facts)
+    }
+}
+
+extension ClientRequest {
+    /// What parts of a representation are good for to it.
+    /// - Parameters:
+    ///   - content: the parts.
+    ///   - head: of the representation, with `facts`.
+    func use(of content: PartialContent, _ head: HeadBlock, _ facts: ResponseFacts) -> PartUse {
+        let fields = fields
         // For 304 no byte is needed (RFC 9111 §4.3.2).
-        guard ClientConditions.evaluate(requestFields.view, stored: storedHead.view, facts: facts) == .send else {
-            return .answers
-        }
-        return PartUse(
-            requestFields.view, of: parts.content, stored: storedHead.view, facts: facts,
-            maxRanges: request.route.maxRanges)
+        guard ClientConditions.evaluate(fields.view, stored: head.view, facts: facts) == .send else { return .answers }
+        return PartUse(fields.view, of: content, stored: head.view, facts: facts, maxRanges: route.maxRanges)
     }
 }
