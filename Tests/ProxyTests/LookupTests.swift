@@ -327,7 +327,8 @@ import Upstream
                 case .get(let isAuthorized): (isAuthorized ? "authorized " : "") + "get"
                 case .head: "head"
                 case .part(let range, isAuthorized: let isAuthorized):
-                    (isAuthorized ? "authorized " : "") + "part \(range.map(Self.text) ?? "any")"
+                    (isAuthorized ? "authorized " : "") + "part \(Self.text(range))"
+                case .anyPart: "any part"
                 case .unshared: "alone"
                 }
             return "\(kind) \(plan.reason.token)" + (plan.key.variant == nil ? "" : ", a variant")

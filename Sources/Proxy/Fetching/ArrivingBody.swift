@@ -44,6 +44,9 @@ struct ArrivingBody {
     /// Whether there was no memory for what had come, and there has been none since.
     var waitsForMemory: Bool { waitsForMemorySince != nil }
 
+    /// Whether it is stored once complete, as far as is known by now.
+    var willBeStored: Bool { keeping == .stored }
+
     mutating func stopKeepingWhole() { keeping = .window }
     mutating func pause() { isPaused = true }
     mutating func resume() { isPaused = false }

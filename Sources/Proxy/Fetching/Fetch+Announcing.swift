@@ -38,7 +38,7 @@ extension Fetch {
         if !plan.isShared {
             if learnsForOthers { rememberIfUnshareable(response, fetched.sharing) }
             // Others could have had it: what is known of the key no longer holds.
-            if keeping == .stored, fetched.sharing.isForLateJoiners { forgetMarkers(after: response) }
+            if arriving.willBeStored, fetched.sharing.isForLateJoiners { forgetMarkers(after: response) }
             deliver(fetched)
         } else if let operation {
             operation.interims.end()
@@ -57,7 +57,7 @@ extension Fetch {
     private func decideWhetherToGoOn() {
         // A fetch that carries a request's content needs its client until that is complete.
         setMayGoOn(
-            unattended: keeping == .stored && !request.hasContent
+            unattended: arriving.willBeStored && !request.hasContent
                 && (plan.isRefresh || worker.settings.coalescing.whenLastLeaves == .finish))
     }
 

@@ -66,7 +66,7 @@ extension Fetch {
 
     /// Too large, or no memory: from now on only what its readers still need is kept.
     private func stopKeepingWhole(_ response: StoredResponse, _ body: GrowingBody, _ reason: StoreOutcome) {
-        if keeping == .stored { worker.recorder.count(reason) }
+        if arriving.willBeStored { worker.recorder.count(reason) }
         operation?.close()
         if keeping.isWhole { pinBeginning(of: response) }
         arriving.stopKeepingWhole()
@@ -179,9 +179,9 @@ extension Fetch {
                 })
         }
         // Into the store before it leaves the in-flight table: every look-up must find it in one of them.
-        if isToBeStored, let part = arriving.part {
+        if mayBeStoredByNow, let part = arriving.part {
             store(part: part.range, of: part.length, from: response)
-        } else if isToBeStored {
+        } else if mayBeStoredByNow {
             let outcome = worker.shared.store.store(
                 response, under: storeKey, generation: placement.storeGeneration, requested: sentAt,
                 popularity: max(0, (operation?.waiterCount ?? 0) - 1))
@@ -196,8 +196,9 @@ extension Fetch {
 
     // MARK: Into the store
 
-    /// Whether what arrived goes into the store: a reload may have come since its head did.
-    private var isToBeStored: Bool { keeping == .stored && !hasPassCookie }
+    /// Whether what arrived goes into the store. Not as `willBeStored`, which is what the head came to: a reload may
+    /// have come since, by whose settings the leader's request goes past the cache.
+    private var mayBeStoredByNow: Bool { arriving.willBeStored && !hasPassCookieByNow }
 
     /// The part that was fetched, or as much of it as arrived.
     private func store(part range: Range<Int>, of length: Int?, from response: StoredResponse) {
@@ -220,7 +221,7 @@ extension Fetch {
     /// (RFC 9111 §3.3).
     func keepWhatArrived(of response: StoredResponse) {
         let policy = request.route.policy
-        guard isToBeStored, method == .get, policy.storesPartialContent, response.facts.status == .ok,
+        guard mayBeStoredByNow, method == .get, policy.storesPartialContent, response.facts.status == .ok,
             response.facts.contains(.hasStrongETag)
         else { return }
         let body = response.bodyToFollow()

@@ -52,7 +52,7 @@ extension Fetch: ExchangeHandler {
         let decision = settle(head, facts, policy)
         if method == .get, plan.stored != nil {
             revalidation.forbidStaleUse(
-                after: facts, head.fields, willBeStored: decision.keeping == .stored, staysHere: !isElsewhere)
+                after: facts, head.fields, willBeStored: decision.willBeStored, staysHere: !isElsewhere)
         }
         if status == .ok, isWholeInVain(decision), releaseAll(because: decision.sharing) { return }
         let response = makeResponse(head, facts, policy, decision)
@@ -99,7 +99,7 @@ extension Fetch: ExchangeHandler {
     var revalidation: Revalidation {
         Revalidation(
             request: request, plan: plan, requested: sentAt, generation: placement.generation,
-            hasPassCookie: hasPassCookie, store: worker.shared.store, recorder: worker.recorder)
+            hasPassCookie: hasPassCookieByNow, store: worker.shared.store, recorder: worker.recorder)
     }
 
     /// Takes a 304 to our own conditions.
@@ -164,7 +164,7 @@ extension Fetch: ExchangeHandler {
         status: Status?, isStored: Bool = false, isForOthers: Bool = true
     ) {
         let storedHead = stored.head
-        let asked = request.facts(asking: method, hasPassCookie: hasPassCookie)
+        let asked = request.facts(asking: method, hasPassCookie: hasPassCookieByNow)
         let sharing =
             isForOthers
             ? stored.facts.sharing(answering: asked, policy: request.route.policy)

@@ -6,9 +6,9 @@ import Upstream
 
 /// A response that the origin sent, from its head: what is decided about it, and what those who wait are given.
 extension Fetch {
-    /// Decides on a response that those who wait will get, and writes down what follows: nowhere else does a head settle
-    /// the key that the response belongs under, what is learnt of its path's queries, and what its body is to be. Once
-    /// for each exchange whose response is used.
+    /// Decides on a response that those who wait will get, and writes down what follows: nowhere else does a head
+    /// settle the key that the response belongs under, what is learnt of its path's queries, and what its body is to
+    /// be. Once for each exchange whose response is used.
     /// - Parameters:
     ///   - facts: of the response as it would be stored.
     ///   - part: what it is of the representation, where a part was asked for and came.
@@ -19,10 +19,10 @@ extension Fetch {
         let announced =
             method == .head ? head.head.contentLength.map { Int(clamping: $0) } : head.head.framing.announcedLength
         var decision = HeadDecision.on(
-            facts, fields, length: announced, part: part, for: request, plan, policy, hasPassCookie: hasPassCookie,
+            facts, fields, length: announced, part: part, for: request, plan, policy, hasPassCookie: hasPassCookieByNow,
             objectLimit: worker.storage.objectLimit, isOutdated: isOutdated(CacheGroups.of(fields, requested: sentAt)),
             wasInvalidated: worker.shared.store.wasInvalidated(request.key, since: placement.generation))
-        if let reason = chooseStoreKey(by: fields, willBeStored: decision.notStored == nil) {
+        if let reason = chooseStoreKey(by: fields, willBeStored: decision.willBeStored) {
             decision.forbidStoring(because: reason)
         }
         arriving = ArrivingBody(decision.keeping, length: part?.range.count ?? announced, part: part)
@@ -45,7 +45,7 @@ extension Fetch {
     /// Whether the whole came for a request for a range, so that all could have their parts of it, or what is stored be
     /// used; but it is too large to be stored, or for nobody else.
     func isWholeInVain(_ decision: HeadDecision) -> Bool {
-        !plan.isPass && plan.range == nil && decision.keeping != .stored
+        !plan.isPass && plan.range == nil && !decision.willBeStored
             && request.fields.present.contains(.range)
             && (decision.length ?? 0 > worker.storage.objectLimit || !decision.sharing.isForSeveral)
     }
@@ -73,7 +73,7 @@ extension Fetch {
             return VariantKey(fields.view, under: rule)
         }
         let groups = CacheGroups.of(head.fields, requested: sentAt)
-        let willBeStored = decision.keeping == .stored
+        let willBeStored = decision.willBeStored
         let isForLeader = plan.isPass && !willBeStored
         // A small one that is all here is packed: there is no body to follow. With a head of its own for the leader it
         // is not: the two share a body.
@@ -126,7 +126,7 @@ extension Fetch {
         FetchedResponse(
             response, leaderResponse: leaderResponse, source: .origin, sharing: decision.sharing,
             originStatus: head.head.status,
-            length: decision.length, willBeStored: decision.keeping == .stored, notStored: decision.notStored,
+            length: decision.length, willBeStored: decision.willBeStored, notStored: decision.notStored,
             hasAge: head.fields.contains(.age),
             circumstances(of: response))
     }

@@ -131,12 +131,12 @@ final class Fetch: DeadlineTarget {
         super.init()
     }
 
-    /// Whether the leader's request was to go past the cache by one of its cookies: also by settings that came since.
-    /// Nearly always two bits tell.
+    /// Whether the leader's request was to go past the cache by one of its cookies: by the settings that it came under
+    /// (`request.hasPassCookie`), or by those that came since. Nearly always two bits tell.
     @inline(__always)
-    var hasPassCookie: Bool { request.hasPassCookie || (request.hasCookies && hasPassCookieByNow) }
+    var hasPassCookieByNow: Bool { request.hasPassCookie || (request.hasCookies && hasPassCookieSinceReload) }
 
-    private var hasPassCookieByNow: Bool {
+    private var hasPassCookieSinceReload: Bool {
         let fields = request.fields
         let route = worker.loopSettings.route(request.head, fields.view)
         return route !== request.route && route.hasPassCookie(fields.view)

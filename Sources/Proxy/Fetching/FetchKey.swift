@@ -9,9 +9,10 @@ struct FetchKey: Hashable, Sendable {
         case get(isAuthorized: Bool)
         /// A HEAD fetch serves HEAD requests only: it brings no body.
         case head(isAuthorized: Bool)
-        /// A GET for one range, for all whom this range helps. `nil`: by which one of those in flight is found,
-        /// whatever its range.
-        case part(ByteRangeSpec?, isAuthorized: Bool)
+        /// A GET for one range, for all whom this range helps.
+        case part(ByteRangeSpec, isAuthorized: Bool)
+        /// No fetch's own: an alias by which one of those for parts is found, whatever its range.
+        case anyPart(isAuthorized: Bool)
         /// Never shared, and never in the table.
         case unshared
     }

@@ -36,7 +36,7 @@ final class FetchPlan: Sendable {
     /// Whether the fetch may serve others than the request it was made for.
     var isShared: Bool {
         switch key.kind {
-        case .get, .head, .part: true
+        case .get, .head, .part, .anyPart: true
         case .unshared: false
         }
     }
@@ -45,7 +45,7 @@ final class FetchPlan: Sendable {
     /// answer: a refresh in the background is a GET, whoever caused it.
     func method(for request: ClientRequest) -> Method {
         switch key.kind {
-        case .get, .part: .get
+        case .get, .part, .anyPart: .get
         case .head: .head
         case .unshared: request.method
         }

@@ -13,6 +13,9 @@ struct HeadDecision {
     /// How much of its body is kept at first.
     private(set) var keeping: ArrivingBody.Keeping
 
+    /// Whether it is stored once complete: nothing speaks against that (`notStored`).
+    var willBeStored: Bool { keeping == .stored }
+
     /// Of a 304 that only the client that led gets: it has no body, and nobody asks whether it is stored.
     static let notModifiedForLeader = HeadDecision(
         sharing: .nobody(.prohibited(.status)), notStored: nil, length: 0, keeping: .window)

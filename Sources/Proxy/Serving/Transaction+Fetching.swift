@@ -6,10 +6,10 @@ import Telemetry
 
 /// From a plan to the fetch that is waited for: led, joined, or its own.
 extension Transaction {
-    /// Looks up again when something was learnt between the look-up and the step under the table's lock: a resource is
-    /// a snapshot, so another identity means that somebody stored, marked or forgot since. This makes look-up, join and
-    /// lead one step.
-    private enum Changed: Sendable { case lookAgain }
+    /// What was found under the table's lock instead of a fetch: something was learnt since the look-up. A resource is
+    /// a snapshot, so another identity means that somebody stored, marked or forgot since; the request is looked up
+    /// again. This makes look-up, join and lead one step.
+    private enum Superseded: Sendable { case snapshot }
 
     /// - Parameter resource: what the plan was made by.
     func fetch(_ plan: FetchPlan, for request: ClientRequest, seen resource: CachedResource?) {
@@ -32,8 +32,8 @@ extension Transaction {
         let store = worker.shared.store
         let result = fetches.enqueue(
             plan.key, waiter: waiter, priority: .normal,
-            unless: { () -> Changed? in
-                store.resource(request.key) != resource || worker.hasLearnt(about: request) ? .lookAgain : nil
+            unless: { () -> Superseded? in
+                store.resource(request.key) != resource || worker.hasLearnt(about: request) ? .snapshot : nil
             },
             make: { worker.makeFetch(request, plan, leader: self) })
         guard case .joined(let operation, let token, let late) = result else {
@@ -47,6 +47,7 @@ extension Transaction {
     private func enqueued<Found>(_ result: Enqueued<FetchOperation, Found>, _ role: Role) {
         switch result {
         case .found:
+            // `Superseded`, not a response.
             lookAgainAtOnce()
         case .started(let operation, let token):
             lead(
@@ -145,7 +146,7 @@ extension Transaction {
     }
 
     private func anyPart(_ plan: FetchPlan) -> FetchKey {
-        plan.key.asking(.part(nil, isAuthorized: request.hasAuthorization))
+        plan.key.asking(.anyPart(isAuthorized: request.hasAuthorization))
     }
 
     private func joined(_ operation: FetchOperation, _ token: WaiterToken, late: Bool, _ bound: LoopBound<FetchWaiter>)
