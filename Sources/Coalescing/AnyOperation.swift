@@ -14,22 +14,23 @@ public import Synchronization
 open class AnyOperation {
     struct State: Sendable {
         var lifecycle = Lifecycle()
-        /// Its manager's record of it, from `adopt` to the end.
+        /// The manager's record of the operation, from `adopt` to the end.
         var enrolment: Enrolment?
         var observers: [OperationObserver] = []
         /// Called with the outcome when it has ended.
         var sequels: [@Sendable (OperationError?) -> Void] = []
-        /// Kept only to find cycles.
+        /// What it depends on, kept only to find cycles.
         var dependencies: [WeakOperation] = []
 
-        /// Those still to be told that it has ended.
+        /// Who is still to be told that the operation has ended.
         struct Farewell: Sendable {
             let phase: OperationPhase
             let observers: [OperationObserver]
             let sequels: [@Sendable (OperationError?) -> Void]
         }
 
-        /// Its manager has let go of it. `nil` when nobody has to hear of it, which is the rule.
+        /// Retires the operation, which its manager has let go of. `nil` when nobody has to hear of that, which is the
+        /// rule.
         mutating func retire() -> Farewell? {
             lifecycle.retire()
             if !dependencies.isEmpty { dependencies = [] }
@@ -39,7 +40,7 @@ open class AnyOperation {
         }
     }
 
-    /// Weak: a waiter must not be what keeps an operation from being abandoned.
+    /// A weak reference to an operation: a waiter must not be what keeps it from being abandoned.
     struct WeakOperation: Sendable {
         weak var operation: AnyOperation?
     }
@@ -48,7 +49,7 @@ open class AnyOperation {
     /// Whether the outcome stands. Set under the lock of `state`, and never taken back.
     private nonisolated let isDecided = Atomic(false)
     @usableFromInline nonisolated let priorityLevel: Atomic<UInt8>
-    /// Its record at its manager's gate, under whose lock it is read and written.
+    /// The operation's record at its manager's gate, read and written under the gate's lock.
     private nonisolated let gateRecord = Atomic<UInt64>(.max)
 
     @usableFromInline
@@ -75,16 +76,16 @@ open class AnyOperation {
 
     // MARK: For everybody
 
-    /// Where it stands at this moment. Any thread.
+    /// Where the operation stands at this moment. Any thread.
     public nonisolated final var phase: OperationPhase { state.withLock { $0.lifecycle.visiblePhase } }
 
-    /// True once the outcome stands. A long computation inside `execute()` looks here to learn that it was cancelled.
+    /// Whether the outcome stands. A long computation inside `execute()` looks here to learn that it was cancelled.
     public nonisolated final var hasEnded: Bool { isDecided.load(ordering: .acquiring) }
 
     /// The error it ended with; `nil` before the end and for success.
     public nonisolated final var error: OperationError? { state.withLock { $0.lifecycle.outcome ?? nil } }
 
-    /// Raised, never lowered, by everybody who asks for it.
+    /// The highest priority that anybody has asked for: raised, never lowered.
     @inlinable
     public nonisolated final var priority: OperationPriority {
         OperationPriority(rawValue: priorityLevel.load(ordering: .relaxed)) ?? .background
@@ -129,10 +130,10 @@ open class AnyOperation {
 
     @usableFromInline
     enum Adoption: Sendable {
-        /// It already has a manager or is no longer fresh.
+        /// The operation already has a manager or is no longer fresh.
         case refused
         case adopted
-        /// And submitted, ready to begin as soon as the manager's gate lets it.
+        /// Adopted and submitted: ready to begin as soon as the manager's gate lets it.
         case ready
     }
 
@@ -159,7 +160,8 @@ open class AnyOperation {
         return adoption
     }
 
-    /// Calls `forget` too when it ends. False when it has ended already, or is of no manager with that gate.
+    /// Has `forget` called, too, when the operation ends. False when it has ended already, or is of no manager with
+    /// that gate.
     @usableFromInline
     nonisolated final func addAlias(in gate: OperationGate, forget: @escaping Enrolment.Forget) -> Bool {
         state.withLock { state in
@@ -238,8 +240,8 @@ open class AnyOperation {
         return true
     }
 
-    /// Out of the table first, so that whoever is called back and asks again starts anew; then the callbacks; then
-    /// those who depend on it.
+    /// Takes the operation out of the table first, so that whoever is called back and asks again starts anew; then
+    /// calls back; then tells observers and those who depend on it.
     ///
     /// - Returns: Who holds its slot.
     @discardableResult
@@ -277,7 +279,7 @@ open class AnyOperation {
         if late { counters.joinedLate.count() } else { counters.joined.count() }
     }
 
-    /// Its work has ended: see `end`.
+    /// Ends the operation because its work has ended: see `end`.
     @usableFromInline
     nonisolated final func endByWork(_ outcome: OperationError?, conclude: () -> WakeUps) -> Bool {
         end(outcome, by: .work, conclude: conclude)
@@ -297,7 +299,7 @@ open class AnyOperation {
         end(error, by: .outside) { .none }
     }
 
-    /// Alive, but nobody may join it any more: another may take its place in the table.
+    /// Whether it is alive but nobody may join it any more, so that another may take its place in the table.
     @usableFromInline
     nonisolated var isReplaceable: Bool { false }
 

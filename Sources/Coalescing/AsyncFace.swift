@@ -48,9 +48,9 @@ extension OperationQueueManager {
         try await wait(for: identifier, priority: priority, as: AsyncStay(), make: make)
     }
 
-    /// For a value that goes on growing: joins or starts as `value(for:make:)` does, and calls `body` with the value.
-    /// The task follows the operation until `body` returns or throws, and leaves then, so that a stream that nobody
-    /// reads any more can be stopped.
+    /// Joins or starts as `value(for:make:)` does, for a value that goes on growing, and calls `body` with it. The task
+    /// follows the operation until `body` returns or throws, and leaves then, so that a stream that nobody reads any
+    /// more can be stopped.
     ///
     /// A task cancelled while `body` runs leaves when that has ended, as with any `async` function.
     ///

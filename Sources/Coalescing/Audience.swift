@@ -19,7 +19,7 @@ struct Audience<Value: Sendable>: Sendable {
 
     @usableFromInline
     struct Seat: Sendable {
-        /// `nil` once it was served: it follows.
+        /// The waiter; `nil` once it was served and follows.
         @usableFromInline var waiter: Waiter<Value>?
         /// How many more share the seat (see `join(behind:)`).
         @usableFromInline var behind: UInt32 = 0
@@ -39,7 +39,7 @@ struct Audience<Value: Sendable>: Sendable {
     @inlinable
     init() {}
 
-    /// Those who wait and those who follow; all who share a seat are counted.
+    /// How many wait or follow; all who share a seat are counted.
     @inlinable var count: Int { seats.count + behind }
 
     @usableFromInline
@@ -72,7 +72,7 @@ struct Audience<Value: Sendable>: Sendable {
         }
     }
 
-    /// One more shares a seat whose waiter still waits. False if that has ended, or if nobody is let in.
+    /// Lets one more share a seat whose waiter still waits. False if that stay has ended, or if nobody is let in.
     @inlinable
     mutating func join(behind token: SlotToken) -> Bool {
         guard case .gathering = phase, !isClosed, count < limit else { return false }
@@ -82,7 +82,7 @@ struct Audience<Value: Sendable>: Sendable {
         return isThere
     }
 
-    /// Lets in the only one there will ever be. `nil` if there is a value already, or it has ended.
+    /// Lets in the only waiter there will ever be. `nil` if there is a value already, or the operation has ended.
     @inlinable
     mutating func seatAlone(_ waiter: consuming Waiter<Value>?) -> SlotToken? {
         guard case .gathering = phase else { return nil }
@@ -91,7 +91,8 @@ struct Audience<Value: Sendable>: Sendable {
         return seats.append(Seat(waiter))
     }
 
-    /// The value is there. `nil` if there was one before, or it has ended.
+    /// Takes in the value and gives the callbacks that are due. `nil` if there was one before, or the operation has
+    /// ended.
     @inlinable
     mutating func deliver(_ value: Value) -> Callbacks<Value>? {
         switch phase {
@@ -104,8 +105,8 @@ struct Audience<Value: Sendable>: Sendable {
         }
     }
 
-    /// Those who accept become followers, the others leave, all at this moment, so that the released go on side by
-    /// side.
+    /// Makes followers of those who accept the value and lets the others go, all at this moment, so that the released
+    /// go on side by side.
     @inlinable
     mutating func serve(_ value: Value) -> Callbacks<Value> {
         var callbacks = Callbacks<Value>()
@@ -125,15 +126,16 @@ struct Audience<Value: Sendable>: Sendable {
         return callbacks
     }
 
-    /// It keeps the vacated seat, so that whatever the waiters' closures hold is released after the lock.
+    /// What a departure leads to. Keeps the vacated seat, so that whatever the waiters' closures hold is released after
+    /// the lock.
     @usableFromInline
     struct Departure: Sendable {
         @usableFromInline
         enum Next: Sendable {
             case goOn
-            /// It was the last one.
+            /// The last one has left.
             case tell
-            /// It was the last one, nobody else gets in from this moment, and the operation is to be cancelled.
+            /// The last one has left, nobody else gets in from this moment, and the operation is to be cancelled.
             case tellAndCancel
         }
 
@@ -148,7 +150,7 @@ struct Audience<Value: Sendable>: Sendable {
             self.next = next
         }
 
-        /// One of several who share a seat.
+        /// The departure of one of several who share a seat.
         @inlinable
         init(wasWaiting: Bool) {
             seat = nil
@@ -157,7 +159,7 @@ struct Audience<Value: Sendable>: Sendable {
         }
     }
 
-    /// `nil` if there is no such stay.
+    /// Ends the stay that `token` names; `nil` if there is none.
     @inlinable
     mutating func leave(_ token: SlotToken) -> Departure? {
         if behind > 0, let departure = leaveShared(token) { return departure }
@@ -172,7 +174,7 @@ struct Audience<Value: Sendable>: Sendable {
         }
     }
 
-    /// `nil`, and nothing changed, unless it still waits: then as `leave`.
+    /// Ends the stay as `leave` does if it still waits; otherwise `nil`, and nothing changed.
     @inlinable
     mutating func stopWaiting(_ token: SlotToken) -> Departure? {
         switch phase {
@@ -182,7 +184,7 @@ struct Audience<Value: Sendable>: Sendable {
         }
     }
 
-    /// `nil` if nobody shares the seat.
+    /// Ends the stay of one of several who share a seat; `nil` if nobody shares it.
     @inlinable
     mutating func leaveShared(_ token: SlotToken) -> Departure? {
         var departure: Departure?
@@ -195,7 +197,7 @@ struct Audience<Value: Sendable>: Sendable {
         return departure
     }
 
-    /// True if nobody is there; from then on nobody gets in.
+    /// Ends the audience if nobody is there: from then on nobody gets in. True if this call ended it.
     @inlinable
     mutating func endIfEmpty() -> Bool {
         guard seats.isEmpty else { return false }
@@ -207,7 +209,8 @@ struct Audience<Value: Sendable>: Sendable {
         }
     }
 
-    /// It has ended. A value that arrives only now is delivered first; `error` goes to those who still wait.
+    /// Ends the audience with the operation's result. A value that arrives only now is delivered first; an error goes
+    /// to those who still wait.
     @inlinable
     mutating func end(_ result: Result<Value, OperationError>) -> Callbacks<Value> {
         var callbacks = Callbacks<Value>()
@@ -231,7 +234,7 @@ struct Audience<Value: Sendable>: Sendable {
         return callbacks
     }
 
-    /// It has ended, and its value was there. False, and nothing changed, if it was not.
+    /// Ends the audience of a value that is there. False, and nothing changed, if there is none.
     @inlinable
     mutating func endStream() -> Bool {
         guard hasValue else { return false }
@@ -250,7 +253,7 @@ struct Audience<Value: Sendable>: Sendable {
         }
     }
 
-    /// True if this call closed it.
+    /// Lets nobody new in. True if this call closed it.
     @inlinable
     mutating func close() -> Bool {
         defer { isClosed = true }

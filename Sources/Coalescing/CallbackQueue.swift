@@ -13,7 +13,7 @@ public protocol CallbackQueue: AnyObject, Sendable {
 /// For handlers that only hand the result on (resume a continuation, post to a mailbox). A handler with more to do
 /// belongs on a queue of its own.
 public final class InlineQueue: CallbackQueue {
-    /// It has no state: one will do.
+    /// One queue for all: it has no state.
     public static let shared = InlineQueue()
 
     /// Runs `callback` at once, on the caller's stack.

@@ -45,8 +45,8 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
 
     // MARK: For subclasses
 
-    /// The last waiter or follower has left. Called without a lock, under both policies, before the work is cancelled
-    /// under `LastLeavePolicy.cancel`. Under `.goOn` somebody may have joined again by the time it runs.
+    /// Called when the last waiter or follower has left: without a lock, under both policies, and before the work is
+    /// cancelled under `LastLeavePolicy.cancel`. Under `.goOn` somebody may have joined again by the time it runs.
     nonisolated open func lastWaiterLeft() {}
 
     /// Hands out the value: everyone waiting is called back with it, those who do not accept it with `.released`, all
@@ -88,7 +88,7 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
     @inlinable
     public nonisolated final var value: Value? { audience.withLock { $0.value } }
 
-    /// Those who wait and those who follow.
+    /// How many wait or follow.
     @inlinable
     public nonisolated final var waiterCount: Int { audience.withLock { $0.count } }
 
@@ -172,7 +172,7 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
         return settle(audience.withLock { $0.stopWaiting(token.seat) })
     }
 
-    /// What follows from a departure, without the lock.
+    /// Does what follows from a departure, without the lock.
     /// - Returns: whether it was still waiting.
     @inlinable
     nonisolated final func settle(_ departure: consuming Audience<Value>.Departure?) -> Bool {
@@ -221,7 +221,7 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
 
     // MARK: Inside this module
 
-    /// False if it was made with another identifier than this.
+    /// Whether `name` may be its name: false if it was made with another identifier.
     @inlinable
     nonisolated final func mayBeNamed<Name: Hashable>(_ name: Name) -> Bool {
         guard let identifier else { return true }

@@ -19,7 +19,7 @@ public final class CoalescingExecutor<Element: Sendable>: Sendable {
     /// - Parameters:
     ///   - coalesceWait: how long it must have been quiet.
     ///   - maxWait: the longest that the first element of a burst waits.
-    ///   - timers: what says how much time has passed, and wakes it.
+    ///   - timers: tells how much time has passed, and wakes the executor.
     ///   - queue: where `act` runs.
     ///   - combine: adds the new element to those gathered so far.
     ///   - act: gets what a burst has gathered.
@@ -106,7 +106,7 @@ struct Burst<Element: Sendable>: Sendable {
     let coalesceWait: Duration
     let maxWait: Duration
     private var phase = Phase.idle
-    /// Of the burst, so that the timer of an earlier one changes nothing.
+    /// The burst's number, so that the timer of an earlier one changes nothing.
     private var number: UInt64 = 0
 
     init(coalesceWait: Duration, maxWait: Duration) {

@@ -22,7 +22,7 @@ final class ShardCounters: Sendable {
 public struct OperationQueueSnapshot: Sendable, Equatable {
     /// Operations started, plain ones included.
     public var started = 0
-    /// Waiters that joined one in flight before its value was there.
+    /// Waiters that joined an operation in flight before its value was there.
     public var joined = 0
     /// Waiters that joined after that and were served at once.
     public var joinedLate = 0
@@ -42,10 +42,10 @@ public struct OperationQueueSnapshot: Sendable, Equatable {
     public var cancelled = 0
     /// Operations not ended, now.
     public var inFlight = 0
-    /// Those among them that have not begun.
+    /// Operations in flight that have not begun.
     public var queued = 0
 
-    /// Nothing done yet.
+    /// A snapshot with nothing done yet.
     public init() {}
 
     /// Counts what `other` did and has in flight too: the sum of two managers.

@@ -6,13 +6,13 @@ struct Enrolment: Sendable {
     /// Takes an ended operation off one place in a manager's table.
     @usableFromInline typealias Forget = @Sendable (AnyOperation) -> Void
 
-    /// Who holds its slot.
+    /// The gate that holds the operation's slot.
     @usableFromInline let gate: OperationGate
-    /// Where it is counted.
+    /// Where the operation is counted.
     @usableFromInline let counters: ShardCounters
-    /// `nil` for an operation that nobody can find. It keeps the manager alive.
+    /// Takes the operation off its place; `nil` for one that nobody can find. Keeps the manager alive.
     @usableFromInline let forget: Forget?
-    /// The same for its aliases.
+    /// A `Forget` for each of its aliases.
     @usableFromInline private(set) var forgetAliases: [Forget] = []
     /// Whether it is in a table.
     @usableFromInline private(set) var isFindable: Bool
@@ -30,7 +30,7 @@ struct Enrolment: Sendable {
         isFindable = true
     }
 
-    /// It has ended: from now on nobody may find it. Never under a lock.
+    /// Counts the operation's end and takes it off its places: from now on nobody may find it. Never under a lock.
     func forget(_ operation: AnyOperation, outcome: OperationError?) {
         switch outcome {
         case nil: counters.finished.count()

@@ -7,7 +7,7 @@ public struct FinishPermit<Value: Sendable>: ~Copyable, Sendable {
     /// The operation that it is the duty to finish.
     public let operation: CoalescibleOperation<Value>
 
-    /// For whoever works for `operation`: in `execute()`, say.
+    /// Takes on the duty, for whoever works for `operation`: in `execute()`, say.
     public init(_ operation: CoalescibleOperation<Value>) {
         self.operation = operation
     }

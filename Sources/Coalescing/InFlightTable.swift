@@ -24,12 +24,12 @@ struct InFlightName<Key: Hashable & Sendable>: Hashable, Sendable {
     }
 }
 
-/// Who has a place in the table.
+/// One place in the table: the operation that is found there, and those before it.
 @usableFromInline
 struct InFlightEntry: Sendable {
     @usableFromInline var operation: AnyOperation
-    /// Those before it under the same name that have ended but are still being stopped. All of them must be gone before
-    /// work for this name begins: the entry keeps them, and not only the dependency of `operation`, because that one
+    /// Operations before it under the same name that have ended but are still being stopped. All of them must be gone
+    /// before work for this name begins: the entry keeps them, beside what `operation` depends on, because `operation`
     /// may be cancelled before they are gone.
     @usableFromInline var predecessors: [AnyOperation] = []
 
@@ -38,7 +38,7 @@ struct InFlightEntry: Sendable {
         self.operation = operation
     }
 
-    /// `gone` has no place here any more; if it was the one that is found, the last one before it is.
+    /// Takes `gone` off this place; if it was the one that is found, the last one before it is found instead.
     /// - Returns: whether nobody is left.
     @inlinable
     mutating func remove(_ gone: AnyOperation) -> Bool {
@@ -64,7 +64,7 @@ final class InFlightShard<Key: Hashable & Sendable>: Sendable {
     /// gone.
     /// - Parameters:
     ///   - entry: what has the place now.
-    ///   - ended: whether the operation of that has ended, and is one of those to be gone first.
+    ///   - ended: whether the operation of `entry` has ended, and must be gone first too.
     @inlinable
     static func insert(
         _ operation: AnyOperation, as name: InFlightName<Key>, over entry: InFlightEntry?, ended: Bool,
@@ -79,8 +79,8 @@ final class InFlightShard<Key: Hashable & Sendable>: Sendable {
         table.updateValue(new, forKey: name)
     }
 
-    /// It is gone. An operation that has its place by now keeps it; those before it that are still being stopped get it
-    /// back.
+    /// Removes an operation that is gone. Another that has its place by now keeps it; otherwise the last one before it
+    /// that is still being stopped gets it back.
     @inlinable
     func remove(_ operation: AnyOperation, from name: InFlightName<Key>) {
         table.withLock { table in

@@ -2,7 +2,7 @@
 public enum OperationPhase: UInt8, Sendable, CaseIterable {
     /// Made; perhaps waiting for dependencies.
     case pending
-    /// Its dependencies are met; it waits for a slot.
+    /// Waiting for a slot; its dependencies are met.
     case ready
     /// `execute()` was called, or it was coalesced into another that executes for it.
     case executing
@@ -38,7 +38,7 @@ struct Lifecycle: Sendable {
         case ended(outcome: OperationError?)
     }
 
-    /// Who ends it.
+    /// Who ends the operation.
     enum Initiator: Sendable {
         /// The work itself: there is nothing left to stop.
         case work
@@ -54,20 +54,20 @@ struct Lifecycle: Sendable {
     enum Entered: Sendable { case none, retire, stopWorkAndRetire }
     enum Ending: Sendable { case ignored, retire, stopWorkAndRetire, leaveToStarter, leaveSourceAndRetire }
 
-    /// One more operation has to succeed first. False once submitted or ended: it is too late to wait for anything.
+    /// Counts one more dependency. False once submitted or ended: it is too late to wait for anything.
     mutating func expectDependency() -> Bool {
         guard case .pending = phase, !isSubmitted else { return false }
         unmetDependencies += 1
         return true
     }
 
-    /// True if that was the last one and the operation is ready now.
+    /// Counts a dependency as met. True if it was the last one and the operation is ready now.
     mutating func dependencyMet() -> Bool {
         unmetDependencies -= 1
         return becomeReady()
     }
 
-    /// It shall run as soon as it may.
+    /// Lets the operation run as soon as it may.
     mutating func submit() -> Submission {
         guard case .pending = phase, !isSubmitted else { return .ignored }
         isSubmitted = true
@@ -88,26 +88,26 @@ struct Lifecycle: Sendable {
         return true
     }
 
-    /// Another operation does the work. True if this one had not been submitted.
+    /// Leaves the work to another operation. True if this one had not been submitted.
     mutating func coalesce() -> Bool {
         guard case .pending = phase, !isSubmitted else { return false }
         phase = .coalesced
         return true
     }
 
-    /// The other refused after all.
+    /// Takes `coalesce` back: the other operation refused after all.
     mutating func uncoalesce() {
         if case .coalesced = phase { phase = .pending }
     }
 
-    /// True exactly once: the caller calls `execute()` and then `entered()`.
+    /// Begins the operation. True exactly once: the caller calls `execute()` and then `entered()`.
     mutating func begin() -> Bool {
         guard case .ready = phase else { return false }
         phase = .starting
         return true
     }
 
-    /// `execute()` has returned.
+    /// Notes that `execute()` has returned.
     mutating func entered() -> Entered {
         switch phase {
         case .starting:
@@ -121,7 +121,7 @@ struct Lifecycle: Sendable {
         }
     }
 
-    /// It has ended, with `outcome` (`nil` is success). Anything but `.ignored` is returned exactly once.
+    /// Ends the operation with `outcome` (`nil` is success). Anything but `.ignored` is returned exactly once.
     mutating func end(_ outcome: OperationError?, by initiator: Initiator) -> Ending {
         switch phase {
         case .pending, .ready:
@@ -141,12 +141,12 @@ struct Lifecycle: Sendable {
         }
     }
 
-    /// Its manager releases it.
+    /// Notes that the manager has let go of the operation.
     mutating func retire() {
         if case .ending(let outcome) = phase { phase = .ended(outcome: outcome) }
     }
 
-    /// `nil` while it lives; then `.some(nil)` for success.
+    /// The outcome: `nil` while it lives, then `.some(nil)` for success.
     var outcome: OperationError?? {
         switch phase {
         case .pending, .ready, .starting, .executing, .coalesced: nil
@@ -159,7 +159,7 @@ struct Lifecycle: Sendable {
         if case .ended(let outcome) = phase { .some(outcome) } else { nil }
     }
 
-    /// Made and neither submitted, coalesced nor ended.
+    /// Whether it is neither submitted, coalesced nor ended.
     var isFresh: Bool {
         if case .pending = phase { !isSubmitted } else { false }
     }

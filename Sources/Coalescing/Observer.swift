@@ -1,4 +1,4 @@
-/// Is told when an operation reaches chosen phases: for a metric, an access log, a trace.
+/// A listener that is told when an operation reaches chosen phases: for a metric, an access log, a trace.
 ///
 /// Called once per phase, never under a lock, on `queue` or, without one, on the thread that made the change. Notices
 /// of one operation made by different threads may overtake each other on the way; each carries its own phase.
@@ -13,7 +13,7 @@ public struct OperationObserver: Sendable {
         public static let executing = Phases(.executing)
         public static let finished = Phases(.finished)
         public static let cancelled = Phases(.cancelled)
-        /// However it ends.
+        /// The end, whichever it is.
         public static let ended: Phases = [.finished, .cancelled]
         public static let all: Phases = [.ready, .executing, .finished, .cancelled]
 
@@ -22,7 +22,7 @@ public struct OperationObserver: Sendable {
 
     /// What is reported.
     public struct Notice: Sendable {
-        /// Whose phase it is, and which it has reached.
+        /// The operation, and the phase that it has reached.
         public let operation: AnyOperation
         public let phase: OperationPhase
         /// The error it ended with; `nil` before the end and for success.

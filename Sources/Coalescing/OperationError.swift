@@ -35,11 +35,11 @@ public enum Refusal: Error, Sendable, CaseIterable {
     case finished
     /// `close()` was called: it serves only those who already wait.
     case closed
-    /// Its value is there, and the waiter's `accepts` rejected it.
+    /// The value is there, and the waiter's `accepts` rejected it.
     case notAccepted
-    /// It has as many waiters as `waiterLimit` allows.
+    /// The operation has as many waiters as `waiterLimit` allows.
     case full
-    /// As many operations wait for a slot as `maxQueued` allows; a new one was not started.
+    /// The manager's queue holds as many operations as `maxQueued` allows; a new one was not started.
     case queueFull
     /// The operation is not one that was asked for: it has another identifier (or, given to `enqueue(operation:)`, none
     /// of the manager's `Key` type), its class is not the one that the call names, or it was started or enqueued

@@ -26,7 +26,7 @@ final class OperationGate: Sendable {
         }
     }
 
-    /// One that was admitted, and it depends on nothing: as `enter` and `operationIsReady` in one step.
+    /// Enters an admitted operation that depends on nothing: `enter` and `operationIsReady` in one step.
     @usableFromInline
     func enterReady(_ operation: AnyOperation) {
         guard gate.withLock({ $0.enterReady(operation, priority: operation.priority) }) else {
@@ -51,13 +51,13 @@ final class OperationGate: Sendable {
         gate.withLock { $0.withdraw() }
     }
 
-    /// The one that was admitted.
+    /// Enters an operation that was admitted.
     @usableFromInline
     func enter(_ operation: AnyOperation, kin: Int? = nil) {
         gate.withLock { $0.enter(operation, kin: kin) }
     }
 
-    /// Lets it be found by another number too, until `endKinship`; `nil` if it is already, or has left.
+    /// Lets `operation` be found by another number too, until `endKinship`; `nil` if it is already, or has left.
     @usableFromInline
     func addKinship(of operation: AnyOperation, _ kin: Int) -> SlotToken? {
         gate.withLock { $0.addKinship(of: operation, kin) }
@@ -68,12 +68,12 @@ final class OperationGate: Sendable {
         gate.withLock { $0.endKinship(token) }
     }
 
-    /// Its dependencies are met.
+    /// Submits an operation whose dependencies are met.
     func operationIsReady(_ operation: AnyOperation) {
         beginNext { $0.submit(operation, priority: operation.priority) }
     }
 
-    /// It has ended and nothing of it is left.
+    /// Releases the slot of an operation that has ended and of which nothing is left.
     func releaseSlot(of operation: AnyOperation) {
         beginNext { $0.leave(operation) }
     }

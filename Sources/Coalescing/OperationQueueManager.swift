@@ -37,8 +37,8 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
         public var agingInterval = 8
         /// Parts of the table; rounded up to a power of two. Several times the number of threads makes contention rare.
         public var shards = 64
-        /// What an identifier has in common with others, as a hash of that, by which `operations(akinTo:)` finds them
-        /// together: say, the user of whose many pictures each is work of its own. Called under a lock.
+        /// Hashes what an identifier has in common with others, so that `operations(akinTo:)` finds them together: say,
+        /// the user whose many pictures are each work of their own. Called under a lock.
         public var kin: (@Sendable (Key) -> Int)?
         /// Called for every operation of this manager.
         public var observers: [OperationObserver] = []
@@ -51,7 +51,7 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
     @usableFromInline let observers: [OperationObserver]
     @usableFromInline let kin: (@Sendable (Key) -> Int)?
 
-    /// Nothing is in flight yet. Meant to be injected, never to be a global.
+    /// Makes a manager with nothing in flight. Meant to be injected, never to be a global.
     public init(settings: Settings = Settings()) {
         let bits = (max(1, settings.shards) - 1).bitWidth - (max(1, settings.shards) - 1).leadingZeroBitCount
         shards = (0..<(1 << min(bits, 16))).map { _ in InFlightShard() }
@@ -93,13 +93,13 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
         gate.read { $0.members }
     }
 
-    /// Those of them with an identifier, or an alias, of which `Settings.kin` gave this number; one may be there twice.
-    /// Takes as long as there are such operations, however many others there are. Any thread.
+    /// All operations in flight with an identifier, or an alias, that `Settings.kin` maps to `kin`; one may be there
+    /// twice. Takes time in proportion to their number, however many others there are. Any thread.
     public func operations(akinTo kin: Int) -> [AnyOperation] {
         gate.read { $0.members(akinTo: kin) }
     }
 
-    /// Its present state, and what it has counted. Takes each shard's lock in turn. Any thread.
+    /// The manager's present state, and what it has counted. Takes each shard's lock in turn. Any thread.
     public var snapshot: OperationQueueSnapshot {
         var snapshot = OperationQueueSnapshot()
         for shard in shards { snapshot.add(shard.counters) }

@@ -5,8 +5,8 @@
 ///         .after { resolvers.enqueue(host, waiter: nil, make: { ResolveOperation(host) }).operation }
 ///
 /// A dependency is whatever its closure returns: usually the answer of another manager's `enqueue`, so that
-/// dependencies coalesce too. It is called each time the task makes an operation, never under a lock, so it may call
-/// any manager.
+/// dependencies coalesce too. The closure is called each time the task makes an operation, never under a lock, so it
+/// may call any manager.
 public struct OperationTask<Op: AnyOperation>: Sendable {
     @usableFromInline let makeAlone: @Sendable () -> Op
     private var dependencies: [Dependency] = []
@@ -21,8 +21,8 @@ public struct OperationTask<Op: AnyOperation>: Sendable {
         makeAlone = make
     }
 
-    /// The same task with one more dependency. `nil` from `dependency` means that there is none (its queue was full,
-    /// say): the operation then ends with `.dependency(.cancelled)`, or waits for nothing if the rule is `.end`.
+    /// This task with one more dependency. `nil` from `dependency` means that there is none (its queue was full, say):
+    /// the operation then ends with `.dependency(.cancelled)`, or waits for nothing if the rule is `.end`.
     public func after(
         rule: DependencyRule = .success, _ dependency: @escaping @Sendable () -> AnyOperation?
     ) -> OperationTask {

@@ -6,10 +6,10 @@ package struct SlotToken: Hashable, Sendable {
     /// Which of the elements that have had this slot.
     @usableFromInline package let stay: UInt32
 
-    /// Finds nothing in any list.
+    /// The token that finds nothing in any list.
     @inlinable package static var none: SlotToken { SlotToken(index: .max, stay: 0) }
 
-    /// Of a list's own making.
+    /// Makes the token of a stay, as a list gives it out.
     @inlinable
     package init(index: UInt32, stay: UInt32) {
         self.index = index
@@ -51,7 +51,7 @@ package struct SlotList<Element> {
     @usableFromInline var firstFree: Int32 = -1
     @usableFromInline var count = 0
 
-    /// With nobody in it.
+    /// An empty list.
     @inlinable
     package init() {}
 
@@ -99,7 +99,7 @@ package struct SlotList<Element> {
         return true
     }
 
-    /// Takes the slot out of the list, which holds no element any more.
+    /// Takes out of the list a slot that holds no element any more.
     @inlinable
     mutating func vacate(_ index: Int) {
         let (previous, next) = (slots[index].previous, slots[index].next)
@@ -124,10 +124,10 @@ package struct SlotList<Element> {
         }
     }
 
-    /// All that are here, in no order.
+    /// All elements, in no order.
     package var elements: [Element] { slots.compactMap(\.element) }
 
-    /// The one that has been here longest.
+    /// The element that has been here longest, and its token.
     @inlinable
     var front: (token: Token, element: Element)? {
         guard first != Self.none, let element = slots[Int(first)].element else { return nil }

@@ -14,7 +14,7 @@ public struct TaskTimers: TimerSource {
 
     public init() {}
 
-    /// Since it was made, on a clock that never steps.
+    /// The time since the source was made, on a clock that never steps.
     public var now: Duration { start.duration(to: .now) }
 
     /// Calls `fire` on a task of its own, not before `delay`.

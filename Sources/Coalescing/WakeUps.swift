@@ -20,10 +20,10 @@ struct Callback<Value: Sendable>: Sendable {
 /// The handlers that one event owes, in the order in which their waiters joined.
 @usableFromInline
 struct Callbacks<Value: Sendable>: Sendable {
-    /// Beside the others, because most operations have one waiter: then there is no array.
+    /// The first callback, beside the others because most operations have one waiter: then there is no array.
     @usableFromInline var first: Callback<Value>?
     @usableFromInline var others: [Callback<Value>] = []
-    /// Those among them that get `.released`.
+    /// How many waiters get `.released`.
     @usableFromInline var released = 0
 
     @inlinable
@@ -52,7 +52,7 @@ struct WakeUps: Sendable {
         }
     }
 
-    /// Beside the others for the same reason as in `Callbacks`.
+    /// The first batch, beside the others for the same reason as in `Callbacks`.
     @usableFromInline var first: Batch?
     @usableFromInline var others: [Batch] = []
 
@@ -98,7 +98,7 @@ struct WakeUps: Sendable {
         }
     }
 
-    /// Never under a lock: an inline queue calls the handlers here and now.
+    /// Sends each batch to its queue. Never under a lock: an inline queue calls the handlers here and now.
     @usableFromInline
     func send() {
         if let first { first.queue.enqueue(first.run) }
