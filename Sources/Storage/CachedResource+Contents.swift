@@ -6,19 +6,19 @@ extension CachedResource {
         /// Vary rules kept for one resource.
         private static let mostRules = 8
 
-        /// The most recent first (RFC 9111 §4).
+        /// The whole variants, the most recent first (RFC 9111 §4).
         var variants: [Variant] = []
-        /// The latest stored first.
+        /// The variants of which there are parts, the latest stored first.
         var partials: [Variant] = []
-        /// The latest first.
+        /// The `Vary` rules seen, the latest first.
         var knownVary: [VaryRule] = []
         var markers = KeyMarkers()
 
         var hasResponses: Bool { !variants.isEmpty || !partials.isEmpty }
-        /// Nothing to keep.
+        /// Whether there is nothing to keep.
         var isEmpty: Bool { !hasResponses && knownVary.isEmpty && markers.isEmpty }
 
-        /// The packed response that is all of it.
+        /// The packed response, if that is all there is.
         var only: StoredResponse? {
             guard variants.count == 1, partials.isEmpty, knownVary.isEmpty, markers.isEmpty,
                 variants[0].response.canStandAlone
@@ -26,7 +26,8 @@ extension CachedResource {
             return variants[0].response
         }
 
-        /// Before all that are not more recent. What is put back as old as it was stays behind those.
+        /// Inserts `variant` before all that are not more recent. What is put back as old as it was stays behind newer
+        /// ones.
         mutating func insert(_ variant: Variant) {
             let facts = variant.response.facts
             let index = variants.firstIndex { !$0.response.facts.isMoreRecent(than: facts) }

@@ -15,7 +15,7 @@ public struct CachedResource: Sendable {
         case only(StoredResponse)
         case snapshot(ResourceSnapshot)
 
-        /// Whether it is that of the resource under `other`.
+        /// Whether it is the form of the resource under `other`.
         func has(key other: Span<UInt8>) -> Bool {
             switch self {
             case .only(let response): return response.isPacked(under: other)
@@ -26,7 +26,7 @@ public struct CachedResource: Sendable {
         }
     }
 
-    /// Under the store's secret key.
+    /// The hash of `key`, under the store's secret key.
     public let hash: UInt64
     let form: Form
 
@@ -70,7 +70,7 @@ public struct CachedResource: Sendable {
         }
     }
 
-    /// What a request does that nothing stored answers, by its markers.
+    /// What a request does when nothing stored answers it, by the key's markers.
     public func advice(at now: Moment, hasAuthorization: Bool) -> KeyMarkers.Advice {
         switch form {
         case .only: .share
@@ -104,7 +104,7 @@ public struct CachedResource: Sendable {
 
     // MARK: - Variants, the latest `Date` first
 
-    /// Whole variants; parts are not among them.
+    /// How many whole variants there are; parts are not among them.
     public var count: Int {
         switch form {
         case .only: 1
@@ -172,7 +172,7 @@ public struct CachedResource: Sendable {
         }
     }
 
-    /// The same, for a change to start from.
+    /// What the resource holds, for a change to start from.
     var contents: Contents { Contents(variants: variants, partials: partials, knownVary: knownVary, markers: markers) }
 
     /// Bytes it accounts for beside its responses.
@@ -190,7 +190,7 @@ public struct CachedResource: Sendable {
     }
 }
 
-/// Equal is the same snapshot: nothing was stored or learnt in between.
+/// Equality means the same snapshot: nothing was stored or learnt in between.
 extension CachedResource: Equatable {
     public static func == (left: CachedResource, right: CachedResource) -> Bool {
         switch (left.form, right.form) {

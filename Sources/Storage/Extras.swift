@@ -7,7 +7,7 @@ final class Extras: Sendable {
     let groups: CacheGroups?
     let parts: StoredParts?
 
-    /// `nil` where there are none.
+    /// The extras of a response; `nil` where there are none.
     static func of(_ varyRule: VaryRule?, _ variantKey: VariantKey?, _ groups: CacheGroups?, parts: StoredParts?)
         -> Extras?
     {

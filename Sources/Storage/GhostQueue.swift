@@ -51,7 +51,7 @@ struct GhostQueue {
         return first..<first + Self.ways
     }
 
-    /// Into the bucket's free place, or over its oldest entry.
+    /// Writes an entry into the bucket's free place, or over its oldest entry.
     private mutating func place(fingerprint: UInt32, number: UInt32) {
         var oldest = bucket(fingerprint).lowerBound
         var greatestAge: UInt32 = 0

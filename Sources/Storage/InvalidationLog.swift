@@ -3,7 +3,7 @@ public struct InvalidationMark: Sendable {
     fileprivate let position: UInt64
     fileprivate let count: UInt32
 
-    /// Before the first.
+    /// The mark before the first invalidation.
     static let none = InvalidationMark(position: 0, count: 0)
 }
 
@@ -21,9 +21,9 @@ struct InvalidationLog {
 
     /// Hashes of keys, each at its position modulo `capacity`.
     private var hashes: [UInt64] = []
-    /// How many there were, by the hash of the key.
+    /// How many invalidations there were, by the key's stripe.
     private var counts: [UInt32] = []
-    /// How many were written into `hashes`.
+    /// The position of the next hash.
     private var position: UInt64 = 0
 
     func mark(_ hash: UInt64) -> InvalidationMark { InvalidationMark(position: position, count: count(hash)) }
@@ -35,14 +35,14 @@ struct InvalidationLog {
         position += 1
     }
 
-    /// Of every key.
+    /// Appends an invalidation of every key.
     mutating func appendAll() {
         allocate()
         for stripe in counts.indices { counts[stripe] &+= 1 }
         position += UInt64(Self.capacity) + 1
     }
 
-    /// Whether the key with `hash`, of which `mark` is, was invalidated since.
+    /// Whether the key with `hash` was invalidated since its `mark` was taken.
     func contains(_ hash: UInt64, since mark: InvalidationMark) -> Bool {
         guard count(hash) != mark.count else { return false }
         guard position &- mark.position <= UInt64(Self.capacity) else { return true }

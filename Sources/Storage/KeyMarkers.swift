@@ -21,12 +21,12 @@ import HTTPSemantics
 /// all that is known of the key. One whose time is over stays in memory until anything else is marked, or until the
 /// next answer that several may have.
 public struct KeyMarkers: Sendable, Equatable {
-    /// In the order of precedence.
+    /// The kinds, in the order of precedence.
     enum Kind: CaseIterable {
         case search, pass, authorization, range, unlike
     }
 
-    /// What a request does that nothing stored answers.
+    /// What a request does when nothing stored answers it.
     public enum Advice: Sendable {
         /// Shares a fetch: nothing speaks against it.
         case share
@@ -40,18 +40,18 @@ public struct KeyMarkers: Sendable, Equatable {
 
     private struct Marker: Sendable, Equatable {
         let reason: NotSharedReason
-        /// Nanosecond of the monotonic clock from which on it no longer counts.
+        /// Nanosecond of the monotonic clock from which on the marker no longer counts.
         let until: Int64
 
         func holds(at now: Moment) -> Bool { now.monotonic < until }
 
-        /// Whether it is still to be kept after a response that several may have.
+        /// Whether the marker is still to be kept after a response that several may have.
         func stands(after response: ResponseFacts, keepsWhole: Bool) -> Bool {
             holds(at: response.received) && !reason.isContradicted(by: response, keepsWhole: keepsWhole)
         }
     }
 
-    /// In no order. Most keys have none, and then there is no list.
+    /// The markers, in no order. Most keys have none, and then there is no list.
     private var markers: [Marker] = []
 
     init() {}
@@ -89,20 +89,20 @@ public struct KeyMarkers: Sendable, Equatable {
 
     // MARK: - Changes
 
-    /// From now on `reason` holds, in the place of any other of its kind.
+    /// Sets the marker of `reason`, in the place of any other of its kind.
     mutating func set(_ reason: NotSharedReason, until: Int64, at now: Moment) {
         markers.removeAll { $0.reason.kind == reason.kind || !$0.holds(at: now) }
         let marker = Marker(reason: reason, until: until)
         if marker.holds(at: now) { markers.append(marker) }
     }
 
-    /// Whether all of them stay after a response that several may have.
+    /// Whether all markers stay after a response that several may have.
     /// - Parameter keepsWhole: whether the whole representation came with it and is kept.
     func stand(after response: ResponseFacts, keepsWhole: Bool) -> Bool {
         markers.allSatisfy { $0.stands(after: response, keepsWhole: keepsWhole) }
     }
 
-    /// Forgets what that response contradicts, and what no longer counts.
+    /// Forgets the markers that `response` contradicts, and what no longer counts.
     mutating func forget(after response: ResponseFacts, keepsWhole: Bool) {
         if stand(after: response, keepsWhole: keepsWhole) { return }
         markers.removeAll { !$0.stands(after: response, keepsWhole: keepsWhole) }
@@ -129,7 +129,7 @@ extension NotSharedReason {
         }
     }
 
-    /// Whether a response that several may have contradicts it: not where it never spoke of such a one.
+    /// Whether a response that several may have contradicts the reason: not where that never spoke of such a one.
     fileprivate func isContradicted(by response: ResponseFacts, keepsWhole: Bool) -> Bool {
         switch kind {
         case .search, .pass: true

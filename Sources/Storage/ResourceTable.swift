@@ -80,9 +80,9 @@ struct ResourceTable {
         count = 0
     }
 
-    /// A stretch of a walk: the resources whose hash's lower half is at least `start`, by where they belong, as many as
-    /// have their home in `stride` places. Each is found once however the table grows or is rearranged in between, since
-    /// a stretch is one of hashes, not of places.
+    /// Appends a stretch of a walk to `found`: the resources whose hash's lower half is at least `start`, by where they
+    /// belong, as many as have their home in `stride` places. Each is found once however the table grows or is
+    /// rearranged in between, since a stretch is one of hashes, not of places.
     /// - Returns: where the next stretch starts; `nil` after the last.
     func stretch(from start: UInt32, stride: Int, into found: inout [CachedResource]) -> UInt32? {
         guard !places.isEmpty else { return nil }
@@ -114,14 +114,14 @@ struct ResourceTable {
 
     // MARK: - Places
 
-    /// The shard was chosen by the upper bits, the place is by the lower half.
+    /// The place where `hash` belongs: by its lower half, since the shard was chosen by the upper bits.
     private func home(of hash: UInt64) -> Int { Self.home(of: hash, of: places.count) }
 
     private static func home(of hash: UInt64, of places: Int) -> Int {
         Int(truncatingIfNeeded: ((hash & 0xffff_ffff) &* UInt64(truncatingIfNeeded: places)) >> 32)
     }
 
-    /// The least lower half of a hash that belongs there.
+    /// The least lower half of a hash that belongs at `index`.
     private func firstHash(at index: Int) -> UInt32 {
         UInt32((UInt64(index) << 32 + UInt64(places.count) - 1) / UInt64(places.count))
     }

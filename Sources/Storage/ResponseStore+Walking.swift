@@ -6,13 +6,14 @@ extension ResponseStore {
     /// Where a walk of the whole store is.
     public struct Walk: Sendable {
         fileprivate var shard = 0
-        /// In that shard: see `ResourceTable.stretch`.
+        /// Where the walk is in that shard: see `ResourceTable.stretch`.
         fileprivate var start: UInt32 = 0
 
         public init() {}
     }
 
-    /// Places of a shard's table that are looked at under its lock at a time, for less than a tenth of a millisecond.
+    /// How many places of a shard's table are looked at under its lock at a time, for less than a tenth of a
+    /// millisecond.
     private static let stretch = 512
 
     /// Forgets what the next stretch of the store knows of some keys: a step of a walk of the whole store, for operators.

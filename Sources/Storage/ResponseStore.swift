@@ -33,7 +33,7 @@ import Synchronization
 public final class ResponseStore: Sendable {
     struct LockedShard: ~Copyable, Sendable {
         let shard: Guarded<Shard>
-        /// What it holds, for choosing whom to evict from without its lock.
+        /// Bytes that the shard holds, for choosing whom to evict from without its lock.
         let bytes = Atomic<Int>(0)
 
         init(settings: StorageSettings, budget: MemoryBudget) {
@@ -50,7 +50,7 @@ public final class ResponseStore: Sendable {
     /// Whose turn it is to evict.
     private let turn = Atomic<Int>(0)
     private let stored = Atomic<Int>(0)
-    /// What rested when something was stored and the windows' reserve was last untouched.
+    /// What rested when something was last stored with the windows' reserve untouched.
     private let mostResting: Atomic<Int>
 
     /// - Parameter budget: shared with the bodies on their way.
@@ -83,7 +83,7 @@ public final class ResponseStore: Sendable {
         }
     }
 
-    /// To be taken when a fetch begins, before its request is sent.
+    /// The generation of `key`, to be taken when a fetch begins, before its request is sent.
     /// - Parameter key: under which its response may be stored.
     public func generation(_ key: CacheKey) -> Generation {
         shards[shardIndex(of: key.hash)].shard.withLock { currentGeneration(key, $0) }
@@ -97,12 +97,12 @@ public final class ResponseStore: Sendable {
 
     // MARK: - Storing
 
-    /// Stores `response`, in the place of the same variant if there is one, and evicts what must go for it. Of
-    /// the key's markers it removes those that it contradicts.
+    /// Stores `response`, in the place of the same variant if there is one, and evicts what must go for it. Removes
+    /// those of the key's markers that the response contradicts.
     /// - Parameters:
     ///   - generation: of the moment the fetch began.
-    ///   - requested: when its request was sent. What arrived since, from an overtaking fetch,
-    ///     and is more recent stays (RFC 9111 §4).
+    ///   - requested: when its request was sent. A more recent response that arrived since, from an overtaking fetch,
+    ///     stays (RFC 9111 §4).
     ///   - popularity: how many more clients than one waited for it; counts like hits.
     public func store(
         _ response: StoredResponse, under key: CacheKey, generation: Generation, requested: Moment, popularity: Int = 0
@@ -146,8 +146,8 @@ public final class ResponseStore: Sendable {
     public func drop(_ former: StoredResponse, of key: CacheKey) { change(key) { $0.drop(former, of: key) } }
 
     /// Puts `response` in the place of `former`, whose body it shares, after a validation (RFC 9111 §4.3.4).
-    /// - Parameter isConfirmed: whether what GET gets was confirmed, which several may have: some of the key's
-    ///   markers may no longer hold. Not where an answer only told something of what is stored.
+    /// - Parameter isConfirmed: whether the origin confirmed what GET gets, which several may have: some of the key's
+    ///   markers may no longer hold. False where its response only told something of what is stored.
     public func freshen(
         _ former: StoredResponse, by response: StoredResponse, under key: CacheKey, generation: Generation,
         isConfirmed: Bool
@@ -161,7 +161,7 @@ public final class ResponseStore: Sendable {
 
     // MARK: - Notes
 
-    /// Marks `key`: what `reason` says counts until then (`KeyMarkers`). Not where there is no room for it.
+    /// Marks `key`: what `reason` says counts up to `until` (`KeyMarkers`). Does nothing where there is no room for it.
     /// - Parameter until: nanosecond of the monotonic clock.
     public func mark(_ key: CacheKey, _ reason: NotSharedReason, until: Int64, at now: Moment) {
         _ = change(key, reserving: KeyMarkers.mostCharge) { shard in
@@ -169,7 +169,7 @@ public final class ResponseStore: Sendable {
         }
     }
 
-    /// Forgets those markers of `key` that `response` contradicts, which several may have. Any thread.
+    /// Forgets the markers of `key` that `response`, which several may have, contradicts. Any thread.
     /// - Parameter keepsWhole: whether it brings the whole representation, and that is kept.
     public func forgetMarkers(of key: CacheKey, after response: ResponseFacts, keepsWhole: Bool) {
         // Most keys have none, and to see that costs less than a change.
@@ -192,14 +192,14 @@ public final class ResponseStore: Sendable {
 
     // MARK: - Removing
 
-    /// An unsafe request invalidated `key` (RFC 9111 §4.4): its responses are dropped and no fetch that has begun is
-    /// stored. Its `Vary` rules and its markers are kept.
+    /// Invalidates `key` for an unsafe request (RFC 9111 §4.4): its responses are dropped and no fetch that has begun
+    /// is stored. Its `Vary` rules and its markers are kept.
     public func invalidate(_ key: CacheKey) { _ = change(key) { $0.invalidate(key, keepsNotes: true) } }
 
-    /// The same for an unsafe request whose own answer is to be stored afterwards (RFC 9110 §9.3.3).
+    /// Invalidates `key` for an unsafe request whose own response is to be stored afterwards (RFC 9110 §9.3.3).
     /// - Parameter former: of the moment its fetch began.
-    /// - Returns: what its answer is stored under; `nil` when something else invalidated the key since then: the answer
-    ///   may be older than that, so it is not stored.
+    /// - Returns: what that response is stored under; `nil` when something else invalidated the key since then: the
+    ///   response may be older than that, so it is not stored.
     public func invalidate(_ key: CacheKey, after former: Generation) -> Generation? {
         change(key) { shard in
             let isAlone = !self.wasInvalidated(key, since: former, shard)
@@ -269,7 +269,7 @@ public final class ResponseStore: Sendable {
         }
     }
 
-    /// While bodies use the windows' reserve, what rests may change, but takes no more than a quarter of it.
+    /// Evicts until what rests takes no more than a quarter of the windows' reserve, while bodies use that.
     private func keepReserve() {
         let resting = budget.resting
         guard room < settings.windowReserve else {
@@ -305,8 +305,8 @@ public final class ResponseStore: Sendable {
         response.overhead + CachedResource.charge(of: response.varyRule) + Charge.variant
     }
 
-    /// A change that may need memory: for a new resource and `cost`. `nil` when there is none; nothing has happened
-    /// then.
+    /// Makes a change that may need memory, for a new resource and `cost`. `nil` when there is none: then nothing has
+    /// happened.
     private func change<Result: Sendable>(_ key: CacheKey, reserving cost: Int, _ body: (inout Shard) -> Result)
         -> Result?
     {
@@ -319,7 +319,7 @@ public final class ResponseStore: Sendable {
         return change(shards[shardIndex(of: key.hash)], reserved: reserved, body)
     }
 
-    /// A change that takes no memory.
+    /// Makes a change that takes no memory.
     func change<Result: Sendable>(_ key: CacheKey, _ body: (inout Shard) -> Result) -> Result {
         change(shards[shardIndex(of: key.hash)], reserved: 0, body)
     }

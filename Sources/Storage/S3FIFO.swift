@@ -2,7 +2,7 @@
 ///
 /// The counter is the candidate's own, so that a hit bumps it without the queues' lock.
 public protocol EvictionCandidate {
-    /// 0 to 3; more than one use in probation earns a place in the main queue.
+    /// The counter, 0 to 3; more than one use in probation earns a place in the main queue.
     var frequency: UInt8 { get }
     func setFrequency(_ frequency: UInt8)
     /// Whether its bytes would not be free if it were evicted now: it is passed over.
@@ -24,9 +24,9 @@ public enum EvictionQueue: String, Sendable, CaseIterable {
 ///
 /// What is in use makes another lap in its queue, neither promoted nor less valued for it.
 ///
-/// Only the order and the choice are here: no clock, no lock, no budget. The caller evicts until enough
-/// is free. The queues are doubly linked through one array, so that `remove` leaves nothing behind: a resource that is
-/// stored over and over without any eviction would otherwise pile up dead entries.
+/// Only the order and the choice are here: no clock, no lock, no budget. The caller evicts until enough is free. The
+/// queues are doubly linked through one array, so that `remove` leaves nothing behind: a resource that is stored over
+/// and over without any eviction would otherwise pile up dead entries.
 public struct S3FIFO<Candidate: EvictionCandidate> {
     /// Where a candidate stands, until it is evicted or removed.
     public struct Slot: Sendable, Equatable {
@@ -98,10 +98,11 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
 
     /// Candidates in both queues.
     var count: Int { small.count + main.count }
-    /// Sum of their sizes.
+    /// Sum of the candidates' sizes.
     public var bytes: Int { small.bytes + main.bytes }
 
-    /// A new candidate: into probation, or straight into the main queue when it was evicted from probation lately.
+    /// Inserts a new candidate: into probation, or straight into the main queue when it was evicted from probation
+    /// lately.
     /// - Parameter hash: identifies it in the ghost queue.
     public mutating func insert(_ candidate: Candidate, hash: UInt64, size: Int) -> Slot {
         let queue: EvictionQueue = ghost.take(hash) ? .main : .small
@@ -121,7 +122,7 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
         return Slot(index: index)
     }
 
-    /// Another candidate in the same place: an update keeps its turn.
+    /// Puts another candidate in the same place: an update keeps its turn.
     public mutating func replace(_ slot: Slot, with candidate: Candidate, size: Int) {
         let index = Int(slot.index)
         adjust(nodes[index].queue, bytes: size - nodes[index].size, count: 0)

@@ -4,8 +4,8 @@ import Synchronization
 
 /// Which differences between queries for one path do not matter, as a stored response said. Immutable.
 public final class SearchVariation: Sendable {
-    /// Stands in the keys made with it. Never given twice, so that what is stored under a forgotten variation is never
-    /// found again: it could not have been invalidated meanwhile.
+    /// Stands in the keys made with the variation. Never given twice, so that what is stored under a forgotten
+    /// variation is never found again: it could not have been invalidated meanwhile.
     public let number: UInt64
     public let rule: NoVarySearch
 
@@ -24,22 +24,22 @@ public final class SearchVariation: Sendable {
 /// A path keeps its last few variations. Requests are looked up under the latest; the others are there so that two
 /// kinds of responses in turns do not lose each other's keys, and so that an invalidation reaches both.
 public final class SearchVariations: Sendable {
-    /// Bytes, over all. What has not been asked for the longest is forgotten first, which costs misses and nothing
-    /// else. Room for some ten thousand paths: sites that use the field have it on a few kinds of pages.
+    /// Bytes of all entries together. What has not been asked for the longest is forgotten first, which costs misses
+    /// and nothing else. Room for some ten thousand paths: sites that use the field have it on a few kinds of pages.
     public static let capacity = 4 << 20
     /// Bytes of one path, or of one variation. Beyond that it is not learnt: such a field is no use to anyone, and each
     /// look-up would pay.
     public static let largest = 4096
-    /// Of one path. A server that is being updated alternates between two.
+    /// The most variations of one path. A server that is being updated alternates between two.
     public static let mostOfPath = 4
 
     private static let shardCount = 16
-    /// Of an entry, beside its path and its variations.
+    /// Bytes of an entry, beside its path and its variations.
     private static let entrySize = 160
 
     private struct Entry {
         let path: ByteSlice
-        /// The latest first.
+        /// The path's variations, the latest first.
         var variations: [SearchVariation]
         /// When it was last asked for, counted in changes of the shard.
         var used: UInt64
@@ -48,15 +48,15 @@ public final class SearchVariations: Sendable {
     }
 
     private struct Shard {
-        /// By the hash of the path. Of two paths with one hash the later one stays.
+        /// The entries, by the hash of the path. Of two paths with one hash the later one stays.
         var entries: [UInt64: Entry] = [:]
         var size = 0
         var changes: UInt64 = 0
-        /// By the hash of the path.
+        /// The invalidations, by the hash of the path.
         var invalidations = InvalidationLog()
     }
 
-    /// Whether anything ever was; before that, no fetch has to look. Set before the first is noted.
+    /// Whether anything was ever invalidated; before that, no fetch has to look. Set before the first is noted.
     private let anyInvalidated = Atomic(false)
 
     private let shards = FixedArray(count: SearchVariations.shardCount) { _ in Guarded(Shard()) }
@@ -70,7 +70,7 @@ public final class SearchVariations: Sendable {
     /// Whether no path is known.
     public var isEmpty: Bool { paths.load(ordering: .relaxed) == 0 }
 
-    /// The one under which a request with the primary key `key` is looked up. Allocates nothing.
+    /// The variation under which a request with the primary key `key` is looked up. Allocates nothing.
     public func latest(for key: Span<UInt8>) -> SearchVariation? {
         guard !isEmpty else { return nil }
         let path = key.extracting(SearchKey(key).path)
@@ -84,7 +84,7 @@ public final class SearchVariations: Sendable {
         }
     }
 
-    /// All that are known of a path: what is stored for one URL may stand under each of them.
+    /// All variations that are known of a path: what is stored for one URL may stand under each of them.
     public func all(for key: Span<UInt8>) -> [SearchVariation] {
         guard !isEmpty else { return [] }
         let path = key.extracting(SearchKey(key).path)
@@ -95,12 +95,13 @@ public final class SearchVariations: Sendable {
         }
     }
 
-    /// The one with `rule`, if the path has it.
+    /// The variation with `rule`, if the path has it.
     public func known(_ rule: NoVarySearch, for key: Span<UInt8>) -> SearchVariation? {
         all(for: key).first { $0.rule == rule }
     }
 
-    /// A response that will be stored said `rule`, which is not the default: it is the latest of its path from now on.
+    /// Learns `rule`, which is not the default, from a response that will be stored: it is the latest of its path from
+    /// now on.
     /// - Returns: `nil` when it is too large to be learnt.
     public func learn(_ rule: NoVarySearch, for key: Span<UInt8>) -> SearchVariation? {
         let path = key.extracting(SearchKey(key).path)
@@ -142,14 +143,14 @@ public final class SearchVariations: Sendable {
 
     // MARK: - Invalidations
 
-    /// What is stored for a URL of this path was invalidated or removed. To be said before `all(for:)` is asked.
+    /// Notes that what is stored for a URL of this path was invalidated or removed. To be called before `all(for:)`.
     public func noteInvalidation(of key: Span<UInt8>) {
         let hash = hash.hash(key.extracting(SearchKey(key).path))
         anyInvalidated.store(true, ordering: .sequentiallyConsistent)
         shards[shardIndex(of: hash)].withLock { $0.invalidations.append(hash) }
     }
 
-    /// Everything was.
+    /// Notes that everything was invalidated or removed.
     public func noteInvalidationOfAll() {
         anyInvalidated.store(true, ordering: .sequentiallyConsistent)
         for index in 0..<shards.count { shards[index].withLock { $0.invalidations.appendAll() } }

@@ -8,9 +8,10 @@ public struct StorageSettings: Sendable, Equatable {
     /// Bytes for all bodies together, stored or on their way: a hard ceiling. The default is small enough for the
     /// smallest machines in use.
     public var memory = 256 << 20
-    /// How much of it bodies in use may take at the expense of what rests, in percent: the rest stays with that, so that
-    /// a burst of downloads cannot empty the cache. What is free anyway they may borrow. In use are those on their way,
-    /// and stored ones while clients are sent them: not the same as `coalesced_in_flight_bytes`, which are the former.
+    /// Share of `memory` that bodies in use may take at the expense of what rests, in percent: the rest stays with
+    /// that, so that a burst of downloads cannot empty the cache. What is free anyway they may borrow. In use are those
+    /// on their way, and stored ones while clients are sent them: not the same as `coalesced_in_flight_bytes`, which
+    /// are the former.
     public var inUsePercent = 50
     /// Bytes of the largest response that is stored: a quarter of `memory`, so that one response cannot empty the
     /// cache. What cannot arrive within `inUseLimit` cannot be stored either: see `objectLimit`.
@@ -29,9 +30,9 @@ public struct StorageSettings: Sendable, Equatable {
     /// Bytes of `inUsePercent`. The bar above `ResponseStore` shows it beside the other limits.
     public var inUseLimit: Int { memory / 100 * inUsePercent }
 
-    /// Bytes beyond that, or of what is free, for bodies that are streamed through a window: one that is kept whole gets
-    /// none of them beyond its first `GrowingBody.smallestWindow`. So slow readers of what is stored do not stop all
-    /// fetches. An eighth of the limit: with the defaults, 128 of the smallest windows.
+    /// Bytes beyond `inUseLimit`, or of what is free, for bodies that are streamed through a window: one that is kept
+    /// whole gets none of them beyond its first `GrowingBody.smallestWindow`. So slow readers of what is stored do not
+    /// stop all fetches. An eighth of the limit: with the defaults, 128 of the smallest windows.
     public var windowReserve: Int { min(max(inUseLimit / 8, 2 * GrowingBody.smallestWindow), inUseLimit / 2) }
 
     /// Bytes that bodies in use, those in windows among them, may take at the expense of what rests.

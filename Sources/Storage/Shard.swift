@@ -19,7 +19,7 @@ struct Shard {
     var table = ResourceTable()
     var queues: EvictionQueues
     private(set) var invalidations = InvalidationLog()
-    /// Reserved for this shard, bodies apart.
+    /// Bytes reserved for this shard, bodies apart.
     private(set) var charged = 0
     /// Bytes of the bodies, which reserve for themselves.
     private var bodies = 0
@@ -73,7 +73,8 @@ struct Shard {
         put(new, over: old, under: key)
     }
 
-    /// A key of which nothing was known, and nothing is kept but this response: most of what is stored. Makes no lists.
+    /// Stores under a key of which nothing was known and nothing is kept but this response: most of what is stored.
+    /// Makes no lists.
     private mutating func storeAlone(_ response: StoredResponse, under key: CacheKey) {
         response.stand(at: add(response, under: key).slot)
         let new = CachedResource(hash: key.hash, .only(response))
@@ -99,14 +100,14 @@ struct Shard {
     }
 
     /// Drops all responses.
-    /// - Parameter keepsNotes: how it varies and that it may not be shared is still known.
+    /// - Parameter keepsNotes: whether it stays known how the key varies and that it may not be shared.
     /// - Returns: how many.
     mutating func invalidate(_ key: CacheKey, keepsNotes: Bool) -> Int {
         invalidations.append(key.hash)
         return dropAll(of: key, keepsNotes: keepsNotes)
     }
 
-    /// The same, with no word for fetches that have begun.
+    /// Drops all responses like `invalidate`, but with no word for fetches that have begun.
     mutating func dropAll(of key: CacheKey, keepsNotes: Bool) -> Int {
         guard let old = table.resource(key) else { return 0 }
         let variants = old.allVariants
@@ -227,7 +228,7 @@ struct Shard {
 struct Dropped {
     var responses: [StoredResponse] = []
     var resources: [CachedResource] = []
-    /// Of all that there was. Its responses are still to be told that the store gave them up.
+    /// The table of a shard that was emptied. Its responses are still to be told that the store gave them up.
     var table = ResourceTable()
 }
 

@@ -13,7 +13,7 @@ public final class StoredParts: Sendable {
     public struct Run: Sendable {
         /// Where in the representation its bytes stand.
         public let range: Range<Int>
-        /// These bytes and no more. While it arrives, `range` is what was announced.
+        /// The bytes of the run and no more. While it arrives, `range` is what was announced.
         public let body: GrowingBody
 
         public init(_ range: Range<Int>, _ body: GrowingBody) {
@@ -30,9 +30,9 @@ public final class StoredParts: Sendable {
     /// Runs kept of one representation: enough for a player that seeks, few enough to go through them one by one.
     public static let mostRuns = 32
 
-    /// In order; none overlap. Those that are stored do not touch either.
+    /// The runs, in order; none overlap. Those that are stored do not touch either.
     public let runs: [Run]
-    /// Of the whole representation; `nil` while it is unknown.
+    /// The length of the whole representation, in bytes; `nil` while it is unknown.
     public let length: Int?
 
     /// - Parameters:
@@ -45,23 +45,23 @@ public final class StoredParts: Sendable {
 
     /// Which bytes are there.
     public var content: PartialContent { PartialContent(runs.map(\.range), of: length) }
-    /// Whether they are the whole.
+    /// Whether the runs are the whole.
     public var isComplete: Bool { content.isComplete }
     /// Bytes of memory of the bodies.
     public var retained: Int { GrowingBody.retained(by: runs.map(\.body)) }
 
-    /// Bodies that they are made of.
+    /// How many bodies the runs are made of.
     var lenderCount: Int { runs.reduce(0) { $0 + 1 + $1.body.lenderCount } }
 
-    /// The most bytes of overhead that a response of them may come to beyond its own, once they are joined with others:
-    /// each run may cut one of those in two, and a small whole is packed with its body.
+    /// The most bytes of overhead that joining these parts with others may add to that of their response: each run may
+    /// cut one of the others in two, and a small whole is packed with its body.
     var mostJoinedCharge: Int {
         let mayBePacked = length ?? runs.last?.range.upperBound ?? 0 <= StoredResponse.packedBody
         let packed = mayBePacked ? StoredResponse.packedBody : 0
         return 2 * runs.count * Charge.lender + packed
     }
 
-    /// With another run, which takes the place of what is stored of the same bytes.
+    /// These parts with another run, which takes the place of what is stored of the same bytes.
     /// - Parameter length: of the whole, if the new run's message told it.
     public func adding(_ new: Run, length: Int?, budget: MemoryBudget) -> StoredParts {
         var runs: [Run] = []
@@ -87,8 +87,8 @@ public final class StoredParts: Sendable {
         return StoredParts(runs, length: length ?? self.length)
     }
 
-    /// With those that touch made one, and within the bounds: the smallest go, but never `kept`. All bodies must have
-    /// ended.
+    /// These parts with runs that touch made one, and within the bounds: the smallest go, but never `kept`. All bodies
+    /// must have ended.
     func joined(keeping kept: Range<Int>, limit: Int, budget: MemoryBudget) -> StoredParts {
         var groups: [[Run]] = []
         for run in runs {
@@ -119,7 +119,7 @@ public final class StoredParts: Sendable {
 }
 
 extension StoredParts.Run {
-    /// Those bytes of it, which must have ended.
+    /// The bytes `part` of the run, whose body must have ended.
     fileprivate func cut(to part: Range<Int>, _ budget: MemoryBudget) -> Self {
         if part == range { return self }
         return Self(part, GrowingBody(joining: [(body, bodyRange(of: part))], budget: budget))
@@ -127,12 +127,12 @@ extension StoredParts.Run {
 }
 
 extension Range<Int> {
-    /// What of it stands before `end`; `nil` for nothing.
+    /// What of the range stands before `end`; `nil` for nothing.
     fileprivate func part(before end: Int) -> Self? {
         lowerBound < end ? lowerBound..<Swift.min(upperBound, end) : nil
     }
 
-    /// What of it stands from `start` on; `nil` for nothing.
+    /// What of the range stands from `start` on; `nil` for nothing.
     fileprivate func part(from start: Int) -> Self? {
         upperBound > start ? Swift.max(lowerBound, start)..<upperBound : nil
     }

@@ -35,11 +35,11 @@ public final class StoredResponse: Sendable {
     private let slotIndex = Atomic<UInt32>(0)
     // Here, where there is room: a byte behind the references would make the object 16 larger.
     private let uses: Atomic<UInt8>
-    /// `nil` where it is packed.
+    /// The body, where it is kept by itself; `nil` where the response is packed.
     public let looseBody: GrowingBody?
     /// Whether key, fields and body are in one block of memory.
     @inlinable public var isPacked: Bool { looseBody == nil }
-    /// `nil` where it has none, as most.
+    /// What it varies by and belongs to, and its parts; `nil` where it has none of that, as most.
     private let extras: Extras?
 
     /// - Parameters:
@@ -79,7 +79,7 @@ public final class StoredResponse: Sendable {
         uses = Atomic(loose.frequency)
     }
 
-    /// One whose body is all there and small: packed from its start.
+    /// Makes a response whose body is all there and small: packed from its start.
     /// - Parameters:
     ///   - key: under which it is to be stored; empty where it is not.
     ///   - lines: the fields that are stored, as complete lines (`StoredFields`).
@@ -177,7 +177,7 @@ public final class StoredResponse: Sendable {
     /// Whether nothing of it still arrives.
     public var isAllThere: Bool { parts?.runs.allSatisfy { $0.body.completeLength != nil } ?? (bodyLength != nil) }
 
-    /// The same with other parts; its body is the whole once they make it up.
+    /// This response with other parts, and the head of `other`; its body is the whole once the parts make it up.
     func with(_ parts: StoredParts, head other: StoredResponse, budget: MemoryBudget) -> StoredResponse {
         let isWhole = parts.isComplete
         return StoredResponse(
@@ -235,13 +235,13 @@ public final class StoredResponse: Sendable {
         return parts.runs.contains { $0.body.isRead }
     }
 
-    /// Those that account for its bytes; none where it is packed.
+    /// The bodies that account for its bytes; none where it is packed.
     public var bodies: ShortList<GrowingBody> {
         guard let parts else { return looseBody.map { ShortList(one: $0) } ?? ShortList() }
         return ShortList(parts.runs.map(\.body))
     }
 
-    /// The store has it, once more: what nobody reads of it comes to rest (`GrowingBody.beginStoring`).
+    /// Notes that the store has it, once more: what nobody reads of it comes to rest (`GrowingBody.beginStoring`).
     func beginStoring(under key: CacheKey) {
         var overhead = overhead + Charge.resource + key.bytes.count
         for body in bodies {
@@ -251,7 +251,7 @@ public final class StoredResponse: Sendable {
         }
     }
 
-    /// The store gives it up, once.
+    /// Notes that the store gives it up, once.
     func endStoring() { for body in bodies { body.endStoring() } }
 
     var slot: EvictionSlot { EvictionSlot(index: slotIndex.load(ordering: .relaxed)) }
@@ -259,13 +259,14 @@ public final class StoredResponse: Sendable {
 
     // MARK: - Popularity
 
-    /// What the two bits of the counter hold.
+    /// The most that the two bits of the counter hold.
     static let highestFrequency: UInt8 = 3
 
-    /// 0 to `highestFrequency`.
+    /// The counter of its uses, 0 to `highestFrequency`.
     public var frequency: UInt8 { uses.load(ordering: .relaxed) }
 
-    /// It was sent to somebody. Call it once a hit; a popular response's counter is full and is not written again.
+    /// Counts a use: it was sent to somebody. Call this once a hit; a popular response's counter is full and is not
+    /// written again.
     public func noteUse() {
         // Two clients at once may count as one, which is harmless; and the cache line stays shared between the cores.
         let count = uses.load(ordering: .relaxed)

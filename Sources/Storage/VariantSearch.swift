@@ -6,9 +6,9 @@ import HTTPSemantics
 /// keys are long, it writes its own down, once for all of one rule: anybody can have many variants stored whose values
 /// are long and equal except for their ends.
 struct VariantSearch {
-    /// So many are compared as the request stands.
+    /// How many variants are compared as the request stands.
     private static let few = 4
-    /// Of those but the first no longer keys than this, in bytes.
+    /// The longest key compared so, in bytes; the first may be longer.
     private static let short = 256
 
     private var compared = 0
