@@ -12,13 +12,14 @@ struct Lookup {
         case notStored
     }
 
-    /// For whom a fetch may be.
+    /// Whom a fetch may be for.
     enum FetchSharing: Sendable {
-        /// For all who ask for the same, as far as the response allows.
+        /// A fetch for all who ask for the same, as far as the response allows.
         case shared
-        /// Coalescing is off: for the request alone.
+        /// A fetch for the request alone: coalescing is off.
         case coalescingOff
-        /// For the request alone: a shared fetch did not serve it, or took too long. Parts are not asked for then.
+        /// A fetch for the request alone: a shared one did not serve it, or took too long. Parts are not asked for
+        /// then.
         case failed
     }
 
@@ -48,7 +49,7 @@ struct Lookup {
             case .fresh, .staleAccepted: return .serve(usable, reuse, refreshes: false)
             // With its own cookies or fields it might get another page.
             case .staleWhileRevalidate where separates(usable) && request.isOfSession: break
-            // What a request brings that forbids storing it would refresh nothing.
+            // A request that forbids storing its response would refresh nothing.
             case .staleWhileRevalidate: return .serve(usable, reuse, refreshes: !request.directives.noStore)
             case .validate(let reason): doubt = reason
             }
@@ -61,9 +62,9 @@ struct Lookup {
 
     // MARK: - What stands in
 
-    /// What may be sent in the place of an answer that the origin does not give. Looked up then, not when the origin was
-    /// asked: meanwhile something newer may have been stored (RFC 9111 §4), or an answer has told that what was stored
-    /// must not be used stale, or not at all (§4.3.3, §4.4).
+    /// What may be sent in the place of a response that the origin does not give. Looked up then, not when the origin
+    /// was asked: meanwhile something newer may have been stored (RFC 9111 §4), or a response may have told that what
+    /// was stored must not be used stale, or not at all (§4.3.3, §4.4).
     func standIn(on failure: OriginFailure) -> StoredResponse? {
         guard request.route.isCached, let stored = answering else { return nil }
         let facts = markedIfInvalidated(stored).facts
@@ -90,13 +91,14 @@ struct Lookup {
 
     // MARK: - What is passed
 
-    /// Only the origin can answer it. `only-if-cached` rules that out, whatever else the request says (§5.2.1.7).
+    /// Passes the request, which only the origin can answer. `only-if-cached` rules that out, whatever else the request
+    /// says (§5.2.1.7).
     @inline(never) // Rare: kept out of the way of what looks something up.
     private func passed(because reason: ForwardReason) -> Outcome {
         reason != .method && request.directives.onlyIfCached ? .notStored : .fetch(passPlan(reason))
     }
 
-    /// A fetch whose request and answer pass through as they are.
+    /// A fetch whose request and response pass through as they are.
     /// - Parameter hasStandIn: whether something is stored that may stand in should the origin fail.
     private func passPlan(_ reason: ForwardReason, hasStandIn: Bool = false) -> FetchPlan {
         FetchPlan(
@@ -145,8 +147,8 @@ struct Lookup {
             .whole(validating: stored), hasStandIn: stored != nil)
     }
 
-    /// Whether it shares fetches only with those alike from the beginning. Where only what is stored speaks for that,
-    /// most visitors of a page need not: whoever is not alike them is told so when the response is there.
+    /// Whether the request shares fetches, from the beginning, only with those alike. Where only what is stored speaks
+    /// for that, most visitors of a page need not: whoever is not like them is told so when the response is there.
     /// - Parameter stored: what is stored for it.
     private func separatesRequests(_ stored: StoredResponse?) -> Bool {
         isMarkedAsSeparating || (stored?.facts.contains(.separatesRequests) == true && request.isPeculiar)
@@ -159,7 +161,7 @@ struct Lookup {
 
     private var isMarkedAsSeparating: Bool { resource?.separatesRequests(at: now) == true }
 
-    /// Of a refresh in the background.
+    /// The plan of a refresh in the background.
     /// - Parameter resource: what is known under the request's key.
     static func refreshPlan(of stored: StoredResponse, in resource: CachedResource?, for request: ClientRequest)
         -> FetchPlan

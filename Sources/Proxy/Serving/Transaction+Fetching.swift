@@ -4,7 +4,7 @@ import Libevent
 import Storage
 import Telemetry
 
-/// From a plan to the fetch that is waited for: led, joined, or its own.
+/// The way from a plan to the fetch that is waited for: led, joined, or its own.
 extension Transaction {
     /// What was found under the table's lock instead of a fetch: something was learnt since the look-up. A resource is
     /// a snapshot, so another identity means that somebody stored, marked or forgot since; the request is looked up
@@ -68,9 +68,9 @@ extension Transaction {
 
     // MARK: Joining without asking the table
 
-    /// One of a crowd joins what the one before it joined. Nothing is stored or known under its key, so its plan would
-    /// be the same; and an operation that takes a waiter is still in flight: before anything else is stored or fetched
-    /// under the key, it is ended or closed.
+    /// Joins, as one of a crowd, what the one before it joined. Nothing is stored or known under its key, so its plan
+    /// would be the same; and an operation that takes a waiter is still in flight: before anything else is stored or
+    /// fetched under the key, it is ended or closed.
     /// - Returns: false, with nothing done, when the table must be asked.
     func joinCrowd() -> Bool {
         guard sharingHistory == .untried, let crowd = worker.crowd,
@@ -96,8 +96,8 @@ extension Transaction {
         }
     }
 
-    /// `operation` was joined, and nothing is stored of what it fetches: a crowd may be coming, which need not ask the
-    /// table.
+    /// Offers a crowd at `operation`, which was joined while nothing of what it fetches is stored: more may be coming,
+    /// and need not ask the table.
     private func mayBeCrowd(at operation: FetchOperation) {
         guard isOrdinary, operation.key.kind == .get(isAuthorized: false), operation.key.variant == nil else { return }
         // Of two crowds at the same time only one is kept: replacing each by the other again and again would cost more
@@ -111,7 +111,7 @@ extension Transaction {
             && request.fields.present.isDisjoint(with: .changingPlan)
     }
 
-    /// If the whole is already arriving, joins that instead of asking for a part.
+    /// Joins the fetch of the whole, if that is already arriving, instead of asking for a part.
     private func joinWhole(_ plan: FetchPlan, _ waiter: Waiter<FetchedResponse>, _ bound: LoopBound<FetchWaiter>)
         -> Bool
     {
@@ -123,9 +123,9 @@ extension Transaction {
         return true
     }
 
-    /// If a larger part is arriving that has all that `plan` asks for within a window's length of its beginning, joins
-    /// that. Further behind, a fetch of its own is sooner there; and where the larger part is too large to be kept, who
-    /// needs more of it than the window would go at the pace of its slowest reader.
+    /// Joins the fetch of a larger part that is arriving and has all that `plan` asks for within a window's length of
+    /// its beginning. Further behind, a fetch of its own is sooner there; and where the larger part is too large to be
+    /// kept, who needs more of it than the window would go at the pace of its slowest reader.
     private func joinLargerPart(_ plan: FetchPlan, _ waiter: Waiter<FetchedResponse>, _ bound: LoopBound<FetchWaiter>)
         -> Bool
     {
@@ -138,7 +138,7 @@ extension Transaction {
         return true
     }
 
-    /// From now on the fetch of a part that this request leads is found by `joinLargerPart`, unless another one is.
+    /// Lets `joinLargerPart` find the fetch of a part that this request leads, unless it finds another one.
     private func announcePart(_ result: Enqueued<FetchOperation, some Any>, of plan: FetchPlan) {
         if plan.range != nil, case .started(let operation, _) = result {
             worker.fetches(of: request).addAlias(operation, for: anyPart(plan))

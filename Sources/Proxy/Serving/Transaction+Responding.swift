@@ -5,8 +5,8 @@ import Storage
 import Telemetry
 import Upstream
 
-/// From a response, stored or fetched or our own, to the head that the client gets; and what it gets where there is
-/// none.
+/// The way from a response, stored or fetched or our own, to the head that the client gets; and what it gets where
+/// there is none.
 extension Transaction {
     func serve(_ stored: StoredResponse, detail: StaticString? = nil) {
         // In a local variable nothing watches its exclusive use at run time; the same in `respond`.
@@ -94,15 +94,15 @@ extension Transaction {
 
     // MARK: What stands in
 
-    /// No memory for a fetch.
+    /// The detail where there is no memory for a fetch.
     static var memoryFull: StaticString { "memory-full" }
 
-    /// Full memory, a full queue, the longest wait: does what the operator wants then.
+    /// Does what the operator wants at a bound: full memory, a full queue, the longest wait.
     /// - Parameters:
     ///   - operation: whose waiter the request was, or would have been: a fetch of its own avoids that bound. Nothing
     ///     avoids full memory or a full queue at the origin.
-    ///   - failure: of the origin, if it is one: to be asked again by somebody else, it would keep them waiting as long
-    ///     again.
+    ///   - failure: the origin's, if it is one: asked once more, for this request alone, the origin would keep it
+    ///     waiting as long again.
     func boundExceeded(_ what: StaticString, by operation: FetchOperation? = nil, meaning failure: OriginFailure? = nil)
     {
         switch worker.settings.coalescing.whenExceeded {

@@ -6,7 +6,7 @@ import Storage
 import Telemetry
 import Upstream
 
-/// From what the fetch brings, or does not bring in time, to what becomes of the request.
+/// The way from what the fetch brings, or does not bring in time, to what becomes of the request.
 extension Transaction: TurnTaker {
     func turnCame() {
         guard state == .waiting else {
@@ -23,18 +23,18 @@ extension Transaction: TurnTaker {
         if let due { take(due) } else { sendInterims() }
     }
 
-    /// Sends one or more, if it may have them: not once its response has begun.
+    /// Sends one or more interim responses, if the client may have them: not once the response has begun.
     func send(interim: ByteSlice) {
         if state == .waiting, request.head.version == .http11 { client.send(interim: interim) }
     }
 
-    /// Before its result is taken, and so before its response.
+    /// Sends the interim responses that have come: before its result is taken, and so before its response.
     private func sendInterims() {
         guard wait.hasInterims else { return }
         send(interim: wait.takeInterims().inOne())
     }
 
-    /// What the fetch has for it.
+    /// Takes what the fetch has for it.
     func take(_ result: Result<FetchedResponse, OperationError>) {
         sendInterims()
         // A client that has gone is found when it is written to.
@@ -75,7 +75,7 @@ extension Transaction: TurnTaker {
 
     // MARK: For how long
 
-    /// From now on it waits only as long as the operator says.
+    /// Has the request wait, from now on, only as long as the operator says.
     func boundWait(for operation: FetchOperation) {
         // Once its fetch has its slot, a leader waits as long as the fetch does.
         if ledFetch?.hasBegun == true { return }
@@ -91,7 +91,7 @@ extension Transaction: TurnTaker {
         boundExceeded("wait-timeout", by: ledFetch == nil ? operation : nil, meaning: .timeout)
     }
 
-    /// What came of its content, before its fetch has a slot, cannot be kept.
+    /// Gives up the wait: what came of its content, before its fetch has a slot, cannot be kept.
     func contentFoundNoMemory() {
         if stopWaiting() { boundExceeded(Self.memoryFull) }
     }

@@ -32,18 +32,19 @@ import Upstream
 final class Transaction: FetchWaiter, FetchLeader {
     enum State: Equatable { case new, gathering, waiting, responding(Status), over }
 
-    /// Its key may change between looks, as more is learnt about its path's queries.
+    /// The request, whose key may change between looks, as more is learnt about its path's queries.
     private(set) var request: ClientRequest
     private(set) var provenance = Provenance(.synthetic)
     /// What its fetch brought.
     private(set) var fetched: FetchedResponse?
     /// The server that its connection became a tunnel to, or that failed.
     private(set) var contactedServer: ContactedServer?
-    /// A reference cycle, broken when the client lets go. An unowned reference would be retained at each use as well.
+    /// The client: a reference cycle, broken when it lets go. An unowned reference would be retained at each use as
+    /// well.
     let client: any TransactionClient
     let worker: Worker
-    /// While it waits, and while the body of its response still comes from a fetch. Beside the state, because it stays
-    /// the same from one to the other.
+    /// The seat, while it waits and while the body of its response still comes from a fetch. Beside the state, because
+    /// it stays the same from one to the other.
     private(set) var seat: FetchSeat?
     // The small ones stand together: thousands may wait, and each cache line of them is a miss.
     private(set) var state = State.new
@@ -62,7 +63,7 @@ final class Transaction: FetchWaiter, FetchLeader {
         self.worker = worker
     }
 
-    /// The last byte of the response is with the kernel, or the client has left.
+    /// Ends the transaction: the last byte of the response is with the kernel, or the client has left.
     func leave() {
         wait.deadline = wait.deadline.cancelled(on: worker.deadlines)
         // Before leaving, which may begin another request's fetch on this stack.
@@ -72,14 +73,14 @@ final class Transaction: FetchWaiter, FetchLeader {
         content.forget()
     }
 
-    /// From now on its fetch tells it nothing, and takes no content of it.
+    /// Parts from the fetch that it led: from now on that tells it nothing, and takes no content of it.
     private func stopLeading() {
         ledFetch.take()?.forgetLeader()
     }
 
     // MARK: Looking up
 
-    /// The answer may be complete when it returns.
+    /// Looks up what to do, and begins to do it. The answer may be complete when this returns.
     func look() {
         let request = request
         let resource = worker.resource(for: request)
@@ -105,13 +106,13 @@ final class Transaction: FetchWaiter, FetchLeader {
         }
     }
 
-    /// The response that it waited for is not for it.
+    /// Looks again: the response that it waited for is not for it.
     func lookAgainAsReleased() {
         sharingHistory.noteRelease()
         lookAgain()
     }
 
-    /// What it shared, or would have, was too slow, full, or failed: its next fetch is for it alone.
+    /// Looks again: what it shared, or would have, was too slow, full, or failed. Its next fetch is for it alone.
     func lookAgainAlone() {
         sharingHistory.giveUp()
         lookAgain()
@@ -125,7 +126,7 @@ final class Transaction: FetchWaiter, FetchLeader {
         look()
     }
 
-    /// Something was stored or learnt since the look-up. That is progress, so this ends.
+    /// Looks again: something was stored or learnt since the look-up. That is progress, so this ends.
     func lookAgainAtOnce() {
         request = worker.keyed(request)
         look()
@@ -133,22 +134,22 @@ final class Transaction: FetchWaiter, FetchLeader {
 
     // MARK: What becomes of it
 
-    /// Its content is read ahead.
+    /// Notes that its content is read ahead.
     func beginGathering() {
         state = .gathering
         provenance.verdict = .pass
     }
 
-    /// Its content is read ahead no further.
+    /// Notes that its content is read ahead no further.
     func endGathering() { state = .new }
 
-    /// The origin is about to be asked by `plan`.
+    /// Notes that the origin is about to be asked by `plan`.
     func noteAsking(by plan: FetchPlan) {
         hasStandIn = plan.hasStandIn
         provenance.noteAsking(for: plan.reason)
     }
 
-    /// It leads `operation`, and waits for it as long as the operator says.
+    /// Waits for `operation`, which it leads, as long as the operator says.
     func lead(_ operation: FetchOperation, at seat: consuming FetchSeat, as role: Role) {
         provenance.role = role
         worker.metrics.add(.coalescing(role == .alone ? .alone : .led))
@@ -157,35 +158,35 @@ final class Transaction: FetchWaiter, FetchLeader {
         boundWait(for: operation)
     }
 
-    /// It joined `operation`, and waits for it as long as the operator says.
+    /// Waits for `operation`, which it joined, as long as the operator says.
     func join(_ operation: FetchOperation, at seat: consuming FetchSeat, late: Bool) {
         noteJoined(late: late)
         beginWait(at: seat, of: operation)
         boundWait(for: operation)
     }
 
-    /// It joined a crowd, which keeps the time of all its members.
+    /// Waits in `crowd`, which it joined and which keeps the time of all its members.
     func join(_ crowd: Crowd, at seat: consuming FetchSeat) {
         noteMiss()
         noteJoined(late: false)
         beginWait(at: seat, of: crowd.operation)
     }
 
-    /// The origin is asked for it without a plan of its own: nothing is stored or known under its key.
+    /// Notes that the origin is asked for it without a plan of its own: nothing is stored or known under its key.
     func noteMiss() { provenance.noteAsking(for: request.route.missReason) }
 
-    /// The origin failed it.
+    /// Notes that the origin failed it.
     func noteFailure(_ error: UpstreamError) {
         contactedServer = ContactedServer(address: error.server, duration: error.duration)
     }
 
-    /// The server sent a response that it does not get.
+    /// Notes that the server sent a response that it does not get.
     func noteContact(with server: ContactedServer, status: Status?) {
         contactedServer = server
         provenance.originStatus = status
     }
 
-    /// Why its response is cut off.
+    /// Notes why its response is cut off.
     func noteHeldUpOthers() { provenance.detail = Recorder.heldUpOthers }
 
     private func noteJoined(late: Bool) {
@@ -200,7 +201,7 @@ final class Transaction: FetchWaiter, FetchLeader {
         provenance.operation = operation.number
     }
 
-    /// Its response begins now, or its connection becomes a tunnel.
+    /// Notes that its response begins now, or that its connection becomes a tunnel.
     /// - Parameters:
     ///   - provenance: of the response.
     ///   - fetched: what it is made of; `nil` if it is stored or our own.
@@ -211,13 +212,13 @@ final class Transaction: FetchWaiter, FetchLeader {
         self.fetched = fetched
     }
 
-    /// Of its response; `nil` unless that has begun.
+    /// The status of its response; `nil` unless that has begun.
     var status: Status? { if case .responding(let status) = state { status } else { nil } }
 
-    /// Its stay at the fetch is over.
+    /// Ends its stay at the fetch.
     func leaveSeat() { seat.take()?.leave() }
 
-    /// It waits no longer, and gets nothing from what it waited for.
+    /// Stops waiting, and gets nothing from what it waited for.
     /// - Returns: false, with nothing changed, when it does not wait, or its result is on its way.
     func stopWaiting() -> Bool {
         guard state == .waiting, let seat, seat.stopWaiting() else { return false }
@@ -298,8 +299,8 @@ final class Transaction: FetchWaiter, FetchLeader {
 
 /// The server that was asked for what did not become a response.
 struct ContactedServer: Sendable {
-    /// Its address as text; empty when not even that was known.
+    /// The server's address as text; empty when not even that was known.
     let address: ByteSlice
-    /// For how long, in nanoseconds; `nil` when that is not known yet.
+    /// How long it was waited for, in nanoseconds; `nil` when that is not known yet.
     let duration: UInt64?
 }

@@ -10,9 +10,9 @@ protocol TransactionClient: AnyObject {
         _ head: ByteBuffer, _ sources: consuming Delivery.Sources, _ framing: Delivery.Framing, passesTrailers: Bool)
     /// Sends a 1xx head as it is.
     func send(interim: ByteSlice)
-    /// Content may be read again.
+    /// Lets content be read again.
     func resumeContent()
-    /// The connection becomes a tunnel to `upstream`; `head` is the 101.
+    /// Makes the connection a tunnel to `upstream`; `head` is the 101.
     func tunnel(to upstream: UpstreamConnection, head: ByteBuffer)
     /// Decides whether the connection outlives the response whose head is made now, which must say so.
     func settlePersistence() -> Bool
