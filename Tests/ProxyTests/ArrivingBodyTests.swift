@@ -6,7 +6,7 @@ import Testing
     private let line = MemoryLine()
 
     private func wait(_ body: inout ArrivingBody, at now: Int64) -> ArrivingBody.MemoryWait {
-        body.waitForMemory(.body, in: line, at: now, patience: 100)
+        body.waitForMemory(.body, in: line, at: now, patience: 100, wake: {})
     }
 
     @Test func `what waits for memory has one timer at a time`() {
@@ -56,24 +56,24 @@ import Testing
     @Test func `it stands in line as long as it waits, and keeps its place when its turn was in vain`() {
         var (body, others) = (ArrivingBody(), [MemoryLine.Place]())
         _ = wait(&body, at: 10)
-        #expect(!line.isEmpty)
-        for _ in 0..<MemoryLine.front { others.append(line.enter(.body, isFirst: false)) }
-        let hasTurn = body.takeTurn(in: line)
-        let mayTake = body.mayTake(before: line)
+        #expect(!line.letsThrough(nil, for: .body, at: 20))
+        for _ in 0..<MemoryLine.front { others.append(line.enter(.body, since: 0, isFirst: false, wake: {})) }
+        let hasTurn = body.takeTurn(in: line, at: 20)
+        let mayTake = body.mayTake(.body, before: line, at: 20)
         #expect(hasTurn && mayTake)
         _ = wait(&body, at: 20)
-        let stillFirst = body.mayTake(before: line)
-        #expect(stillFirst && !line.letsThrough(others.last))
+        let stillFirst = body.mayTake(.body, before: line, at: 20)
+        #expect(stillFirst && !line.letsThrough(others.last, for: .body, at: 20))
         body.stopWaiting()
         others = []
-        #expect(line.isEmpty)
+        #expect(line.letsThrough(nil, for: .body, at: 20))
     }
 
     @Test func `who stands behind the first has no turn`() {
-        let others = (0..<MemoryLine.front).map { _ in line.enter(.body, isFirst: false) }
+        let others = (0..<MemoryLine.front).map { _ in line.enter(.body, since: 0, isFirst: false, wake: {}) }
         var body = ArrivingBody()
         _ = wait(&body, at: 10)
-        let hasTurn = body.takeTurn(in: line)
+        let hasTurn = body.takeTurn(in: line, at: 20)
         #expect(!hasTurn && others.count == MemoryLine.front)
         withExtendedLifetime(others) {}
     }

@@ -1,3 +1,4 @@
+import Synchronization
 import Testing
 
 @testable import Proxy
@@ -5,29 +6,53 @@ import Testing
 @Suite struct MemoryLineTests {
     private let line = MemoryLine()
 
-    @Test func `an empty line lets everybody through`() {
-        #expect(line.isEmpty && line.letsThrough(nil))
+    private func enter(
+        _ need: MemoryLine.Need, since: Int64 = 0, isFirst: Bool = false, wake: @escaping @Sendable () -> Void = {}
+    )
+        -> MemoryLine.Place
+    {
+        line.enter(need, since: since, isFirst: isFirst, wake: wake)
     }
 
-    @Test func `who has no place waits while anybody stands in line`() {
-        var place: MemoryLine.Place? = line.enter(.head, isFirst: false)
-        #expect(!line.isEmpty && !line.letsThrough(nil) && line.letsThrough(place))
+    private func goes(_ place: MemoryLine.Place?, _ need: MemoryLine.Need, at now: Int64 = 1) -> Bool {
+        line.letsThrough(place, for: need, at: now)
+    }
+
+    @Test(arguments: [MemoryLine.Need.body, .head])
+    func `who has no place waits while any of its kind stands in line`(_ need: MemoryLine.Need) {
+        #expect(goes(nil, need))
+        var place: MemoryLine.Place? = enter(need)
+        #expect(!goes(nil, need) && goes(place, need))
         place = nil
-        #expect(line.isEmpty && line.letsThrough(nil))
+        #expect(goes(nil, need))
     }
 
-    @Test func `heads wait until no body stands in line`() {
-        let head = line.enter(.head, isFirst: false)
-        var body: MemoryLine.Place? = line.enter(.body, isFirst: false)
-        #expect(line.letsThrough(body) && !line.letsThrough(head))
+    @Test func `a body that goes on does not wait behind heads`() {
+        let head = enter(.head)
+        #expect(goes(nil, .body))
+        withExtendedLifetime(head) {}
+    }
+
+    @Test func `a body that has waited for long goes before heads`() {
+        let head = enter(.head)
+        var body: MemoryLine.Place? = enter(.body, since: 10)
+        let (young, old) = (9 + MemoryLine.bodyPatience, 10 + MemoryLine.bodyPatience)
+        #expect(goes(head, .head, at: young) && !goes(head, .head, at: old) && goes(body, .body, at: old))
         body = nil
-        #expect(line.letsThrough(head))
+        #expect(goes(head, .head, at: old))
+    }
+
+    @Test func `so it does before a head that only comes`() {
+        let body = enter(.body, since: 10)
+        #expect(
+            goes(nil, .head, at: 9 + MemoryLine.bodyPatience) && !goes(nil, .head, at: 10 + MemoryLine.bodyPatience))
+        withExtendedLifetime(body) {}
     }
 
     @Test(arguments: [MemoryLine.Need.body, .head])
     func `the first of a kind go first, in the order in which they came`(_ need: MemoryLine.Need) {
-        var places = (0..<MemoryLine.front * 2).map { _ -> MemoryLine.Place? in line.enter(need, isFirst: false) }
-        func through() -> [Int] { places.indices.filter { places[$0] != nil && line.letsThrough(places[$0]) } }
+        var places = (0..<MemoryLine.front * 2).map { _ -> MemoryLine.Place? in enter(need) }
+        func through() -> [Int] { places.indices.filter { places[$0] != nil && goes(places[$0], need) } }
         #expect(through() == Array(0..<MemoryLine.front))
         // One that is served, and one that gives up further behind.
         places[3] = nil
@@ -35,9 +60,33 @@ import Testing
         #expect(through() == Array(0...MemoryLine.front).filter { $0 != 3 })
     }
 
-    @Test func `who had its turn and found nothing is before all others`() {
-        let places = (0..<MemoryLine.front).map { _ in line.enter(.body, isFirst: false) }
-        let again = line.enter(.body, isFirst: true)
-        #expect(line.letsThrough(again) && !line.letsThrough(places.last))
+    @Test(arguments: [MemoryLine.Need.body, .head])
+    func `who finds memory wakes the first of those that wait`(_ need: MemoryLine.Need) {
+        let woken = Woken()
+        line.wakeFirst(need)
+        var places = (0..<3).map { number -> MemoryLine.Place? in enter(need, wake: { woken.append(number) }) }
+        // Who leaves wakes nobody: it may not have found any.
+        places[0] = nil
+        #expect(woken.numbers == [])
+        line.wakeFirst(need)
+        line.wakeFirst(need)
+        places[1] = nil
+        line.wakeFirst(need)
+        #expect(woken.numbers == [1, 1, 2])
+        places[2] = nil
+        line.wakeFirst(need)
+        #expect(woken.numbers.count == 3)
     }
+
+    @Test func `who had its turn and found nothing is before all others`() {
+        let places = (0..<MemoryLine.front).map { _ in enter(.body) }
+        let again = enter(.body, isFirst: true)
+        #expect(goes(again, .body) && !goes(places.last, .body))
+    }
+}
+
+private final class Woken: Sendable {
+    private let list = Mutex<[Int]>([])
+    var numbers: [Int] { list.withLock { $0 } }
+    func append(_ number: Int) { list.withLock { $0.append(number) } }
 }

@@ -52,10 +52,14 @@ struct ArrivingBody {
     mutating func resume() { isPaused = false }
 
     /// It has memory, or wants none any more.
-    mutating func stopWaiting() {
+    /// - Returns: whether it has waited.
+    @discardableResult
+    mutating func stopWaiting() -> Bool {
+        guard waitsForMemory else { return false }
         waitsForMemorySince = nil
         place = nil
         hasTurn = false
+        return true
     }
 
     /// Some of what had come is in memory, and more waits.
@@ -63,12 +67,14 @@ struct ArrivingBody {
         if waitsForMemory { waitsForMemorySince = now }
     }
 
-    /// Whether it may take memory before those in `line`.
-    func mayTake(before line: MemoryLine) -> Bool { hasTurn || line.letsThrough(place) }
+    /// Whether it may take memory for `need` before those in `line`.
+    func mayTake(_ need: MemoryLine.Need, before line: MemoryLine, at now: Int64) -> Bool {
+        hasTurn || line.letsThrough(place, for: need, at: now)
+    }
 
-    /// Leaves its place if it is among the first: it may try.
-    mutating func takeTurn(in line: MemoryLine) -> Bool {
-        guard line.letsThrough(place) else { return false }
+    /// Leaves its place if it is among the first bodies: it may try.
+    mutating func takeTurn(in line: MemoryLine, at now: Int64) -> Bool {
+        guard line.letsThrough(place, for: .body, at: now) else { return false }
         place = nil
         hasTurn = true
         return true
@@ -82,15 +88,18 @@ struct ArrivingBody {
     }
 
     /// There is no memory for what has come.
-    /// - Parameter patience: nanoseconds that it may last.
-    mutating func waitForMemory(_ need: MemoryLine.Need, in line: MemoryLine, at now: Int64, patience: Int64)
-        -> MemoryWait
-    {
+    /// - Parameters:
+    ///   - patience: nanoseconds that it may last.
+    ///   - wake: has it look again; called on any thread.
+    mutating func waitForMemory(
+        _ need: MemoryLine.Need, in line: MemoryLine, at now: Int64, patience: Int64,
+        wake: @autoclosure () -> @Sendable () -> Void
+    ) -> MemoryWait {
         isPaused = true
-        if place == nil { place = line.enter(need, isFirst: hasTurn) }
-        hasTurn = false
         let since = waitsForMemorySince ?? now
         waitsForMemorySince = since
+        if place == nil { place = line.enter(need, since: since, isFirst: hasTurn, wake: wake()) }
+        hasTurn = false
         guard now - since < patience else { return .tooLong }
         defer { retryIsSet = true }
         return retryIsSet ? .timerIsSet : .setTimer

@@ -28,7 +28,7 @@ extension Fetch {
             }
         }
         // The room in its last piece is its own in any case.
-        var takesPieces = arriving.mayTake(before: worker.shared.memoryLine)
+        var takesPieces = arriving.mayTake(.body, before: worker.shared.memoryLine, at: worker.now)
         // A small one takes no more than a window would.
         if keeping.isWhole, kept.length + body.count > GrowingBody.smallestWindow {
             // Who stands in line found not even the reserve for windows: there is memory again.
@@ -47,7 +47,7 @@ extension Fetch {
         {
             result = kept.append(body)
         }
-        if result != .noMemory { arriving.stopWaiting() }
+        if result != .noMemory, arriving.stopWaiting() { worker.shared.memoryLine.wakeFirst(.body) }
         switch result {
         case .accepted:
             if keeping.isWhole, kept.length > worker.storage.objectLimit { stopKeepingWhole(response, kept, .tooLarge) }
@@ -90,7 +90,7 @@ extension Fetch {
     /// - Returns: false when there is none.
     func beginBody(of response: StoredResponse) -> Bool {
         guard let body = response.looseBody, arriving.length != 0, method != .head else { return true }
-        guard arriving.mayTake(before: worker.shared.memoryLine) else { return false }
+        guard arriving.mayTake(.head, before: worker.shared.memoryLine, at: worker.now) else { return false }
         let (store, size) = (worker.shared.store, GrowingBody.firstPiece(expecting: arriving.length))
         // What comes next may already be there, and is as much as one read takes.
         guard arriving.length != nil else { return store.makeRoom(bytes: GrowingBody.mostTaken(by: 1)) }
@@ -106,7 +106,7 @@ extension Fetch {
     private func handOutIfInMemory() -> Bool {
         guard state == .awaitingMemory, let undelivered else { return true }
         guard beginBody(of: undelivered.response) else { return false }
-        arriving.stopWaiting()
+        if arriving.stopWaiting() { worker.shared.memoryLine.wakeFirst(.head) }
         arriving.resume()
         if let undelivered = takeUndelivered() { handOut(undelivered) }
         return true
@@ -119,7 +119,9 @@ extension Fetch {
         let isHead = state == .awaitingMemory
         let patience = isHead ? min(timeout, Worker.headPatience) : timeout
         let line = worker.shared.memoryLine
-        switch arriving.waitForMemory(isHead ? .head : .body, in: line, at: worker.now, patience: patience) {
+        let wait = arriving.waitForMemory(
+            isHead ? .head : .body, in: line, at: worker.now, patience: patience, wake: memoryAlarm)
+        switch wait {
         case .tooLong:
             giveUp()
         case .timerIsSet:
@@ -131,14 +133,33 @@ extension Fetch {
         }
     }
 
+    /// Has the fetch look for memory, on its loop.
+    private var memoryAlarm: @Sendable () -> Void {
+        let sleeper = LoopBound(Sleeper(self), on: worker.loop)
+        return {
+            sleeper.handle.enqueue {
+                if let fetch = sleeper.value.fetch, fetch.arriving.waitsForMemory { fetch.lookForMemory() }
+            }
+        }
+    }
+
     /// Now and then while it waits for memory. If it is not among the first in line, it only sees whether it has waited
     /// too long: what came stays where it is.
     private func lookForMemory() {
-        if state == .awaitingMemory ? handOutIfInMemory() : arriving.takeTurn(in: worker.shared.memoryLine) {
+        let isOn =
+            state == .awaitingMemory
+            ? handOutIfInMemory() : arriving.takeTurn(in: worker.shared.memoryLine, at: worker.now)
+        if isOn {
             bodyHasRoom()
         } else {
             waitForMemory()
         }
+    }
+
+    /// A fetch that waits, and is not kept alive by who may wake it.
+    private final class Sleeper {
+        private(set) weak var fetch: Fetch?
+        init(_ fetch: Fetch) { self.fetch = fetch }
     }
 
     /// Not from inside a call of the exchange. By the time it may have found memory after all.
