@@ -3,10 +3,8 @@ import Testing
 @testable import Proxy
 
 @Suite struct ArrivingBodyTests {
-    private let line = MemoryLine()
-
     private func wait(_ body: inout ArrivingBody, at now: Int64) -> ArrivingBody.MemoryWait {
-        body.waitForMemory(.body, in: line, at: now, patience: 100, wake: {})
+        body.waitForMemory(at: now, patience: 100)
     }
 
     @Test func `what waits for memory has one timer at a time`() {
@@ -53,28 +51,17 @@ import Testing
         #expect([first, second, third] == [.setTimer, .timerIsSet, .tooLong])
     }
 
-    @Test func `it stands in line as long as it waits, and keeps its place when its turn was in vain`() {
-        var (body, others) = (ArrivingBody(), [MemoryLine.Place]())
-        _ = wait(&body, at: 10)
-        #expect(!line.letsThrough(nil, for: .body, at: 20))
-        for _ in 0..<MemoryLine.front { others.append(line.enter(.body, since: 0, isFirst: false, wake: {})) }
-        let hasTurn = body.takeTurn(in: line, at: 20)
-        let mayTake = body.mayTake(.body, before: line, at: 20)
-        #expect(hasTurn && mayTake)
-        _ = wait(&body, at: 20)
-        let stillFirst = body.mayTake(.body, before: line, at: 20)
-        #expect(stillFirst && !line.letsThrough(others.last, for: .body, at: 20))
-        body.stopWaiting()
-        others = []
-        #expect(line.letsThrough(nil, for: .body, at: 20))
-    }
-
-    @Test func `who stands behind the first has no turn`() {
-        let others = (0..<MemoryLine.front).map { _ in line.enter(.body, since: 0, isFirst: false, wake: {}) }
+    @Test func `its turn lasts until it has memory, or waits again`() {
         var body = ArrivingBody()
-        _ = wait(&body, at: 10)
-        let hasTurn = body.takeTurn(in: line, at: 20)
-        #expect(!hasTurn && others.count == MemoryLine.front)
-        withExtendedLifetime(others) {}
+        let before = wait(&body, at: 10)
+        body.takeTurn()
+        let inTurn = body.hasTurn
+        let inVain = wait(&body, at: 20)
+        let after = body.hasTurn
+        body.takeTurn()
+        let hasWaited = body.stopWaiting()
+        #expect([before, inVain] == [.setTimer, .timerIsSet] && inTurn && !after && hasWaited && !body.hasTurn)
+        let hasWaitedTwice = body.stopWaiting()
+        #expect(!hasWaitedTwice)
     }
 }

@@ -27,11 +27,9 @@ struct ArrivingBody {
     /// Whether the origin waits for its readers, or for memory.
     private(set) var isPaused = false
     /// When there was no memory for what had come, in nanoseconds of the loop's clock; `nil` while there is some.
-    private var waitsForMemorySince: Int64?
-    /// Where it stands among those who wait for memory.
-    private var place: MemoryLine.Place?
-    /// Whether it was among the first of them: what comes next may take memory before the others.
-    private var hasTurn = false
+    private(set) var waitsForMemorySince: Int64?
+    /// Whether it was among the first of those who wait: what comes next may take memory before the others.
+    private(set) var hasTurn = false
     /// Whether a timer is set that tries again.
     private var retryIsSet = false
 
@@ -57,7 +55,6 @@ struct ArrivingBody {
     mutating func stopWaiting() -> Bool {
         guard waitsForMemory else { return false }
         waitsForMemorySince = nil
-        place = nil
         hasTurn = false
         return true
     }
@@ -67,18 +64,8 @@ struct ArrivingBody {
         if waitsForMemory { waitsForMemorySince = now }
     }
 
-    /// Whether it may take memory for `need` before those in `line`.
-    func mayTake(_ need: MemoryLine.Need, before line: MemoryLine, at now: Int64) -> Bool {
-        hasTurn || line.letsThrough(place, for: need, at: now)
-    }
-
-    /// Leaves its place if it is among the first bodies: it may try.
-    mutating func takeTurn(in line: MemoryLine, at now: Int64) -> Bool {
-        guard line.letsThrough(place, for: .body, at: now) else { return false }
-        place = nil
-        hasTurn = true
-        return true
-    }
+    /// It is among the first of those who wait.
+    mutating func takeTurn() { hasTurn = true }
 
     enum MemoryWait {
         case setTimer
@@ -88,17 +75,11 @@ struct ArrivingBody {
     }
 
     /// There is no memory for what has come.
-    /// - Parameters:
-    ///   - patience: nanoseconds that it may last.
-    ///   - wake: has it look again; called on any thread.
-    mutating func waitForMemory(
-        _ need: MemoryLine.Need, in line: MemoryLine, at now: Int64, patience: Int64,
-        wake: @autoclosure () -> @Sendable () -> Void
-    ) -> MemoryWait {
+    /// - Parameter patience: nanoseconds that it may last.
+    mutating func waitForMemory(at now: Int64, patience: Int64) -> MemoryWait {
         isPaused = true
         let since = waitsForMemorySince ?? now
         waitsForMemorySince = since
-        if place == nil { place = line.enter(need, since: since, isFirst: hasTurn, wake: wake()) }
         hasTurn = false
         guard now - since < patience else { return .tooLong }
         defer { retryIsSet = true }

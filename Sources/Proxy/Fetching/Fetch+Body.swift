@@ -28,7 +28,7 @@ extension Fetch {
             }
         }
         // The room in its last piece is its own in any case.
-        var takesPieces = arriving.mayTake(.body, before: worker.shared.memoryLine, at: worker.now)
+        var takesPieces = mayTakeMemory(for: .body)
         // A small one takes no more than a window would.
         if keeping.isWhole, kept.length + body.count > GrowingBody.smallestWindow {
             // Who stands in line found not even the reserve for windows: there is memory again.
@@ -47,7 +47,7 @@ extension Fetch {
         {
             result = kept.append(body)
         }
-        if result != .noMemory, arriving.stopWaiting() { worker.shared.memoryLine.wakeFirst(.body) }
+        if result != .noMemory, stopWaitingForMemory() { worker.shared.memoryLine.wakeFirst(.body) }
         switch result {
         case .accepted:
             if keeping.isWhole, kept.length > worker.storage.objectLimit { stopKeepingWhole(response, kept, .tooLarge) }
@@ -90,7 +90,7 @@ extension Fetch {
     /// - Returns: false when there is none.
     func beginBody(of response: StoredResponse) -> Bool {
         guard let body = response.looseBody, arriving.length != 0, method != .head else { return true }
-        guard arriving.mayTake(.head, before: worker.shared.memoryLine, at: worker.now) else { return false }
+        guard mayTakeMemory(for: .head) else { return false }
         let (store, size) = (worker.shared.store, GrowingBody.firstPiece(expecting: arriving.length))
         // What comes next may already be there, and is as much as one read takes.
         guard arriving.length != nil else { return store.makeRoom(bytes: GrowingBody.mostTaken(by: 1)) }
@@ -106,7 +106,7 @@ extension Fetch {
     private func handOutIfInMemory() -> Bool {
         guard state == .awaitingMemory, let undelivered else { return true }
         guard beginBody(of: undelivered.response) else { return false }
-        if arriving.stopWaiting() { worker.shared.memoryLine.wakeFirst(.head) }
+        if stopWaitingForMemory() { worker.shared.memoryLine.wakeFirst(.head) }
         arriving.resume()
         if let undelivered = takeUndelivered() { handOut(undelivered) }
         return true
@@ -117,10 +117,13 @@ extension Fetch {
     func waitForMemory() {
         let timeout = request.route.origin.settings.noProgressTimeout.nanoseconds
         let isHead = state == .awaitingMemory
-        let patience = isHead ? min(timeout, Worker.headPatience) : timeout
-        let line = worker.shared.memoryLine
+        let hadTurn = arriving.hasTurn
         let wait = arriving.waitForMemory(
-            isHead ? .head : .body, in: line, at: worker.now, patience: patience, wake: memoryAlarm)
+            at: worker.now, patience: isHead ? min(timeout, Worker.headPatience) : timeout)
+        if memoryPlace == nil, let since = arriving.waitsForMemorySince {
+            memoryPlace = worker.shared.memoryLine.enter(
+                isHead ? .head : .body, since: since, isFirst: hadTurn, wake: memoryAlarm)
+        }
         switch wait {
         case .tooLong:
             giveUp()
@@ -146,14 +149,29 @@ extension Fetch {
     /// Now and then while it waits for memory. If it is not among the first in line, it only sees whether it has waited
     /// too long: what came stays where it is.
     private func lookForMemory() {
-        let isOn =
-            state == .awaitingMemory
-            ? handOutIfInMemory() : arriving.takeTurn(in: worker.shared.memoryLine, at: worker.now)
-        if isOn {
-            bodyHasRoom()
-        } else {
-            waitForMemory()
-        }
+        if state == .awaitingMemory ? handOutIfInMemory() : takeTurn() { bodyHasRoom() } else { waitForMemory() }
+    }
+
+    /// Whether it may take memory before those in line.
+    private func mayTakeMemory(for need: MemoryLine.Need) -> Bool {
+        arriving.hasTurn || worker.shared.memoryLine.letsThrough(memoryPlace, for: need, at: worker.now)
+    }
+
+    /// Has a body leave its place if it is among the first: it may try.
+    private func takeTurn() -> Bool {
+        guard mayTakeMemory(for: .body) else { return false }
+        memoryPlace = nil
+        arriving.takeTurn()
+        return true
+    }
+
+    /// It has memory, or wants none any more.
+    /// - Returns: whether it has waited.
+    @discardableResult
+    func stopWaitingForMemory() -> Bool {
+        guard arriving.stopWaiting() else { return false }
+        memoryPlace = nil
+        return true
     }
 
     /// A fetch that waits, and is not kept alive by who may wake it.

@@ -90,6 +90,8 @@ final class Fetch: DeadlineTarget {
     var partKeeper: StoredResponse?
     /// The response's body, from its head on.
     var arriving = ArrivingBody()
+    /// Where it stands in line for memory.
+    var memoryPlace: MemoryLine.Place?
     /// The origin's last sign of life, in nanoseconds of the loop's clock.
     private var lastProgress: Int64 = 0
     /// Under which the origin was asked.
@@ -205,7 +207,7 @@ final class Fetch: DeadlineTarget {
     func end(_ ending: Ending) {
         guard state != .over else { return }
         if state == .awaitingMemory { undelivered = nil }
-        arriving.stopWaiting()
+        stopWaitingForMemory()
         enter(.over)
         if ending.breaksBody, let fetched { breakBody(of: fetched, ending) }
         // Moved out, not reached through here, which would be retained.
