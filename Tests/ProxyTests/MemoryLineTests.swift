@@ -42,6 +42,13 @@ import Testing
         #expect(goes(head, .head, at: old))
     }
 
+    @Test func `it does though another looked in vain after it came`() {
+        let old = enter(.body, since: 10)
+        let young = enter(.body, since: 20, isFirst: true)
+        #expect(!goes(nil, .head, at: 10 + MemoryLine.bodyPatience))
+        withExtendedLifetime((old, young)) {}
+    }
+
     @Test func `so it does before a head that only comes`() {
         let body = enter(.body, since: 10)
         #expect(

@@ -30,11 +30,12 @@ extension Fetch {
         // The room in its last piece is its own in any case.
         var takesPieces = mayTakeMemory(for: .body)
         // A small one takes no more than a window would.
-        if keeping.isWhole, kept.length + body.count > GrowingBody.smallestWindow {
+        let isSmall = kept.length + body.count <= GrowingBody.smallestWindow
+        if keeping.isWhole, !isSmall || !takesPieces {
             // Who stands in line found not even the reserve for windows: there is memory again.
             if worker.shared.store.mayKeepWhole(body.count) {
                 takesPieces = true
-            } else {
+            } else if !isSmall {
                 stopKeepingWhole(response, kept, .noRoom)
                 // Perhaps nobody is left who waits for it.
                 guard state == .streaming else { return .taken }
@@ -59,6 +60,7 @@ extension Fetch {
             let taken = kept.appendWhatFits(body, takingPieces: takesPieces)
             if taken > 0 { arriving.foundSomeMemory(at: worker.now) }
             stopKeepingWhole(response, kept, .noRoom)
+            guard state == .streaming else { return .taken }
             waitForMemory()
             return .refused(after: taken)
         }
@@ -182,8 +184,11 @@ extension Fetch {
 
     /// Not from inside a call of the exchange. By the time it may have found memory after all.
     private func giveUp() {
+        let since = arriving.waitsForMemorySince
         worker.loop.schedule(after: 0) { [weak self] in
-            guard let self, arriving.waitsForMemory, state == .streaming || state == .awaitingMemory else { return }
+            guard let self, let since, arriving.waitsForMemorySince == since,
+                state == .streaming || state == .awaitingMemory
+            else { return }
             worker.notices.overloaded(worker.shared)
             if let undelivered {
                 end(.failed(NoMemory(undelivered, at: worker.now)))

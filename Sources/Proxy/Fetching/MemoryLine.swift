@@ -118,7 +118,8 @@ final class MemoryLine: Sendable {
             if place == nil, !hasBodies { return true }
             let identifier = place.map { ObjectIdentifier($0) }
             return state.withLock { state in
-                if let oldest = state.bodies.first, now - oldest.since >= Self.bodyPatience { return false }
+                // Who looked in vain is the first, not the oldest.
+                if state.bodies.contains(where: { now - $0.since >= Self.bodyPatience }) { return false }
                 return identifier.map { own in state.heads.prefix(Self.front).contains { $0.place == own } } ?? true
             }
         }
