@@ -18,9 +18,9 @@ public final class BufferStock {
     /// An empty buffer.
     public func lend() -> ByteBuffer { unsafe free.popLast() ?? ByteBuffer(capacity: bufferCapacity) }
 
-    /// Takes a buffer back. One that grew is let go: it was for an exception.
+    /// Takes a buffer back. One of another size is let go: it was for an exception, or grew for one.
     public func takeBack(_ buffer: ByteBuffer) {
-        guard unsafe free.count < most, buffer.capacity <= bufferCapacity else { return }
+        guard unsafe free.count < most, buffer.capacity == bufferCapacity else { return }
         buffer.removeAll()
         unsafe free.append(buffer)
     }

@@ -20,7 +20,7 @@ extension UpstreamConnection {
     }
 
     /// Room for each read, which is a system call.
-    private static let smallestRead = 16 << 10
+    static let smallestRead = 16 << 10
 
     func receive() {
         if input == nil { input = pool.lendBuffer() }

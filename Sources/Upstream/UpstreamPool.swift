@@ -31,6 +31,7 @@ public final class UpstreamPool {
     /// Where its exchanges are counted: those of the origin on the loop.
     let upstreamMetrics: UpstreamMetrics
     private let buffers: BufferStock
+    private let isMemoryShort: () -> Bool
     let deadlines: DeadlineWheel
     let timeouts: UpstreamTimeouts
     private let names: NameResolution
@@ -45,12 +46,14 @@ public final class UpstreamPool {
     /// Keeps no connection any more: those in use are closed after their exchange.
     private var isRetired = false
 
-    /// - Parameters: `resolver`, `buffers` and `metrics` are the loop's, `names` is shared by all loops. `firstServer` is
-    ///   asked first (`ServerBalance`). `onNews` and `onConnection`, of each that is opened or closed, are called on the
+    /// - Parameters: `resolver`, `buffers` and `metrics` are the loop's, `names` is shared by all loops. While
+    ///   `isMemoryShort`, responses are read in small pieces, since they may have to wait. `firstServer` is asked first
+    ///   (`ServerBalance`). `onNews` and `onConnection`, of each that is opened or closed, are called on the
     ///   loop.
     public init(
         _ settings: UpstreamSettings, on loop: EventLoop, resolver: Resolver, names: NameResolution,
-        buffers: BufferStock, metrics: LoopMetrics, firstServer: Int = 0,
+        buffers: BufferStock, isMemoryShort: @escaping () -> Bool = { false }, metrics: LoopMetrics,
+        firstServer: Int = 0,
         onNews: @escaping (UpstreamServer, ServerNews) -> Void,
         onConnection: @escaping (SocketAddress, ConnectionNews) -> Void = { _, _ in }
     ) {
@@ -59,6 +62,7 @@ public final class UpstreamPool {
         self.resolver = resolver
         self.names = names
         self.buffers = buffers
+        self.isMemoryShort = isMemoryShort
         self.metrics = metrics
         upstreamMetrics = metrics.upstream(settings.name)
         self.onNews = onNews
@@ -83,7 +87,9 @@ public final class UpstreamPool {
 
     /// An empty buffer to read into.
     @inline(never)
-    func lendBuffer() -> ByteBuffer { buffers.lend() }
+    func lendBuffer() -> ByteBuffer {
+        isMemoryShort() ? ByteBuffer(capacity: UpstreamConnection.smallestRead) : buffers.lend()
+    }
     @inline(never)
     func takeBack(_ buffer: ByteBuffer) { buffers.takeBack(buffer) }
 

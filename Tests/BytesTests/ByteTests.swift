@@ -255,7 +255,7 @@ import Testing
 }
 
 @Suite struct BufferStockTests {
-    @Test func `a buffer comes back empty, and one that grew does not`() {
+    @Test func `a buffer comes back empty, and one of another size does not`() {
         let stock = BufferStock(bufferCapacity: 64, most: 1)
         let buffer = stock.lend()
         buffer.append("left over")
@@ -265,5 +265,8 @@ import Testing
         again.reserve(1000)
         stock.takeBack(again)
         #expect(stock.lend() !== again)
+        let small = ByteBuffer(capacity: 32)
+        stock.takeBack(small)
+        #expect(stock.lend() !== small)
     }
 }

@@ -15,6 +15,7 @@ final class Asker: ExchangeHandler {
     /// What was reported of the exchanges, one after another.
     private(set) var events: [String] = []
     private(set) var tunnel: UpstreamConnection?
+    private let isMemoryShort = Exclusive(false)
     /// How a piece of a body is taken.
     var intake: (String) -> BodyIntake = { _ in .taken }
     private var onEvent: (String) -> Void = { _ in }
@@ -33,10 +34,13 @@ final class Asker: ExchangeHandler {
         pool = UpstreamPool(
             settings, on: loop, resolver: try Resolver(on: loop), names: NameResolution(),
             buffers: BufferStock(bufferCapacity: 1 << 16, most: 4),
-            metrics: metrics, onNews: { _, _ in })
+            isMemoryShort: { [isMemoryShort] in isMemoryShort.use { $0 } }, metrics: metrics, onNews: { _, _ in })
     }
 
     deinit { loop.finish() }
+
+    /// Whether responses should be read in small pieces, from now on.
+    func setMemoryShort(_ isShort: Bool) { isMemoryShort.use { $0 = isShort } }
 
     func counted(_ counter: UpstreamCounter) -> UInt64 { metrics.read()[upstream: pool.settings.name][counter] }
 

@@ -206,6 +206,25 @@ import Testing
         #expect(asker.events == ["head 200", "body ok", "body k", "end"])
     }
 
+    /// What is read may have to wait for memory in its buffer.
+    @Test(arguments: [true, false]) func `a response is read in small pieces while memory is short`(_ isShort: Bool)
+        throws
+    {
+        let body = String(repeating: "x", count: 40_000)
+        let asker = try Asker([
+            [.request(), .send("HTTP/1.1 200 OK\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")]
+        ])
+        asker.setMemoryShort(isShort)
+        var longest = 0
+        asker.intake = { piece in
+            longest = max(longest, piece.utf8.count)
+            return .taken
+        }
+        let events = asker.ask(asker.exchange())
+        #expect(events.last == "end" && events.count > 2)
+        #expect((longest <= 16 << 10) == isShort, "\(longest)")
+    }
+
     @Test func `after its cancelling nothing is reported, and the connection is closed`() throws {
         let asker = try Asker([[.request(), .pause, .send(Self.ok)]])
         let exchange = asker.exchange()

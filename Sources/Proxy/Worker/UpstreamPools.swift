@@ -1,5 +1,6 @@
 import Bytes
 import Libevent
+import Storage
 import Telemetry
 import Upstream
 
@@ -19,6 +20,7 @@ final class UpstreamPools {
     private let resolver: Resolver
     private let names: NameResolution
     private let buffers = BufferStock(bufferCapacity: UpstreamPools.bufferSize, most: UpstreamPools.keptBuffers)
+    private let store: ResponseStore
     private let metrics: LoopMetrics
     private let notices: Notices
     /// The origins of the current settings.
@@ -29,13 +31,14 @@ final class UpstreamPools {
     private var latest: (origin: Origin, pool: UpstreamPool)?
 
     init(
-        of origins: [Origin], on loop: EventLoop, ofWorker index: Int, names: NameResolution, metrics: LoopMetrics,
-        notices: Notices
+        of origins: [Origin], on loop: EventLoop, ofWorker index: Int, names: NameResolution, store: ResponseStore,
+        metrics: LoopMetrics, notices: Notices
     ) throws(SystemError) {
         self.origins = origins
         self.loop = loop
         self.index = index
         self.names = names
+        self.store = store
         self.metrics = metrics
         self.notices = notices
         resolver = try Resolver(on: loop)
@@ -49,8 +52,9 @@ final class UpstreamPools {
             return entry.pool
         }
         let pool = UpstreamPool(
-            origin.settings, on: loop, resolver: resolver, names: names, buffers: buffers, metrics: metrics,
-            firstServer: index, onNews: { [notices] in notices.serverChanged(origin, $0, $1) },
+            origin.settings, on: loop, resolver: resolver, names: names, buffers: buffers,
+            isMemoryShort: { [store] in store.room < Self.bufferSize }, metrics: metrics, firstServer: index,
+            onNews: { [notices] in notices.serverChanged(origin, $0, $1) },
             onConnection: { [notices] in notices.connectionChanged(of: origin, to: $0, $1) })
         if origins.contains(where: { $0 === origin }) {
             pools[id] = (origin, pool)

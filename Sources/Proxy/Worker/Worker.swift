@@ -78,8 +78,8 @@ final class Worker {
         contexts = ReadContexts(limits: loopSettings.headLimits)
         clients = ClientConnections(on: loop, shared: shared, metrics: metrics)
         pools = try UpstreamPools(
-            of: loopSettings.origins, on: loop, ofWorker: index, names: shared.names, metrics: metrics, notices: notices
-        )
+            of: loopSettings.origins, on: loop, ofWorker: index, names: shared.names, store: shared.store,
+            metrics: metrics, notices: notices)
         hitPath = HitPath(
             loopSettings: loopSettings, shared: shared, loop: loop, keys: keys, output: scratch, gatherList: gatherList,
             recorder: recorder)
