@@ -94,7 +94,7 @@ extension OperationQueueManager {
     ///
     ///     let user = try await manager.value(for: "users/7") { try await database.user(7) }
     ///
-    /// Its task is cancelled when everyone who waits for it has been (`LastLeavePolicy.cancel`).
+    /// The task of `work` is cancelled when everyone who waits for it has been (`LastLeavePolicy.cancel`).
     ///
     /// - Throws: as `value(for:make:)`; an error of `work` comes as `OperationError.failed`.
     public nonisolated(nonsending) func value<Value: Sendable>(

@@ -4,7 +4,7 @@
 /// one queue object are called back by a single `enqueue`, so use the same object for everyone who lives there.
 public protocol CallbackQueue: AnyObject, Sendable {
     /// Runs `callback` soon, once, in the order of the calls. Called on any thread, never under a lock of this library.
-    /// It must not drop the callback: an exactly-once promise ends where the queue begins.
+    /// The queue must not drop the callback: an exactly-once promise ends where the queue begins.
     func enqueue(_ callback: @escaping @Sendable () -> Void)
 }
 

@@ -2,7 +2,7 @@
 public enum Enqueued<Op: Sendable, Found: Sendable>: Sendable {
     /// `unless` had the answer; nothing was touched.
     case found(Found)
-    /// It is being done already. `late`: its value was there and is on its way to the waiter.
+    /// The work is being done already. `late`: its value was there and is on its way to the waiter.
     case joined(Op, WaiterToken, late: Bool)
     /// A new operation was made and begins as soon as it may.
     case started(Op, WaiterToken)
@@ -144,7 +144,7 @@ extension OperationQueueManager {
             guard gate.admit() else { return .refused(.queueFull, nil) }
             let operation = make()
             guard type(of: operation) == Op.self, operation.shared.mayBeNamed(identifier),
-                enrol(operation, in: shard, as: name, kin: kin?(identifier), priority: priority)
+                enrol(operation, in: shard, as: name, group: group?(identifier), priority: priority)
             else {
                 gate.withdraw()
                 return .refused(.foreign, operation)
@@ -222,7 +222,7 @@ extension OperationQueueManager {
                 }
             }
             guard gate.admit() else { return .refused(.queueFull, nil) }
-            guard enrol(operation, in: shard, as: name, kin: kin?(identifier), priority: priority) else {
+            guard enrol(operation, in: shard, as: name, group: group?(identifier), priority: priority) else {
                 gate.withdraw()
                 return .refused(.foreign, operation)
             }
@@ -243,7 +243,7 @@ extension OperationQueueManager {
             shard.counters.refused.count()
             return .refused(.queueFull, by: nil)
         }
-        guard enrol(operation, in: shard, as: nil, kin: nil, priority: priority) else {
+        guard enrol(operation, in: shard, as: nil, group: nil, priority: priority) else {
             gate.withdraw()
             shard.counters.refused.count()
             return .refused(.foreign, by: operation)

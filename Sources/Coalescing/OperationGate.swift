@@ -53,19 +53,19 @@ final class OperationGate: Sendable {
 
     /// Enters an operation that was admitted.
     @usableFromInline
-    func enter(_ operation: AnyOperation, kin: Int? = nil) {
-        gate.withLock { $0.enter(operation, kin: kin) }
+    func enter(_ operation: AnyOperation, group: Int? = nil) {
+        gate.withLock { $0.enter(operation, group: group) }
     }
 
-    /// Lets `operation` be found by another number too, until `endKinship`; `nil` if it is already, or has left.
+    /// Adds `operation` to another group too, until `endMembership`; `nil` if it entered with that one, or has left.
     @usableFromInline
-    func addKinship(of operation: AnyOperation, _ kin: Int) -> SlotToken? {
-        gate.withLock { $0.addKinship(of: operation, kin) }
+    func addMembership(of operation: AnyOperation, in group: Int) -> SlotToken? {
+        gate.withLock { $0.addMembership(of: operation, in: group) }
     }
 
     @usableFromInline
-    func endKinship(_ token: SlotToken) {
-        gate.withLock { $0.endKinship(token) }
+    func endMembership(_ token: SlotToken) {
+        gate.withLock { $0.endMembership(token) }
     }
 
     /// Submits an operation whose dependencies are met.

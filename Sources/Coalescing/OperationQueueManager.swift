@@ -37,9 +37,9 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
         public var agingInterval = 8
         /// Parts of the table; rounded up to a power of two. Several times the number of threads makes contention rare.
         public var shards = 64
-        /// Hashes what an identifier has in common with others, so that `operations(akinTo:)` finds them together: say,
-        /// the user whose many pictures are each work of their own. Called under a lock.
-        public var kin: (@Sendable (Key) -> Int)?
+        /// The group of an identifier, by which `operations(inGroup:)` finds it with others: a hash of what they have
+        /// in common, say the user whose many pictures are each work of their own. Called under a lock.
+        public var group: (@Sendable (Key) -> Int)?
         /// Called for every operation of this manager.
         public var observers: [OperationObserver] = []
 
@@ -49,7 +49,7 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
     @usableFromInline let shards: [InFlightShard<Key>]
     @usableFromInline let gate: OperationGate
     @usableFromInline let observers: [OperationObserver]
-    @usableFromInline let kin: (@Sendable (Key) -> Int)?
+    @usableFromInline let group: (@Sendable (Key) -> Int)?
 
     /// Makes a manager with nothing in flight. Meant to be injected, never to be a global.
     public init(settings: Settings = Settings()) {
@@ -60,7 +60,7 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
                 maxConcurrent: settings.maxConcurrent, maxQueued: settings.maxQueued,
                 agingInterval: settings.agingInterval))
         observers = settings.observers
-        kin = settings.kin
+        group = settings.group
     }
 
     @inlinable
@@ -93,10 +93,10 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
         gate.read { $0.members }
     }
 
-    /// All operations in flight with an identifier, or an alias, that `Settings.kin` maps to `kin`; one may be there
+    /// All operations in flight with an identifier, or an alias, of this group (`Settings.group`); one may be there
     /// twice. Takes time in proportion to their number, however many others there are. Any thread.
-    public func operations(akinTo kin: Int) -> [AnyOperation] {
-        gate.read { $0.members(akinTo: kin) }
+    public func operations(inGroup group: Int) -> [AnyOperation] {
+        gate.read { $0.members(inGroup: group) }
     }
 
     /// The manager's present state, and what it has counted. Takes each shard's lock in turn. Any thread.
@@ -145,14 +145,14 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
     @inlinable
     func enrol(
         _ operation: AnyOperation, in shard: InFlightShard<Key>, as name: InFlightName<Key>?,
-        kin: Int?, priority: OperationPriority
+        group: Int?, priority: OperationPriority
     ) -> Bool {
         // Strong: operations in flight keep their manager alive.
         var forget: Enrolment.Forget?
         if let name { forget = { self.shard(for: name.hash).remove($0, from: name) } }
         let enrolment = Enrolment(gate: gate, counters: shard.counters, forget: forget)
         guard case .adopted = operation.adopt(enrolment, observers: observers, priority: priority) else { return false }
-        gate.enter(operation, kin: kin)
+        gate.enter(operation, group: group)
         shard.counters.started.count()
         return true
     }
@@ -162,8 +162,8 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
     /// Makes `operation`, which is in flight here, findable under a second identifier too, until it ends.
     ///
     /// - Returns: False when it has ended or is not of this manager, or when another operation that still takes waiters
-    ///   has that identifier. It is found by what the identifier has in common with others (`Settings.kin`) all the
-    ///   same, unless it has ended.
+    ///   has that identifier. It is found by the identifier's group (`Settings.group`) all the same, unless it has
+    ///   ended.
     @discardableResult
     @inlinable
     public func addAlias<Value>(_ operation: CoalescibleOperation<Value>, for identifier: Key) -> Bool {
@@ -171,7 +171,7 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
         let name = InFlightName(identifier, ObjectIdentifier(type(of: operation)))
         let shard = shard(for: name.hash)
         // First: who finds it by its alias is found with it.
-        let kinship = kin.flatMap { gate.addKinship(of: operation, $0(identifier)) }
+        let membership = group.flatMap { gate.addMembership(of: operation, in: $0(identifier)) }
         let isEntered = shard.table.withLock { table in
             guard let current = table[name]?.operation else {
                 table[name] = InFlightEntry(operation)
@@ -181,10 +181,10 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
             table[name]?.operation = operation
             return true
         }
-        guard isEntered || kinship != nil else { return false }
+        guard isEntered || membership != nil else { return false }
         let forget: Enrolment.Forget = { [gate] operation in
             shard.remove(operation, from: name)
-            if let kinship { gate.endKinship(kinship) }
+            if let membership { gate.endMembership(membership) }
         }
         // Ended between the two steps: then nobody else would take the alias away.
         guard operation.addAlias(in: gate, forget: forget) else {

@@ -30,15 +30,15 @@ struct StartGate<Member: GateMember>: Sendable {
     var maxQueued: Int
     var isPaused = false
 
-    /// Those that run.
+    /// How many run.
     private(set) var running = 0
-    /// Those admitted that do not run yet: about to enter, pending or waiting.
+    /// How many were admitted and do not run yet: about to enter, pending or waiting.
     private(set) var queued = 0
 
     private let agingInterval: Int
-    private var records = KindredList<Record>()
-    /// Further numbers that members have.
-    private var kinships = KindredList<Member>()
+    private var records = GroupedList<Record>()
+    /// Further groups that members are in.
+    private var memberships = GroupedList<Member>()
     private var lanes: [SlotList<Arrival>]
     private var arrivals: UInt64 = 0
     private var grants = 0
@@ -52,9 +52,9 @@ struct StartGate<Member: GateMember>: Sendable {
 
     var members: [Member] { records.elements.map(\.member) }
 
-    /// Those that entered with this number or were given it later; some perhaps twice.
-    func members(akinTo kin: Int) -> [Member] {
-        records.elements(akinTo: kin).map(\.member) + kinships.elements(akinTo: kin)
+    /// The members that entered with this group or were added to it later; some perhaps twice.
+    func members(inGroup group: Int) -> [Member] {
+        records.elements(inGroup: group).map(\.member) + memberships.elements(inGroup: group)
     }
 
     /// Makes room for one more. False if all slots are taken and as many wait as may.
@@ -71,9 +71,9 @@ struct StartGate<Member: GateMember>: Sendable {
     }
 
     /// The one that was admitted.
-    /// - Parameter kin: what it is found by.
-    mutating func enter(_ member: Member, kin: Int? = nil) {
-        member.keep(record: records.append(Record(member: member, phase: .pending), kin: kin))
+    /// - Parameter group: what the member is found by.
+    mutating func enter(_ member: Member, group: Int? = nil) {
+        member.keep(record: records.append(Record(member: member, phase: .pending), group: group))
     }
 
     /// The one that was admitted, which could run now.
@@ -86,14 +86,14 @@ struct StartGate<Member: GateMember>: Sendable {
             submit(member, priority: priority)
             return false
         }
-        member.keep(record: records.append(Record(member: member, phase: .running), kin: nil))
+        member.keep(record: records.append(Record(member: member, phase: .running), group: nil))
         grants += 1
         running += 1
         queued -= 1
         return true
     }
 
-    /// It could run now. Ignored if it has left meanwhile.
+    /// The member could run now. Ignored if it has left meanwhile.
     mutating func submit(_ member: Member, priority: OperationPriority) {
         let record = member.record
         guard case .pending = records[record]?.phase else { return }
@@ -133,16 +133,16 @@ struct StartGate<Member: GateMember>: Sendable {
         }
     }
 
-    /// Lets a member be found by another number too, until `endKinship`.
-    /// - Returns: `nil` if it has that one, or has left.
-    mutating func addKinship(of member: Member, _ kin: Int) -> SlotToken? {
-        guard records[member.record] != nil, records.kin(of: member.record) != kin else { return nil }
-        return kinships.append(member, kin: kin)
+    /// Adds a member to another group too, until `endMembership`.
+    /// - Returns: `nil` if it entered with that one, or has left.
+    mutating func addMembership(of member: Member, in group: Int) -> SlotToken? {
+        guard records[member.record] != nil, records.group(of: member.record) != group else { return nil }
+        return memberships.append(member, group: group)
     }
 
-    mutating func endKinship(_ token: SlotToken) { _ = kinships.remove(token) }
+    mutating func endMembership(_ token: SlotToken) { _ = memberships.remove(token) }
 
-    /// It has ended, wherever it stood.
+    /// The member has ended, wherever it stood.
     mutating func leave(_ member: Member) {
         switch records.remove(member.record)?.phase {
         case .pending:

@@ -15,8 +15,8 @@
 ///         override func execute() { … }             // `nonisolated` is inherited
 ///     }
 ///
-/// Its initialisers and its own methods are marked `nonisolated`. Marking the whole class so works as well and saves
-/// the words, but then a stored `var` is no longer caught.
+/// The class's initialisers and its own methods are marked `nonisolated`. Marking the whole class so works as well and
+/// saves the words, but then a stored `var` is no longer caught.
 @globalActor
 public actor ThreadSafe {
     /// Asked for by `@globalActor`; nothing runs on it.

@@ -8,8 +8,8 @@ import Upstream
 final class Origin: Sendable {
     let settings: UpstreamSettings
     let fetches: OperationQueueManager<FetchKey>
-    /// Servers of which the operator was told that they fail, and since when (nanoseconds of the loops' clock). Each loop
-    /// finds that for itself; the first one tells it, and the first one to get an answer again.
+    /// Servers of which the operator was told that they fail, and since when (nanoseconds of the loops' clock). Each
+    /// loop finds that for itself; the first one tells it, and the first one to get an answer again.
     private let failingSince = Guarded<[UpstreamServer: Int64]>([:])
 
     init(_ settings: UpstreamSettings) {
@@ -17,7 +17,7 @@ final class Origin: Sendable {
         var limits = OperationQueueManager<FetchKey>.Settings()
         limits.maxConcurrent = settings.maxConcurrentFetches
         limits.maxQueued = settings.maxQueuedFetches
-        limits.kin = { $0.primary.kin }
+        limits.group = { $0.primary.group }
         fetches = OperationQueueManager(settings: limits)
     }
 
@@ -30,7 +30,8 @@ final class Origin: Sendable {
         }
     }
 
-    /// The first loop that gets an answer tells it, though others may still leave the server alone: `/status` has those.
+    /// The first loop that gets an answer tells it, though others may still leave the server alone: `/status` has
+    /// those.
     /// - Returns: for how long it failed, in nanoseconds; `nil`: it is known to be back.
     func notesBack(_ server: UpstreamServer, at now: Int64) -> Int64? {
         failingSince.withLock { failing in failing.removeValue(forKey: server).map { max(0, now - $0) } }
@@ -51,7 +52,7 @@ final class Origin: Sendable {
     func closeFetches(where isMeant: (CacheKey) -> Bool) { close(fetches.operations, where: isMeant) }
 
     /// Closes the fetches for this key. Looks at them alone: unsafe requests ask for it, on a worker's loop.
-    func closeFetches(of key: CacheKey) { close(fetches.operations(akinTo: key.kin)) { $0 == key } }
+    func closeFetches(of key: CacheKey) { close(fetches.operations(inGroup: key.group)) { $0 == key } }
 
     private func close(_ operations: [AnyOperation], where isMeant: (CacheKey) -> Bool) {
         for case let fetch as FetchOperation in operations
@@ -63,5 +64,5 @@ final class Origin: Sendable {
 
 extension CacheKey {
     /// What all fetches for it have in common.
-    fileprivate var kin: Int { Int(truncatingIfNeeded: hash) }
+    fileprivate var group: Int { Int(truncatingIfNeeded: hash) }
 }

@@ -1,25 +1,25 @@
-/// Elements that come and leave in constant time, found by what they have in common: a number, of which each has one or
+/// Elements that come and leave in constant time, found by the group they are in: a number, of which each has one or
 /// none. In no order.
 ///
 /// A list inside an array, as `SlotList`, but instead of one chain in order of arrival there is one for each value of
-/// the number's lower bits, twice as many when they get long. So the number should be a hash.
-struct KindredList<Element> {
+/// the group's lower bits, twice as many when they get long. So the number should be a hash.
+struct GroupedList<Element> {
     struct Slot {
         var element: Element?
         var stay: UInt32 = 0
         /// In its chain.
-        var previous = KindredList.none
+        var previous = GroupedList.none
         /// The next in its chain; for a free slot the next free one.
-        var next = KindredList.none
-        var kin: Int?
+        var next = GroupedList.none
+        var group: Int?
     }
 
     static var none: Int32 { -1 }
     private static var fewestChains: Int { 16 }
 
     private var slots: [Slot] = []
-    private var firstFree = KindredList.none
-    /// The first of each chain. None before an element with a number came.
+    private var firstFree = GroupedList.none
+    /// The first of each chain. None before an element with a group came.
     private var chains: [Int32] = []
     /// Elements that are in a chain.
     private var chained = 0
@@ -27,21 +27,21 @@ struct KindredList<Element> {
     /// All that are here.
     var elements: [Element] { slots.compactMap(\.element) }
 
-    /// Those with this number. Looks at no others but the few whose lower bits are the same.
-    func elements(akinTo kin: Int) -> [Element] {
+    /// The elements of this group. Looks at no others but the few whose groups have the same lower bits.
+    func elements(inGroup group: Int) -> [Element] {
         guard !chains.isEmpty else { return [] }
         var found: [Element] = []
-        var index = chains[kin & (chains.count - 1)]
+        var index = chains[group & (chains.count - 1)]
         while index != Self.none {
             let slot = slots[Int(index)]
-            if slot.kin == kin, let element = slot.element { found.append(element) }
+            if slot.group == group, let element = slot.element { found.append(element) }
             index = slot.next
         }
         return found
     }
 
     /// The token finds it until it leaves.
-    mutating func append(_ element: consuming Element, kin: Int?) -> SlotToken {
+    mutating func append(_ element: consuming Element, group: Int?) -> SlotToken {
         let index: Int
         if firstFree == Self.none {
             index = slots.count
@@ -51,10 +51,10 @@ struct KindredList<Element> {
             firstFree = slots[index].next
             slots[index].element = element
         }
-        if let kin {
+        if let group {
             if chained == chains.count { addChains() }
             chained += 1
-            Self.link(index, kin, in: &slots, &chains)
+            Self.link(index, group, in: &slots, &chains)
         }
         return SlotToken(index: UInt32(truncatingIfNeeded: index), stay: slots[index].stay)
     }
@@ -89,10 +89,10 @@ struct KindredList<Element> {
         slots[index].element = element
     }
 
-    /// The number of what the token names; `nil` if it has none, or has left.
-    func kin(of token: SlotToken) -> Int? {
+    /// The group of what the token names; `nil` if it has none, or has left.
+    func group(of token: SlotToken) -> Int? {
         let index = Int(token.index)
-        return index < slots.count && slots[index].stay == token.stay ? slots[index].kin : nil
+        return index < slots.count && slots[index].stay == token.stay ? slots[index].group : nil
     }
 
     // MARK: Chains
@@ -101,12 +101,12 @@ struct KindredList<Element> {
     // would be.
 
     @inline(__always)
-    private static func link(_ index: Int, _ kin: Int, in slots: inout [Slot], _ chains: inout [Int32]) {
-        let (place, chain) = (Int32(truncatingIfNeeded: index), kin & (chains.count - 1))
+    private static func link(_ index: Int, _ group: Int, in slots: inout [Slot], _ chains: inout [Int32]) {
+        let (place, chain) = (Int32(truncatingIfNeeded: index), group & (chains.count - 1))
         let first = chains[chain]
         chains[chain] = place
         var slots = slots.mutableSpan
-        slots[index].kin = kin
+        slots[index].group = group
         slots[index].previous = none
         slots[index].next = first
         if first != none { slots[Int(first)].previous = place }
@@ -119,12 +119,12 @@ struct KindredList<Element> {
         _ index: Int, before nextFree: Int32, in slots: inout [Slot], _ chains: inout [Int32]
     ) -> Bool {
         var slots = slots.mutableSpan
-        let (kin, previous, next) = (slots[index].kin, slots[index].previous, slots[index].next)
+        let (group, previous, next) = (slots[index].group, slots[index].previous, slots[index].next)
         slots[index].stay &+= 1
         slots[index].next = nextFree
-        guard let kin else { return false }
-        slots[index].kin = nil
-        if previous == none { chains[kin & (chains.count - 1)] = next } else { slots[Int(previous)].next = next }
+        guard let group else { return false }
+        slots[index].group = nil
+        if previous == none { chains[group & (chains.count - 1)] = next } else { slots[Int(previous)].next = next }
         if next != none { slots[Int(next)].previous = previous }
         return true
     }
@@ -132,10 +132,10 @@ struct KindredList<Element> {
     private mutating func addChains() {
         chains = Array(repeating: Self.none, count: max(Self.fewestChains, chains.count * 2))
         for index in slots.indices {
-            if let kin = slots[index].kin { Self.link(index, kin, in: &slots, &chains) }
+            if let group = slots[index].group { Self.link(index, group, in: &slots, &chains) }
         }
     }
 }
 
-extension KindredList: Sendable where Element: Sendable {}
-extension KindredList.Slot: Sendable where Element: Sendable {}
+extension GroupedList: Sendable where Element: Sendable {}
+extension GroupedList.Slot: Sendable where Element: Sendable {}

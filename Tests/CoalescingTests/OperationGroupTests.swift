@@ -3,15 +3,15 @@ import Testing
 
 @testable import Coalescing
 
-/// What is in flight, found by what identifiers have in common.
-struct KindredTests {
-    /// Identifiers such as "a1": those with the same letter are akin.
+/// What is in flight, found by the group of its identifier.
+struct OperationGroupTests {
+    /// Identifiers such as "a1": those with the same letter are of one group.
     private static let settings = {
         var settings = OperationQueueManager<String>.Settings()
-        settings.kin = { kin($0) }
+        settings.group = { group($0) }
         return settings
     }()
-    private static func kin(_ identifier: String) -> Int { Int(identifier.utf8.first ?? 0) }
+    private static func group(_ identifier: String) -> Int { Int(identifier.utf8.first ?? 0) }
 
     let manager = OperationQueueManager<String>(settings: settings)
 
@@ -20,17 +20,17 @@ struct KindredTests {
     }
 
     private func found(_ letter: String) -> [ObjectIdentifier] {
-        manager.operations(akinTo: Self.kin(letter)).map { ObjectIdentifier($0) }
+        manager.operations(inGroup: Self.group(letter)).map { ObjectIdentifier($0) }
     }
 
-    @Test func `those that are akin are found until they end, and no others`() throws {
+    @Test func `those of a group are found until they end, and no others`() throws {
         let operations = try ["a1", "b1", "a2", "b2", "a3"].map(start)
         #expect(Set(found("a")) == Set([0, 2, 4].map { ObjectIdentifier(operations[$0]) }))
         #expect(found("b").count == 2 && found("c").isEmpty)
         operations[2].finish(.success(1))
         operations[4].cancel()
         #expect(found("a") == [ObjectIdentifier(operations[0])])
-        #expect(OperationQueueManager<String>().operations(akinTo: Self.kin("a")).isEmpty)
+        #expect(OperationQueueManager<String>().operations(inGroup: Self.group("a")).isEmpty)
         for operation in operations { operation.cancel() }
         #expect(found("a").isEmpty && found("b").isEmpty)
     }
@@ -48,7 +48,7 @@ struct KindredTests {
         let operation = try start("a1"), other = try start("b1")
         #expect(manager.addAlias(operation, for: "c1"))
         #expect(!manager.addAlias(operation, for: "b1"))
-        // Akin to what it is already.
+        // Of the group that it entered with.
         #expect(manager.addAlias(operation, for: "a2"))
         let itself = [ObjectIdentifier(operation)]
         #expect(found("a") == itself && found("c") == itself)
@@ -61,24 +61,24 @@ struct KindredTests {
 
     @Test func `a list finds what a dictionary would, however elements come and leave`() {
         var random = SeededGenerator(seed: 13)
-        var list = KindredList<Int>()
-        var expected: [Int: (kin: Int?, token: SlotToken)] = [:]
+        var list = GroupedList<Int>()
+        var expected: [Int: (group: Int?, token: SlotToken)] = [:]
         for number in 0..<20_000 {
             if Bool.random(using: &random), let gone = expected.keys.min() {
                 let token = expected.removeValue(forKey: gone)?.token ?? .none
                 #expect(list.remove(token) == gone && list.remove(token) == nil)
             } else {
                 // Few numbers for many, and some that only differ in their upper bits.
-                let kin = Int.random(in: -1..<50, using: &random)
+                let group = Int.random(in: -1..<50, using: &random)
                 let number = number
-                let token = list.append(number, kin: kin < 0 ? nil : kin << (kin % 3 * 20))
-                expected[number] = (list.kin(of: token), token)
+                let token = list.append(number, group: group < 0 ? nil : group << (group % 3 * 20))
+                expected[number] = (list.group(of: token), token)
             }
         }
         #expect(Set(list.elements) == Set(expected.keys) && list.elements.count == expected.count)
-        for kin in 0..<50 {
-            let kin = kin << (kin % 3 * 20)
-            #expect(Set(list.elements(akinTo: kin)) == Set(expected.filter { $0.value.kin == kin }.keys))
+        for group in 0..<50 {
+            let group = group << (group % 3 * 20)
+            #expect(Set(list.elements(inGroup: group)) == Set(expected.filter { $0.value.group == group }.keys))
         }
     }
 }
