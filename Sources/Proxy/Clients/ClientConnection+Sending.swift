@@ -68,8 +68,8 @@ extension ClientConnection: TransactionClient {
     /// What the rest of a hit is logged as, once it is out (`sendRest`).
     func logWhenOut(_ hit: AnsweredRequest) { output.logWhenOut(hit) }
 
-    /// A hit goes out together with the next one.
-    func hitHeld() { input.answered() }
+    /// A hit goes out in a batch, with the next one.
+    func hitBatched() { input.answered() }
 
     /// A hit went out as a whole.
     /// - Parameters:

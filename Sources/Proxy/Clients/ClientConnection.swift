@@ -30,7 +30,7 @@ import Telemetry
 /// | `ResponseOutput` | `interims`, then `delivery` | | until all of it is out | | |
 /// | `RequestInput` | `context` | while a request is coming | while content or the next request is | | while what comes is dropped |
 /// | `RequestInput` | `content` | | until it is in | | |
-/// | `HitPath` | hits that are held back | while requests are taken | | | |
+/// | `HitPath` | a batch of hits | while requests are taken | | | |
 /// | here | `tunnelRelay` | | | always | |
 ///
 /// Here are the events, and how it ends. The extensions only say what follows from what: requests (`Requests`), their

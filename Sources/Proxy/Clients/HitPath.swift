@@ -35,10 +35,11 @@ final class HitPath {
     private let gatherList: GatherList
     private let recorder: Recorder
     private let metrics: LoopMetrics
-    /// Whether `output` has hits that are still to be sent; only while requests are taken out of their client's buffer.
-    private var isHolding = false
-    /// Bytes of hits that go out in one write.
-    private static let mostHeld = 24 << 10
+    /// Whether `output` is a batch: hits of pipelined requests, still to be sent. Only while requests are taken out of
+    /// their client's buffer.
+    private var hasBatch = false
+    /// After so many bytes of hits a batch is sent.
+    private static let mostBatched = 24 << 10
 
     /// - Parameters:
     ///   - output: where responses are put together.
@@ -113,7 +114,7 @@ final class HitPath {
             let content = HitContent.of(stored, length: length, for: fields, maxRanges: maxRanges)
         else { return false }
         stored.noteUse()
-        if !isHolding { output.removeAll() }
+        if !hasBatch { output.removeAll() }
         content.writeHead(of: stored, length: length, to: output)
         output.appendField("Age", UInt64(age))
         forwarding.appendHit(timeToLive: ttl, to: output)
@@ -148,15 +149,15 @@ final class HitPath {
     // MARK: Sending
 
     private enum Sent {
-        /// All of it, or it is held back and goes out later.
+        /// All of it, or it is in a batch and goes out later.
         case sent
         /// The rest goes out as the client takes it.
         case begun(contentInHead: Int)
         case failed
     }
 
-    /// Sends what `output` holds and `part` of the body behind it; or holds it back, for the hits of pipelined requests
-    /// to go out in one write.
+    /// Sends what `output` holds and `part` of the body behind it; or makes it one of a batch, for the hits of
+    /// pipelined requests to go out in one write.
     /// - Parameters:
     ///   - closes: the client has said that this is its last request.
     ///   - hasMore: it has sent something behind the request.
@@ -166,9 +167,9 @@ final class HitPath {
         let (out, isLast) = (output, closes && !hasMore)
         // A small one goes into the same piece of memory as the head: one vector less for the kernel.
         if stored.appendPacked(part, to: out) {
-            if hasMore, client.persists, out.count < Self.mostHeld {
-                isHolding = true
-                client.hitHeld()
+            if hasMore, client.persists, out.count < Self.mostBatched {
+                hasBatch = true
+                client.hitBatched()
                 return .sent
             }
             return finish(
@@ -186,11 +187,11 @@ final class HitPath {
         }
     }
 
-    /// Sends the hits that were held back. Afterwards `client` is still `reading` only if it has taken all of them.
-    func sendHeld(to client: ClientConnection) {
-        guard isHolding else { return }
+    /// Sends the batch, if there is one. Afterwards `client` is still `reading` only if it has taken all of them.
+    func sendBatch(to client: ClientConnection) {
+        guard hasBatch else { return }
         let out = output
-        // Hits are held back only on a connection that persists; `keepsAlive` is by now what the request behind them
+        // There is a batch only on a connection that persists; `keepsAlive` is by now what the request behind them
         // says.
         _ = finish(
             CompleteBodyReader(ShortList(), part: 0..<0), client.write(out.span), to: client, isLast: false,
@@ -206,7 +207,7 @@ final class HitPath {
         to client: ClientConnection, isLast: Bool,
         keepsAlive mayPersist: Bool, contentInHead: Int = 0
     ) -> Sent {
-        isHolding = false
+        hasBatch = false
         let sent: Int
         switch result {
         case .wrote(let count): sent = count
