@@ -46,6 +46,23 @@ final class Crowd: FetchWaiter, TurnTaker {
         var heard: UInt32 = 0
     }
 
+    /// The end of the members' waits.
+    private enum Clock {
+        /// Nobody waits.
+        case stopped
+        /// Until the first wait ends.
+        case armed(Deadline)
+        /// A wait's end came, and waits that are over may be left.
+        case due
+
+        var isDue: Bool {
+            switch self {
+            case .due: true
+            case .stopped, .armed: false
+            }
+        }
+    }
+
     let operation: FetchOperation
     let worker: Worker
     private let route: Route
@@ -58,10 +75,7 @@ final class Crowd: FetchWaiter, TurnTaker {
     private var present = 0
     /// Members before this one have left or are not waited for any more.
     private var firstWaiting = 0
-    /// `.none` while `isDue`.
-    private var deadline = Deadline.none
-    /// Whether the deadline came, and waits that are over may be left.
-    private var isDue = false
+    private var clock = Clock.stopped
     /// Whether a turn of its own will come.
     private var isInLine = false
     /// When the last one joined, in nanoseconds of the loop's clock.
@@ -111,7 +125,7 @@ final class Crowd: FetchWaiter, TurnTaker {
         switch state {
         case .empty:
             guard takeSeat() else { return nil }
-            deadline = worker.deadlines.arm(self, at: due)
+            clock = .armed(worker.deadlines.arm(self, at: due))
         case .gathering(let token):
             guard operation.join(behind: token) else { return nil }
         case .served, .over:
@@ -231,11 +245,11 @@ final class Crowd: FetchWaiter, TurnTaker {
         isInLine = false
         guard case .gathering = state else { return }
         var left = Turns.turn
-        if isDue { endWaits(atMost: &left) }
+        if clock.isDue { endWaits(atMost: &left) }
         while left > 0, let index = interims.nextToTell(of: members.use { $0.count }) {
             if tell(index) { left -= 1 }
         }
-        if isDue || interims.areToBeTold(to: members.use { $0.count }) { lineUp() }
+        if clock.isDue || interims.areToBeTold(to: members.use { $0.count }) { lineUp() }
     }
 
     /// Sends a member the interim responses that it has not had.
@@ -258,14 +272,12 @@ final class Crowd: FetchWaiter, TurnTaker {
     // MARK: Time
 
     private func stopWaiting() {
-        worker.deadlines.cancel(deadline)
-        deadline = .none
-        isDue = false
+        if case .armed(let deadline) = clock { worker.deadlines.cancel(deadline) }
+        clock = .stopped
     }
 
     override func deadlineReached() -> Int64? {
-        deadline = .none
-        isDue = true
+        clock = .due
         lineUp()
         return nil
     }
@@ -276,8 +288,7 @@ final class Crowd: FetchWaiter, TurnTaker {
         while let member = member(at: firstWaiting) {
             if let transaction = member.transaction {
                 guard member.due <= now else {
-                    isDue = false
-                    deadline = worker.deadlines.arm(self, at: member.due)
+                    clock = .armed(worker.deadlines.arm(self, at: member.due))
                     return
                 }
                 guard left > 0 else { return }
@@ -288,6 +299,6 @@ final class Crowd: FetchWaiter, TurnTaker {
                 firstWaiting += 1
             }
         }
-        isDue = false
+        clock = .stopped
     }
 }
