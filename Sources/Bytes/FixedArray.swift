@@ -1,7 +1,8 @@
 /// A fixed number of values that never move, each with cache lines of its own: shards, whose locks should not slow each
 /// other down.
 ///
-/// They are borrowed, never copied out. An array of objects would retain one with each use: two atomic instructions.
+/// The values are borrowed, never copied out. An array of objects would retain one with each use: two atomic
+/// instructions.
 ///
 /// The memory is allocated, every value in it initialised, by `init`, and given back by `deinit` alone; in between,
 /// only the values themselves write, which are `Sendable`. That is the invariant behind `@unchecked Sendable`.

@@ -2,22 +2,20 @@ import HTTPSemantics
 
 /// What a response varies by and belongs to, and the parts it stands for. Most responses have none of it.
 final class Extras: Sendable {
-    let varyRule: VaryRule
-    let variantKey: VariantKey
+    /// `nil` where nothing varies.
+    let variant: Variant?
     let groups: CacheGroups?
     let parts: StoredParts?
 
     /// The extras of a response; `nil` where there are none.
-    static func of(_ varyRule: VaryRule?, _ variantKey: VariantKey?, _ groups: CacheGroups?, parts: StoredParts?)
-        -> Extras?
-    {
-        if varyRule?.isEmpty ?? true, groups == nil, parts == nil { return nil }
-        return Extras(varyRule: varyRule ?? .none, variantKey: variantKey ?? .none, groups: groups, parts: parts)
+    static func of(_ variant: Variant?, _ groups: CacheGroups?, parts: StoredParts?) -> Extras? {
+        let varies = !(variant?.rule.isEmpty ?? true)
+        if !varies, groups == nil, parts == nil { return nil }
+        return Extras(variant: varies ? variant : nil, groups: groups, parts: parts)
     }
 
-    private init(varyRule: VaryRule, variantKey: VariantKey, groups: CacheGroups?, parts: StoredParts?) {
-        self.varyRule = varyRule
-        self.variantKey = variantKey
+    private init(variant: Variant?, groups: CacheGroups?, parts: StoredParts?) {
+        self.variant = variant
         self.groups = groups
         self.parts = parts
     }

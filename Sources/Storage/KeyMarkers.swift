@@ -47,7 +47,7 @@ public struct KeyMarkers: Sendable, Equatable {
 
         /// Whether the marker is still to be kept after a response that several may have.
         func stands(after response: ResponseFacts, keepsWhole: Bool) -> Bool {
-            holds(at: response.received) && !reason.isContradicted(by: response, keepsWhole: keepsWhole)
+            holds(at: response.responseTime) && !reason.isContradicted(by: response, keepsWhole: keepsWhole)
         }
     }
 

@@ -4,8 +4,8 @@ import HTTPSemantics
 /// The index of one shard: an open-addressing table with linear probing, 16 bytes a place, at most three quarters full.
 /// Two keys with one hash are told apart by all their bytes.
 ///
-/// It grows by a quarter, not to its double, so that it is never less than three fifths full; a place is found by
-/// multiplying, since its size is no power of two.
+/// The table grows by a quarter, not to its double, so that it is never less than three fifths full; a place is found
+/// by multiplying, since its size is no power of two.
 struct ResourceTable {
     private struct Place {
         var hash: UInt64

@@ -5,9 +5,9 @@ import Synchronization
 /// The responses in memory, found by primary key and kept below a ceiling of bytes.
 ///
 /// Any thread may call any method. The index is split into shards by the upper bits of the key's hash; each has a
-/// mutex, held for one probe by a look-up and for a few hundred instructions by a change; for longer where a table grows,
-/// and where an eviction passes over many entries that are read. No method holds two at once, and what a change drops is
-/// freed after the lock.
+/// mutex, held for one probe by a look-up and for a few hundred instructions by a change; for longer where a table
+/// grows, and where an eviction passes over many entries that are read. No method holds two at once, and what a change
+/// drops is freed after the lock.
 ///
 /// *Bytes.* Bodies reserve their own in the `MemoryBudget`; the store reserves for the rest. Callers that get no memory
 /// call `makeRoom`: the shards give up the least valuable of their S3-FIFO queues, in turns.
@@ -101,11 +101,12 @@ public final class ResponseStore: Sendable {
     /// those of the key's markers that the response contradicts.
     /// - Parameters:
     ///   - generation: of the moment the fetch began.
-    ///   - requested: when its request was sent. A more recent response that arrived since, from an overtaking fetch,
+    ///   - requestTime: when its request was sent. A more recent response that arrived since, from an overtaking fetch,
     ///     stays (RFC 9111 §4).
     ///   - popularity: how many more clients than one waited for it; counts like hits.
     public func store(
-        _ response: StoredResponse, under key: CacheKey, generation: Generation, requested: Moment, popularity: Int = 0
+        _ response: StoredResponse, under key: CacheKey, generation: Generation, requestTime: Moment,
+        popularity: Int = 0
     ) -> StoreOutcome {
         guard response.bodyLength != nil else { return .incomplete }
         let response = response.packed(under: key)
@@ -113,7 +114,7 @@ public final class ResponseStore: Sendable {
         response.setFrequency(min(StoredResponse.highestFrequency, UInt8(clamping: popularity)))
         return change(key, reserving: cost(of: response)) { shard in
             guard !self.wasInvalidated(key, since: generation, shard),
-                !shard.holdsNewer(than: response, since: requested, under: key)
+                !shard.holdsNewer(than: response, since: requestTime, under: key)
             else { return .outdated }
             shard.store(response, under: key)
             return .stored
@@ -126,17 +127,17 @@ public final class ResponseStore: Sendable {
     ///   - range: what it brings anew: it stays when others must go to keep the parts below
     ///     `StorageSettings.objectLimit`.
     ///   - generation: of the moment the fetch began.
-    ///   - requested: when its request was sent.
+    ///   - requestTime: when its request was sent.
     public func storeParts(
         _ response: StoredResponse, bringing range: Range<Int>, under key: CacheKey, generation: Generation,
-        requested: Moment
+        requestTime: Moment
     ) -> StoreOutcome {
         guard let parts = response.parts, !range.isEmpty else { return .incomplete }
         guard response.size <= settings.objectLimit else { return .tooLarge }
         // What it becomes together with what is stored is known only under the lock.
         return change(key, reserving: cost(of: response) + parts.mostJoinedCharge) { shard in
             !self.wasInvalidated(key, since: generation, shard)
-                && shard.storeParts(response, parts, bringing: range, since: requested, under: key)
+                && shard.storeParts(response, parts, bringing: range, since: requestTime, under: key)
                 ? .stored : .outdated
         } ?? .noRoom
     }

@@ -20,7 +20,7 @@ extension Shard {
             if stored.holdsParts(ofSameAs: response, new.content) {
                 parts = new.runs.reduce(others) { $0.adding($1, length: new.length, budget: budget) }
                 if isNewer { head = stored }
-            } else if isNewer, stored.facts.received.monotonic > since.monotonic {
+            } else if isNewer, stored.facts.responseTime.monotonic > since.monotonic {
                 return false
             }
         }

@@ -45,7 +45,7 @@ struct Shard {
         guard let resource = table.resource(key) else { return false }
         return resource.variants.contains { variant in
             let held = variant.response
-            return held.isSameVariant(as: response) && held.facts.received.monotonic > since.monotonic
+            return held.isSameVariant(as: response) && held.facts.responseTime.monotonic > since.monotonic
                 && held.facts.isMoreRecent(than: response.facts)
         }
     }

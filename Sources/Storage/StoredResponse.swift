@@ -44,15 +44,14 @@ public final class StoredResponse: Sendable {
 
     /// - Parameters:
     ///   - head: the fields that are stored, as complete lines (`StoredFields`).
-    ///   - varyRule: what its `Vary` nominates, and `variantKey` what the request that caused it said there (RFC 9111
-    ///     §4.1).
+    ///   - variant: for which requests it is; `nil` where nothing varies.
     ///   - groups: the cache groups it belongs to (RFC 9875).
     public init(
-        head: HeadBlock, facts: ResponseFacts, body: GrowingBody, parts: StoredParts? = nil, varyRule: VaryRule? = nil,
-        variantKey: VariantKey? = nil, groups: CacheGroups? = nil
+        head: HeadBlock, facts: ResponseFacts, body: GrowingBody, parts: StoredParts? = nil, variant: Variant? = nil,
+        groups: CacheGroups? = nil
     ) {
         self.facts = facts
-        extras = .of(varyRule, variantKey, groups, parts: parts)
+        extras = .of(variant, groups, parts: parts)
         fieldLines = head.bytes
         bodyLengthOrLineCount = UInt32(head.lineCount)
         looseBody = body
@@ -85,8 +84,7 @@ public final class StoredResponse: Sendable {
     ///   - lines: the fields that are stored, as complete lines (`StoredFields`).
     public init(
         packing lines: Span<UInt8>, body: Span<UInt8>, under key: Span<UInt8>, facts: ResponseFacts,
-        varyRule: VaryRule? = nil,
-        variantKey: VariantKey? = nil, groups: CacheGroups? = nil
+        variant: Variant? = nil, groups: CacheGroups? = nil
     ) {
         let block = Chunk(capacity: key.count + lines.count + body.count)
         block.write(key, at: 0)
@@ -96,7 +94,7 @@ public final class StoredResponse: Sendable {
         fieldLines = ByteSlice(block, key.count..<key.count + lines.count)
         bodyLengthOrLineCount = UInt32(body.count)
         looseBody = nil
-        extras = .of(varyRule, variantKey, groups, parts: nil)
+        extras = .of(variant, groups, parts: nil)
         uses = Atomic(0)
     }
 
@@ -159,9 +157,11 @@ public final class StoredResponse: Sendable {
 
     // MARK: - What it is for
 
+    /// For which requests it is; `nil` where nothing varies.
+    public var variant: Variant? { extras?.variant }
     /// What its `Vary` nominates, and what the request that caused it said there (RFC 9111 §4.1).
-    public var varyRule: VaryRule { extras?.varyRule ?? .none }
-    public var variantKey: VariantKey { extras?.variantKey ?? .none }
+    public var varyRule: VaryRule { variant?.rule ?? .none }
+    public var variantKey: VariantKey { variant?.key ?? .none }
     /// The cache groups it belongs to (RFC 9875); mostly none.
     public var groups: CacheGroups? { extras?.groups }
 
@@ -183,7 +183,7 @@ public final class StoredResponse: Sendable {
         return StoredResponse(
             head: other.head, facts: other.facts,
             body: isWhole ? parts.runs[0].body : GrowingBody(joining: [], budget: budget),
-            parts: isWhole ? nil : parts, varyRule: varyRule, variantKey: variantKey, groups: other.groups)
+            parts: isWhole ? nil : parts, variant: variant, groups: other.groups)
     }
 
     /// Whether its parts and `content` of `other` are parts of one representation (RFC 9111 §3.4).
@@ -195,14 +195,14 @@ public final class StoredResponse: Sendable {
 
     /// Whether both answer the same requests, so that one takes the other's place.
     func isSameVariant(as other: StoredResponse) -> Bool {
-        variantKey == other.variantKey && varyRule == other.varyRule
+        variant == other.variant
     }
 
     /// The key it is packed under; `nil` where it is loose.
     var key: ByteSlice? { isPacked ? ByteSlice(fieldLines.chunk, 0..<fieldLines.start) : nil }
 
     /// Whether it can be all there is of its resource: it tells its key, and varies by nothing.
-    var canStandAlone: Bool { isPacked && (extras?.varyRule.isEmpty ?? true) }
+    var canStandAlone: Bool { isPacked && extras?.variant == nil }
 
     func isPacked(under other: Span<UInt8>) -> Bool {
         guard isPacked else { return false }

@@ -6,7 +6,7 @@ import Logging
 
 /// The diagnostics log: one line per message on standard error, with journald's priority in front if it goes there.
 ///
-/// It never waits: event loops write here. What its reader does not take in time is lost, as is whatever exceeds
+/// The log never waits: event loops write here. What its reader does not take in time is lost, as is whatever exceeds
 /// `LineOutput.longest` in a line.
 struct DiagnosticsLog: LogHandler {
     /// The level of this log and all its copies: every worker has one, and a reload means them all.

@@ -22,9 +22,9 @@ import Testing
         var body = ArrivingBody()
         let first = wait(&body, at: 10)
         body.resume()
-        body.stopWaiting()
+        body.stopWaitingForMemory()
         // It waits for its readers now.
-        body.pause()
+        body.waitForReaders()
         let retries = body.retryTimerFired()
         #expect(first == .setTimer && !retries && body.isPaused)
     }
@@ -37,7 +37,7 @@ import Testing
             return result
         }
         #expect(waits == [.setTimer, .setTimer, .tooLong])
-        body.stopWaiting()
+        body.stopWaitingForMemory()
         let anew = wait(&body, at: 110)
         #expect(anew == .setTimer)
     }
@@ -59,9 +59,9 @@ import Testing
         let inVain = wait(&body, at: 20)
         let after = body.hasTurn
         body.takeTurn()
-        let hasWaited = body.stopWaiting()
+        let hasWaited = body.stopWaitingForMemory()
         #expect([before, inVain] == [.setTimer, .timerIsSet] && inTurn && !after && hasWaited && !body.hasTurn)
-        let hasWaitedTwice = body.stopWaiting()
+        let hasWaitedTwice = body.stopWaitingForMemory()
         #expect(!hasWaitedTwice)
     }
 }

@@ -142,7 +142,7 @@ import Testing
     private static func packed(_ text: String) -> StoredResponse {
         let head = block("Cache-Control: max-age=60")
         let facts = ResponseFacts(
-            status: .ok, fields: head.view, requested: arrival, received: arrival, policy: CachingPolicy())
+            status: .ok, fields: head.view, requestTime: arrival, responseTime: arrival, policy: CachingPolicy())
         let (body, key) = (ByteSlice(text), [UInt8]())
         return StoredResponse(packing: head.bytes.span, body: body.span, under: key.span, facts: facts)
     }

@@ -26,14 +26,15 @@ import Testing
         }
         let head = block("Cache-Control: max-age=60\nCache-Groups: \"g\"")
         let facts = ResponseFacts(
-            status: .ok, fields: head.view, requested: arrival, received: arrival.after(4), policy: CachingPolicy())
+            status: .ok, fields: head.view, requestTime: arrival, responseTime: arrival.after(4),
+            policy: CachingPolicy())
         let (body, key) = (Array("x".utf8), [UInt8]())
         let response = StoredResponse(
             packing: head.bytes.span, body: body.span, under: key.span, facts: facts,
-            groups: CacheGroups.of(head.view, requested: arrival))
+            groups: CacheGroups.of(head.view, requestTime: arrival))
         let leader = request(after: 0)
         let circumstances = FetchedResponse.Circumstances(
-            leader: leader, search: .default, server: ByteSlice("192.0.2.2:80"), requested: arrival,
+            leader: leader, search: .default, server: ByteSlice("192.0.2.2:80"), requestTime: arrival,
             invalidations: groups)
         let fetched = FetchedResponse(
             response, source: .origin, sharing: .everyone, originStatus: .ok, length: 1, willBeStored: true,

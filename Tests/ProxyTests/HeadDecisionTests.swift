@@ -209,7 +209,8 @@ import Testing
         let policy = request.route.policy
         let part = try row.given.contains(.part) ? part() : nil
         let facts = ResponseFacts(
-            status: part == nil ? Status(row.status) : .ok, fields: head.view, requested: arrival, received: arrival,
+            status: part == nil ? Status(row.status) : .ok, fields: head.view, requestTime: arrival,
+            responseTime: arrival,
             policy: policy)
         func wasInvalidated() -> Bool {
             asked()

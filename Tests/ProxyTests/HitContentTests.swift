@@ -144,7 +144,8 @@ import Testing
             "Date: Sun, 06 Nov 1994 08:49:37 GMT\nCache-Control: max-age=60\nETag: \"a\"\nLast-Modified: Sun, 06 Nov 1994 08:00:00 GMT\n"
                 + "Content-Type: text/plain\n" + sample.moreFields)
         let facts = ResponseFacts(
-            status: sample.status, fields: head.view, requested: arrival, received: arrival, policy: CachingPolicy())
+            status: sample.status, fields: head.view, requestTime: arrival, responseTime: arrival,
+            policy: CachingPolicy())
         let (bytes, key) = (Array(sample.body.utf8), [UInt8]())
         if sample.isPacked {
             return StoredResponse(packing: head.bytes.span, body: bytes.span, under: key.span, facts: facts)

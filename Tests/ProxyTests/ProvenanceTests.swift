@@ -157,7 +157,8 @@ import Upstream
     private static func stored(_ fields: String, status: UInt16 = 200) -> StoredResponse {
         let (head, body, key) = (block(fields), Array("x".utf8), [UInt8]())
         let facts = ResponseFacts(
-            status: Status(status), fields: head.view, requested: arrival, received: arrival, policy: CachingPolicy())
+            status: Status(status), fields: head.view, requestTime: arrival, responseTime: arrival,
+            policy: CachingPolicy())
         return StoredResponse(packing: head.bytes.span, body: body.span, under: key.span, facts: facts)
     }
 
@@ -172,7 +173,8 @@ import Upstream
         // What stands in, or was confirmed, has a status of its own.
         let status = course.source == .origin ? course.status : 200
         let circumstances = FetchedResponse.Circumstances(
-            leader: leader, search: .default, server: ByteSlice("192.0.2.2:80"), requested: arrival, invalidations: nil)
+            leader: leader, search: .default, server: ByteSlice("192.0.2.2:80"), requestTime: arrival,
+            invalidations: nil)
         return FetchedResponse(
             stored(course.fields, status: status), source: course.source, sharing: course.sharing,
             originStatus: course.status == 0 ? nil : Status(course.status), length: 1,

@@ -28,11 +28,11 @@ import Upstream
         let key = CacheKey(hash: shared.keyHash.hash(bytes.span), bytes: bytes)
         let head = block("Cache-Control: max-age=60")
         let facts = ResponseFacts(
-            status: .ok, fields: head.view, requested: arrival, received: arrival, policy: CachingPolicy())
+            status: .ok, fields: head.view, requestTime: arrival, responseTime: arrival, policy: CachingPolicy())
         let body = ByteSlice("x")
         let response = StoredResponse(packing: head.bytes.span, body: body.span, under: bytes.span, facts: facts)
         let generation = shared.store.generation(key)
-        #expect(shared.store.store(response, under: key, generation: generation, requested: arrival) == .stored)
+        #expect(shared.store.store(response, under: key, generation: generation, requestTime: arrival) == .stored)
     }
 
     /// Runs `loop` until the purge that `begin` begins is done, which must not be at once.

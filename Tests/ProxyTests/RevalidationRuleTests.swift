@@ -110,7 +110,7 @@ import Testing
 
     @Test(arguments: notModified) func `a 304 freshens what it is about`(_ row: Row) throws {
         try with(row) { revalidation, head in
-            let confirmed = revalidation.freshened(byNotModified: head.view, received: arrival.after(10))
+            let confirmed = revalidation.freshened(byNotModified: head.view, responseTime: arrival.after(10))
             let outcome =
                 confirmed.map { "\(Self.text($0.response)), \($0.isStored ? "stored" : "not stored")" } ?? "nothing"
             #expect(outcome == row.outcome)
@@ -157,11 +157,11 @@ import Testing
     ])
     func `an answer without Vary drops the variants for its request`(_ row: Row) throws {
         try with(row) { revalidation, head in
-            let (body, key) = (Array("x".utf8), [UInt8]())
+            let (body, key, asked) = (Array("x".utf8), [UInt8](), block(""))
             revalidation.dropVariants(
                 before: StoredResponse(
                     packing: head.bytes.span, body: body.span, under: key.span, facts: Self.facts(head),
-                    varyRule: VaryRule(head.view)))
+                    variant: VaryRule(head.view).map { Variant(for: asked.view, under: $0) }))
         }
     }
 
@@ -171,12 +171,12 @@ import Testing
             "GET /x\nAuthorization: Basic eA==\nCache-Control: no-cache",
             "ETag: \"a\"\nDate: Thu, 01 Jan 2026 00:00:00 GMT\nX-User: me", Self.open, to: "\"a\" 50")
         try with(row) { revalidation, head in
-            let confirmed = revalidation.freshened(byNotModified: head.view, received: arrival.after(10))
+            let confirmed = revalidation.freshened(byNotModified: head.view, responseTime: arrival.after(10))
             #expect(confirmed?.isStored == true)
             let forLeader = confirmed?.leaderResponse?.head.bytes
             #expect(forLeader.map { String($0).contains("X-User: me") } == true)
             let stored = revalidation.store.resource(revalidation.request.key)?.responses.first
-            #expect(stored?.facts.received == arrival.after(10))
+            #expect(stored?.facts.responseTime == arrival.after(10))
             let fields = stored?.head.bytes
             #expect(fields.map { String($0).contains("Thu, 01 Jan 2026") && !String($0).contains("X-User") } == true)
         }
@@ -188,7 +188,7 @@ import Testing
             "GET /x\nAuthorization: Basic eA==\nCache-Control: no-cache", "ETag: \"a\"\n" + field, Self.open,
             to: "\"a\" 50")
         try with(row) { revalidation, head in
-            let confirmed = revalidation.freshened(byNotModified: head.view, received: arrival.after(10))
+            let confirmed = revalidation.freshened(byNotModified: head.view, responseTime: arrival.after(10))
             let stored = revalidation.store.resource(revalidation.request.key)?.responses.first
             #expect(stored?.varyRule.isEmpty == true)
             #expect(confirmed?.isStored == (field == "Set-Cookie: a=b"))
@@ -198,7 +198,7 @@ import Testing
     @Test func `what goes past the cache by a cookie changes nothing`() throws {
         let row = Row("GET /x", "ETag: \"a\"\nCache-Control: max-age=60", Self.a, to: "\"a\" 5")
         try with(row, hasPassCookie: true) { revalidation, head in
-            let confirmed = revalidation.freshened(byNotModified: head.view, received: arrival.after(10))
+            let confirmed = revalidation.freshened(byNotModified: head.view, responseTime: arrival.after(10))
             #expect(confirmed?.isStored == false)
         }
     }
@@ -227,7 +227,7 @@ import Testing
         let request = try world.request(row.request)
         for known in row.known { try world.learn(known, of: request) }
         let revalidation = Revalidation(
-            request: request, plan: try world.plan(for: request), requested: arrival.after(10),
+            request: request, plan: try world.plan(for: request), requestTime: arrival.after(10),
             generation: world.store.generation(request.key), hasPassCookie: hasPassCookie, store: world.store,
             recorder: Recorder(loop: loop, metrics: LoopMetrics(), feed: nil, trustedProxies: TrustedProxies()))
         let fields = row.answer.first?.isNumber == true ? String(row.answer.dropFirst(4)) : row.answer
@@ -239,8 +239,8 @@ import Testing
     /// - Parameter status: at the beginning of this text; 200 if there is none.
     private static func facts(_ head: HeadBlock, status: String = "") -> ResponseFacts {
         ResponseFacts(
-            status: Status(UInt16(status.prefix(3)) ?? 200), fields: head.view, requested: arrival.after(10),
-            received: arrival.after(10), policy: CachingPolicy())
+            status: Status(UInt16(status.prefix(3)) ?? 200), fields: head.view, requestTime: arrival.after(10),
+            responseTime: arrival.after(10), policy: CachingPolicy())
     }
 
     private static func text(_ response: StoredResponse) -> String {

@@ -112,7 +112,7 @@ struct World {
                 head: head, facts: facts, body: GrowingBody(joining: [], budget: budget),
                 parts: StoredParts([StoredParts.Run(range, body)], length: length))
             let outcome = store.storeParts(
-                response, bringing: range, under: key, generation: store.generation(key), requested: arrival)
+                response, bringing: range, under: key, generation: store.generation(key), requestTime: arrival)
             #expect(outcome == .stored)
         }
     }
@@ -123,17 +123,17 @@ struct World {
         let rule = VaryRule(head.view) ?? .none
         let bytes = key.bytes
         let response = StoredResponse(
-            packing: head.bytes.span, body: body.span, under: bytes.span, facts: facts, varyRule: rule,
-            variantKey: VariantKey(request.view, under: rule), groups: CacheGroups.of(head.view, requested: arrival))
+            packing: head.bytes.span, body: body.span, under: bytes.span, facts: facts,
+            variant: Variant(for: request.view, under: rule), groups: CacheGroups.of(head.view, requestTime: arrival))
         let outcome = store.store(
-            response, under: key, generation: store.generation(key), requested: arrival, popularity: 0)
+            response, under: key, generation: store.generation(key), requestTime: arrival, popularity: 0)
         #expect(outcome == .stored)
     }
 
     private func head(_ fields: String) -> (HeadBlock, ResponseFacts) {
         let head = block(fields)
         let facts = ResponseFacts(
-            status: .ok, fields: head.view, requested: arrival, received: arrival, policy: route.policy)
+            status: .ok, fields: head.view, requestTime: arrival, responseTime: arrival, policy: route.policy)
         return (head, facts)
     }
 }

@@ -49,18 +49,19 @@ import Testing
 
     @Test(arguments: [(1, ["two", "one"]), (3, ["one", "two"])])
     func `of equal dates the one that came later goes first, also after one is put back`(
-        _ received: Int, _ order: [String]
+        _ responseTime: Int, _ order: [String]
     ) throws {
-        func response(_ tag: String, vary: String, received: Int64) throws -> StoredResponse {
+        func response(_ tag: String, vary: String, responseTime: Int64) throws -> StoredResponse {
             let body = try #require(Sample.body(10, budget: cache.budget))
-            return Sample.response(body: body, vary: vary, received: received, tag: tag)
+            return Sample.response(body: body, vary: vary, responseTime: responseTime, tag: tag)
         }
-        let one = try response("one", vary: "A", received: 1)
+        let one = try response("one", vary: "A", responseTime: 1)
         cache.store(one, "a")
-        cache.store(try response("two", vary: "A, B", received: 2), "a")
+        cache.store(try response("two", vary: "A, B", responseTime: 2), "a")
         #expect(cache.resource("a")?.responses.map(\.tag) == ["two", "one"])
         let former = try #require(cache.resource("a")?.responses.last)
-        let again = Sample.response(body: former.bodyToFollow(), vary: "A", received: Int64(received), tag: "one")
+        let again = Sample.response(
+            body: former.bodyToFollow(), vary: "A", responseTime: Int64(responseTime), tag: "one")
         #expect(freshen(former, again) == .stored)
         #expect(cache.resource("a")?.responses.map(\.tag) == order)
     }

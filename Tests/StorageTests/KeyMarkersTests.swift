@@ -109,11 +109,11 @@ import Testing
         _ cacheControl: String, _ keepsWhole: Bool, _ rest: [NotSharedReason]
     ) {
         var markers = Self.markers([.search, .prohibited(.private), .prohibited(.authorization), .range, .unlike])
-        let facts = Sample.response(body: GrowingBody(lending: .empty), cacheControl, received: 99).facts
+        let facts = Sample.response(body: GrowingBody(lending: .empty), cacheControl, responseTime: 99).facts
         markers.forget(after: facts, keepsWhole: keepsWhole)
         #expect(markers == Self.markers(rest))
         #expect(markers.stand(after: facts, keepsWhole: keepsWhole))
-        let later = Sample.response(body: GrowingBody(lending: .empty), cacheControl, received: 100).facts
+        let later = Sample.response(body: GrowingBody(lending: .empty), cacheControl, responseTime: 100).facts
         markers.forget(after: later, keepsWhole: keepsWhole)
         #expect(markers.isEmpty)
     }

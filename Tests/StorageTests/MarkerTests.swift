@@ -41,7 +41,7 @@ import Testing
     @Test func `a marker whose time is over goes with the next response`() throws {
         cache.mark("a", until: 100, .prohibited(.authorization))
         let body = try #require(Sample.body(10, budget: cache.budget))
-        cache.store(Sample.response(body: body, received: 100), "a")
+        cache.store(Sample.response(body: body, responseTime: 100), "a")
         #expect(!cache.isMarked("a"))
     }
 

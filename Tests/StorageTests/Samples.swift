@@ -27,21 +27,19 @@ enum Sample {
     ///   - vary: the response's `Vary`.
     ///   - request: fields of the request that caused it.
     ///   - date: seconds since 1970.
-    ///   - received: nanosecond of the monotonic clock.
+    ///   - responseTime: nanosecond of the monotonic clock.
     static func response(
         body: GrowingBody, _ cacheControl: String = "max-age=60", vary: String? = nil,
-        request: [(String, String)] = [], date: Int64 = 1_000_000, received: Int64 = 0, tag: String = "x"
+        request: [(String, String)] = [], date: Int64 = 1_000_000, responseTime: Int64 = 0, tag: String = "x"
     ) -> StoredResponse {
         let head = head([("Cache-Control", cacheControl), ("X-Tag", tag)] + (vary.map { [("Vary", $0)] } ?? []))
-        let moment = Moment(monotonic: received, wall: date)
+        let moment = Moment(monotonic: responseTime, wall: date)
         let facts = ResponseFacts(
-            status: .ok, fields: head.view, requested: moment, received: moment, policy: CachingPolicy()
+            status: .ok, fields: head.view, requestTime: moment, responseTime: moment, policy: CachingPolicy()
         )
         let rule = VaryRule(head.view) ?? .none
         return StoredResponse(
-            head: head, facts: facts, body: body,
-            varyRule: rule, variantKey: VariantKey(Self.head(request).view, under: rule)
-        )
+            head: head, facts: facts, body: body, variant: Variant(for: Self.head(request).view, under: rule))
     }
 }
 
@@ -87,7 +85,7 @@ struct Cache {
     ) -> StoreOutcome {
         let key = self.key(key, collides: collides)
         return store.store(
-            response, under: key, generation: generation ?? store.generation(key), requested: Sample.never,
+            response, under: key, generation: generation ?? store.generation(key), requestTime: Sample.never,
             popularity: popularity)
     }
 

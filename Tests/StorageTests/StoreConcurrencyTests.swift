@@ -27,7 +27,7 @@ import Testing
                             request: [("Accept", "\(Int.random(in: 0..<4, using: &random))")], tag: "\(number)"
                         )
                     else { continue }
-                    _ = store.store(response, under: key, generation: store.generation(key), requested: Sample.never)
+                    _ = store.store(response, under: key, generation: store.generation(key), requestTime: Sample.never)
                 case 4: store.mark(key, .prohibited(.status), until: 1, at: Moment(monotonic: 0, wall: 0))
                 case 5: store.invalidate(key)
                 case 6: store.remove(key)
@@ -69,7 +69,7 @@ import Testing
                     let generation = store.generation(key)
                     let seen = version.load(ordering: .sequentiallyConsistent)
                     guard let response = cache.response(10, date: Int64(seen)) else { continue }
-                    _ = store.store(response, under: key, generation: generation, requested: Sample.never)
+                    _ = store.store(response, under: key, generation: generation, requestTime: Sample.never)
                 default:
                     let least = invalidated.load(ordering: .sequentiallyConsistent)
                     guard let resource = store.resource(key) else { continue }

@@ -56,7 +56,7 @@ import Testing
                 let response = try #require(cache.response(8, tag: "\(step)"))
                 let generation = cache.store.generation(cacheKey)
                 let outcome = cache.store.store(
-                    response, under: cacheKey, generation: generation, requested: Sample.never)
+                    response, under: cacheKey, generation: generation, requestTime: Sample.never)
                 #expect(outcome == .stored)
                 model[key] = "\(step)"
             case 2:

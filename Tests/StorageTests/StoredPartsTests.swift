@@ -13,7 +13,7 @@ import Testing
     /// A response that has `range` of a representation, each byte the lower eight bits of its place.
     private func part(
         _ range: Range<Int>, of length: Int? = 1_000, tag: String = "\"a\"", date: Int64 = 1_000_000,
-        received: Int64 = 0,
+        responseTime: Int64 = 0,
         vary: [(String, String)] = []
     ) throws -> StoredResponse {
         let body = GrowingBody(budget: cache.budget, expectedLength: range.count)
@@ -24,24 +24,24 @@ import Testing
         let head = Sample.head(
             [("Cache-Control", "max-age=60"), ("ETag", tag), ("X-Tag", "\(date)")]
                 + (vary.isEmpty ? [] : [("Vary", vary[0].0)]))
-        let moment = Moment(monotonic: received, wall: date)
+        let moment = Moment(monotonic: responseTime, wall: date)
         let facts = ResponseFacts(
-            status: .ok, fields: head.view, requested: moment, received: moment, policy: CachingPolicy())
+            status: .ok, fields: head.view, requestTime: moment, responseTime: moment, policy: CachingPolicy())
         let rule = VaryRule(head.view) ?? .none
         return StoredResponse(
             head: head, facts: facts, body: GrowingBody(joining: [], budget: cache.budget),
-            parts: StoredParts([StoredParts.Run(range, body)], length: length), varyRule: rule,
-            variantKey: VariantKey(Sample.head(vary).view, under: rule))
+            parts: StoredParts([StoredParts.Run(range, body)], length: length),
+            variant: Variant(for: Sample.head(vary).view, under: rule))
     }
 
     @discardableResult
     private func store(
-        _ response: StoredResponse, bringing range: Range<Int>? = nil, requested: Int64 = .max,
+        _ response: StoredResponse, bringing range: Range<Int>? = nil, requestTime: Int64 = .max,
         generation: Generation? = nil
     ) -> StoreOutcome {
         cache.store.storeParts(
             response, bringing: range ?? response.parts?.runs[0].range ?? 0..<0, under: cache.key("k"),
-            generation: generation ?? cache.generation("k"), requested: Moment(monotonic: requested, wall: 0))
+            generation: generation ?? cache.generation("k"), requestTime: Moment(monotonic: requestTime, wall: 0))
     }
 
     private func stored(_ fields: [(String, String)] = []) -> StoredResponse? {
@@ -120,14 +120,14 @@ import Testing
     }
 
     @Test func `the fields are those of the newest, whichever is stored last`() throws {
-        store(try part(0..<10, date: 1_000_009, received: 9))
-        store(try part(20..<30, date: 1_000_001, received: 1))
+        store(try part(0..<10, date: 1_000_009, responseTime: 9))
+        store(try part(20..<30, date: 1_000_001, responseTime: 1))
         #expect(ranges().count == 2 && stored()?.tag == "1000009")
     }
 
     @Test func `older parts of another tag do not replace what came since`() throws {
-        store(try part(0..<10, tag: "\"b\"", date: 1_000_009, received: 9))
-        #expect(try store(part(20..<30, tag: "\"a\"", date: 1_000_001, received: 1), requested: 5) == .outdated)
+        store(try part(0..<10, tag: "\"b\"", date: 1_000_009, responseTime: 9))
+        #expect(try store(part(20..<30, tag: "\"a\"", date: 1_000_001, responseTime: 1), requestTime: 5) == .outdated)
         #expect(ranges() == [0..<10])
     }
 
@@ -208,7 +208,7 @@ import Testing
             let response = try part(0..<100_000, of: 1_000_000)
             _ = cache.store.storeParts(
                 response, bringing: 0..<100_000, under: cache.key(key), generation: cache.generation(key),
-                requested: Sample.never)
+                requestTime: Sample.never)
         }
         #expect(cache.budget.used <= cache.budget.limit)
         #expect(cache.store.numbers.evictedFromSmall + cache.store.numbers.evictedFromMain > 200)

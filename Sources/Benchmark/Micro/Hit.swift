@@ -75,7 +75,7 @@ struct Hit {
         }
         for key in keys {
             guard let response = Self.response(budget, now) else { return }
-            let outcome = store.store(response, under: key, generation: store.generation(key), requested: now)
+            let outcome = store.store(response, under: key, generation: store.generation(key), requestTime: now)
             precondition(outcome == .stored)
         }
         var parser = RequestHeadParser(limits: Self.limits)
@@ -148,7 +148,7 @@ struct Hit {
         }
         let head = HeadBlock(bytes: buffer.span, lines: lines.span, present: present)
         let facts = ResponseFacts(
-            status: .ok, fields: head.view, requested: now, received: now, policy: CachingPolicy())
+            status: .ok, fields: head.view, requestTime: now, responseTime: now, policy: CachingPolicy())
         return StoredResponse(head: head, facts: facts, body: body)
     }
 }

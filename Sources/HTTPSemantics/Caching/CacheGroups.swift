@@ -13,19 +13,19 @@ public final class CacheGroups: Sendable {
     public let names: [String]
     /// When the response, or its last validation, was asked for, in nanoseconds of the monotonic clock. What was
     /// invalidated since then may have been made before that.
-    public let requested: Int64
+    public let requestTime: Int64
 
     /// The groups of a response that is stored; `nil` where the field is missing, empty or wrong.
-    public static func of(_ fields: FieldView, requested: Moment) -> CacheGroups? {
+    public static func of(_ fields: FieldView, requestTime: Moment) -> CacheGroups? {
         // Outside of `init`, which would allocate first.
         guard fields.contains(.cacheGroups) else { return nil }
         let names = strings(fields, "cache-groups")
-        return names.isEmpty ? nil : CacheGroups(names: names, requested: requested.monotonic)
+        return names.isEmpty ? nil : CacheGroups(names: names, requestTime: requestTime.monotonic)
     }
 
-    private init(names: [String], requested: Int64) {
+    private init(names: [String], requestTime: Int64) {
         self.names = names
-        self.requested = requested
+        self.requestTime = requestTime
     }
 
     /// The groups that a response invalidates. Those on answers to safe methods are ignored (§3), and so are those on

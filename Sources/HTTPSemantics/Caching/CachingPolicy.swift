@@ -19,7 +19,7 @@ public struct CachingPolicy: Sendable, Equatable {
     public var targetedFields: [ByteSlice] = [ByteSlice("cdn-cache-control")] {
         didSet { targetedKnown = targetedFields.reduce(into: []) { $0.insert(KnownField.recognise($1.span)) } }
     }
-    /// The same fields as known-field numbers. A message with none of them is not searched.
+    /// The targeted fields as known-field numbers. A message with none of them is not searched.
     private(set) var targetedKnown = FieldSet(.cdnCacheControl)
 
     /// Percent of the time since `Last-Modified` for which a response without explicit lifetime is fresh; 0 turns

@@ -34,7 +34,7 @@ public enum ClientConditions {
         }
         // RFC 9110 §13.1.3: more than one, or one that is no date, is ignored.
         guard let value = request.onlyValue(of: .ifModifiedSince),
-            let since = HTTPDate.parse(value, now: facts.received.wall)
+            let since = HTTPDate.parse(value, now: facts.responseTime.wall)
         else { return .send }
         let modified = facts.contains(.hasLastModified) ? facts.lastModified : facts.date
         return modified <= since ? .notModified : .send

@@ -101,14 +101,15 @@ public enum Freshening {
 }
 
 extension ResponseFacts {
-    /// The facts of a stored response after `head` was updated by a response that arrived at `received`, whose own
+    /// The facts of a stored response after `head` was updated by a response that arrived at `responseTime`, whose
     /// `Age` counts from now on (§4.3.4): the age is that of the validation.
     public init(
-        freshened stored: ResponseFacts, head: FieldView, by update: FieldView, requested: Moment, received: Moment,
+        freshened stored: ResponseFacts, head: FieldView, by update: FieldView, requestTime: Moment,
+        responseTime: Moment,
         policy: CachingPolicy
     ) {
         self.init(
-            status: stored.status, fields: head, requested: requested, received: received, policy: policy,
+            status: stored.status, fields: head, requestTime: requestTime, responseTime: responseTime, policy: policy,
             age: Freshness.ageValue(of: update)
         )
         keep(toSession: stored.contains(.isOfSession))

@@ -1,6 +1,6 @@
 /// Which stored responses a 304 is about (RFC 9111 §4.3.4): add each that the origin was asked about, which are those
-/// that could be chosen for the request, then read `selected`. Where that is empty the 304 is about something the client
-/// has: pass it on, or ask again without conditions if the client asked none.
+/// that could be chosen for the request, then read `selected`. Where that is empty the 304 is about something the
+/// client has: pass it on, or ask again without conditions if the client asked none.
 ///
 /// An `ETag` that is no tag, or a `Last-Modified` that is no date, is no validator, but a 304 with another one is not
 /// about what is stored.
@@ -84,6 +84,6 @@ public struct FresheningSelection {
 extension ResponseFacts {
     /// RFC 9111 §4: by `Date`; among equals, what arrived later.
     public func isMoreRecent(than other: ResponseFacts) -> Bool {
-        date == other.date ? received.monotonic > other.received.monotonic : date > other.date
+        date == other.date ? responseTime.monotonic > other.responseTime.monotonic : date > other.date
     }
 }

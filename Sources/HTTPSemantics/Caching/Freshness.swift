@@ -64,11 +64,12 @@ enum Freshness {
     /// The corrected age is counted from the time of the request. The apparent age compares two clocks that both count
     /// whole seconds, so a difference of one second says nothing and is left out.
     static func birth(
-        ageValue: UInt32, date: Int64?, requested: Moment, received: Moment, trustsDate: Bool
+        ageValue: UInt32, date: Int64?, requestTime: Moment, responseTime: Moment, trustsDate: Bool
     ) -> Int64 {
-        let corrected = min(requested.monotonic, received.monotonic) - DeltaSeconds.nanoseconds(ageValue)
-        guard trustsDate, let date, received.wall - date > 1 else { return corrected }
-        let apparent = received.monotonic - DeltaSeconds.nanoseconds(DeltaSeconds.saturating(received.wall - date))
+        let corrected = min(requestTime.monotonic, responseTime.monotonic) - DeltaSeconds.nanoseconds(ageValue)
+        guard trustsDate, let date, responseTime.wall - date > 1 else { return corrected }
+        let apparent =
+            responseTime.monotonic - DeltaSeconds.nanoseconds(DeltaSeconds.saturating(responseTime.wall - date))
         return min(corrected, apparent)
     }
 }

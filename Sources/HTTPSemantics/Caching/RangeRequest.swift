@@ -121,7 +121,7 @@ public enum RangeCondition {
             return tag.isStronglyEqual(to: own)
         }
         // An exact match, and only of a date that is strong in the sense of §8.8.2.2: a second before `Date`.
-        guard let date = HTTPDate.parse(value, now: facts.received.wall), facts.contains(.hasLastModified) else {
+        guard let date = HTTPDate.parse(value, now: facts.responseTime.wall), facts.contains(.hasLastModified) else {
             return false
         }
         return date == facts.lastModified && stored.contains(.date) && facts.date > facts.lastModified

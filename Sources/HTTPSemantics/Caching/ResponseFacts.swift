@@ -46,8 +46,8 @@ public struct ResponseFacts: Sendable, Equatable {
         /// `Vary` names a field of which an origin sees more than clients send (`FieldSight`).
         @inlinable public static var variesByMore: Self { Self(rawValue: 1 << 23) }
         // Afterwards
-        /// One of its cache groups was invalidated: to be validated before it is used again (RFC 9875 §3). Never stored:
-        /// what an unsafe request or a purge invalidates is dropped.
+        /// One of its cache groups was invalidated: to be validated before it is used again (RFC 9875 §3). Never
+        /// stored: what an unsafe request or a purge invalidates is dropped.
         @inlinable public static var isInvalidated: Self { Self(rawValue: 1 << 31) }
     }
 
@@ -67,7 +67,7 @@ public struct ResponseFacts: Sendable, Equatable {
     /// Nanosecond of the monotonic clock from which on it is stale.
     public private(set) var freshUntil: Int64
     /// When its head was there.
-    public let received: Moment
+    public let responseTime: Moment
     /// `Date`, or the time it was received (RFC 9110 §6.6.1), in seconds since 1970.
     public let date: Int64
     /// `Last-Modified` in seconds since 1970. Only with `hasLastModified`.
@@ -75,30 +75,30 @@ public struct ResponseFacts: Sendable, Equatable {
 
     /// Reads the head of a response.
     /// - Parameters:
-    ///   - requested: when the request was sent, or started to be.
-    ///   - received: when the response's head was there.
+    ///   - requestTime: when the request was sent, or started to be.
+    ///   - responseTime: when the response's head was there.
     ///   - age: the `Age` to start from where it does not stand in `fields`, as after a 304 (RFC 9111 §4.3.4).
     public init(
-        status: Status, fields: FieldView, requested: Moment, received: Moment, policy: borrowing CachingPolicy,
+        status: Status, fields: FieldView, requestTime: Moment, responseTime: Moment, policy: borrowing CachingPolicy,
         age: UInt32? = nil
     ) {
         let targeted = TargetedCacheControl.directives(of: fields, policy: policy)
         let directives = targeted ?? ResponseDirectives(cacheControlOf: fields)
-        let statedDate = fields.firstDate(of: .date, now: received.wall)
-        let modified = fields.firstDate(of: .lastModified, now: received.wall)
-        let date = statedDate ?? received.wall
+        let statedDate = fields.firstDate(of: .date, now: responseTime.wall)
+        let modified = fields.firstDate(of: .lastModified, now: responseTime.wall)
+        let date = statedDate ?? responseTime.wall
 
         self.status = status
-        self.received = received
+        self.responseTime = responseTime
         self.date = date
         lastModified = modified ?? .min
         (lifetime, lifetimeSource) = Freshness.lifetime(
-            of: status, directives, isTargeted: targeted != nil, fields: fields, date: date, now: received.wall,
+            of: status, directives, isTargeted: targeted != nil, fields: fields, date: date, now: responseTime.wall,
             policy: policy
         )
         born = Freshness.birth(
             ageValue: age ?? Freshness.ageValue(of: fields), date: statedDate,
-            requested: requested, received: received, trustsDate: policy.trustsDate
+            requestTime: requestTime, responseTime: responseTime, trustsDate: policy.trustsDate
         )
         freshUntil = born + DeltaSeconds.nanoseconds(lifetime)
         staleWhileRevalidate = directives.staleWhileRevalidate ?? policy.staleWhileRevalidate

@@ -56,9 +56,9 @@ extension ResponseFacts {
         if contains(.noCache) { return .nobody(.noCache) }
         if status == .partialContent || status.code == 416 { return .nobody(.range) }
         // §5.2.2.2, §5.2.2.8: the same from the moment it is stale, which this one is already.
-        if contains(.mustRevalidate), freshUntil <= received.monotonic { return .nobody(.mustRevalidate) }
+        if contains(.mustRevalidate), freshUntil <= responseTime.monotonic { return .nobody(.mustRevalidate) }
 
-        if lifetime > 0 { return freshUntil > received.monotonic ? .everyone : .waitersOnly }
+        if lifetime > 0 { return freshUntil > responseTime.monotonic ? .everyone : .waitersOnly }
         if lifetimeSource.isExplicit { return .waitersOnly }
         if status.isServerError { return policy.sharesErrors ? .waitersOnly : .nobody(.serverError) }
         // Storable, so shareable (§4), but for how long is unknown.

@@ -70,7 +70,7 @@ extension ResponseFacts {
 
     /// Something that is neither fresh nor could be validated nor served stale only takes room (§3, last note).
     private var isWorthKeeping: Bool {
-        let isFreshOnce = freshUntil > received.monotonic && !contains(.noCache)
+        let isFreshOnce = freshUntil > responseTime.monotonic && !contains(.noCache)
         let isGoodStale =
             !contains(.noCache) && !forbidsStale
             && (staleWhileRevalidate > 0 || staleIfError > 0)

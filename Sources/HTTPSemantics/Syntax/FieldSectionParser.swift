@@ -3,7 +3,7 @@ import Bytes
 /// Reads lines that end in CR LF, and field lines among them (RFC 9112 §5): what requests, responses and trailers
 /// share.
 ///
-/// It remembers where it stood, so that no byte is searched twice, and judges a line as soon as it is finished.
+/// The parser remembers where it stood, so that no byte is searched twice, and judges a line as soon as it is finished.
 /// Whatever the bytes' split, the same line is refused for the same reason.
 struct FieldSectionParser {
     /// The first `count` are of the head being read; what is after them was of heads before, and is memory to use

@@ -19,17 +19,29 @@ struct ArrivingBody {
         }
     }
 
+    /// Whether it goes on, or what its origin waits for.
+    ///
+    /// ```
+    /// flowing ⇄ waitingForReaders
+    ///    └─no memory→ waitingForMemory ⇄ trying ─memory→ flowing
+    /// ```
+    private enum Flow {
+        case flowing
+        case waitingForReaders
+        /// There was no memory for what had come.
+        /// - since: a nanosecond of the loop's clock.
+        case waitingForMemory(since: Int64)
+        /// What had come is offered once more, and may find memory.
+        /// - isItsTurn: it was among the first of those who wait, and may take memory before the others.
+        case trying(since: Int64, isItsTurn: Bool)
+    }
+
     private(set) var keeping: Keeping
     /// In bytes; `nil` where it is not announced.
     let length: Int?
     /// What it is of the representation, where a part was asked for and came.
     let part: ReceivedPart?
-    /// Whether the origin waits for its readers, or for memory.
-    private(set) var isPaused = false
-    /// When there was no memory for what had come, in nanoseconds of the loop's clock; `nil` while there is some.
-    private(set) var waitsForMemorySince: Int64?
-    /// Whether it was among the first of those who wait: what comes next may take memory before the others.
-    private(set) var hasTurn = false
+    private var flow = Flow.flowing
     /// Whether a timer is set that tries again.
     private var retryIsSet = false
 
@@ -39,33 +51,71 @@ struct ArrivingBody {
         self.part = part
     }
 
-    /// Whether there was no memory for what had come, and there has been none since.
+    /// Whether the origin waits for its readers, or for memory.
+    var isPaused: Bool {
+        switch flow {
+        case .flowing, .trying: false
+        case .waitingForReaders, .waitingForMemory: true
+        }
+    }
+
+    /// Since when there has been no memory for what had come, in nanoseconds of the loop's clock; `nil` while there is.
+    var waitsForMemorySince: Int64? {
+        switch flow {
+        case .flowing, .waitingForReaders: nil
+        case .waitingForMemory(let since), .trying(let since, _): since
+        }
+    }
+
     var waitsForMemory: Bool { waitsForMemorySince != nil }
+
+    /// Whether it was among the first of those who wait: what comes next may take memory before the others.
+    var hasTurn: Bool {
+        switch flow {
+        case .flowing, .waitingForReaders, .waitingForMemory: false
+        case .trying(_, let isItsTurn): isItsTurn
+        }
+    }
 
     /// Whether it is stored once complete, as far as is known by now.
     var willBeStored: Bool { keeping == .stored }
 
     mutating func stopKeepingWhole() { keeping = .window }
-    mutating func pause() { isPaused = true }
-    mutating func resume() { isPaused = false }
 
-    /// It has memory, or wants none any more.
+    /// The window of the body's readers is full.
+    mutating func waitForReaders() { flow = .waitingForReaders }
+
+    /// What had come is offered once more.
+    mutating func resume() {
+        switch flow {
+        case .flowing, .trying: break
+        case .waitingForReaders: flow = .flowing
+        case .waitingForMemory(let since): flow = .trying(since: since, isItsTurn: false)
+        }
+    }
+
+    /// The body is among the first of those who wait for memory, and what had come is offered once more.
+    mutating func takeTurn() {
+        if let since = waitsForMemorySince { flow = .trying(since: since, isItsTurn: true) }
+    }
+
+    /// The body has memory, or wants none any more.
     /// - Returns: whether it has waited.
     @discardableResult
-    mutating func stopWaiting() -> Bool {
+    mutating func stopWaitingForMemory() -> Bool {
         guard waitsForMemory else { return false }
-        waitsForMemorySince = nil
-        hasTurn = false
+        flow = .flowing
         return true
     }
 
-    /// Some of what had come is in memory, and more waits.
+    /// Some of what had come is in memory, and more waits: its time begins anew.
     mutating func foundSomeMemory(at now: Int64) {
-        if waitsForMemory { waitsForMemorySince = now }
+        switch flow {
+        case .flowing, .waitingForReaders: break
+        case .waitingForMemory: flow = .waitingForMemory(since: now)
+        case .trying(_, let isItsTurn): flow = .trying(since: now, isItsTurn: isItsTurn)
+        }
     }
-
-    /// It is among the first of those who wait.
-    mutating func takeTurn() { hasTurn = true }
 
     enum MemoryWait {
         case setTimer
@@ -77,10 +127,8 @@ struct ArrivingBody {
     /// There is no memory for what has come.
     /// - Parameter patience: nanoseconds that it may last.
     mutating func waitForMemory(at now: Int64, patience: Int64) -> MemoryWait {
-        isPaused = true
         let since = waitsForMemorySince ?? now
-        waitsForMemorySince = since
-        hasTurn = false
+        flow = .waitingForMemory(since: since)
         guard now - since < patience else { return .tooLong }
         defer { retryIsSet = true }
         return retryIsSet ? .timerIsSet : .setTimer

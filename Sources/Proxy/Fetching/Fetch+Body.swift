@@ -54,7 +54,7 @@ extension Fetch {
             if keeping.isWhole, kept.length > worker.storage.objectLimit { stopKeepingWhole(response, kept, .tooLarge) }
             return .taken
         case .acceptedAndFull:
-            arriving.pause()
+            arriving.waitForReaders()
             return .takenAndFull
         case .noMemory:
             let taken = kept.appendWhatFits(body, takingPieces: takesPieces)
@@ -87,8 +87,8 @@ extension Fetch {
 
     // MARK: Memory
 
-    /// Reserves memory for the first of the content that is announced. Of content that is not, nobody knows when it will
-    /// come: there is to be some memory, and it is not taken yet.
+    /// Reserves memory for the first of the content that is announced. Of content that is not, nobody knows when it
+    /// will come: there is to be some memory, and it is not taken yet.
     /// - Returns: false when there is none.
     func beginBody(of response: StoredResponse) -> Bool {
         guard let body = response.looseBody, arriving.length != 0, method != .head else { return true }
@@ -167,11 +167,11 @@ extension Fetch {
         return true
     }
 
-    /// It has memory, or wants none any more.
+    /// The fetch has memory, or wants none any more.
     /// - Returns: whether it has waited.
     @discardableResult
     func stopWaitingForMemory() -> Bool {
-        guard arriving.stopWaiting() else { return false }
+        guard arriving.stopWaitingForMemory() else { return false }
         memoryPlace = nil
         return true
     }
@@ -227,7 +227,7 @@ extension Fetch {
             store(part: part.range, of: part.length, from: response)
         } else if mayBeStoredByNow {
             let outcome = worker.shared.store.store(
-                response, under: storeKey, generation: placement.storeGeneration, requested: sentAt,
+                response, under: storeKey, generation: placement.storeGeneration, requestTime: sentAt,
                 popularity: max(0, (operation?.waiterCount ?? 0) - 1))
             worker.recorder.count(outcome)
             dropFormer()
@@ -255,10 +255,10 @@ extension Fetch {
             head: keeper.head, facts: keeper.facts,
             body: GrowingBody(joining: [], budget: worker.shared.budget),
             parts: StoredParts([StoredParts.Run(range, body)], length: length),
-            varyRule: keeper.varyRule, variantKey: keeper.variantKey, groups: keeper.groups)
+            variant: keeper.variant, groups: keeper.groups)
         worker.recorder.count(
             worker.shared.store.storeParts(
-                stored, bringing: range, under: storeKey, generation: placement.storeGeneration, requested: sentAt))
+                stored, bringing: range, under: storeKey, generation: placement.storeGeneration, requestTime: sentAt))
     }
 
     /// The body broke off, or nobody wants the rest. Under a strong entity tag what is there may be completed later
@@ -288,14 +288,14 @@ extension Fetch {
 /// There was no memory for the content of a response, and nobody was told anything of it: who waits for it gets what a
 /// request gets for which nothing may be fetched. Nothing stale, since the origin has answered.
 struct NoMemory: Error {
-    /// That sent it.
+    /// The server that sent it.
     let server: ContactedServer
     let status: Status?
 
     /// - Parameter now: nanoseconds of the loop's clock.
     init(_ undelivered: FetchedResponse, at now: Int64) {
         server = ContactedServer(
-            address: undelivered.server, duration: UInt64(max(0, now - undelivered.requested.monotonic)))
+            address: undelivered.server, duration: UInt64(max(0, now - undelivered.requestTime.monotonic)))
         status = undelivered.originStatus
     }
 }

@@ -44,7 +44,7 @@ extension Fetch: ExchangeHandler {
         // Read once and passed on: the value is large.
         let policy = request.route.policy
         var facts = ResponseFacts(
-            status: status, fields: head.fields, requested: sentAt, received: now, policy: policy)
+            status: status, fields: head.fields, requestTime: sentAt, responseTime: now, policy: policy)
         facts.keep(toSession: request.isOfSession)
         if method == .head {
             revalidation.freshen(fromHead: head.fields, facts, contentLength: head.head.contentLength)
@@ -98,7 +98,7 @@ extension Fetch: ExchangeHandler {
     /// What an answer does to what is stored.
     var revalidation: Revalidation {
         Revalidation(
-            request: request, plan: plan, requested: sentAt, generation: placement.generation,
+            request: request, plan: plan, requestTime: sentAt, generation: placement.generation,
             hasPassCookie: hasPassCookieByNow, store: worker.shared.store, recorder: worker.recorder)
     }
 
@@ -109,7 +109,7 @@ extension Fetch: ExchangeHandler {
             // It names none of the tags asked about: ask without the client's, so that there is no doubt whose it is.
             ask(.stored)
         } else if let freshened = revalidation.freshened(
-            byNotModified: head.fields, received: now, clientIsAsked: conditions == .storedAndClients)
+            byNotModified: head.fields, responseTime: now, clientIsAsked: conditions == .storedAndClients)
         {
             answer(
                 with: freshened.response, forLeader: freshened.leaderResponse, source: .validated,
@@ -129,7 +129,7 @@ extension Fetch: ExchangeHandler {
         guard let operation else { return }
         let policy = request.route.policy
         let facts = ResponseFacts(
-            status: head.head.status, fields: head.fields, requested: sentAt, received: now, policy: policy)
+            status: head.head.status, fields: head.fields, requestTime: sentAt, responseTime: now, policy: policy)
         let decision = HeadDecision.notModifiedForLeader
         let response = StoredResponse(
             head: keptHead(head, facts, policy, isForLeader: true), facts: facts, body: GrowingBody(lending: .empty))
@@ -202,15 +202,16 @@ extension Fetch: ExchangeHandler {
         guard let part = ReceivedPart(head.fields, status: head.head.status, contentLength: length, asked: range) else {
             return rejectPart(head, at: now)
         }
-        let answer = PartAnswer(part, head.fields, with: plan.parts, for: request, requested: sentAt, received: now)
+        let partial = PartialResponse(
+            part, head.fields, with: plan.parts, for: request, requestTime: sentAt, responseTime: now)
         // Before it is settled: a part that is not used teaches nothing of queries.
-        guard answer.hasEverythingWanted else { return rejectPart(head, at: now) }
-        let decision = settle(head, answer.facts, request.route.policy, part: part)
-        let response = answer.response(
+        guard partial.hasEverythingWanted else { return rejectPart(head, at: now) }
+        let decision = settle(head, partial.facts, request.route.policy, part: part)
+        let response = partial.response(
             makeBody(expecting: part.range.count, keeping: decision.keeping), budget: worker.shared.budget)
-        if !answer.leavesParts { revalidation.dropParts(after: answer.facts) }
-        partKeeper = answer.keeper
-        let forLeader = answer.headForLeader.map { response.withHead($0) }
+        if !partial.leavesParts { revalidation.dropParts(after: partial.facts) }
+        partKeeper = partial.keeper
+        let forLeader = partial.headForLeader.map { response.withHead($0) }
         handOutOnceInMemory(makeFetchedResponse(response, forLeader: forLeader, from: head, decision))
         return true
     }
@@ -220,7 +221,7 @@ extension Fetch: ExchangeHandler {
     private func rejectPart(_ head: borrowing ReceivedHead, at now: Moment) -> Bool {
         let status = head.head.status
         let facts = ResponseFacts(
-            status: status, fields: head.fields, requested: sentAt, received: now, policy: request.route.policy)
+            status: status, fields: head.fields, requestTime: sentAt, responseTime: now, policy: request.route.policy)
         let speaksForOthers = facts.speaksForOthers(than: request)
         guard plan.parts != nil else {
             // Later requests fetch alone: an origin that ignores ranges, or sends parts that cannot be kept, will do so

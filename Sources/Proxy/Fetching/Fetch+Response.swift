@@ -20,7 +20,8 @@ extension Fetch {
             method == .head ? head.head.contentLength.map { Int(clamping: $0) } : head.head.framing.announcedLength
         var decision = HeadDecision.on(
             facts, fields, length: announced, part: part, for: request, plan, policy, hasPassCookie: hasPassCookieByNow,
-            objectLimit: worker.storage.objectLimit, isOutdated: isOutdated(CacheGroups.of(fields, requested: sentAt)),
+            objectLimit: worker.storage.objectLimit,
+            isOutdated: isOutdated(CacheGroups.of(fields, requestTime: sentAt)),
             wasInvalidated: worker.shared.store.wasInvalidated(request.key, since: placement.generation))
         if let reason = chooseStoreKey(by: fields, willBeStored: decision.willBeStored) {
             decision.forbidStoring(because: reason)
@@ -67,12 +68,8 @@ extension Fetch {
     func makeResponse(
         _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, _ decision: HeadDecision
     ) -> StoredResponse {
-        let rule = facts.contains(.varies) ? request.varyRule(head.fields) : nil
-        let variantKey = rule.map { rule in
-            let fields = request.fields
-            return VariantKey(fields.view, under: rule)
-        }
-        let groups = CacheGroups.of(head.fields, requested: sentAt)
+        let variant = facts.contains(.varies) ? request.variant(under: request.varyRule(head.fields)) : nil
+        let groups = CacheGroups.of(head.fields, requestTime: sentAt)
         let willBeStored = decision.willBeStored
         let isForLeader = plan.isPass && !willBeStored
         // A small one that is all here is packed: there is no body to follow. With a head of its own for the leader it
@@ -85,13 +82,12 @@ extension Fetch {
                 to: lines)
             return StoredResponse(
                 packing: lines.span, body: content, under: key.span.extracting(first: willBeStored ? key.count : 0),
-                facts: facts,
-                varyRule: rule, variantKey: variantKey, groups: groups)
+                facts: facts, variant: variant, groups: groups)
         }
         return StoredResponse(
             head: keptHead(head, facts, policy, isForLeader: isForLeader), facts: facts,
             body: makeBody(expecting: decision.length, keeping: decision.keeping),
-            varyRule: rule, variantKey: variantKey, groups: groups)
+            variant: variant, groups: groups)
     }
 
     func keptHead(
@@ -135,7 +131,7 @@ extension Fetch {
     func circumstances(of response: StoredResponse) -> FetchedResponse.Circumstances {
         FetchedResponse.Circumstances(
             leader: request, otherKey: placement.otherKey, search: placement.search,
-            server: exchange?.addressText ?? .empty, requested: sentAt,
+            server: exchange?.addressText ?? .empty, requestTime: sentAt,
             invalidations: response.groups == nil ? nil : worker.shared.groups)
     }
 }

@@ -44,7 +44,7 @@ protocol FetchLeader: AnyObject {
 /// `Fetch+Head` (what the origin answers: from `asking` to `streaming`), `Fetch+Response` (what is made of a response's
 /// head), `Fetch+Announcing` (what others find of a response whose head is there), `Fetch+Body` (the body, and into the
 /// store: from `streaming` to `over`).
-/// They act; what is to be done is said by values that need no worker, and own what only they use:
+/// The extensions act; what is to be done is said by values that need no worker, and own what only they use:
 ///
 /// | what | is said by |
 /// | --- | --- |
@@ -52,7 +52,7 @@ protocol FetchLeader: AnyObject {
 /// | who may have the response, whether it is stored, how much of its body is kept | `HeadDecision` |
 /// | under which key it belongs, and whether that was invalidated | `Placement` |
 /// | what an answer does to what is stored | `Revalidation` |
-/// | what a part and the stored ones make together | `PartAnswer` |
+/// | what a part and the stored ones make together | `PartialResponse` |
 /// | how much of the body is kept by now, and what it waits for | `ArrivingBody` |
 /// | whether the leader of a fetch that is for it alone still waits | `Recipients` |
 /// | what an end means for those who wait and those who read, for the store and the exchange | `Ending` |
@@ -86,7 +86,7 @@ final class Fetch: DeadlineTarget {
     private(set) var fetched: FetchedResponse?
     /// What they are to get, while there is no memory for the first of its content.
     private(set) var undelivered: FetchedResponse?
-    /// Under whose fields a part is stored, if not under its own (`PartAnswer.keeper`).
+    /// Under whose fields a part is stored, if not under its own (`PartialResponse.keeper`).
     var partKeeper: StoredResponse?
     /// The response's body, from its head on.
     var arriving = ArrivingBody()
@@ -179,7 +179,7 @@ final class Fetch: DeadlineTarget {
         self.exchange = exchange
     }
 
-    /// It is told nothing more.
+    /// The leader is told nothing more.
     func forgetLeader() { leader = nil }
 
     /// The leader got a 304 that is for it alone; that one's exchange ends by itself.
@@ -194,7 +194,7 @@ final class Fetch: DeadlineTarget {
         self.fetched = fetched
     }
 
-    /// The same, but nobody is told anything of it yet.
+    /// The head of a response is there, but nobody is told anything of it yet.
     func enterAwaitingMemory(with fetched: FetchedResponse) {
         enter(.awaitingMemory)
         undelivered = fetched

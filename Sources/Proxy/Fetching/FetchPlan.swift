@@ -9,7 +9,7 @@ final class FetchPlan: Sendable {
         /// The whole response is asked for, with the validators of what is stored, and the client's wishes are met from
         /// that. `validating`: what of it the client would get, as it is in the store.
         case whole(validating: StoredResponse?)
-        /// The same in the background: it belongs to no client, so it is not cut when nobody waits (RFC 5861 §3).
+        /// A validation in the background: it belongs to no client, so it is not cut when nobody waits (RFC 5861 §3).
         case refresh(of: StoredResponse)
         /// A range. `of`: the parts that are stored; what arrives goes with them if it has their strong entity tag (RFC
         /// 9111 §3.4). `validates`: they are all that is wanted, and are only to be validated.
@@ -79,9 +79,9 @@ final class FetchPlan: Sendable {
         }
     }
 
-    /// Those whose validators are offered to the origin for `request`: all that could be chosen for it (RFC 9111 §4.3.1).
-    /// Not those of other variants, though §4.1 allows it: origins that compress confirm a tag before they know what they
-    /// would send.
+    /// The stored responses whose validators are offered to the origin for `request`: all that could be chosen for it
+    /// (RFC 9111 §4.3.1). Not those of other variants, though §4.1 allows it: origins that compress confirm a tag
+    /// before they know what they would send.
     func candidates(for request: FieldView) -> [StoredResponse] {
         switch purpose {
         case .pass: []

@@ -27,14 +27,14 @@ final class FetchedResponse: Sendable {
         /// The address of the server that answered, as text.
         let server: ByteSlice
         /// When the origin was asked.
-        let requested: Moment
+        let requestTime: Moment
         /// Where to look up whether its cache groups were invalidated; `nil` if it has none.
         let invalidations: GroupInvalidations?
     }
 
     private let circumstances: Circumstances
     let response: StoredResponse
-    /// The same with the fields that only the leader may see (RFC 9111 §5.2.2.4, §5.2.2.7), where there are any.
+    /// The response with the fields that only the leader may see (RFC 9111 §5.2.2.4, §5.2.2.7), where there are any.
     let leaderResponse: StoredResponse?
     let source: Source
     let sharing: Sharing
@@ -78,7 +78,7 @@ final class FetchedResponse: Sendable {
     var search: NoVarySearch { circumstances.search }
     var server: ByteSlice { circumstances.server }
     /// When the origin was asked.
-    var requested: Moment { circumstances.requested }
+    var requestTime: Moment { circumstances.requestTime }
 
     /// The origin's response has ended, well or not. The first call counts: before anybody on another loop can have it
     /// whole.
@@ -98,7 +98,7 @@ final class FetchedResponse: Sendable {
     /// From when the origin was asked to the end of its response, in nanoseconds; `nil` before that.
     var upstreamDuration: UInt64? {
         let ended = ended.load(ordering: .relaxed)
-        return ended == 0 ? nil : UInt64(max(0, ended - circumstances.requested.monotonic))
+        return ended == 0 ? nil : UInt64(max(0, ended - circumstances.requestTime.monotonic))
     }
 
     /// The key under which the response belongs.
@@ -170,7 +170,7 @@ final class FetchedResponse: Sendable {
 
     /// Whether it came when the head was there already.
     private func cameLate(_ request: ClientRequest) -> Bool {
-        request.arrived.monotonic > response.facts.received.monotonic
+        request.arrived.monotonic > response.facts.responseTime.monotonic
     }
 
     /// Whether the URL is the leader's, or one that by the response's own word gets the same (No-Vary-Search).

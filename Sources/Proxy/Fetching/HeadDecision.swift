@@ -3,7 +3,7 @@ import HTTPSemantics
 /// What is decided when the head of a response is there that those who wait will get: who may have it, whether it is
 /// stored, and how much of its body is kept.
 ///
-/// It follows from what is given; nothing is done yet, and nothing remembered. `Fetch.settle` acts on it.
+/// The decision follows from what is given; nothing is done yet, and nothing remembered. `Fetch.settle` acts on it.
 struct HeadDecision {
     let sharing: Sharing
     /// Why it is not stored, as far as the head tells.

@@ -3,7 +3,7 @@
 /// A fetch that nobody can join is for its leader alone, who is no waiter of the operation: both are on one loop, so
 /// what it waits for goes to it without a lock, the mailbox, or an object.
 enum Recipients {
-    /// Those who wait for its operation, which knows them.
+    /// Whoever waits for the fetch's operation, which knows them.
     case waiters
     /// `isDispensable`: whether the fetch goes on without it.
     case leader(Presence, isDispensable: Bool)

@@ -12,7 +12,7 @@ struct Revalidation {
     /// What was stored when it was made is what the answer is about.
     let plan: FetchPlan
     /// When the origin was asked.
-    let requested: Moment
+    let requestTime: Moment
     /// Of the request's key, from before that.
     let generation: Generation
     /// Whether the request was to go past the cache by one of its cookies: then it changes nothing.
@@ -43,24 +43,19 @@ struct Revalidation {
                 continue
             case .expire:
                 var expired = stored.facts
-                expired.expire(at: facts.received)
+                expired.expire(at: facts.responseTime)
                 recorder.count(restate(stored, expired))
             case .update:
                 let newHead = Freshening.head(old, updatedWith: fields, facts: facts, policy: policy)
-                let newFacts = ResponseFacts(
-                    freshened: stored.facts, head: newHead.view, by: fields, requested: requested,
-                    received: facts.received,
-                    policy: policy)
-                let rule = request.varyRule(newHead.view, newFacts)
-                guard rule == stored.varyRule || newFacts.isForSession(of: request) else {
+                let new = updated(stored, under: newHead, by: fields, at: facts.responseTime)
+                let rule = request.varyRule(newHead.view, new.facts)
+                guard rule == stored.varyRule || new.facts.isForSession(of: request) else {
                     // It was stored for other field values; nobody has confirmed that those requests still get it
                     // (§4.1).
                     store.drop(stored, of: request.key)
                     store.learn(rule, for: request.key)
                     continue
                 }
-                let new = stored.with(
-                    head: newHead, facts: newFacts, groups: CacheGroups.of(newHead.view, requested: requested))
                 replace(stored, by: new, isConfirmed: false)
             }
         }
@@ -72,18 +67,19 @@ struct Revalidation {
         let response: StoredResponse
         /// Whether it is stored with them.
         let isStored: Bool
-        /// The same with the fields that only the leader may see; `nil` where there are none.
+        /// The response with the fields that only the leader may see; `nil` where there are none.
         let leaderResponse: StoredResponse?
         /// Whether it is not the leader's alone: what a 304 to `Authorization` tells of another `Vary`, say, is.
         let isForOthers: Bool
     }
 
-    /// RFC 9111 §4.3.4: the stored response that a 304 with `fields` is about; `nil`: it is about nothing that is stored.
+    /// RFC 9111 §4.3.4: the stored response that a 304 with `fields` is about; `nil`: it is about nothing that is
+    /// stored.
     /// - Parameter clientIsAsked: whether the origin was asked under tags that only the client has, too.
-    func freshened(byNotModified fields: FieldView, received: Moment, clientIsAsked: Bool = false) -> Freshened? {
+    func freshened(byNotModified fields: FieldView, responseTime: Moment, clientIsAsked: Bool = false) -> Freshened? {
         let policy = request.route.policy
         let notModified = ResponseFacts(
-            status: .notModified, fields: fields, requested: requested, received: received, policy: policy)
+            status: .notModified, fields: fields, requestTime: requestTime, responseTime: responseTime, policy: policy)
         let isForOthers = notModified.speaksForOthers(than: request)
         let requestFields = request.fields
         var selection = FresheningSelection(
@@ -99,17 +95,13 @@ struct Revalidation {
         for index in selection.selected {
             let old = candidates[index]
             let newHead = Freshening.head(old.head, updatedWith: fields, facts: notModified, policy: policy)
-            let facts = ResponseFacts(
-                freshened: old.facts, head: newHead.view, by: fields, requested: requested, received: received,
-                policy: policy)
-            let rule = request.varyRule(newHead.view, facts)
+            let renewed = updated(old, under: newHead, by: fields, at: responseTime)
+            let rule = request.varyRule(newHead.view, renewed.facts)
             // If `Vary` changed, the 304 confirms the response for this request only (§4.3.4); whether it suits earlier
             // ones is unknown.
-            let groups = CacheGroups.of(newHead.view, requested: requested)
-            let updated = old.with(head: newHead, facts: facts, groups: groups)
-            var new = rule == old.varyRule ? updated : updated.varying(by: rule, for: requestFields.view)
+            var new = rule == old.varyRule ? renewed : renewed.with(request.variant(under: rule))
             var leaderHead = Freshening.headForLeader(old.head, updatedWith: fields, facts: notModified)
-            let confirmsForOthers = isForOthers || (rule == old.varyRule && mayStay(facts))
+            let confirmsForOthers = isForOthers || (rule == old.varyRule && mayStay(renewed.facts))
             if !isForOthers, confirmsForOthers {
                 new = confirmed(old, by: fields, notModified)
                 leaderHead = leaderHead ?? newHead
@@ -129,10 +121,18 @@ struct Revalidation {
     private func confirmed(_ old: StoredResponse, by fields: FieldView, _ notModified: ResponseFacts) -> StoredResponse
     {
         let head = Freshening.head(old.head, confirmedBy: fields, facts: notModified)
+        return updated(old, under: head, by: fields, at: notModified.responseTime)
+    }
+
+    /// `old` under its new head, whose `Age` and lifetime count from `responseTime` on (RFC 9111 §4.3.4).
+    /// - Parameter fields: of the answer that changed the head.
+    private func updated(_ old: StoredResponse, under head: HeadBlock, by fields: FieldView, at responseTime: Moment)
+        -> StoredResponse
+    {
         let facts = ResponseFacts(
-            freshened: old.facts, head: head.view, by: fields, requested: requested, received: notModified.received,
+            freshened: old.facts, head: head.view, by: fields, requestTime: requestTime, responseTime: responseTime,
             policy: request.route.policy)
-        return old.with(head: head, facts: facts, groups: CacheGroups.of(head.view, requested: requested))
+        return old.with(head: head, facts: facts, groups: CacheGroups.of(head.view, requestTime: requestTime))
     }
 
     /// RFC 9111 §4.3.3: a full answer says that this request does not, or no longer, get what is stored. Where the
@@ -156,7 +156,7 @@ struct Revalidation {
         _ = restate(former, facts)
     }
 
-    /// The same response under other rules: nobody has confirmed it.
+    /// The stored response gets other rules, but nobody has confirmed it.
     private func restate(_ former: StoredResponse, _ facts: ResponseFacts) -> StoreOutcome {
         store.freshen(
             former, by: former.with(head: former.head, facts: facts, groups: former.groups), under: request.key,
@@ -234,5 +234,11 @@ extension ClientRequest {
 
     func varyRule(_ fields: FieldView, _ facts: ResponseFacts) -> VaryRule {
         facts.contains(.varies) ? varyRule(fields) : .none
+    }
+
+    /// The variant of a response to the request, where `Vary` is `rule`.
+    func variant(under rule: VaryRule) -> Variant {
+        let fields = fields
+        return Variant(for: fields.view, under: rule)
     }
 }

@@ -1,27 +1,25 @@
 import HTTPSemantics
 import Storage
 
-/// The same response, except for what a validation or another request changes.
+/// A stored response, except for what a validation or another request changes.
 extension StoredResponse {
-    /// The same body under another head.
+    /// This body under another head.
     func with(head: HeadBlock, facts: ResponseFacts, groups: CacheGroups?) -> StoredResponse {
         StoredResponse(
-            head: head, facts: facts, body: bodyToFollow(), parts: parts, varyRule: varyRule, variantKey: variantKey,
-            groups: groups)
+            head: head, facts: facts, body: bodyToFollow(), parts: parts, variant: variant, groups: groups)
     }
 
-    /// The same, to be validated before it is used again.
+    /// This response, to be validated before it is used again.
     var invalidated: StoredResponse {
         var facts = facts
         facts.invalidate()
         return with(head: head, facts: facts, groups: groups)
     }
 
-    /// The same as the variant for a request with `fields` where `Vary` is `rule`.
-    func varying(by rule: VaryRule, for fields: FieldView) -> StoredResponse {
+    /// This response for other requests.
+    func with(_ variant: Variant) -> StoredResponse {
         StoredResponse(
-            head: head, facts: facts, body: bodyToFollow(), parts: parts, varyRule: rule,
-            variantKey: VariantKey(fields, under: rule), groups: groups)
+            head: head, facts: facts, body: bodyToFollow(), parts: parts, variant: variant, groups: groups)
     }
 
     func withHead(_ head: HeadBlock) -> StoredResponse { with(head: head, facts: facts, groups: groups) }

@@ -9,8 +9,8 @@ enum SharingHistory: Equatable {
     case untried
     /// The response of one was not for it. The next may be: it is looked up again like any other.
     case released
-    /// Its fetches are for it alone. Released twice, it would learn nothing from a third fetch of a key that nobody may
-    /// share; and one as slow as the last would keep it waiting as long again.
+    /// The request's fetches are for it alone. Released twice, it would learn nothing from a third fetch of a key that
+    /// nobody may share; and one as slow as the last would keep it waiting as long again.
     case givenUp(wasReleased: Bool)
 
     /// Whether one brought what it could not have.

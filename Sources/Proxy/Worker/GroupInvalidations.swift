@@ -46,12 +46,12 @@ final class GroupInvalidations: Sendable {
     /// invalidations since it was asked for, or an unknown number: when it was asked for.
     func whenInvalidated(_ groups: CacheGroups, of authority: String) -> Int64? {
         state.withLock { state in
-            if state.everythingBefore >= groups.requested { return groups.requested }
+            if state.everythingBefore >= groups.requestTime { return groups.requestTime }
             return groups.names.compactMap { group in
-                guard let times = state.times[Self.name(authority, group)], times.last >= groups.requested else {
+                guard let times = state.times[Self.name(authority, group)], times.last >= groups.requestTime else {
                     return nil
                 }
-                return times.former < groups.requested ? times.last : groups.requested
+                return times.former < groups.requestTime ? times.last : groups.requestTime
             }.min()
         }
     }

@@ -17,7 +17,7 @@ final class SharedState: Sendable {
     let names = NameResolution()
     let groups = GroupInvalidations()
     let callbacks = CallbackBarrier()
-    /// Those who wait for memory of `budget`.
+    /// The fetches that wait for memory of `budget`.
     let memoryLine = MemoryLine()
     private let liveOrigins = Guarded<[Origin]>([])
     /// Open client connections over all loops.
@@ -54,16 +54,16 @@ final class SharedState: Sendable {
     /// Bytes of bodies that are on their way, or evicted while somebody reads them.
     var inFlightBytes: Int { max(0, budget.used - store.bytes) }
 
-    /// Whether bodies in use take their share, and the windows' reserve, and there is nothing left to borrow: nothing new
-    /// is fetched until some are done.
+    /// Whether bodies in use take their share, and the windows' reserve, and there is nothing left to borrow: nothing
+    /// new is fetched until some are done.
     var isOverloaded: Bool { store.room < min(Self.smallestLoan, storage.windowReserve / 2) }
 
     /// Bytes: a body of a few pieces.
     private static let smallestLoan = 256 << 10
 
     /// Whether bodies on their way leave room for the content of requests that is read ahead: that takes no more than
-    /// half of their share, so that clients who send slowly leave the rest to what others ask for, and nothing of what is
-    /// reserved for windows.
+    /// half of their share, so that clients who send slowly leave the rest to what others ask for, and nothing of what
+    /// is reserved for windows.
     func hasRoomAhead(for bytes: Int) -> Bool {
         inFlightBytes + bytes <= storage.inUseLimit / 2 && store.mayKeepWhole(bytes)
     }

@@ -180,7 +180,7 @@ struct FreshnessTests {
         let update = head("ETag: \"a\"")
         let freshened = ResponseFacts(
             freshened: facts("ETag: \"a\"", status: 404, policy: policy), head: update.view, by: update.view,
-            requested: arrival, received: arrival, policy: policy)
+            requestTime: arrival, responseTime: arrival, policy: policy)
         #expect(Lifetime(freshened) == Lifetime(5, .heuristic))
     }
 

@@ -56,7 +56,7 @@ struct PartUseTests {
     func `parts answer what they hold, and the rest is asked for`(row: Use) {
         let (request, stored) = (head(row.request), head("ETag: \"a\""))
         let facts = ResponseFacts(
-            status: .ok, fields: stored.view, requested: arrival, received: arrival, policy: CachingPolicy())
+            status: .ok, fields: stored.view, requestTime: arrival, responseTime: arrival, policy: CachingPolicy())
         let use = PartUse(
             request.view, of: PartialContent(row.runs, of: row.length), stored: stored.view, facts: facts, maxRanges: 16
         )

@@ -181,14 +181,15 @@ struct StoredFieldTests {
         // §4.3.4, §4.2.3
         let policy = CachingPolicy()
         let stored = head("Date: {0}\nCache-Control: max-age=60\nETag: \"a\"")
-        let old = ResponseFacts(status: .ok, fields: stored.view, requested: arrival, received: arrival, policy: policy)
+        let old = ResponseFacts(
+            status: .ok, fields: stored.view, requestTime: arrival, responseTime: arrival, policy: policy)
         let later = arrival.after(100)
         let update = head("Date: {100}\nAge: 3\nETag: \"a\"")
         let updateFacts = ResponseFacts(
-            status: .notModified, fields: update.view, requested: later, received: later, policy: policy)
+            status: .notModified, fields: update.view, requestTime: later, responseTime: later, policy: policy)
         let merged = Freshening.head(stored, updatedWith: update.view, facts: updateFacts, policy: policy)
         let new = ResponseFacts(
-            freshened: old, head: merged.view, by: update.view, requested: later, received: later, policy: policy
+            freshened: old, head: merged.view, by: update.view, requestTime: later, responseTime: later, policy: policy
         )
         #expect(new.status == .ok)
         #expect(!old.isFresh(at: later))
@@ -202,7 +203,7 @@ struct StoredFieldTests {
             stored, updatedWith: update.view, facts: facts("", status: 304), policy: CachingPolicy())
         let new = ResponseFacts(
             freshened: facts("Cache-Control: max-age=60"), head: merged.view, by: update.view,
-            requested: arrival, received: arrival, policy: CachingPolicy()
+            requestTime: arrival, responseTime: arrival, policy: CachingPolicy()
         )
         let verdict = new.storability(answering: .plainGet, answersTarget: false, policy: CachingPolicy())
         #expect(verdict == .doNotStore(.prohibited(.private)))

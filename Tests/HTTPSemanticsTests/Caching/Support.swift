@@ -62,7 +62,8 @@ func facts(
 ) -> ResponseFacts {
     let block = head(text)
     return ResponseFacts(
-        status: Status(status), fields: block.view, requested: arrival.after(-delay), received: arrival, policy: policy
+        status: Status(status), fields: block.view, requestTime: arrival.after(-delay), responseTime: arrival,
+        policy: policy
     )
 }
 

@@ -184,10 +184,10 @@ struct VariantTests {
     @Test func `of several of one date, it is the one that arrived last`() {
         let block = head("Date: {0}")
         let first = ResponseFacts(
-            status: .ok, fields: block.view, requested: arrival, received: arrival, policy: CachingPolicy())
+            status: .ok, fields: block.view, requestTime: arrival, responseTime: arrival, policy: CachingPolicy())
         let later = arrival.after(1)
         let second = ResponseFacts(
-            status: .ok, fields: block.view, requested: later, received: later, policy: CachingPolicy())
+            status: .ok, fields: block.view, requestTime: later, responseTime: later, policy: CachingPolicy())
         #expect(second.isMoreRecent(than: first))
         #expect(!first.isMoreRecent(than: second))
     }

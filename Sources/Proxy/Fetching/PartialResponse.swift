@@ -4,7 +4,7 @@ import Storage
 
 /// A part of a representation as the origin sent it, and the stored parts that it goes with, if any (RFC 9111 §3.3,
 /// §3.4). It follows from what is given; nothing is stored yet.
-struct PartAnswer {
+struct PartialResponse {
     private let part: ReceivedPart
     private let request: ClientRequest
     /// What is stored of the same variant of the same representation.
@@ -24,16 +24,16 @@ struct PartAnswer {
     ///   - fields: of the 206.
     ///   - stored: the parts that were stored when the range was asked for.
     ///   - request: the one that led.
-    ///   - requested: when the origin was asked.
+    ///   - requestTime: when the origin was asked.
     init(
         _ part: ReceivedPart, _ fields: FieldView, with stored: StoredResponse?, for request: ClientRequest,
-        requested: Moment, received: Moment
+        requestTime: Moment, responseTime: Moment
     ) {
         self.part = part
         self.request = request
         let policy = request.route.policy
         var update = ResponseFacts(
-            status: .ok, fields: fields, requested: requested, received: received, policy: policy)
+            status: .ok, fields: fields, requestTime: requestTime, responseTime: responseTime, policy: policy)
         update.keep(toSession: request.isOfSession)
         base = stored.flatMap { Self.belongs(part, fields, to: $0, for: request) ? $0 : nil }
         // §3.4: the new fields take the place of the stored ones.
@@ -50,13 +50,13 @@ struct PartAnswer {
         facts =
             base.map { stored in
                 ResponseFacts(
-                    freshened: stored.facts, head: told.view, by: fields, requested: requested,
-                    received: received, policy: policy)
+                    freshened: stored.facts, head: told.view, by: fields, requestTime: requestTime,
+                    responseTime: responseTime, policy: policy)
             } ?? update
         let stays = update.speaksForOthers(than: request) ? nil : base?.head
         isToldToLeaderAlone = stays != nil
         let kept = stays ?? updated
-        groups = CacheGroups.of(kept.view, requested: requested)
+        groups = CacheGroups.of(kept.view, requestTime: requestTime)
         (head, headForLeader) = (kept, stays == nil ? forLeader : told)
     }
 
@@ -93,11 +93,9 @@ struct PartAnswer {
     func response(_ body: GrowingBody, budget: MemoryBudget) -> StoredResponse {
         let run = StoredParts.Run(part.range, body)
         let parts = base?.parts?.adding(run, length: part.length, budget: budget)
-        let fields = request.fields
-        let rule = request.varyRule(head.view, facts)
         return StoredResponse(
             head: head, facts: facts, body: body, parts: parts ?? StoredParts([run], length: part.length),
-            varyRule: rule, variantKey: VariantKey(fields.view, under: rule), groups: groups)
+            variant: request.variant(under: request.varyRule(head.view, facts)), groups: groups)
     }
 
     /// Whether it is of the same variant of the same representation as what is stored.
@@ -107,13 +105,13 @@ struct PartAnswer {
         // A tag identifies a representation of one URL (RFC 9110 §8.8.3): under a key that several URLs share, only as
         // long as the response says that they are the same (No-Vary-Search draft).
         guard !request.isUnderVariation || Placement.stated(fields) == request.variation?.rule else { return false }
-        let (head, requestFields) = (stored.head, request.fields)
+        let head = stored.head
         guard let content = stored.parts?.content, part.belongs(to: content, fields: fields, stored: head.view) else {
             return false
         }
         let rule = request.varyRule(fields)
         return !fields.contains(.vary)
-            || (rule == stored.varyRule && stored.variantKey == VariantKey(requestFields.view, under: rule))
+            || (rule == stored.varyRule && stored.variantKey == request.variant(under: rule).key)
     }
 
     private static func head(

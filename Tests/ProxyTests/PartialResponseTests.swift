@@ -7,7 +7,7 @@ import Testing
 
 /// What a part makes together with those that are stored: here the first hundred of a thousand bytes, with a strong
 /// tag (RFC 9111 §3.4).
-@Suite struct PartAnswerTests {
+@Suite struct PartialResponseTests {
     struct Row: Sendable, CustomTestStringConvertible {
         let fields: String
         let request: String
@@ -40,14 +40,14 @@ import Testing
 
     @Test(arguments: rows) func `a part goes with those of the same representation`(_ row: Row) throws {
         let world = World([])
-        let answer = try Self.answer(row.fields, to: row.request, in: world)
+        let partial = try Self.partialResponse(row.fields, to: row.request, in: world)
         let budget = world.shared.budget
-        let response = answer.response(GrowingBody(budget: budget, expectedLength: 50), budget: budget)
+        let response = partial.response(GrowingBody(budget: budget, expectedLength: 50), budget: budget)
         let parts = try #require(response.parts)
         // Runs that touch stand side by side.
         let (first, last) = (parts.runs.first?.range.lowerBound ?? 0, parts.runs.last?.range.upperBound ?? 0)
-        #expect("\(first)..<\(last), \(answer.leavesParts ? "they stay" : "they go")" == row.outcome)
-        #expect((answer.base == nil) == (first > 0))
+        #expect("\(first)..<\(last), \(partial.leavesParts ? "they stay" : "they go")" == row.outcome)
+        #expect((partial.base == nil) == (first > 0))
     }
 
     /// RFC 9111 §5.2.2.7, and the operator's `set-cookie`: also where it completes what was stored.
@@ -58,10 +58,10 @@ import Testing
         let fields =
             "ETag: \"\(tag)\"\nCache-Control: max-age=60\(isNamed ? ", private=\"x-a\"" : "")\n\(own)"
             + "Content-Range: bytes 100-149/1000"
-        let answer = try Self.answer(fields, to: "GET /x\nRange: bytes=50-149", in: World([]))
+        let partial = try Self.partialResponse(fields, to: "GET /x\nRange: bytes=50-149", in: World([]))
         // Of another representation that sets a cookie nobody but the leader gets anything.
-        #expect((answer.headForLeader != nil) == (isNamed || (tag == "a" && !field.isEmpty)))
-        #expect(answer.facts.contains(.setsCookie) == (field == "Set-Cookie: a=b"))
+        #expect((partial.headForLeader != nil) == (isNamed || (tag == "a" && !field.isEmpty)))
+        #expect(partial.facts.contains(.setsCookie) == (field == "Set-Cookie: a=b"))
     }
 
     struct Keeping: Sendable, CustomTestStringConvertible {
@@ -99,30 +99,30 @@ import Testing
     ) throws {
         let request = "GET /x\nRange: bytes=50-149" + (row.request.isEmpty ? "" : "\n\(row.request)")
         let fields = "ETag: \"a\"\nCache-Control: \(row.fields)\nX-A: own\nContent-Range: bytes 100-149/1000"
-        let answer = try Self.answer(
+        let partial = try Self.partialResponse(
             fields, to: request, onto: "Cache-Control: \(row.stored)\nX-A: stored\nETag: \"a\"", in: World([]))
-        #expect(answer.base != nil)
-        guard let keeper = answer.keeper else {
+        #expect(partial.base != nil)
+        guard let keeper = partial.keeper else {
             #expect(row.keeper == "its own")
             return
         }
         let head = keeper.head
-        #expect(head.bytes == answer.base?.head.bytes)
+        #expect(head.bytes == partial.base?.head.bytes)
         #expect("those stored" + (keeper.facts.contains(.isSuperseded) ? ", never stale" : "") == row.keeper)
     }
 
-    private static func answer(
+    private static func partialResponse(
         _ fields: String, to text: String, onto stored: String = "Cache-Control: max-age=60\nETag: \"a\"",
         in world: World
-    ) throws -> PartAnswer {
+    ) throws -> PartialResponse {
         let request = try world.request(text)
         try world.learn(.part(0..<100, of: 1_000, stored), of: request)
         let plan = try world.plan(for: request)
         let head = block(fields)
         let part = ReceivedPart(
             head.view, status: .partialContent, contentLength: 50, asked: try #require(plan.range))
-        return PartAnswer(
-            try #require(part), head.view, with: plan.parts, for: request, requested: arrival.after(10),
-            received: arrival.after(10))
+        return PartialResponse(
+            try #require(part), head.view, with: plan.parts, for: request, requestTime: arrival.after(10),
+            responseTime: arrival.after(10))
     }
 }
