@@ -1,7 +1,7 @@
 /// How an attempt to store ended.
 public enum StoreOutcome: Sendable, CaseIterable {
     case stored
-    /// The key was invalidated or purged since the fetch began.
+    /// The key was invalidated or purged since the fetch began, or something more recent is stored.
     case outdated
     /// Larger than `StorageSettings.objectLimit`.
     case tooLarge

@@ -14,21 +14,22 @@ import Telemetry
 /// resolving ─next server→ resolving
 /// connecting ─next address→ connecting        connecting ─next server→ resolving
 /// connecting ─full Unix socket→ waitingForRoom ─after a moment→ connecting
-/// any ─error→ ended (failed)        any ─cancel→ ended
+/// any ─error→ failing ─the handler is told→ ended        any ─cancel→ ended
 /// ```
 public final class Exchange {
     enum State {
-        case new, resolving, connecting, waitingForRoom, exchanging, ended
+        case new, resolving, connecting, waitingForRoom, exchanging, failing, ended
 
         fileprivate func leads(to next: State) -> Bool {
             switch self {
             case .new: next == .resolving || next == .ended
-            case .resolving: next == .resolving || next == .connecting || next == .ended
+            case .resolving: next == .resolving || next == .connecting || next == .failing || next == .ended
             case .connecting:
                 next == .resolving || next == .connecting || next == .waitingForRoom || next == .exchanging
-                    || next == .ended
-            case .waitingForRoom: next == .connecting || next == .ended
-            case .exchanging: next == .resolving || next == .ended
+                    || next == .failing || next == .ended
+            case .waitingForRoom: next == .connecting || next == .failing || next == .ended
+            case .exchanging: next == .resolving || next == .failing || next == .ended
+            case .failing: next == .ended
             case .ended: false
             }
         }
@@ -188,7 +189,7 @@ public final class Exchange {
         let error = UpstreamError(.connectTimeout, detail: "\(address): its queue stayed full")
         // No failure: it is busy, and may be the only one that works.
         guard let end = waitsForRoomUntil else { return goOn(after: .queueIsFull, error) }
-        guard pool.loop.now < end else { return connectToNext(after: error) }
+        guard pool.loop.now < end else { return cannotConnect(error) }
         enter(.waitingForRoom)
         pool.loop.schedule(after: Self.roomInterval) { [weak self] in
             guard let self, state == .waitingForRoom else { return }
@@ -310,14 +311,16 @@ public final class Exchange {
     }
 
     private func end(with error: UpstreamError) {
-        guard state != .ended else { return }
-        enter(.ended)
+        guard state != .failing, state != .ended else { return }
+        enter(.failing)
         leaveUndecided()
         var error = error
         error.server = addressText
         // Not on the stack of `start`.
         pool.loop.handle.post { [bound = LoopBound((self, error), on: pool.loop)] in
             let (exchange, error) = bound.value
+            guard exchange.state == .failing else { return }
+            exchange.enter(.ended)
             exchange.handler.exchange(exchange, failedWith: error)
         }
     }

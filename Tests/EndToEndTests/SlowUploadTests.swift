@@ -252,6 +252,23 @@ import Testing
         }
     }
 
+    @Test func `content that turns out too large once the response has begun takes no time from that`() throws {
+        try scenario(.maxBodySize(1000), .bodyBuffer(0), .bodyTimeout(.milliseconds(300))) { origin, proxy in
+            let rest = Gate()
+            origin.on("/up") { _ in
+                [.head(200, "Content-Length: 20"), .text("0123456789"), .gate(rest), .text("0123456789")]
+            }
+            let client = try proxy.connect()
+            try client.send(head("Transfer-Encoding: chunked") + "1\r\nx\r\n")
+            try eventually("it has begun") { try proxy.metric(.clientSentBytes) > 0 }
+            try client.send("3e8\r\n" + String(repeating: "x", count: 1000))
+            #expect(!client.isClosed(within: .seconds(1)))
+            rest.open()
+            let answer = try client.answer()
+            #expect(answer.status == 200 && answer.text == "01234567890123456789")
+        }
+    }
+
     @Test func `a request whose content is being read when the program is to end is still answered`() throws {
         try scenario { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(201)] }

@@ -56,7 +56,10 @@ extension ClientConnection {
                 return worker.turns.put { [self] in resumeContent() }
             case .tooLarge:
                 if output.delivery == nil { return answerInstead(.contentTooLarge) }
+                // What has begun is sent; nothing more is read before it.
+                stopReading()
                 input.contentEnded()
+                notDue(.content)
                 return output.beLast()
             }
         }

@@ -193,6 +193,8 @@ public final class ProxyServer {
         state = .stopped
         // Before requests end because their fetches do.
         workers.post { $0.reportCutOff() }
+        // Or a slot that becomes free would go to one that waits, which would be asked for before it is cancelled, too.
+        for origin in origins { origin.fetches.pause() }
         for origin in origins { origin.fetches.cancelAll() }
         workers.stop()
         accessLog?.finish()

@@ -28,9 +28,10 @@ extension Worker {
     }
 
     /// Fetches anew what is served stale, for nobody in particular (RFC 5861 §3): it neither delays nor dies with the
-    /// request.
+    /// request. Not while memory is used up, which others wait for.
     /// - Parameter resource: what was seen at look-up. Where it is another by now, somebody refreshed or forgot it.
     func refresh(_ stored: StoredResponse, _ resource: CachedResource?, for served: ClientRequest) {
+        guard !isOverloaded else { return }
         // What is stored for all was fetched without `Authorization`; what a refresh with it brings could not be shared
         // (RFC 9111 §3.5).
         let request =

@@ -8,8 +8,7 @@ extension Worker {
     /// origin that its response names, is used no more; nor is what is on its way for them shared or stored as if it
     /// came afterwards.
     /// - Parameter generation: of the request's own fetch.
-    /// - Returns: the generation under which its answer may be stored, if it is one that may (see `ResponseStore`);
-    ///   never under a variation.
+    /// - Returns: the generation under which its answer may be stored, if it is one that may (see `ResponseStore`).
     func invalidate(
         _ request: ClientRequest, answeredBy response: FieldView, status: Status, after generation: Generation
     ) -> Generation? {
@@ -18,13 +17,7 @@ extension Worker {
             shared.groups.invalidate(groups, of: request.authority, at: loop.now)
             for origin in shared.origins { origin.closeFetches(outdatedBy: shared.groups, of: request.authority) }
         }
-        let next: Generation?
-        if request.isUnderVariation {
-            shared.store.invalidate(request.sentKey)
-            next = nil
-        } else {
-            next = shared.store.invalidate(request.key, after: generation)
-        }
+        let next = shared.store.invalidate(request.key, after: generation)
         invalidateWhatElse(isUnder: request.sentKey)
         let base = request.targetURI
         for related in Invalidation.relatedTargets(of: response, base: base) {
