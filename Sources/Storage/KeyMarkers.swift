@@ -8,7 +8,7 @@ import HTTPSemantics
 /// | `search` | is not for all URLs that have the key | look under their own keys, or pass | is for several |
 /// | `pass` | only its leader may have | fetch alone (Varnish's hit-for-pass) | is for several |
 /// | `authorization` | only its leader may have, for its field | with that field fetch alone | is for those, too |
-/// | `range` | is too large to keep, a part being wanted | ask for their part, or pass | is the whole, and kept |
+/// | `range` | is too large to keep | for a part ask for that, or pass | is the whole, and kept |
 /// | `unlike` | only those alike its leader may have | share with those alike | is not only for those |
 ///
 /// `unlike` says who shares, and holds beside any other. Of the others a request goes by the first, in this order, that
@@ -30,7 +30,7 @@ public struct KeyMarkers: Sendable, Equatable {
     public enum Advice: Sendable {
         /// Shares a fetch: nothing speaks against it.
         case share
-        /// Asks for the part it wants; if it wants the whole, it passes.
+        /// Asks for the part it wants, or passes if no part can be asked for; if it wants the whole, it shares a fetch.
         case askForPart
         /// Fetches alone, and may validate what is stored.
         case validateAlone

@@ -35,9 +35,12 @@ public struct StorageSettings: Sendable, Equatable {
     /// stop all fetches. An eighth of the limit: with the defaults, 128 of the smallest windows.
     public var windowReserve: Int { min(max(inUseLimit / 8, 2 * GrowingBody.smallestWindow), inUseLimit / 2) }
 
-    /// Bytes that bodies in use, those in windows among them, may take at the expense of what rests.
-    public var windowLimit: Int { min(inUseLimit + windowReserve, memory) }
+    /// Bytes that bodies in use, those in windows among them, may take at the expense of what rests: however small the
+    /// share, what two of them need to go on.
+    public var windowLimit: Int {
+        min(max(inUseLimit + windowReserve, min(2 * GrowingBody.smallestWindow, memory / 4)), memory)
+    }
 
     /// `maxObjectSize`, or less where `memory` is small.
-    public var objectLimit: Int { min(maxObjectSize, windowLimit - windowReserve) }
+    public var objectLimit: Int { min(maxObjectSize, inUseLimit, windowLimit - windowReserve) }
 }

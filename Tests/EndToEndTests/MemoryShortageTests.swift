@@ -2,6 +2,45 @@ import Testing
 
 /// Who gets memory while fetches want more than there is.
 @Suite(.scenario) struct MemoryShortageTests {
+    @Test func `the log tells that a response was cut off for lack of memory`() throws {
+        try scenario(.memory(mebibytes: 1), .noProgressTimeout(.seconds(1)), .accessLog) { origin, proxy in
+            let rest = Gate()
+            origin.on("*") { _ in
+                [
+                    .head(200, "Cache-Control: no-store", "Content-Length: 4000000"), .pattern(0..<1000), .gate(rest),
+                    .pattern(1000..<4_000_000),
+                ]
+            }
+            let clients = (0..<20).map { proxy.crowd(1, get: "/\($0)", pace: .stuck) }
+            try proxy.joined(20)
+            rest.open()
+            try eventually("some found no memory") {
+                try proxy.accessLog.contains {
+                    $0["status"]?.number == 200 && $0["aborted"] == .bool(true) && $0["detail"]?.string == "memory-full"
+                }
+            }
+            withExtendedLifetime(clients) {}
+        }
+    }
+
+    @Test func `however small the share of what is on its way, a full store makes room for it`() throws {
+        let share = Setting.other(section: "storage", key: "in-flight-share", value: "1%")
+        try scenario(.memory(mebibytes: 1), share) { origin, proxy in
+            origin.on("*") { _ in [.answer(200, "Cache-Control: max-age=600", pattern: 3_000)] }
+            origin.on("/chunked") { _ in
+                [
+                    .head(200, "Cache-Control: no-store", "Transfer-Encoding: chunked"), .chunk(pattern: 0..<100_000),
+                    .lastChunk(),
+                ]
+            }
+            origin.on("/announced") { _ in [.answer(200, "Cache-Control: no-store", pattern: 200_000)] }
+            for number in 0..<400 { try proxy.get("/\(number)") }
+            #expect(try proxy.metric(.storedBytes) > 500_000)
+            #expect(try proxy.get("/chunked").isWhole(100_000))
+            #expect(try proxy.get("/announced").isWhole(200_000))
+        }
+    }
+
     /// Newcomers got what came free before those who waited for it: most were refused, or cut off in their bodies.
     @Test(arguments: [1, 2]) func `downloads that come one after another are served in order, and none is cut off`(
         _ workers: Int

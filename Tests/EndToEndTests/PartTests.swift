@@ -126,6 +126,27 @@ import Testing
         }
     }
 
+    @Test func `parts are not used stale once the origin has said that there is nothing`() throws {
+        try scenario(.rangeMisses("part")) { origin, proxy in
+            origin.on("/x") { request in
+                request.number == 1
+                    ? [
+                        .answer(
+                            206, "Cache-Control: max-age=10", "Age: 20", "ETag: \"a\"",
+                            "Content-Range: bytes 0-99/1000",
+                            pattern: 100)
+                    ]
+                    : [.answer(404)]
+            }
+            #expect(try proxy.get("/x", "Range: bytes=0-99").status == 206)
+            let more = try proxy.get("/x", "Range: bytes=0-299")
+            #expect(more.status == 404)
+            origin.goDown()
+            let again = try proxy.get("/x", "Range: bytes=0-99")
+            #expect(again.status == 502, "\(again.cacheStatus)")
+        }
+    }
+
     // MARK: - As the bytes come
 
     @Test func `what is there goes out while what is missing is on its way`() throws {

@@ -47,6 +47,59 @@ import Testing
         }
     }
 
+    /// 20 MB, of which 1 MB may be kept; the first 300 KB of the whole come at once.
+    private func large(_ head: Gate, _ rest: Gate) -> ScriptedOrigin.Handler {
+        { request in
+            request["range"] == nil
+                ? [
+                    .gate(head), .head(200, "ETag: \"a\"", "Content-Length: 20000000", "Cache-Control: max-age=60"),
+                    .pattern(0..<300_000), .gate(rest), .pattern(300_000..<20_000_000),
+                ]
+                : [
+                    .head(
+                        206, "ETag: \"a\"", "Content-Range: bytes 19000000-19000009/20000000", "Content-Length: 10",
+                        "Cache-Control: max-age=60"),
+                    .pattern(19_000_000..<19_000_010),
+                ]
+        }
+    }
+    private static let far = "Range: bytes=19000000-19000009"
+
+    @Test func `a range far behind the beginning does not wait for a whole too large to keep`() throws {
+        try scenario(.maxObjectSize(1 << 20)) { origin, proxy in
+            let (head, rest) = (Gate(), Gate())
+            origin.on("/x", large(head, rest))
+            let whole = proxy.crowd(1, get: "/x")
+            try proxy.joined(1)
+            let (far, near) = (
+                proxy.crowd(3, get: "/x", Self.far), proxy.crowd(1, get: "/x", "Range: bytes=100-109")
+            )
+            try proxy.joined(5)
+            head.open()
+            #expect(far.finished().allSatisfy { $0.status == 206 && $0.body.length == 10 })
+            #expect(near.finished().allSatisfy { $0.status == 206 && $0.body.length == 10 })
+            #expect(origin.requests("/x").map { $0["range"] } == [nil, "bytes=19000000-19000009"])
+            rest.open()
+            #expect(whole.finished().allSatisfy { $0.isWhole(20_000_000) })
+        }
+    }
+
+    @Test func `who wants the whole of what is too large to keep shares it, whoever wanted a part before`() throws {
+        try scenario(.maxObjectSize(1 << 20)) { origin, proxy in
+            let (none, head, rest) = (Gate(), Gate(), Gate())
+            origin.on("/x", large(none, rest))
+            none.open()
+            #expect(try proxy.get("/x", Self.far).status == 206)
+            origin.on("/x", large(head, rest))
+            rest.open()
+            let crowd = proxy.crowd(10, get: "/x")
+            try proxy.joined(12)
+            head.open()
+            #expect(crowd.finished().allSatisfy { $0.isWhole(20_000_000) })
+            #expect(origin.requests("/x").count { $0["range"] == nil } == 2)
+        }
+    }
+
     @Test func `of what may not be shared each client asks for its own part`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { request in

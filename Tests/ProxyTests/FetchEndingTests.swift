@@ -22,9 +22,9 @@ import Testing
         Row(ending: .complete, error: nil, cutsExchange: false),
         Row(ending: .stoodIn, error: nil, cutsExchange: true),
         Row(
-            ending: .truncated(.body, keepsPart: true), error: nil, breaksBody: true, keepsPart: true,
+            ending: .truncated(.origin(.body), keepsPart: true), error: nil, breaksBody: true, keepsPart: true,
             cutsExchange: true),
-        Row(ending: .truncated(nil, keepsPart: false), error: nil, breaksBody: true, cutsExchange: true),
+        Row(ending: .truncated(.noMemory, keepsPart: false), error: nil, breaksBody: true, cutsExchange: true),
         Row(ending: .failed(Broken()), error: "failed", cutsExchange: true),
         Row(ending: .released, error: "released", cutsExchange: true),
         // The exchange is over: its connection is the client's.

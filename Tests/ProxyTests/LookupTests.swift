@@ -69,7 +69,7 @@ import Upstream
         Row("POST /x\nCache-Control: only-if-cached", "alone method, as it came"),
         // What the operator says.
         Row("GET /x", "alone uri-miss", where: [.coalescingOff]),
-        Row("GET /x", "alone uri-miss", where: [.sharingFailed]),
+        Row("GET /x", "alone uri-miss", where: [.sharingGivenUp]),
         Row("GET /x\nCache-Control: only-if-cached", "504", where: [.ignoresDirectives]),
         Row("GET /x", "get bypass", where: [.notCached]),
         Row("GET /x", "get bypass", fresh, where: [.notCached]),
@@ -86,7 +86,7 @@ import Upstream
             where: [.notCached, .coalescingOff, .asksForParts]),
         Row("GET /x\nCache-Control: only-if-cached", "504", fresh, where: [.notCached, .coalescingOff]),
         Row("POST /x\nContent-Length: 0", "alone method, as it came", where: [.notCached, .coalescingOff]),
-        Row("GET /x", "alone bypass, as it came", where: [.notCached, .sharingFailed]),
+        Row("GET /x", "alone bypass, as it came", where: [.notCached, .sharingGivenUp]),
     ]
 
     static let freshStored: [Row] = [
@@ -199,7 +199,9 @@ import Upstream
         Row("GET /x", "alone bypass, as it came", .marker(.noCache)),
         Row("GET /x", "alone stale, with what is stored", .response("Cache-Control: no-cache"), .marker(.noCache)),
         Row("GET /x", "alone bypass, as it came", .marker(.search)),
-        Row("GET /x", "alone bypass, as it came", .marker(.range)),
+        Row("GET /x", "get uri-miss", .marker(.range)),
+        Row("GET /x\nRange: bytes=0-9,20-29", "alone bypass, as it came", .marker(.range)),
+        Row("HEAD /x\nRange: bytes=0-9", "head uri-miss", .marker(.range)),
     ]
 
     private static let authorization = NotSharedReason.prohibited(.authorization)
@@ -219,7 +221,7 @@ import Upstream
             gives: [
                 ("GET /x\nRange: bytes=0-9\nCookie: a=b", "part 0-9 uri-miss, a variant"),
                 ("GET /x\nRange: bytes=0-9", "part 0-9 uri-miss"),
-                ("GET /x\nCookie: a=b", "alone bypass, as it came"),
+                ("GET /x\nCookie: a=b", "get uri-miss, a variant"), ("GET /x", "get uri-miss"),
             ])
         + Row.both(
             .range, authorization,
@@ -268,7 +270,7 @@ import Upstream
         Row("GET /x\nRange: bytes=0-9", "alone uri-miss, of a part", where: [.asksForParts, .coalescingOff]),
         Row("GET /x\nRange: bytes=0-9", "alone uri-miss, of a part", .marker(.range), where: [.coalescingOff]),
         Row("GET /x\nRange: bytes=0-9", "alone uri-miss", where: [.coalescingOff]),
-        Row("GET /x\nRange: bytes=0-9", "alone uri-miss", where: [.asksForParts, .sharingFailed]),
+        Row("GET /x\nRange: bytes=0-9", "alone uri-miss", where: [.asksForParts, .sharingGivenUp]),
         Row("GET /x\nRange: bytes=0-9", "get bypass", where: [.asksForParts, .notCached]),
         Row("GET /x\nRange: bytes=0-9", "get uri-miss", where: [.asksForParts, .noRanges]),
         Row("GET /x\nRange: bytes=0-9\nCache-Control: only-if-cached", "504", where: [.asksForParts]),
@@ -292,9 +294,17 @@ import Upstream
         Row("GET /x\nRange: bytes=0-9,20-29", "get uri-miss", beginning, age: 100),
         Row("GET /x\nRange: bytes=0-9\nCache-Control: max-stale", "serve, stale", beginning, age: 100),
         Row("GET /x\nRange: bytes=50-149", "alone partial, with parts", beginning, where: [.coalescingOff]),
-        Row("GET /x\nRange: bytes=50-149", "alone uri-miss", beginning, where: [.sharingFailed]),
+        Row("GET /x\nRange: bytes=50-149", "alone uri-miss", beginning, where: [.sharingGivenUp]),
         Row("GET /x\nRange: bytes=0-9", "get bypass", beginning, where: [.notCached]),
-        Row("GET /x\nRange: bytes=0-9", "alone bypass, as it came", beginning, .marker(.prohibited(.setCookie))),
+        // What is there is used whatever was found out since; more is not asked for.
+        Row("GET /x\nRange: bytes=0-9", "serve, fresh", beginning, .marker(.prohibited(.setCookie))),
+        Row(
+            "GET /x\nRange: bytes=0-9\nAuthorization: Basic eA==", "serve, fresh", beginning,
+            .marker(.prohibited(.authorization))),
+        Row("GET /x\nRange: bytes=50-149", "alone bypass, as it came", beginning, .marker(.prohibited(.setCookie))),
+        Row(
+            "GET /x\nRange: bytes=0-9\nCache-Control: no-cache", "alone bypass, as it came", beginning,
+            .marker(.prohibited(.setCookie))),
     ]
 
     @Test(arguments: nothingStored) func `nothing stored`(_ row: Row) throws { try look(row) }

@@ -64,6 +64,17 @@ import Testing
         #expect(partial.facts.contains(.setsCookie) == (field == "Set-Cookie: a=b"))
     }
 
+    /// §5.2.2.7: what is stored says which fields those are, where the part does not.
+    @Test func `the leader sees them also where only the stored parts name them`() throws {
+        let partial = try Self.partialResponse(
+            "ETag: \"a\"\nX-A: b\nContent-Range: bytes 100-149/1000", to: "GET /x\nRange: bytes=50-149",
+            onto: "Cache-Control: max-age=60, private=\"x-a\"\nETag: \"a\"", in: World([]))
+        #expect(partial.headForLeader.map { String($0.bytes) }?.contains("X-A: b") == true)
+        let budget = MemoryBudget(limit: 1 << 20)
+        let response = partial.response(GrowingBody(budget: budget, expectedLength: 50), budget: budget)
+        #expect(!String(response.head.bytes).contains("X-A"))
+    }
+
     struct Keeping: Sendable, CustomTestStringConvertible {
         let fields: String
         let stored: String

@@ -30,7 +30,7 @@ struct World {
         /// No parts are stored; answers to POST are.
         case storesNoParts, storesPostAnswers
         /// Nobody shares a fetch; or this request no more, since one was in vain.
-        case coalescingOff, sharingFailed
+        case coalescingOff, sharingGivenUp
     }
 
     let shared: SharedState
@@ -57,11 +57,11 @@ struct World {
             case .noRanges: settings.caching.maxRanges = 0
             case .storesNoParts: settings.caching.policy.storesPartialContent = false
             case .storesPostAnswers: routeSettings.storesPostAnswers = true
-            case .coalescingOff, .sharingFailed: break
+            case .coalescingOff, .sharingGivenUp: break
             }
         }
         sharing =
-            changes.contains(.sharingFailed) ? .failed : changes.contains(.coalescingOff) ? .coalescingOff : .shared
+            changes.contains(.sharingGivenUp) ? .givenUp : changes.contains(.coalescingOff) ? .coalescingOff : .shared
         loopSettings = LoopSettings(settings, upstreams: "one")
         route = Route(routeSettings, origin: Origin(.named("one")), settings)
     }

@@ -28,6 +28,9 @@ extension ByteRangeSpec {
         return first <= otherFirst && otherLast <= last && otherLast - first < length
     }
 
+    /// Whether it is known to begin among the first `length` bytes of a representation, however long that is.
+    public func begins(inFirst length: Int) -> Bool { bounds.map { $0.first < length } ?? false }
+
     /// The first byte and the last, as far as they do not follow from the length.
     private var bounds: (first: Int, last: Int)? {
         switch self {

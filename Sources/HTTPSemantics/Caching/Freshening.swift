@@ -42,11 +42,16 @@ public enum Freshening {
     }
 
     /// The updated head for the one client whose request `update` answers: with what others must not have.
+    /// - Parameters:
+    ///   - former: the facts of what is stored: what it excludes `update` may bring without saying so again.
+    ///   - facts: those of `update` itself.
     /// - Returns: `nil` where it gets what all get.
-    public static func headForLeader(_ stored: HeadBlock, updatedWith update: FieldView, facts: ResponseFacts)
-        -> HeadBlock?
-    {
-        guard update.contains(.setCookie) || facts.contains(.excludesFields) else { return nil }
+    public static func headForLeader(
+        _ stored: HeadBlock, _ former: ResponseFacts, updatedWith update: FieldView, facts: ResponseFacts
+    ) -> HeadBlock? {
+        guard update.contains(.setCookie) || facts.contains(.excludesFields) || former.contains(.excludesFields) else {
+            return nil
+        }
         return merged(stored, with: update, facts: facts, keepsCookie: true)
     }
 

@@ -36,7 +36,10 @@ extension Fetch {
         // All of it came with its head.
         if response.isPacked { fetched.noteEnd(at: worker.moment) }
         if !plan.isShared {
-            if learnsForOthers { rememberIfUnshareable(response, fetched.sharing) }
+            if learnsForOthers {
+                rememberIfUnshareable(response, fetched.sharing)
+                noteTooLarge()
+            }
             // Others could have had it: what is known of the key no longer holds.
             if arriving.willBeStored, fetched.sharing.isForLateJoiners { forgetMarkers(after: response) }
             deliver(fetched)
@@ -73,6 +76,7 @@ extension Fetch {
         case .nobody: rememberIfUnshareable(response, sharing)
         case .waitersOnly, .whileArriving, .everyone: if isRemembered { rememberSeparation() }
         }
+        noteTooLarge()
         if !sharing.isForLateJoiners { operation.close() }
         // What HEAD gets says nothing of what GET will get, whose key it has.
         if sharing.isForLateJoiners, method != .head { forgetMarkers(after: response) }
@@ -135,6 +139,14 @@ extension Fetch {
         let sent = request.sentKey.bytes
         guard worker.shared.variations.latest(for: sent.span) === request.variation else { return }
         remember(.search)
+    }
+
+    /// Who wants a part of what is too large to keep asks for that, and waits for no whole.
+    private func noteTooLarge() {
+        guard method == .get, plan.range == nil, let fetched, fetched.notStored == .tooLarge,
+            fetched.response.facts.status == .ok
+        else { return }
+        remember(.range)
     }
 
     // MARK: What is remembered

@@ -23,7 +23,7 @@ extension Fetch {
             if length == announced { fetched?.noteEnd(at: worker.moment) }
             // More than was announced: nobody can tell which of the bytes are right.
             if length > announced {
-                end(.truncated(.body, keepsPart: false))
+                end(.truncated(.origin(.body), keepsPart: false))
                 return .taken
             }
         }
@@ -109,7 +109,6 @@ extension Fetch {
         guard state == .awaitingMemory, let undelivered else { return true }
         guard beginBody(of: undelivered.response) else { return false }
         if stopWaitingForMemory() { worker.shared.memoryLine.wakeFirst(.head) }
-        arriving.resume()
         if let undelivered = takeUndelivered() { handOut(undelivered) }
         return true
     }
@@ -193,7 +192,7 @@ extension Fetch {
             if let undelivered {
                 end(.failed(NoMemory(undelivered, at: worker.now)))
             } else {
-                end(.truncated(nil, keepsPart: false))
+                end(.truncated(.noMemory, keepsPart: false))
             }
         }
     }
@@ -214,7 +213,7 @@ extension Fetch {
         if let body = response.looseBody {
             guard arriving.length == nil || method == .head || arriving.length == body.length else {
                 // Never a clean end for less, or more, than was announced.
-                return end(.truncated(.body, keepsPart: false))
+                return end(.truncated(.origin(.body), keepsPart: false))
             }
             let head = response.head
             body.complete(
@@ -230,9 +229,9 @@ extension Fetch {
                 response, under: storeKey, generation: placement.storeGeneration, requestTime: sentAt,
                 popularity: max(0, (operation?.waiterCount ?? 0) - 1))
             worker.recorder.count(outcome)
-            dropFormer()
-            if outcome == .stored, method == .get, plan.stored != nil, !isElsewhere {
-                revalidation.dropVariants(before: response)
+            if outcome == .stored {
+                dropFormer()
+                if method == .get, plan.stored != nil, !isElsewhere { revalidation.dropVariants(before: response) }
             }
         }
         end(.complete)

@@ -50,7 +50,7 @@ extension Fetch: ExchangeHandler {
             revalidation.freshen(fromHead: head.fields, facts, contentLength: head.head.contentLength)
         }
         let decision = settle(head, facts, policy)
-        if method == .get, plan.stored != nil {
+        if method == .get, plan.stored != nil || plan.parts != nil {
             revalidation.forbidStaleUse(
                 after: facts, head.fields, willBeStored: decision.willBeStored, staysHere: !isElsewhere)
         }
@@ -85,7 +85,7 @@ extension Fetch: ExchangeHandler {
             originFailed(error)
         case .streaming:
             // What broke the rules of its syntax is not to be trusted at all.
-            end(.truncated(error.failure, keepsPart: !error.isMalformed))
+            end(.truncated(.origin(error.failure), keepsPart: !error.isMalformed))
         case .new, .over:
             break
         }

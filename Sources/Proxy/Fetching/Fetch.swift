@@ -229,7 +229,7 @@ final class Fetch: DeadlineTarget {
     /// What was handed out ends short, and is never stored as whole (RFC 9111 §3.3).
     private func breakBody(of fetched: FetchedResponse, _ ending: Ending) {
         // Before its readers are told.
-        if case .truncated(let failure?, _) = ending { fetched.noteFailure(failure) }
+        if case .truncated(let shortfall, _) = ending { fetched.noteShortfall(shortfall) }
         fetched.response.looseBody?.fail()
         if ending.mayKeepPart { keepWhatArrived(of: fetched.response) }
     }

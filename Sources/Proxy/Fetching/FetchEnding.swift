@@ -23,8 +23,8 @@ extension Fetch {
         /// What was delivered was in the store, and stands in for what the origin does or fails to do.
         case stoodIn
         /// The body of what was delivered ends short.
-        /// - Parameters: the failure, where the origin is to blame; and whether what came before it may be kept.
-        case truncated(UpstreamFailure?, keepsPart: Bool)
+        /// - Parameters: why, and whether what came before may be kept.
+        case truncated(FetchedResponse.Shortfall, keepsPart: Bool)
         /// There is no response.
         case failed(any Error)
         /// The response is not for those who wait.

@@ -16,6 +16,22 @@ final class FetchedResponse: Sendable {
         case staleOnError(OriginFailure)
     }
 
+    /// Why a body ends short.
+    enum Shortfall: Sendable, Equatable {
+        /// The origin did not send all of it.
+        case origin(UpstreamFailure)
+        /// There was no memory for it, for too long.
+        case noMemory
+
+        /// The word for the log's `detail`.
+        var detail: StaticString {
+            switch self {
+            case .origin(let failure): failure.name
+            case .noMemory: Transaction.memoryFull
+            }
+        }
+    }
+
     /// By which fetch, and from where, it came.
     struct Circumstances: Sendable {
         /// The request the fetch was made for: the response is its own, whoever else may have it.
@@ -51,8 +67,9 @@ final class FetchedResponse: Sendable {
     let hasAge: Bool
     /// When its response had ended, in nanoseconds of the monotonic clock; 0 before.
     private let ended = Atomic<Int64>(0)
-    /// How its body failed: one more than the position among the failures; 0: it did not.
+    /// Why its body ends short: `noMemory`, or one more than the position among the origin's failures; 0: it does not.
     private let failed = Atomic<UInt8>(0)
+    private static let noMemory = UInt8.max
     /// The answer that was made last for somebody who joined and asks for nothing special.
     let sharedAnswer = Guarded<SharedAnswer?>(nil)
 
@@ -86,13 +103,21 @@ final class FetchedResponse: Sendable {
         if ended.load(ordering: .relaxed) == 0 { ended.store(now.monotonic, ordering: .relaxed) }
     }
 
-    /// The origin did not send all of it. Before any reader is told.
-    func noteFailure(_ failure: UpstreamFailure) { failed.store(failure.rawValue + 1, ordering: .relaxed) }
+    /// Its body ends short. Before any reader is told.
+    func noteShortfall(_ shortfall: Shortfall) {
+        let number =
+            switch shortfall {
+            case .origin(let failure): failure.rawValue + 1
+            case .noMemory: Self.noMemory
+            }
+        failed.store(number, ordering: .relaxed)
+    }
 
-    /// Why its body ends short, where the origin is to blame.
-    var failure: UpstreamFailure? {
+    /// Why its body ends short; `nil` where it does not, or for no more than that nobody wanted the rest.
+    var shortfall: Shortfall? {
         let failed = failed.load(ordering: .relaxed)
-        return failed == 0 ? nil : UpstreamFailure(rawValue: failed - 1)
+        if failed == Self.noMemory { return .noMemory }
+        return failed == 0 ? nil : UpstreamFailure(rawValue: failed - 1).map { .origin($0) }
     }
 
     /// From when the origin was asked to the end of its response, in nanoseconds; `nil` before that.
@@ -120,7 +145,7 @@ final class FetchedResponse: Sendable {
     func mayServe(_ request: ClientRequest) -> Bool {
         if request === leader { return true }
         guard isFor(request), !wasPassed(by: request.route) else { return false }
-        if isOutdated(for: request) { return false }
+        if isOutdated(for: request) || isTooFarOff(for: request) { return false }
         switch sharing {
         case .nobody:
             return false
@@ -143,6 +168,18 @@ final class FetchedResponse: Sendable {
         }
         let fields = request.fields
         return response.answers(fields.view) && response.hasEverything(wantedBy: request) && isForOnesLike(request)
+    }
+
+    /// Whether `request` would wait for the beginning of its range until all that comes before it has gone past the
+    /// others who read: it is sooner there with a fetch of its own. The part of a whole that is kept is worth waiting
+    /// for: nobody asks the origin for it again.
+    private func isTooFarOff(for request: ClientRequest) -> Bool {
+        guard notStored == .tooLarge, response.parts == nil, request.fields.present.contains(.range),
+            request.route.maxRanges > 0
+        else { return false }
+        let fields = request.fields
+        guard let range = RangeRequest.only(fields.view, method: request.method) else { return false }
+        return !range.begins(inFirst: GrowingBody.smallestWindow)
     }
 
     /// Whether one of its groups was invalidated before `request` came (RFC 9875 §3). Looked up each time: a request

@@ -85,6 +85,9 @@ final class MemoryLine: Sendable {
         change(need, by: -1)
     }
 
+    /// Whether anybody waits. Any thread.
+    var isEmpty: Bool { bodies.load(ordering: .relaxed) == 0 && heads.load(ordering: .relaxed) == 0 }
+
     /// There is memory again: calls the first `wake` of the kind, on this thread and not under the lock. Any thread.
     func wakeFirst(_ need: Need) {
         let first = state.withLock { state in

@@ -42,7 +42,7 @@ struct PartialResponse {
             ?? Self.head(fields, update, policy, isForLeader: false)
         let forLeader =
             if let base {
-                Freshening.headForLeader(base.head, updatedWith: fields, facts: update)
+                Freshening.headForLeader(base.head, base.facts, updatedWith: fields, facts: update)
             } else {
                 update.contains(.excludesFields) ? Self.head(fields, update, policy, isForLeader: true) : nil
             }

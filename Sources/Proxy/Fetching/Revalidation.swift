@@ -100,7 +100,7 @@ struct Revalidation {
             // If `Vary` changed, the 304 confirms the response for this request only (§4.3.4); whether it suits earlier
             // ones is unknown.
             var new = rule == old.varyRule ? renewed : renewed.with(request.variant(under: rule))
-            var leaderHead = Freshening.headForLeader(old.head, updatedWith: fields, facts: notModified)
+            var leaderHead = Freshening.headForLeader(old.head, old.facts, updatedWith: fields, facts: notModified)
             let confirmsForOthers = isForOthers || (rule == old.varyRule && mayStay(renewed.facts))
             if !isForOthers, confirmsForOthers {
                 new = confirmed(old, by: fields, notModified)
@@ -143,7 +143,8 @@ struct Revalidation {
     ///   - willBeStored: whether the answer will be.
     ///   - staysHere: whether it belongs under the key that it was asked for under.
     func forbidStaleUse(after answer: ResponseFacts, _ fields: FieldView, willBeStored: Bool, staysHere: Bool) {
-        guard let former = plan.stored, answer.supersedesStored, answer.speaksForOthers(than: request) else { return }
+        guard let former = plan.stored ?? plan.parts, answer.supersedesStored, answer.speaksForOthers(than: request)
+        else { return }
         let rule = request.varyRule(fields, answer)
         // Without `Vary` it takes the place of others once it is there (`dropVariants`).
         if willBeStored, rule == former.varyRule || (rule.isEmpty && staysHere) { return }
@@ -158,9 +159,12 @@ struct Revalidation {
 
     /// The stored response gets other rules, but nobody has confirmed it.
     private func restate(_ former: StoredResponse, _ facts: ResponseFacts) -> StoreOutcome {
-        store.freshen(
+        let outcome = store.freshen(
             former, by: former.with(head: former.head, facts: facts, groups: former.groups), under: request.key,
             generation: generation, isConfirmed: false)
+        // Rather none than one that is used by the rules that no longer hold.
+        if outcome == .noRoom { store.drop(former, of: request.key) }
+        return outcome
     }
 
     /// `answer` is stored under the request's key. Without `Vary` it may answer all that the variants for this request

@@ -20,7 +20,7 @@ struct Lookup {
         case coalescingOff
         /// A fetch for the request alone: a shared one did not serve it, or took too long. Parts are not asked for
         /// then.
-        case failed
+        case givenUp
     }
 
     let request: ClientRequest
@@ -48,14 +48,14 @@ struct Lookup {
             switch reuse {
             case .fresh, .staleAccepted: return .serve(usable, reuse, refreshes: false)
             // With its own cookies or fields it might get another page.
-            case .staleWhileRevalidate where separates(usable) && request.isOfSession: break
+            case .staleWhileRevalidate where isOnlyForThoseAlike(usable) && request.isOfSession: break
             // A request that forbids storing its response would refresh nothing.
             case .staleWhileRevalidate: return .serve(usable, reuse, refreshes: !request.directives.noStore)
             case .validate(let reason): doubt = reason
             }
         }
         let advice = resource?.advice(at: now, hasAuthorization: request.hasAuthorization) ?? .share
-        if stored == nil, sharing != .failed, let outcome = outcomeOfParts(advice) { return outcome }
+        if stored == nil, sharing != .givenUp, let outcome = outcomeOfParts(advice) { return outcome }
         return request.directives.onlyIfCached
             ? .notStored : .fetch(plan(validating: stored, because: doubt, advice))
     }
@@ -115,7 +115,10 @@ struct Lookup {
         validating stored: StoredResponse?, because doubt: ValidationReason, _ advice: KeyMarkers.Advice
     ) -> FetchPlan {
         if request.directives.noStore { return passPlan(.request) }
-        if stored == nil, sharing != .failed, advice == .askForPart || (advice == .share && request.route.asksForParts),
+        // That the whole is too large to keep concerns those who want a part of it.
+        let advice = advice == .askForPart && !wantsPart ? .share : advice
+        if stored == nil, sharing != .givenUp,
+            advice == .askForPart || (advice == .share && request.route.asksForParts),
             request.route.isCached
         {
             let fields = request.fields
@@ -142,20 +145,22 @@ struct Lookup {
                 .get(isAuthorized: request.hasAuthorization)
             }
         return FetchPlan(
-            key: request.fetchKey(kind, knowing: resource, separates: separatesRequests(stored)),
+            key: request.fetchKey(kind, knowing: resource, separates: looksUnderItsOwn(stored)),
             reason: stored == nil ? missReason(known) : ForwardReason(doubt), resource: known,
             .whole(validating: stored), hasStandIn: stored != nil)
     }
 
+    private var wantsPart: Bool { request.method == .get && request.fields.present.contains(.range) }
+
     /// Whether the request shares fetches, from the beginning, only with those alike. Where only what is stored speaks
     /// for that, most visitors of a page need not: whoever is not like them is told so when the response is there.
     /// - Parameter stored: what is stored for it.
-    private func separatesRequests(_ stored: StoredResponse?) -> Bool {
+    private func looksUnderItsOwn(_ stored: StoredResponse?) -> Bool {
         isMarkedAsSeparating || (stored?.facts.contains(.separatesRequests) == true && request.isPeculiar)
     }
 
     /// Whether what is fetched goes only to requests that are alike, as far as is known.
-    private func separates(_ stored: StoredResponse) -> Bool {
+    private func isOnlyForThoseAlike(_ stored: StoredResponse) -> Bool {
         isMarkedAsSeparating || stored.facts.contains(.separatesRequests)
     }
 
@@ -180,17 +185,24 @@ struct Lookup {
 
     /// What to do if parts of the variant are stored; `nil`: the same as if they were not.
     private func outcomeOfParts(_ advice: KeyMarkers.Advice) -> Outcome? {
-        guard let resource, advice == .share || advice == .askForPart, request.method == .get, request.route.isCached,
-            !request.directives.noStore
-        else { return nil }
+        guard let resource, request.method == .get, request.route.isCached, !request.directives.noStore else {
+            return nil
+        }
         let fields = request.fields
         guard let stored = resource.partial(matching: fields.view) else { return nil }
         let usable = markedIfInvalidated(stored)
+        // What is there and fresh is used whatever was found out since; more of it is not asked for against that.
+        let mayAsk =
+            switch advice {
+            case .share, .askForPart: true
+            case .validateAlone, .pass: false
+            }
         let doubt: ValidationReason
         switch stored.use(for: request) {
         case .nothing:
             return nil
         case .needs(let range):
+            guard mayAsk else { return nil }
             return request.directives.onlyIfCached ? .notStored : .fetch(partPlan(range, .partial, of: stored))
         case .answers:
             let reuse = usable.facts.reuse(for: request.directives, at: now)
@@ -204,7 +216,7 @@ struct Lookup {
                 doubt = reason
             }
         }
-        guard let range = RangeRequest(fields.view, method: .get)?.specs, range.count == 1 else { return nil }
+        guard mayAsk, let range = RangeRequest(fields.view, method: .get)?.specs, range.count == 1 else { return nil }
         return request.directives.onlyIfCached
             ? .notStored
             : .fetch(partPlan(range[0], ForwardReason(doubt), of: stored, validates: true))
@@ -216,7 +228,7 @@ struct Lookup {
     ) -> FetchPlan {
         let kind: FetchKey.Kind = sharing == .shared ? .part(range, isAuthorized: request.hasAuthorization) : .unshared
         return FetchPlan(
-            key: request.fetchKey(kind, knowing: resource, separates: separatesRequests(stored)), reason: reason,
+            key: request.fetchKey(kind, knowing: resource, separates: looksUnderItsOwn(stored)), reason: reason,
             resource: resource, .part(range, of: stored, validates: validates), hasStandIn: validates)
     }
 }

@@ -15,6 +15,11 @@ extension Transaction {
     func fetch(_ plan: FetchPlan, for request: ClientRequest, seen resource: CachedResource?) {
         noteAsking(by: plan)
         let fetches = worker.fetches(of: request)
+        if plan.isShared, plan.range != nil {
+            let advice = resource?.advice(at: worker.moment, hasAuthorization: request.hasAuthorization) ?? .share
+            if advice != .askForPart, joinWhole(plan) { return }
+            if joinLargerPart(plan) { return }
+        }
         // Joining costs a cursor; only a new fetch needs memory.
         if worker.isOverloaded, fetches.operation(for: plan.key, as: FetchOperation.self) == nil {
             worker.notices.overloaded(worker.shared)
@@ -28,7 +33,6 @@ extension Transaction {
         }
         let bound = LoopBound<FetchWaiter>(self, on: worker.loop)
         let waiter = waiter(bound)
-        if plan.range != nil, joinWhole(plan, waiter, bound) || joinLargerPart(plan, waiter, bound) { return }
         let store = worker.shared.store
         let result = fetches.enqueue(
             plan.key, waiter: waiter, priority: .normal,
@@ -111,29 +115,31 @@ extension Transaction {
             && request.fields.present.isDisjoint(with: .changingPlan)
     }
 
-    /// Joins the fetch of the whole, if that is already arriving, instead of asking for a part.
-    private func joinWhole(_ plan: FetchPlan, _ waiter: Waiter<FetchedResponse>, _ bound: LoopBound<FetchWaiter>)
-        -> Bool
-    {
+    /// Joins the fetch of the whole, if that is already arriving, instead of asking for a part. Not where it is known
+    /// to be too large to keep.
+    private func joinWhole(_ plan: FetchPlan) -> Bool {
         let key = plan.key.asking(.get(isAuthorized: request.hasAuthorization))
-        guard plan.isShared, let operation = worker.fetches(of: request).operation(for: key, as: FetchOperation.self),
-            case .joined(let token, let late) = operation.join(waiter)
-        else { return false }
-        joined(operation, token, late: late, bound)
-        return true
+        guard let operation = worker.fetches(of: request).operation(for: key, as: FetchOperation.self) else {
+            return false
+        }
+        return join(operation)
     }
 
     /// Joins the fetch of a larger part that is arriving and has all that `plan` asks for within a window's length of
     /// its beginning. Further behind, a fetch of its own is sooner there; and where the larger part is too large to be
     /// kept, who needs more of it than the window would go at the pace of its slowest reader.
-    private func joinLargerPart(_ plan: FetchPlan, _ waiter: Waiter<FetchedResponse>, _ bound: LoopBound<FetchWaiter>)
-        -> Bool
-    {
+    private func joinLargerPart(_ plan: FetchPlan) -> Bool {
         guard let range = plan.range,
             let operation = worker.fetches(of: request).operation(for: anyPart(plan), as: FetchOperation.self),
-            operation.plan.range?.begins(with: range, inFirst: worker.storage.streamingWindow) == true,
-            case .joined(let token, let late) = operation.join(waiter)
+            operation.plan.range?.begins(with: range, inFirst: worker.storage.streamingWindow) == true
         else { return false }
+        return join(operation)
+    }
+
+    /// - Returns: false when it takes no more.
+    private func join(_ operation: FetchOperation) -> Bool {
+        let bound = LoopBound<FetchWaiter>(self, on: worker.loop)
+        guard case .joined(let token, let late) = operation.join(waiter(bound)) else { return false }
         joined(operation, token, late: late, bound)
         return true
     }

@@ -91,7 +91,7 @@ final class Transaction: FetchWaiter, FetchLeader {
             worker.crowd = nil
         }
         let sharing: Lookup.FetchSharing =
-            sharingHistory.isGivenUp ? .failed : request.route.isCoalesced ? .shared : .coalescingOff
+            sharingHistory.isGivenUp ? .givenUp : request.route.isCoalesced ? .shared : .coalescingOff
         switch worker.lookUp(request, in: resource, sharing: sharing) {
         case .serve(let stored, _, let refreshes):
             if refreshes { worker.refresh(stored, resource, for: request) }

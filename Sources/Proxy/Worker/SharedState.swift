@@ -58,6 +58,10 @@ final class SharedState: Sendable {
     /// new is fetched until some are done.
     var isOverloaded: Bool { store.room < min(Self.smallestLoan, storage.windowReserve / 2) }
 
+    /// Whether what is read from an origin may have to wait outside the budget, so that little should be read at once:
+    /// somebody waits for memory, before whom nobody else gets any, or there is less than one read may bring.
+    var isMemoryShort: Bool { !memoryLine.isEmpty || store.room < UpstreamPools.bufferSize }
+
     /// Bytes: a body of a few pieces.
     private static let smallestLoan = 256 << 10
 

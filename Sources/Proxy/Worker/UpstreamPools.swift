@@ -1,6 +1,5 @@
 import Bytes
 import Libevent
-import Storage
 import Telemetry
 import Upstream
 
@@ -20,7 +19,7 @@ final class UpstreamPools {
     private let resolver: Resolver
     private let names: NameResolution
     private let buffers = BufferStock(bufferCapacity: UpstreamPools.bufferSize, most: UpstreamPools.keptBuffers)
-    private let store: ResponseStore
+    private let shared: SharedState
     private let metrics: LoopMetrics
     private let notices: Notices
     /// The origins of the current settings.
@@ -31,14 +30,14 @@ final class UpstreamPools {
     private var latest: (origin: Origin, pool: UpstreamPool)?
 
     init(
-        of origins: [Origin], on loop: EventLoop, ofWorker index: Int, names: NameResolution, store: ResponseStore,
+        of origins: [Origin], on loop: EventLoop, ofWorker index: Int, names: NameResolution, shared: SharedState,
         metrics: LoopMetrics, notices: Notices
     ) throws(SystemError) {
         self.origins = origins
         self.loop = loop
         self.index = index
         self.names = names
-        self.store = store
+        self.shared = shared
         self.metrics = metrics
         self.notices = notices
         resolver = try Resolver(on: loop)
@@ -53,7 +52,8 @@ final class UpstreamPools {
         }
         let pool = UpstreamPool(
             origin.settings, on: loop, resolver: resolver, names: names, buffers: buffers,
-            isMemoryShort: { [store] in store.room < Self.bufferSize }, metrics: metrics, firstServer: index,
+            isMemoryShort: { [shared] in shared.isMemoryShort },
+            metrics: metrics, firstServer: index,
             onNews: { [notices] in notices.serverChanged(origin, $0, $1) },
             onConnection: { [notices] in notices.connectionChanged(of: origin, to: $0, $1) })
         if origins.contains(where: { $0 === origin }) {

@@ -78,8 +78,8 @@ final class Worker {
         contexts = ReadContexts(limits: loopSettings.headLimits)
         clients = ClientConnections(on: loop, shared: shared, metrics: metrics)
         pools = try UpstreamPools(
-            of: loopSettings.origins, on: loop, ofWorker: index, names: shared.names, store: shared.store,
-            metrics: metrics, notices: notices)
+            of: loopSettings.origins, on: loop, ofWorker: index, names: shared.names, shared: shared, metrics: metrics,
+            notices: notices)
         hitPath = HitPath(
             loopSettings: loopSettings, shared: shared, loop: loop, keys: keys, output: scratch, gatherList: gatherList,
             recorder: recorder)
@@ -142,8 +142,8 @@ final class Worker {
         let contacted = fetched == nil ? transaction.contactedServer : nil
         let server = fetched?.server ?? contacted?.address ?? .empty
         var provenance = transaction.provenance
-        if sent.isAborted, let failure = fetched?.failure {
-            provenance.detail = failure.name
+        if sent.isAborted, let shortfall = fetched?.shortfall {
+            provenance.detail = shortfall.detail
         } else if recorder.isCutOff(sent) {
             provenance.detail = Recorder.shutdown
         }
