@@ -129,6 +129,14 @@ public struct CachedResource: Sendable {
         }
     }
 
+    /// Whether there are parts of any variant.
+    public var hasParts: Bool {
+        switch form {
+        case .only: false
+        case .snapshot(let snapshot): !snapshot.partials.isEmpty
+        }
+    }
+
     /// The parts of the variant that would answer a request with `fields`.
     public func partial(matching fields: FieldView) -> StoredResponse? {
         var search = VariantSearch()

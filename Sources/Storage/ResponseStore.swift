@@ -45,6 +45,9 @@ public final class ResponseStore: Sendable {
     private let shift: UInt64
     private let budget: MemoryBudget
     private let settings: StorageSettings
+    // Of the settings, worked out once: each response that begins asks for them.
+    private let windowLimit: Int
+    private let windowReserve: Int
     /// Bumped for each shard that is emptied: see `Generation`.
     private let epoch = Atomic<UInt32>(0)
     /// Whose turn it is to evict.
@@ -57,6 +60,8 @@ public final class ResponseStore: Sendable {
     public init(settings: StorageSettings, budget: MemoryBudget) {
         precondition(settings.shards > 0 && settings.shards.nonzeroBitCount == 1, "shards must be a power of two")
         self.settings = settings
+        windowLimit = settings.windowLimit
+        windowReserve = settings.windowReserve
         self.budget = budget
         mostResting = Atomic(budget.limit)
         // One bit less, shifted twice: a single shard needs a shift by 64, which would be undone.
@@ -229,12 +234,12 @@ public final class ResponseStore: Sendable {
     /// Bodies in use get no more than `StorageSettings.windowLimit` at the expense of what rests.
     /// - Returns: `false` when that is impossible: the caller waits or gives up.
     public func makeRoom(bytes: Int) -> Bool {
-        evict { budget.limit - budget.used < bytes && budget.inUse + bytes <= settings.windowLimit }
+        evict { budget.limit - budget.used < bytes && budget.inUse + bytes <= windowLimit }
         return budget.limit - budget.used >= bytes
     }
 
     /// Whether a body that is kept whole may have `bytes` more and leaves the windows what is reserved for them.
-    public func mayKeepWhole(_ bytes: Int) -> Bool { room(without: bytes) >= settings.windowReserve }
+    public func mayKeepWhole(_ bytes: Int) -> Bool { room(without: bytes) >= windowReserve }
 
     /// Bytes that bodies in windows can still have.
     public var room: Int { room(without: 0) }
@@ -244,7 +249,7 @@ public final class ResponseStore: Sendable {
         let (used, resting) = (budget.used, budget.resting)
         let free = budget.limit - used
         let inUse = used - resting + bytes
-        let evictable = min(resting - max(0, bytes - free), settings.windowLimit - inUse)
+        let evictable = min(resting - max(0, bytes - free), windowLimit - inUse)
         return max(0, free - bytes) + max(0, evictable)
     }
 
@@ -273,12 +278,12 @@ public final class ResponseStore: Sendable {
     /// Evicts until what rests takes no more than a quarter of the windows' reserve, while bodies use that.
     private func keepReserve() {
         let resting = budget.resting
-        guard room < settings.windowReserve else {
+        guard room < windowReserve else {
             if mostResting.load(ordering: .relaxed) != resting { mostResting.store(resting, ordering: .relaxed) }
             return
         }
-        let most = mostResting.load(ordering: .relaxed) + settings.windowReserve / 4
-        evict { budget.resting > most && room < settings.windowReserve }
+        let most = mostResting.load(ordering: .relaxed) + windowReserve / 4
+        evict { budget.resting > most && room < windowReserve }
     }
 
     /// The fuller of the two whose turn it is: shards stay about equally full, also when they hold few responses each.

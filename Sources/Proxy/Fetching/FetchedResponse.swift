@@ -27,7 +27,7 @@ final class FetchedResponse: Sendable {
         var detail: StaticString {
             switch self {
             case .origin(let failure): failure.name
-            case .noMemory: Transaction.memoryFull
+            case .noMemory: Bound.memory.detail
             }
         }
     }

@@ -185,9 +185,9 @@ struct Lookup {
 
     /// What to do if parts of the variant are stored; `nil`: the same as if they were not.
     private func outcomeOfParts(_ advice: KeyMarkers.Advice) -> Outcome? {
-        guard let resource, request.method == .get, request.route.isCached, !request.directives.noStore else {
-            return nil
-        }
+        guard let resource, resource.hasParts, request.method == .get, request.route.isCached,
+            !request.directives.noStore
+        else { return nil }
         let fields = request.fields
         guard let stored = resource.partial(matching: fields.view) else { return nil }
         let usable = markedIfInvalidated(stored)

@@ -23,7 +23,7 @@ extension Transaction {
         // Joining costs a cursor; only a new fetch needs memory.
         if worker.isOverloaded, fetches.operation(for: plan.key, as: FetchOperation.self) == nil {
             worker.notices.overloaded(worker.shared)
-            return boundExceeded(Self.memoryFull)
+            return meets(.memory)
         }
         guard plan.isShared else {
             // The fetch delivers directly (`FetchLeader`).
@@ -62,7 +62,7 @@ extension Transaction {
             break
         case .refused(let reason, let operation):
             worker.metrics.add(.coalescing(.refused))
-            boundExceeded(reason.name, by: operation)
+            meets(.refusal(reason, byOperation: operation != nil))
         }
     }
 

@@ -94,30 +94,19 @@ extension Transaction {
 
     // MARK: What stands in
 
-    /// The detail where there is no memory for a fetch.
-    static var memoryFull: StaticString { "memory-full" }
-
-    /// Does what the operator wants at a bound: full memory, a full queue, the longest wait.
-    /// - Parameters:
-    ///   - operation: whose waiter the request was, or would have been: a fetch of its own avoids that bound. Nothing
-    ///     avoids full memory or a full queue at the origin.
-    ///   - failure: the origin's, if it is one: asked once more, for this request alone, the origin would keep it
-    ///     waiting as long again.
-    func boundExceeded(_ what: StaticString, by operation: FetchOperation? = nil, meaning failure: OriginFailure? = nil)
-    {
+    /// Does what the operator wants at a bound.
+    func meets(_ bound: Bound) {
         switch worker.settings.coalescing.whenExceeded {
-        case .pass where operation != nil && !sharingHistory.isGivenUp:
-            guard let failure, let stale = standIn(on: failure) else { return lookAgainAlone() }
-            return serve(stale, detail: what)
+        case .pass where bound.isOfOneFetch && !sharingHistory.isGivenUp:
+            guard let failure = bound.originFailure, let stale = standIn(on: failure) else { return lookAgainAlone() }
+            return serve(stale, detail: bound.detail)
         case .pass, .stale:
-            if let stale = standIn(on: .overloaded) {
-                return serve(stale, detail: what)
-            }
+            if let stale = standIn(on: .overloaded) { return serve(stale, detail: bound.detail) }
         case .unavailable: break
         }
         // That of memory is told once for all.
-        if operation != nil || !worker.isOverloaded { worker.notices.refused(request, at: what) }
-        fail(.overloaded, detail: what)
+        if bound.isOfOneFetch || !worker.isOverloaded { worker.notices.refused(request, at: bound.detail) }
+        fail(.overloaded, detail: bound.detail)
     }
 
     /// What is stored, if it may stand in (RFC 9111 §4.2.4).

@@ -51,7 +51,7 @@ extension Transaction: TurnTaker {
             lookAgainAsReleased()
         case .failure(.failed(let error as NoMemory)):
             noteContact(with: error.server, status: error.status)
-            fail(.overloaded, detail: Self.memoryFull)
+            fail(.overloaded, detail: Bound.memory.detail)
         case .failure(.failed(let error)):
             let error = error as? UpstreamError ?? UpstreamError(.closed, detail: "\(error)")
             noteFailure(error)
@@ -87,12 +87,12 @@ extension Transaction: TurnTaker {
     func waitedTooLong() {
         // Its fetch has got its slot since.
         if ledFetch?.hasBegun == true { return }
-        guard let operation = seat?.operation, stopWaiting() else { return }
-        boundExceeded("wait-timeout", by: ledFetch == nil ? operation : nil, meaning: .timeout)
+        guard seat?.operation != nil, stopWaiting() else { return }
+        meets(.wait(hasJoined: ledFetch == nil))
     }
 
     /// Gives up the wait: what came of its content, before its fetch has a slot, cannot be kept.
     func contentFoundNoMemory() {
-        if stopWaiting() { boundExceeded(Self.memoryFull) }
+        if stopWaiting() { meets(.memory) }
     }
 }
