@@ -94,4 +94,16 @@ import Testing
             }
         }
     }
+
+    @Test func `nor is a range asked for then, of what is too large to keep`() throws {
+        try scenario(.other(section: "caching", key: "max-ranges", value: "0"), .maxObjectSize(100_000)) {
+            origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", pattern: 300_000)] }
+            for _ in 0..<2 {
+                let whole = try proxy.get("/x", "Range: bytes=200000-200009")
+                #expect(whole.status == 200 && whole.isWhole(300_000))
+            }
+            #expect(origin.requests("/x").map { $0["range"] } == [nil, nil])
+        }
+    }
 }

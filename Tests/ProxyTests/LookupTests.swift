@@ -273,6 +273,7 @@ import Upstream
         Row("GET /x\nRange: bytes=0-9", "alone uri-miss", where: [.asksForParts, .sharingGivenUp]),
         Row("GET /x\nRange: bytes=0-9", "get bypass", where: [.asksForParts, .notCached]),
         Row("GET /x\nRange: bytes=0-9", "get uri-miss", where: [.asksForParts, .noRanges]),
+        Row("GET /x\nRange: bytes=0-9", "get uri-miss", .marker(.range), where: [.noRanges]),
         Row("GET /x\nRange: bytes=0-9\nCache-Control: only-if-cached", "504", where: [.asksForParts]),
         // The first hundred of a thousand bytes stored.
         Row("GET /x\nRange: bytes=0-9", "serve, fresh", beginning),

@@ -47,7 +47,7 @@ extension Fetch {
     /// used; but it is too large to be stored, or for nobody else.
     func isWholeInVain(_ decision: HeadDecision) -> Bool {
         !plan.isPass && plan.range == nil && !decision.willBeStored
-            && request.fields.present.contains(.range)
+            && request.fields.present.contains(.range) && request.route.maxRanges > 0
             && (decision.length ?? 0 > worker.storage.objectLimit || !decision.sharing.isForSeveral)
     }
 

@@ -150,7 +150,10 @@ struct Lookup {
             .whole(validating: stored), hasStandIn: stored != nil)
     }
 
-    private var wantsPart: Bool { request.method == .get && request.fields.present.contains(.range) }
+    /// Where the operator allows no ranges, all get the whole.
+    private var wantsPart: Bool {
+        request.method == .get && request.fields.present.contains(.range) && request.route.maxRanges > 0
+    }
 
     /// Whether the request shares fetches, from the beginning, only with those alike. Where only what is stored speaks
     /// for that, most visitors of a page need not: whoever is not like them is told so when the response is there.
