@@ -211,9 +211,13 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
     ///   or class, or if `operation` was started, enqueued or coalesced before.
     public nonisolated final func coalesce(operation: CoalescibleOperation<Value>) -> Bool {
         switch absorb(operation) {
-        case .refused: return false
-        case .joined: return true
-        case .late(_, let value):
+        case .refused:
+            return false
+        case .joined(let seat):
+            operation.follow(self, token: token(for: seat))
+            return true
+        case .late(let seat, let value):
+            operation.follow(self, token: token(for: seat))
             operation.deliver(value)
             return true
         }
@@ -233,7 +237,8 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
         seat == .none ? .none : WaiterToken(operation: ObjectIdentifier(self), seat: seat)
     }
 
-    /// `coalesce` without calling back a late one: safe under a manager's lock.
+    /// The part of `coalesce` that runs nothing of anybody's, and so may run under a manager's lock. Who joined is to
+    /// `follow` after it, and a late one to be given the value.
     nonisolated final func absorb(_ other: CoalescibleOperation<Value>) -> Audience<Value>.Join {
         guard other !== self, type(of: other) == type(of: self),
             let identifier, let otherIdentifier = other.identifier,
@@ -247,22 +252,19 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
             }
         }
         let joining = audience.withLock { $0.join(waiter) }
-        switch joining {
-        case .refused:
-            other.state.withLock { $0.lifecycle.uncoalesce() }
-        case .joined(let seat), .late(let seat, _):
-            other.follow(self, token: token(for: seat))
-        }
+        if case .refused = joining { other.state.withLock { $0.lifecycle.uncoalesce() } }
         return joining
     }
 
-    private nonisolated final func follow(_ operation: CoalescibleOperation<Value>, token: WaiterToken) {
+    /// Ends with `operation`, in which `absorb` gave it a seat. Never under a lock: if one of the two has ended
+    /// meanwhile, its end is told here, and may cancel the other.
+    nonisolated final func follow(_ operation: CoalescibleOperation<Value>, token: WaiterToken) {
         source.withLock { $0 = OperationSource(operation, token: token) }
         operation.whenEnded { [weak operation] outcome in
             if let value = operation?.value { self.deliver(value) }
             if let outcome { self.finish(.failure(outcome)) } else { self.finish() }
         }
-        // It may have been cancelled between the two steps, when there was nothing to leave yet.
+        // It may have been cancelled since `absorb`, when there was nothing to leave yet.
         if hasEnded { leaveSource() }
     }
 

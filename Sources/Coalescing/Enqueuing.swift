@@ -213,8 +213,8 @@ extension OperationQueueManager {
             var replaces = false
             if let current = entry?.operation as? Op {
                 switch current.absorb(operation) {
-                case .joined: return .joined(current, .none)
-                case .late(_, let value): return .late(current, .none, value)
+                case .joined(let seat): return .joined(current, current.token(for: seat))
+                case .late(let seat, let value): return .late(current, current.token(for: seat), value)
                 case .refused(.full): return .refused(.full, current)
                 case .refused(.finished): isOver = true
                 case .refused(.foreign): return .refused(.foreign, operation)
@@ -229,8 +229,19 @@ extension OperationQueueManager {
             InFlightShard.insert(operation, as: name, over: entry, ended: isOver, in: &table)
             return .started(operation, .none, value: nil, replaces: replaces)
         }
-        if case .late(_, _, let value) = decision { operation.deliver(value) }
-        return carryOut(decision, waiter: nil, priority: priority, in: shard, prepare: { _ in })
+        switch decision {
+        case .joined(let current, let token):
+            operation.follow(current, token: token)
+        case .late(let current, let token, let value):
+            operation.follow(current, token: token)
+            operation.deliver(value)
+        case .found, .started, .refused:
+            break
+        }
+        let enqueued = carryOut(decision, waiter: nil, priority: priority, in: shard, prepare: { _ in })
+        // The stay is the operation's own: its waiters leave it, not the one that works for it.
+        if case .joined(let current, _, let late) = enqueued { return .joined(current, .none, late: late) }
+        return enqueued
     }
 
     /// Starts work that is never shared, under the same limit and priorities.

@@ -63,6 +63,22 @@ struct CoalesceOperationTests {
         #expect(log.entries == [.failure("cancelled"), .value(1)])
     }
 
+    @Test func `one that is cancelled while a manager's lock is held leaves the other after it`() {
+        let (first, second) = (ManualOperation("a"), operation())
+        first.lastLeavePolicy = .cancel
+        #expect(manager.enqueue(operation: first).isStarted)
+        guard case .joined(let seat) = first.absorb(second) else {
+            Issue.record("not taken in")
+            return
+        }
+        second.cancel()
+        #expect(first.phase == .executing)
+        second.follow(first, token: first.token(for: seat))
+        #expect(first.phase == .cancelled)
+        #expect(manager.operations.isEmpty)
+        #expect(log.entries == [.failure("cancelled")])
+    }
+
     @Test func `a finished operation takes nobody in`() {
         let (first, second) = (operation(), operation())
         first.start()

@@ -37,9 +37,10 @@ struct RaceTests {
     }
 }
 
-/// Counts what works on one identifier.
+/// Counts what works on one identifier. An operation stops working and is counted off in one step: whoever sees that it
+/// has stopped may end it, and the next one may begin.
 private final class Site: Sendable {
-    let working = Atomic(0)
+    let working = Protected(0)
 }
 
 private final class RacingOperation: CoalescibleOperation<Int> {
@@ -67,7 +68,11 @@ private final class RacingOperation: CoalescibleOperation<Int> {
 
     override func execute() {
         dawdle()
-        if site.working.wrappingAdd(1, ordering: .sequentiallyConsistent).oldValue != 0, race.isAlwaysShared {
+        let others = site.working.withLock { working in
+            defer { working += 1 }
+            return working
+        }
+        if others != 0, race.isAlwaysShared {
             race.faults.append("two work on \(String(describing: identifier))")
         }
         // From here on others may end it.
@@ -84,8 +89,9 @@ private final class RacingOperation: CoalescibleOperation<Int> {
     }
 
     nonisolated func stopWorking() {
-        if isWorking.exchange(false, ordering: .sequentiallyConsistent) {
-            site.working.wrappingSubtract(1, ordering: .sequentiallyConsistent)
+        site.working.withLock { working in
+            guard isWorking.exchange(false, ordering: .sequentiallyConsistent) else { return }
+            working -= 1
         }
     }
 }
@@ -151,6 +157,8 @@ private final class Race: Sendable {
     let isAlwaysShared: Bool
     let sites = (0..<Race.identifiers).map { _ in Site() }
     let faults = Log<String>()
+    /// One of the operations that a thread is about to enqueue, for others to cancel meanwhile.
+    let offered = Protected<RacingOperation?>(nil)
     private let rounds: Int
     private let seed: UInt64
     private let manager: OperationQueueManager<Int>
@@ -184,6 +192,7 @@ private final class Race: Sendable {
                 for identifier in 0..<Self.identifiers { thread.act(on: identifier) }
                 self.barrier.wait()
                 // What is left over is finished by all threads together; only then can the waiters be judged.
+                self.takeOffered()?.cancel()
                 for operation in self.manager.operations { thread.finish(operation) }
                 self.barrier.wait()
                 if number == 0 { self.judgeManager() }
@@ -194,6 +203,8 @@ private final class Race: Sendable {
         }
     }
 
+    func takeOffered() -> RacingOperation? { offered.withLock { $0.take() } }
+
     private func judgeManager() {
         let snapshot = manager.snapshot
         if snapshot.inFlight != 0 { faults.append("\(snapshot.inFlight) left in flight") }
@@ -201,7 +212,7 @@ private final class Race: Sendable {
             faults.append("lost an operation")
         }
         if !manager.shards.allSatisfy({ $0.table.withLock { $0.isEmpty } }) { faults.append("left in the table") }
-        if sites.contains(where: { $0.working.load(ordering: .relaxed) != 0 }) { faults.append("still working") }
+        if sites.contains(where: { $0.working.withLock { $0 } != 0 }) { faults.append("still working") }
     }
 }
 
@@ -228,7 +239,7 @@ private struct RacingThread {
         case 7...8: coalesce(identifier)
         case 9...10: leave()
         case 11...13: finish(identifier)
-        case 14: _ = manager.operation(for: identifier, as: RacingOperation.self)?.cancel()
+        case 14: (race.takeOffered() ?? manager.operation(for: identifier, as: RacingOperation.self))?.cancel()
         default: disturb(identifier)
         }
         if choice % 5 == 0 { worker.runCallbacks() }
@@ -265,7 +276,8 @@ private struct RacingThread {
         let operation = RacingOperation(identifier, race: race, dice: dice.roll())
         let (waiter, number) = waiter()
         guard case .joined(let token, _) = operation.join(waiter) else { return worker.isOut(number) }
-        // Refused, it is dropped at the end of this function, and calls back with `.abandoned`.
+        if dice.roll(4) == 0 { race.offered.withLock { $0 = operation } }
+        // Refused, it calls back with `.cancelled`, or with `.abandoned` when nobody has it any longer.
         _ = manager.enqueue(operation: operation)
         if dice.roll(3) == 0, operation.leave(token) { worker.isOut(number) }
     }
