@@ -131,11 +131,12 @@ public final class GrowingBody: Sendable {
     /// A piece that is full is given up once its readers have passed it; one that is half empty would be held by a body
     /// that waits for memory, and many such bodies would wait for each other.
     /// - Parameter takingPieces: false where only the last piece may be filled.
-    /// - Returns: how many bytes were taken.
-    public func appendWhatFits(_ bytes: Span<UInt8>, takingPieces: Bool = true) -> Int {
-        let (count, effects) = state.withLock { $0.appendWhatFits(bytes, takingPieces: takingPieces, budget) }
+    /// - Returns: How many bytes were taken, and whether the window is full by now, as in `acceptedAndFull`: then it is
+    ///   the readers that the rest waits for, not memory.
+    public func appendWhatFits(_ bytes: Span<UInt8>, takingPieces: Bool = true) -> (count: Int, isFull: Bool) {
+        let (count, isFull, effects) = state.withLock { $0.appendWhatFits(bytes, takingPieces: takingPieces, budget) }
         perform(effects)
-        return count
+        return (count, isFull)
     }
 
     /// Ends the body cleanly. The trailer section, if any, is in the syntax of field lines.

@@ -91,12 +91,13 @@ extension OpenBody {
     /// Appends as many of `bytes` as there is room for in the last piece and, if it takes any, in new ones for which
     /// there is memory.
     mutating func appendWhatFits(_ bytes: Span<UInt8>, takingPieces: Bool, _ budget: MemoryBudget) -> (
-        count: Int, Effects
+        count: Int, isFull: Bool, Effects
     ) {
-        guard phase == .open else { return (0, Effects()) }
+        guard phase == .open else { return (0, false, Effects()) }
         let count = min(bytes.count, takingPieces ? addPieces(for: bytes.count, budget) : lastPieceRoom)
-        guard count > 0 else { return (0, Effects()) }
-        return (count, write(bytes.extracting(0..<count), budget).1)
+        guard count > 0 else { return (0, false, Effects()) }
+        let (result, effects) = write(bytes.extracting(0..<count), budget)
+        return (count, result == .acceptedAndFull, effects)
     }
 
     /// Followers and the writer's wake are dropped, with what they hold.
@@ -194,9 +195,9 @@ extension OpenBody {
         length += bytes.count
         if !bytes.isEmpty { waitingReaders = 0 }
         trim(budget)
-        let isFull = window.map { unread >= $0 } ?? false
-        if isFull { writerIsPaused = true }
-        return (isFull ? .acceptedAndFull : .accepted, Effects(notices: followers.takeNotices()))
+        // Who found no memory for the rest of a full window may write once more before its readers have made room.
+        writerIsPaused = window.map { unread >= $0 } ?? false
+        return (writerIsPaused ? .acceptedAndFull : .accepted, Effects(notices: followers.takeNotices()))
     }
 
     /// A body of unknown length ends somewhere in a piece: what is complete may be kept for long, so it gets no slack.

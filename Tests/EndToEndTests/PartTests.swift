@@ -524,6 +524,23 @@ import Testing
         }
     }
 
+    @Test func `those who waited for a part that such an origin does not send all ask at the same time`() throws {
+        try scenario(.rangeMisses("part"), .maxObjectSize(100_000)) { origin, proxy in
+            let first = Gate()
+            let others = Gate()
+            origin.on("/x") { request in
+                [.gate(request.number == 1 ? first : others)]
+                    + [.answer(200, "Cache-Control: max-age=60", "ETag: \"v1\"", pattern: 300_000)]
+            }
+            let crowd = proxy.crowd(6, get: "/x", "Range: bytes=250000-250999")
+            try proxy.joined(6)
+            first.open()
+            try eventually("all others ask at once") { origin.count("/x") == 6 }
+            others.open()
+            #expect(crowd.finished().allSatisfy { $0.isClean })
+        }
+    }
+
     @Test func `of parts that may not be shared each client fetches its own, at the same time`() throws {
         try scenario(.rangeMisses("part")) { origin, proxy in
             let first = Gate()

@@ -97,8 +97,9 @@ public struct RangeRequest: Sendable, Equatable {
         for range in ranges {
             var joined = range
             var place = parts.count
+            // A difference of two positions, unlike a sum, is a number whatever length the origin states.
             for (index, part) in parts.enumerated().reversed()
-            where joined.lowerBound <= part.upperBound + overhead && part.lowerBound <= joined.upperBound + overhead {
+            where joined.lowerBound - part.upperBound <= overhead && part.lowerBound - joined.upperBound <= overhead {
                 if joined.overlaps(part) { overlaps += 1 }
                 joined = min(joined.lowerBound, part.lowerBound)..<max(joined.upperBound, part.upperBound)
                 parts.remove(at: index)

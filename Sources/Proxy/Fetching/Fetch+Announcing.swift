@@ -157,8 +157,10 @@ extension Fetch {
         worker.shared.store.mark(request.key, reason, until: worker.now + memory, at: worker.moment)
     }
 
-    /// Several may have the response.
+    /// Several may have the response. A whole that came where a part was asked for contradicts nothing by its head: what
+    /// it says of that is remembered already (`rejectPart`). If it is stored, that forgets what it contradicts.
     private func forgetMarkers(after response: StoredResponse) {
+        guard plan.range == nil || arriving.part != nil else { return }
         worker.shared.store.forgetMarkers(
             of: storeKey, after: response.facts, keepsWhole: plan.range == nil && keeping.isWhole)
     }

@@ -57,7 +57,13 @@ extension Fetch {
             arriving.waitForReaders()
             return .takenAndFull
         case .noMemory:
-            let taken = kept.appendWhatFits(body, takingPieces: takesPieces)
+            let (taken, isFull) = kept.appendWhatFits(body, takingPieces: takesPieces)
+            if isFull {
+                // What is left waits for the readers, and keeps nobody in line waiting.
+                stopWaitingForMemory()
+                arriving.waitForReaders()
+                return .refused(after: taken)
+            }
             if taken > 0 { arriving.foundSomeMemory(at: worker.now) }
             stopKeepingWhole(response, kept, .noRoom)
             guard state == .streaming else { return .taken }
@@ -150,7 +156,13 @@ extension Fetch {
     /// Now and then while it waits for memory. If it is not among the first in line, it only sees whether it has waited
     /// too long: what came stays where it is.
     private func lookForMemory() {
-        if state == .awaitingMemory ? handOutIfInMemory() : takeTurn() { bodyHasRoom() } else { waitForMemory() }
+        let hasFoundSome: Bool
+        switch state {
+        case .awaitingMemory: hasFoundSome = handOutIfInMemory()
+        case .streaming: hasFoundSome = takeTurn()
+        case .new, .asking, .over: return
+        }
+        if hasFoundSome { bodyHasRoom() } else { waitForMemory() }
     }
 
     /// Whether it may take memory before those in line.

@@ -35,7 +35,8 @@ protocol FetchLeader: AnyObject {
 ///               │ ├─5xx with a usable stale response→ over (stale)
 ///               │ ├─a whole too large for who wanted a range, a part that does not fit→ over (released)
 ///               │ └─101→ over (the connection is the client's)
-///               ├─head, no memory for its content→ awaitingMemory ─memory→ streaming;  ─none, failure→ over (failed)
+///               ├─head, no memory for its content→ awaitingMemory ─memory→ streaming;  ─none→ over (failed)
+///               │                                      └─failure→ over (stale, or failed)
 ///               └─failure→ over (stale, or failed)
 /// any ─cancel→ over                   (what came may be kept as a part)
 /// ```
@@ -206,7 +207,7 @@ final class Fetch: DeadlineTarget {
     /// The only way to an end. Whatever comes later is too late, and changes nothing.
     func end(_ ending: Ending) {
         guard state != .over else { return }
-        if state == .awaitingMemory { undelivered = nil }
+        undelivered = nil
         stopWaitingForMemory()
         enter(.over)
         if ending.breaksBody, let fetched { breakBody(of: fetched, ending) }

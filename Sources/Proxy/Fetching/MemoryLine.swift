@@ -45,6 +45,21 @@ final class MemoryLine: Sendable {
     private struct State {
         var bodies: [Entry] = []
         var heads: [Entry] = []
+
+        subscript(need: Need) -> [Entry] {
+            get {
+                switch need {
+                case .body: bodies
+                case .head: heads
+                }
+            }
+            _modify {
+                switch need {
+                case .body: yield &bodies
+                case .head: yield &heads
+                }
+            }
+        }
     }
 
     /// How many of a kind may look for memory at the same time: more than one, so that one which has nothing to look for
@@ -60,28 +75,18 @@ final class MemoryLine: Sendable {
 
     /// - Parameters:
     ///   - since: since when it waits, a nanosecond of the monotonic clock.
-    ///   - isFirst: it had its turn, and found nothing: before all others.
+    ///   - isFirst: it had its turn, and found nothing: before all others of its kind.
     ///   - wake: called by `wakeFirst`.
     func enter(_ need: Need, since: Int64, isFirst: Bool, wake: @escaping @Sendable () -> Void) -> Place {
         let place = Place(in: self, need)
         let entry = Entry(place: ObjectIdentifier(place), since: since, wake: wake)
-        state.withLock { state in
-            switch need {
-            case .body: state.bodies.insert(entry, at: isFirst ? 0 : state.bodies.count)
-            case .head: state.heads.insert(entry, at: isFirst ? 0 : state.heads.count)
-            }
-        }
+        state.withLock { $0[need].insert(entry, at: isFirst ? 0 : $0[need].count) }
         change(need, by: 1)
         return place
     }
 
     private func leave(_ place: ObjectIdentifier, _ need: Need) {
-        state.withLock { state in
-            switch need {
-            case .body: state.bodies.removeAll { $0.place == place }
-            case .head: state.heads.removeAll { $0.place == place }
-            }
-        }
+        state.withLock { $0[need].removeAll { $0.place == place } }
         change(need, by: -1)
     }
 
@@ -90,13 +95,7 @@ final class MemoryLine: Sendable {
 
     /// There is memory again: calls the first `wake` of the kind, on this thread and not under the lock. Any thread.
     func wakeFirst(_ need: Need) {
-        let first = state.withLock { state in
-            switch need {
-            case .body: state.bodies.first
-            case .head: state.heads.first
-            }
-        }
-        first?.wake()
+        state.withLock { $0[need].first }?.wake()
     }
 
     private func change(_ need: Need, by count: Int) {
@@ -117,8 +116,10 @@ final class MemoryLine: Sendable {
             let identifier = ObjectIdentifier(place)
             return state.withLock { $0.bodies.prefix(Self.front).contains { $0.place == identifier } }
         case .head:
-            if place == nil, heads.load(ordering: .relaxed) > 0 { return false }
-            if place == nil, !hasBodies { return true }
+            if place == nil {
+                if heads.load(ordering: .relaxed) > 0 { return false }
+                if !hasBodies { return true }
+            }
             let identifier = place.map { ObjectIdentifier($0) }
             return state.withLock { state in
                 // Who looked in vain is the first, not the oldest.

@@ -45,7 +45,7 @@ final class Route: Sendable {
         passCookies = settings.passCookies ?? proxy.caching.passCookies
         passFields = passCookies.isEmpty ? [] : FieldSet(.cookie)
         maxRanges = proxy.caching.maxRanges
-        asksForParts = (settings.rangeMisses ?? proxy.caching.rangeMisses) == .part
+        asksForParts = maxRanges > 0 && (settings.rangeMisses ?? proxy.caching.rangeMisses) == .part
         var key = settings.key
         key.countsAliases = proxy.forwarding.sendsOddNames
         self.key = key

@@ -29,6 +29,14 @@ enum Bound {
         }
     }
 
+    /// Whether the operator hears of it as such (`Notices.overloaded`), not with each request that meets it.
+    var isToldOnceForAll: Bool {
+        switch self {
+        case .memory: true
+        case .refusal, .wait: false
+        }
+    }
+
     /// What it says of the origin: asked once more, that would keep the request waiting as long again.
     var originFailure: OriginFailure? {
         switch self {

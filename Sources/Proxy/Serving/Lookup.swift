@@ -122,7 +122,7 @@ struct Lookup {
             request.route.isCached
         {
             let fields = request.fields
-            if let range = RangeRequest.only(fields.view, method: request.method), request.route.maxRanges > 0 {
+            if let range = RangeRequest.only(fields.view, method: request.method) {
                 return partPlan(range, missReason(resource), of: nil)
             }
         }

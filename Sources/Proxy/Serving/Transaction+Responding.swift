@@ -104,8 +104,7 @@ extension Transaction {
             if let stale = standIn(on: .overloaded) { return serve(stale, detail: bound.detail) }
         case .unavailable: break
         }
-        // That of memory is told once for all.
-        if bound.isOfOneFetch || !worker.isOverloaded { worker.notices.refused(request, at: bound.detail) }
+        if !bound.isToldOnceForAll { worker.notices.refused(request, at: bound.detail) }
         fail(.overloaded, detail: bound.detail)
     }
 

@@ -87,12 +87,14 @@ extension Transaction: TurnTaker {
     func waitedTooLong() {
         // Its fetch has got its slot since.
         if ledFetch?.hasBegun == true { return }
-        guard seat?.operation != nil, stopWaiting() else { return }
+        guard stopWaiting() else { return }
         meets(.wait(hasJoined: ledFetch == nil))
     }
 
     /// Gives up the wait: what came of its content, before its fetch has a slot, cannot be kept.
     func contentFoundNoMemory() {
-        if stopWaiting() { meets(.memory) }
+        guard stopWaiting() else { return }
+        worker.notices.overloaded(worker.shared)
+        meets(.memory)
     }
 }

@@ -107,11 +107,11 @@ final class Notices {
         }
     }
 
-    /// No new body has room: requests get 503, or what `coalescing.when-exceeded` says.
+    /// Bodies have no room: requests get 503, or what `coalescing.when-exceeded` says.
     func overloaded(_ shared: SharedState) {
         write(
             .memory,
-            "bodies in flight or being read use \(shared.budget.inUse) of \(shared.budget.limit) bytes; nothing new is fetched until some complete (coalescing.when-exceeded)"
+            "bodies in flight or being read use \(shared.budget.inUse) of \(shared.budget.limit) bytes; what finds no room gets 503 or is cut off until some complete (coalescing.when-exceeded)"
         )
     }
 

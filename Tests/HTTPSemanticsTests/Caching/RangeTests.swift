@@ -44,6 +44,12 @@ struct RangeTests {
         Case("§15.3.7.2 a third joins two", "bytes=0-99,300-399,100-299", .single(0..<400)),
         Case("§15.3.7.2 joined where the first stood", "bytes=500-509,0-9,510-519", .multiple([500..<520, 0..<10])),
         Case("§14.2 too many overlap", "bytes=0-,0-,0-,0-,0-", .whole),
+        Case(
+            "§15.3.7.2 at the end of the largest there is", "bytes=9223372036854775800-,0-0", of: .max,
+            .multiple([9_223_372_036_854_775_800 ..< .max, 0..<1])),
+        Case(
+            "§15.3.7.2 the same in another order", "bytes=0-0,9223372036854775800-", of: .max,
+            .multiple([0..<1, 9_223_372_036_854_775_800 ..< .max])),
         Case("§14.2 of nothing", "bytes=0-", of: 0, .whole),
         Case("§14.2 a suffix of nothing", "bytes=-5", of: 0, .whole),
         Case("§14.1.1 the end before the start", "bytes=500-499", .whole),
