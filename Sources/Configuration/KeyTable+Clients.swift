@@ -23,8 +23,8 @@ extension KeyTable {
         Key(
             "max-body-size", \.proxy.clients.maxBodySize, .optional(.size(0...1 << 50), "none"),
             """
-            Maximum size of a request body; larger ones get 413. A body larger than body-buffer is streamed, \
-            never held whole.
+            Maximum size of a request body; larger ones get 413, or are cut off if their response has begun. A body \
+            larger than body-buffer is streamed, never held whole.
             """
         ),
         Key(

@@ -153,12 +153,16 @@ public enum UpstreamFailure: UInt8, PublicName {
     case connectTimeout
     /// The request could not be written.
     case send
+    /// The server did not take the request in time.
+    case sendTimeout
     /// The connection ended before a response head.
     case closed
     /// No response head in time.
     case headTimeout
-    /// The response head was malformed or too large (RFC 9112).
+    /// The response head was malformed (RFC 9112).
     case head
+    /// The response head has more bytes or field lines than are read.
+    case headTooLarge
     /// The body was cut off or its framing malformed.
     case body
     /// The body stalled.
@@ -171,9 +175,11 @@ public enum UpstreamFailure: UInt8, PublicName {
         case .connect: "connect"
         case .connectTimeout: "connect-timeout"
         case .send: "send"
+        case .sendTimeout: "send-timeout"
         case .closed: "closed"
         case .headTimeout: "head-timeout"
         case .head: "head"
+        case .headTooLarge: "head-too-large"
         case .body: "body"
         case .bodyTimeout: "body-timeout"
         }

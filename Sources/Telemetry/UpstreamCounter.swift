@@ -10,14 +10,14 @@ public enum UpstreamCounter: Hashable, Sendable {
 }
 
 extension UpstreamCounter {
-    /// How many slots `UpstreamMetrics` reserves; a multiple of a cache line's eight.
-    @usableFromInline static let capacity = 24
+    /// How many slots `UpstreamMetrics` reserves, whose `cells` has to say so once more: a multiple of a cache line's eight.
+    @usableFromInline static let capacity = 32
 
     /// Where the slots of each group begin: behind those of the group before, of which there are so many.
     @usableFromInline
     enum Start {
         @inlinable static var failures: Int { 7 }
-        @inlinable static var responses: Int { failures + 10 }
+        @inlinable static var responses: Int { failures + 12 }
         @inlinable static var others: Int { responses + 5 }
     }
 

@@ -9,7 +9,7 @@ public import Synchronization
 public final class UpstreamMetrics: Sendable {
     // The same distance from other loops' counters as in `LoopMetrics`.
     private let paddingBefore: InlineArray<16, UInt64> = .init(repeating: 0)
-    @usableFromInline let cells: InlineArray<24, Atomic<UInt64>> = .init { _ in Atomic<UInt64>(0) }
+    @usableFromInline let cells: InlineArray<32, Atomic<UInt64>> = .init { _ in Atomic<UInt64>(0) }
     private let firstByte = DurationHistogram()
     private let connect = DurationHistogram()
     private let paddingAfter: InlineArray<16, UInt64> = .init(repeating: 0)

@@ -65,8 +65,9 @@ extension UpstreamConnection {
             do throws(MessageSyntaxError) {
                 event = try reader.use { reader throws(MessageSyntaxError) in try reader.next(in: input.span) }
             } catch {
-                let hint = error.reason == .headTooLarge ? " See the upstream's max-head-size." : ""
-                return fail(lease.response == .inBody ? .body : .head, "\(error.explanation)\(hint)", isMalformed: true)
+                return fail(
+                    lease.response == .inBody ? .body : error.exceedsHead ? .headTooLarge : .head,
+                    "\(error.explanation)\(error.limit)", isMalformed: true)
             }
             switch event {
             case .needMore:
@@ -167,5 +168,19 @@ extension UpstreamConnection {
             end(isReusable ? .surplus : .notReusable)
         }
         exchange?.completed(trailers: trailers)
+    }
+}
+
+extension MessageSyntaxError {
+    /// Whether a head has more than is read of one.
+    fileprivate var exceedsHead: Bool { reason == .headTooLarge || reason == .tooManyFields }
+
+    /// What sets the limit that was exceeded, for the operator.
+    fileprivate var limit: String {
+        switch reason {
+        case .headTooLarge: " See the upstream's max-head-size."
+        case .tooManyFields: " At most \(HeadLimits.response.maxFieldLines) field lines are read."
+        default: ""
+        }
     }
 }

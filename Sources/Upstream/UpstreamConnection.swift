@@ -223,7 +223,9 @@ public final class UpstreamConnection: Socket {
         case .later(let time): return time
         case .due(.connect): cannotConnect(UpstreamError(.connectTimeout, detail: "\(address): no connection in time"))
         case .due(.head): fail(.headTimeout, "no response head in time")
-        case .due(.progress): fail(lease.response == .awaited ? .headTimeout : .bodyTimeout, "no progress in time")
+        case .due(.progress) where lease.response == .awaited:
+            fail(.sendTimeout, "it took nothing of the request for the upstream's no-progress-timeout")
+        case .due(.progress): fail(.bodyTimeout, "no progress in time")
         case .due(.idle): end(.idleTimeout)
         }
         return nil

@@ -53,8 +53,10 @@ public struct UpstreamError: Error, Sendable, CustomStringConvertible {
         case .connect: .connectionRefused
         case .connectTimeout: .connectionTimeout
         case .send, .closed: .connectionTerminated
+        case .sendTimeout: .connectionWriteTimeout
         case .headTimeout, .bodyTimeout: .httpResponseTimeout
         case .head: .httpProtocolError
+        case .headTooLarge: .httpResponseHeaderSectionSize
         case .body: .httpResponseIncomplete
         }
     }

@@ -524,6 +524,18 @@ import Testing
         }
     }
 
+    @Test func `a 416 of ours is for nobody else, at caches behind this one either`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { _ in
+                [.answer(200, "Cache-Control: max-age=60", "Expires: 0", "ETag: \"v1\"", body: "abc")]
+            }
+            try proxy.get("/x")
+            let answer = try proxy.get("/x", "Range: bytes=5-9")
+            #expect(answer.status == 416 && answer["content-range"] == "bytes */3")
+            #expect(answer["cache-control"] == "no-store" && answer["expires"] == nil && answer["etag"] == nil)
+        }
+    }
+
     @Test func `those who waited for a part that such an origin does not send all ask at the same time`() throws {
         try scenario(.rangeMisses("part"), .maxObjectSize(100_000)) { origin, proxy in
             let first = Gate()

@@ -62,6 +62,33 @@ import Testing
             origin.on("/x") { _ in [.answer(200, "X: \(String(repeating: "a", count: 4_000))", body: "x")] }
             let answer = try proxy.get("/x")
             #expect(answer.status == setting.status)
+            guard setting.status == 502 else { return }
+            #expect(answer["proxy-status"]?.contains("error=http_response_header_section_size") == true)
+            #expect(answer["cache-status"]?.contains("detail=head-too-large") == true)
+            try eventually("the operator is told of the key") { proxy.diagnostics.contains("max-head-size") }
         }
+    }
+
+    @Test func `so is one of more than 200 field lines, and the operator is told how many there may be`() throws {
+        try scenario { origin, proxy in
+            let lines = (0..<201).map { "X-\($0): a" }.joined(separator: "\r\n")
+            origin.on("/x") { _ in [.answer(200, lines, body: "x")] }
+            let answer = try proxy.get("/x")
+            #expect(answer.status == 502 && answer["cache-status"]?.contains("detail=head-too-large") == true)
+            try eventually("the operator is told") { proxy.diagnostics.contains("At most 200 field lines") }
+        }
+    }
+
+    /// A listener whose connections nobody reads from.
+    @Test func `a server that takes nothing of a request is told apart from one that does not answer`() throws {
+        let (listener, port) = try Socket.listen(backlog: 8)
+        defer { Socket.close(listener) }
+        let proxy = try Program.serve(
+            servers: ["http://127.0.0.1:\(port)"],
+            [.workers(1), .bodyBuffer(0), .noProgressTimeout(.milliseconds(500))])
+        defer { proxy.stop() }
+        let answer = try proxy.send("POST", "/up", body: String(repeating: "x", count: 16 << 20))
+        #expect(answer.status == 504 && answer["proxy-status"]?.contains("error=connection_write_timeout") == true)
+        #expect(answer["cache-status"]?.contains("detail=send-timeout") == true)
     }
 }

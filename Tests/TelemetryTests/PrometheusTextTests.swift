@@ -112,9 +112,9 @@ import Testing
             ])
         #expect(lines("upstream_failures") == samples("upstream_failures", kinds, from: 8))
         let classes = StatusClass.allCases.map { ",class=\"\($0.name)\"" }
-        #expect(lines("upstream_responses") == samples("upstream_responses", classes, from: 18))
-        #expect(lines("upstream_fetches") == samples("upstream_fetches", [""], from: 23))
-        #expect(lines("upstream_retries") == samples("upstream_retries", [""], from: 24))
+        #expect(lines("upstream_responses") == samples("upstream_responses", classes, from: 20))
+        #expect(lines("upstream_fetches") == samples("upstream_fetches", [""], from: 25))
+        #expect(lines("upstream_retries") == samples("upstream_retries", [""], from: 26))
     }
 
     @Test func `what is measured of an upstream is a histogram beside its name`() {

@@ -55,8 +55,10 @@ extension ClientConnection {
                 notDue(.content)
                 return worker.turns.put { [self] in resumeContent() }
             case .tooLarge:
-                if output.delivery == nil { return answerInstead(.contentTooLarge) }
-                // What has begun is sent; nothing more is read before it.
+                guard let delivery = output.delivery else { return answerInstead(.contentTooLarge) }
+                // An origin that answers while it reads may wait for the rest for ever.
+                guard delivery.followed == nil else { return end() }
+                // What is here whole is sent; nothing more is read before it.
                 stopReading()
                 input.contentEnded()
                 notDue(.content)

@@ -258,6 +258,15 @@ final class ClientConnection: Socket {
         deadline = deadline.awaiting(.request, until: until, for: self, on: worker.deadlines)
     }
 
+    /// The program ends now: who waits for a response is told so, all others are cut off.
+    func cut() {
+        if phase == .serving, output.delivery == nil {
+            output.beLast()
+            transaction?.programEnds()
+        }
+        end()
+    }
+
     /// When its idle time ends; `nil` while a request has begun.
     var idleUntil: Int64? { phase == .reading && deadline.waitsFor == .request ? deadline.time : nil }
 

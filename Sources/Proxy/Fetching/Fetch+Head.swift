@@ -248,10 +248,10 @@ extension UpstreamError {
     /// What this means to a stored response that might stand in (RFC 9111 §4.2.4).
     var originFailure: OriginFailure {
         switch failure {
-        case .connectTimeout, .headTimeout, .bodyTimeout: .timeout
+        case .connectTimeout, .sendTimeout, .headTimeout, .bodyTimeout: .timeout
         case .unavailable: .overloaded
         case .resolve, .connect, .send, .closed: .unreachable
-        case .head, .body: .malformed
+        case .head, .headTooLarge, .body: .malformed
         }
     }
 }

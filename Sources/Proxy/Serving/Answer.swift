@@ -180,6 +180,9 @@ struct Answer: Sendable {
         buffer.appendLineEnd()
     }
 
+    private static let notOfUnsatisfiable = FieldSet(
+        .contentType, .contentEncoding, .contentRange, .etag, .lastModified, .cacheControl, .expires, .cdnCacheControl)
+
     private func appendFields(to buffer: ByteBuffer) {
         guard status != response.facts.status else { return buffer.append(response.fieldLines) }
         let head = response.head
@@ -188,10 +191,10 @@ struct Answer: Sendable {
         case .none where status == .notModified:
             buffer.appendFieldsOfNotModified(fields)
         case .none:
-            // 416: fields about the representation's content do not describe this answer.
-            buffer.appendFields(
-                fields, connection: ConnectionOptions(),
-                dropping: FieldSet(.contentType, .contentEncoding, .contentRange, .etag, .lastModified))
+            // 416: fields about the representation do not describe this answer. Nor does its lifetime: a cache behind
+            // this one that knows no ranges would keep the answer for the URL (RFC 9111 §3).
+            buffer.appendFields(fields, connection: ConnectionOptions(), dropping: Self.notOfUnsatisfiable)
+            buffer.appendField("Cache-Control", "no-store")
             buffer.append(.unsatisfied(length: wholeLength ?? 0))
         case .whole:
             buffer.append(head.bytes)

@@ -34,8 +34,10 @@ extension UpstreamError {
         case .connect: "The origin refused the connection or could not be reached."
         case .connectTimeout: "The origin did not accept a connection in time."
         case .send, .closed: "The origin closed the connection before it answered."
+        case .sendTimeout: "The origin did not take the request in time."
         case .headTimeout: "The origin did not answer in time."
         case .head: "The origin's answer is not valid HTTP."
+        case .headTooLarge: "The origin's answer has too large a head."
         case .body, .bodyTimeout: "The origin's answer was cut short."
         }
     }

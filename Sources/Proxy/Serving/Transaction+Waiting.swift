@@ -66,6 +66,9 @@ extension Transaction: TurnTaker {
         }
     }
 
+    /// Nothing comes any more for which it could wait: its fetch is cancelled, and its loop has ended.
+    func programEnds() { take(.failure(.cancelled)) }
+
     private func respond(with stale: StoredResponse, insteadOf status: Status?) {
         leaveSeat()
         var provenance = provenance

@@ -110,7 +110,7 @@ final class ClientConnections {
     /// Ends every connection now.
     func cut() {
         reportCutOff()
-        for connection in Array(connections.values) { connection.end() }
+        for connection in Array(connections.values) { connection.cut() }
         turnedAway.cut()
     }
 
