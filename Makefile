@@ -103,10 +103,10 @@ tools: build
 	$(RELEASE) --product BareResponder
 	$(RELEASE) --product Benchmark
 
-# What coalesced is compared with. Installing must not start any service, now or at the next boot.
+# What coalesced is compared with, and what loads and counts. Installing must not start any service, now or at the next boot.
 peers:
 	@missing=; \
-	for pair in nginx:nginx varnishd:varnish haproxy:haproxy valgrind:valgrind objcopy:binutils; do \
+	for pair in nginx:nginx varnishd:varnish haproxy:haproxy wrk:wrk valgrind:valgrind objcopy:binutils curl:curl; do \
 	  PATH="$$PATH:/usr/sbin" command -v "$${pair%%:*}" >/dev/null || missing="$$missing $${pair##*:}"; \
 	done; \
 	if [ -n "$$missing" ]; then \

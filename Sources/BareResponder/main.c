@@ -1,12 +1,15 @@
 // The barest possible server, the unit of docs/benchmarks.md: one thread, epoll, read, writev. It parses nothing and answers
 // whatever it reads with one fixed response, so what it costs is the kernel's part of a request.
 //
-//     BareResponder PORT BODY-BYTES [counting | closing | holding | relaying ORIGIN-PORT]
+//     BareResponder PORT BODY-BYTES [counting | closing | holding | twice | relaying ORIGIN-PORT]
 //
-// With `counting` it looks for the ends of request heads, as pipelining needs it. With `closing` it says so and closes after each answer. With
-// `holding` those who ask for `/s/…` wait until nobody has come for 400 ms; then each gets half of the body, and 300 ms later the rest: the
-// kernel's part of a crowd that waits for one fetch; those who ask for `/w/…` get all of it at once. With `relaying` each client has a connection to the origin, and what comes on one is written
-// to the other: the kernel's part of a pass.
+// With `counting` it looks for the ends of request heads, as pipelining needs it, and answers those that came together in one write. With
+// `closing` it says so and closes after each answer. With `holding` those who ask for `/s/…` wait until nobody has come for 400 ms; then each
+// gets half of the body, and 300 ms later the rest: the kernel's part of a crowd that waits for one fetch; those who ask for `/w/…` get all of
+// it at once. With `twice` two processes serve, each with a listener of its own, and count. With `relaying` each client has a connection to the origin,
+// and what comes on one is written to the other: the kernel's part of a pass or a miss.
+//
+// Of a large body 128 KiB are queued at a time, as coalesced does on loopback: on the sockets of those who get one.
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -18,12 +21,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 enum { MOST_DESCRIPTORS = 65536, MOST_EVENTS = 256, BUFFER = 16384, QUIET = 400, PAUSE = 300 };
+enum { MOST_TOGETHER = 16, LARGE_BODY = 262144, LARGE_QUEUE = 131072 };
 
 // Responses owed and how much of the first is written, by descriptor.
 static struct { int owed; size_t written; } connections[MOST_DESCRIPTORS];
@@ -50,19 +55,19 @@ static void arm(int descriptor, unsigned events, int operation) {
 static int answer(int descriptor) {
     size_t total = head_length + body_length;
     while (connections[descriptor].owed > 0) {
-        size_t written = connections[descriptor].written;
-        size_t from_head = written < head_length ? written : head_length;
-        struct iovec parts[2] = {
-            { head + from_head, head_length - from_head },
-            { body + (written - from_head), body_length - (written - from_head) },
-        };
-        ssize_t count = writev(descriptor, parts, 2);
-        if (count < 0) return errno == EAGAIN ? 0 : -1;
-        connections[descriptor].written += (size_t)count;
-        if (connections[descriptor].written == total) {
-            connections[descriptor].owed--;
-            connections[descriptor].written = 0;
+        struct iovec parts[2 * MOST_TOGETHER];
+        int together = 0;
+        for (; together < connections[descriptor].owed && together < MOST_TOGETHER; together++) {
+            size_t written = together == 0 ? connections[descriptor].written : 0;
+            size_t from_head = written < head_length ? written : head_length;
+            parts[2 * together] = (struct iovec) { head + from_head, head_length - from_head };
+            parts[2 * together + 1] = (struct iovec) { body + (written - from_head), body_length - (written - from_head) };
         }
+        ssize_t count = writev(descriptor, parts, 2 * together);
+        if (count < 0) return errno == EAGAIN ? 0 : -1;
+        size_t sent = connections[descriptor].written + (size_t)count;
+        connections[descriptor].owed -= (int)(sent / total);
+        connections[descriptor].written = sent % total;
     }
     return 1;
 }
@@ -137,16 +142,19 @@ static void accept_all(int listener) {
         connections[descriptor].owed = 0;
         connections[descriptor].written = 0;
         setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        int most = LARGE_QUEUE;
+        if (body_length >= LARGE_BODY) setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &most, sizeof most);
         arm(descriptor, EPOLLIN, EPOLL_CTL_ADD);
     }
 }
 
 int main(int count, char **arguments) {
     if (count < 3) {
-        fprintf(stderr, "usage: BareResponder PORT BODY-BYTES [counting | closing | holding | relaying ORIGIN-PORT]\n");
+        fprintf(stderr, "usage: BareResponder PORT BODY-BYTES [counting | closing | holding | twice | relaying ORIGIN-PORT]\n");
         return 64;
     }
-    int counting = count > 3 && strcmp(arguments[3], "counting") == 0;
+    int twice = count > 3 && strcmp(arguments[3], "twice") == 0;
+    int counting = twice || (count > 3 && strcmp(arguments[3], "counting") == 0);
     int closing = count > 3 && strcmp(arguments[3], "closing") == 0;
     int holding = count > 3 && strcmp(arguments[3], "holding") == 0;
     if (count > 4 && strcmp(arguments[3], "relaying") == 0) origin_port = htons((uint16_t)atoi(arguments[4]));
@@ -163,8 +171,11 @@ int main(int count, char **arguments) {
         "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nCache-Control: max-age=3600\r\nContent-Length: %zu\r\n%s\r\n",
         body_length, closing ? "Connection: close\r\n" : "");
 
+    // The second ends with the first.
+    if (twice && fork() == 0) prctl(PR_SET_PDEATHSIG, SIGTERM);
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), one = 1;
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (twice) setsockopt(listener, SOL_SOCKET, SO_REUSEPORT, &one, sizeof one);
     struct sockaddr_in address = {
         .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(arguments[1])), .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
     };

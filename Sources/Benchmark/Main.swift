@@ -37,7 +37,7 @@ struct Main {
         case "load": load(words)
         case "simulate":
             if words.first == "--write", words.count == 2 { try Document.check(words[1]) }
-            let table = Simulation.report(isQuick: words.contains("--quick"))
+            let table = Machine.stamp + Simulation.report(isQuick: words.contains("--quick"))
             say(table)
             if words.first == "--write", words.count == 2 {
                 try Document.put(table, between: "simulation", in: words[1])
@@ -83,6 +83,8 @@ struct Main {
         let rows: [(Substring, Bool, () throws -> Void)] = [
             ("hits", true, comparison.hits),
             ("packaged", false, comparison.packagedHits),
+            ("wrk", false, comparison.hitsByWrk),
+            ("allocations", false, comparison.allocations),
             ("storms", true, comparison.storms),
             ("other", false, comparison.otherURLInStorm),
             ("misses", true, comparison.misses),
@@ -100,22 +102,30 @@ struct Main {
             ("workers", false, comparison.twoWorkers),
             ("churn", false, comparison.churn),
         ]
+        var failed = ""
         for (name, isQuick, measure) in rows where wanted.isEmpty ? (isQuick || !plan.isQuick) : wanted.contains(name) {
-            do { try measure() } catch { say("\(name): \(error)") }
+            do {
+                try measure()
+            } catch {
+                say("\(name): \(error)")
+                failed += "- *\(name)* could not be measured: \(error)\n"
+            }
         }
         // What has ended is known to be ours.
         comparison.stop()
         let text =
-            Machine.description(plan, use: before.text(until: Machine.Use())) + "\n**Goals**\n\n"
+            Machine.description(plan, use: before.text(until: Machine.Use())) + failed + "\n**Goals**\n\n"
             + Goals(comparison.report).table
             + "\n**CPU of a request or waiter**\n\n" + comparison.report.summary + "\n**All figures**\n\n"
             + comparison.report.table
         say(text)
-        guard let file else { return }
-        try Document.put(text, between: "comparison", in: file)
-        if let sentence = comparison.report.crowdSentence {
-            try Document.put(sentence, between: "crowd", in: "README.md")
+        if let file {
+            try Document.put(text, between: "comparison", in: file)
+            if let sentence = comparison.report.crowdSentence {
+                try Document.put(sentence, between: "crowd", in: "README.md")
+            }
         }
+        if !failed.isEmpty { throw Problem("not every row could be measured; see above") }
     }
 
     private static func load(_ words: [String]) {
@@ -152,7 +162,7 @@ struct Main {
             exit(counts.allSatisfy(\.isWithin) ? 0 : 1)
         } else {
             if words.first == "--write", words.count == 2 { try Document.check(words[1]) }
-            let table = Micro.table(Micro.count())
+            let table = Machine.stamp + Micro.table(Micro.count())
             say(table)
             if words.first == "--write", words.count == 2 { try Document.put(table, between: "micro", in: words[1]) }
         }

@@ -4,7 +4,7 @@ import Foundation
 struct Comparison {
     let plan: Plan
     let origin: Origin
-    let report = Report()
+    let report: Report
     /// The long-running instances that most rows use.
     private(set) var programs: [Kind: Program] = [:]
     let missing: [Kind]
@@ -14,6 +14,7 @@ struct Comparison {
 
     init(_ plan: Plan) throws {
         self.plan = plan
+        report = Report()
         System.raiseDescriptorLimit()
         System.pin(toCore: 1)
         origin = try Origin(port: 19_000 + Int(getpid()) % 1000)
@@ -50,13 +51,24 @@ struct Comparison {
     /// do.
     static let byPairs = ", pair by pair", pairedCPU = "CPU" + byPairs, pairedRate = "requests/s" + byPairs
 
-    /// Runs `load` against `contenders`, in an order that turns around with every repeat, and adds the usual lines.
-    ///
-    /// - Parameter rivals: they and ours run `plan.pairs` times instead of `plan.repeats`, and every contender is
-    ///   compared with ours turn by turn.
     func measure(
         _ row: String, _ load: Load, _ contenders: [Kind: Program], unable: [Kind: String] = [:],
         latencies: Bool = true, rivals: Set<Kind> = []
+    ) {
+        measure(row, contenders, unable: unable, latencies: latencies, rivals: rivals) {
+            run(load, against: $0, seconds: plan.seconds)
+        }
+    }
+
+    /// Runs a load against `contenders`, in an order that turns around with every repeat, and adds the usual lines.
+    ///
+    /// - Parameters:
+    ///   - rivals: they and ours run `plan.pairs` times instead of `plan.repeats`, and every contender is compared with
+    ///     ours turn by turn.
+    ///   - run: one run of the load.
+    func measure(
+        _ row: String, _ contenders: [Kind: Program], unable: [Kind: String] = [:], latencies: Bool = true,
+        rivals: Set<Kind> = [], run: (Program) -> Load.Result?
     ) {
         var turns: [[Kind: Load.Result]] = []
         for turn in 0..<(rivals.isEmpty ? plan.repeats : plan.pairs) {
@@ -66,7 +78,7 @@ struct Comparison {
             }
             var results: [Kind: Load.Result] = [:]
             for kind in turn % 2 == 0 ? order : order.reversed() {
-                if let program = contenders[kind] { results[kind] = run(load, against: program, seconds: plan.seconds) }
+                if let program = contenders[kind] { results[kind] = run(program) }
             }
             turns.append(results)
         }
@@ -99,9 +111,11 @@ struct Comparison {
             "CPU µs/request",
             note: { all in
                 let wrong = all.reduce(0) { $0 + $1.errors + $1.wrong }
+                let missed = all.reduce(0) { $0 + $1.missed }
                 let parts =
                     " (\(all.map(\.cpu.user).median.short)+\(all.map(\.cpu.system).median.short)), \(all.map(\.cpu.total).spread)"
-                return wrong > 0 ? "\(parts), \(Int(wrong)) failed" : parts
+                return parts + (wrong > 0 ? ", \(Int(wrong)) failed" : "")
+                    + (missed > 0 ? ", \(Int(missed)) were no hits" : "")
             }, \.cpu.total)
         addPaired(Self.pairedCPU, \.cpu.total)
         addMedian("requests/s", \.perSecond)
@@ -111,7 +125,7 @@ struct Comparison {
         guard latencies else { return }
         addMedian("p50 µs", \.p50)
         addMedian("p99 µs", \.p99)
-        addMedian("p99.9 µs", \.p999)
+        if turns.contains(where: { $0.values.contains { $0.p999.isFinite } }) { addMedian("p99.9 µs", \.p999) }
     }
 
     /// A bare responder with bodies of `bytes`, beside the long-running programs.

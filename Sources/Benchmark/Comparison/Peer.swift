@@ -92,6 +92,8 @@ enum Peer {
     private static func nginx(_ options: Program.Options, port: Int, origin: Int, folder: String) -> String {
         let cache = "/dev/shm/proxy-bench-\(port)"
         try? FileManager.default.removeItem(atPath: cache)
+        // A file takes whole pages: of 1 KiB a quarter is used. Where memory is meant to be short, pages hardly matter.
+        let size = options.memoryMiB < 64 ? options.memoryMiB : 4 * options.memoryMiB
         return """
             daemon off;
             worker_processes \(options.workers);
@@ -105,7 +107,7 @@ enum Peer {
               client_max_body_size 0;
               client_body_temp_path \(folder)/body;
               proxy_temp_path \(folder)/temp;
-              proxy_cache_path \(cache) levels=1:2 keys_zone=memory:64m max_size=\(options.memoryMiB)m use_temp_path=off;
+              proxy_cache_path \(cache) levels=1:2 keys_zone=memory:64m max_size=\(size)m use_temp_path=off;
               upstream origin { server 127.0.0.1:\(origin); keepalive 256; keepalive_requests 1000000000; }
               server {
                 listen 127.0.0.1:\(port) backlog=16384;
@@ -133,7 +135,7 @@ enum Peer {
     /// pipelined batches waits for a delayed acknowledgement.
     private static let fastNginx = """
         access_log off; sendfile off; tcp_nopush off;
-        open_file_cache max=5000 inactive=60s; open_file_cache_valid 60s;
+        open_file_cache max=15000 inactive=60s; open_file_cache_valid 60s;
         """
 
     /// What Debian's `nginx.conf` says of what concerns the cost of a response.
@@ -150,7 +152,7 @@ enum Peer {
     }
 
     /// The commit of the working copy that this runs in, and whether the copy differs from it in what is measured.
-    private static var commit: String {
+    static var commit: String {
         guard let name = Shell.output(["git", "rev-parse", "--short", "HEAD"])?.split(separator: "\n").first,
             !name.contains(" ")
         else { return "" }

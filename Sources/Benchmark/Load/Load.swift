@@ -20,6 +20,8 @@ struct Load {
     var isRenewing = false
     /// A worker needs the core of the load.
     var sharesCore = false
+    /// Whether every answer is to come from the store.
+    var isOfHits = true
 
     struct Result {
         var requests = 0.0
@@ -31,6 +33,8 @@ struct Load {
         /// Connections that broke, and answers with another status or length than they must have.
         var errors = 0.0
         var wrong = 0.0
+        /// Requests that reached the origin where all should have been hits.
+        var missed = 0.0
         /// How much of its core the program used, and the load (with the origin) of the other one; in hundredths.
         var serverBusy = 0.0
         var loadBusy = 0.0
@@ -49,7 +53,7 @@ struct Load {
         var loop = loop(port: program.port, isBare: program.kind == .bare)
         origin.spins = true
         defer { origin.spins = false }
-        let (own, idleOrigin) = (System.processTime, origin.idle)
+        let (own, idleOrigin, asked) = (System.processTime, origin.idle, origin.asked)
         let before = program.tree.cpu
         loop.run(nanoseconds: Int64(seconds * 1e9)) { during($0 / 1_000_000) }
         let spent = program.tree.cpu - before
@@ -63,6 +67,7 @@ struct Load {
             p999: loop.latencies.percentile(99.9),
             cpu: spent / requests,
             errors: Double(loop.failures), wrong: Double(loop.wrong),
+            missed: isOfHits ? Double(origin.asked - asked) : 0,
             serverBusy: min(100, 100 * spent.total / elapsed), loadBusy: min(100, 100 * Double(used) / 1000 / elapsed))
     }
 

@@ -36,7 +36,10 @@ enum Micro {
             name: "join-finish", what: "`CoalescibleOperation`: lead, 9 join, finish, 10 called back", limit: 33_900,
             run: { Sharing.coalescing($0) }),
         Piece(
-            name: "join-finish-foundation", what: "the same with Foundation's `OperationQueue`", limit: nil,
+            name: "lead-finish", what: "the same alone: lead, finish, 1 called back", limit: nil,
+            run: { Sharing.coalescing($0, joiners: 0) }),
+        Piece(
+            name: "join-finish-foundation", what: "ten callers with Foundation's `OperationQueue`", limit: nil,
             run: { Sharing.foundation($0) }),
     ]
 

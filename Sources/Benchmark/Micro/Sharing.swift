@@ -5,11 +5,11 @@ import Synchronization
 /// Ten callers want the same: the work is done once and all are called back. With this project's operations, and with
 /// Foundation's.
 enum Sharing {
-    private static let joiners = 9
+    static let joiners = 9
 
     private final class Work: CoalescibleOperation<Int> {}
 
-    static func coalescing(_ count: Int) {
+    static func coalescing(_ count: Int, joiners: Int = joiners) {
         let manager = OperationQueueManager<Int>()
         let counter = Counter()
         for number in 0..<count {

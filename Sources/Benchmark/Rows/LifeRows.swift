@@ -23,7 +23,7 @@ extension Comparison {
         var slowest = Line(row: "reload under load", figure: "p99.9 µs", cells: [:])
         for kind in missing { failed.cells[kind] = .unable("not installed") }
         failed.cells[.bare] = .unable("cannot")
-        failed.cells[.varnish] = .unable("not measured: by command, no signal for it")
+        failed.cells[.varnish] = .unable("not measured: has a command, no signal")
         slowest.cells = failed.cells
         var results: [Kind: [Load.Result]] = [:]
         for turn in 0..<plan.repeats {
@@ -60,20 +60,24 @@ extension Comparison {
         var pipelined = load
         pipelined.pipelined = 16
         for (name, load) in [("two workers", load), ("two workers, 16 pipelined", pipelined)] {
-            var line = Line(row: name, figure: "times one, by CPU", cells: [.bare: .unable("cannot")])
+            var line = Line(row: name, figure: "times one, by CPU")
             for kind in missing { line.cells[kind] = .unable("not installed") }
-            for kind in kinds where kind != .bare { line.cells[kind] = try scaling(kind, load) }
+            for kind in kinds { line.cells[kind] = try scaling(kind, load) }
             report.add(line)
         }
     }
 
     private func scaling(_ kind: Kind, _ load: Load) throws -> Line.Cell {
-        let programs = try [1, 2].map { try start(kind, Program.Options(workers: $0)) }
+        // The bare responder, of which the load is pipelined or not, counts in either case.
+        let programs = try [1, 2].map {
+            try start(
+                kind, Program.Options(workers: $0, words: kind != .bare ? [] : $0 == 2 ? ["twice"] : ["counting"]))
+        }
         for program in programs { Caller.fetch(["/c/1024/hit"], size: 1024, port: program.port) }
         var costs = programs.map { _ in [Double]() }
-        for _ in 0..<plan.repeats {
-            for (place, program) in programs.enumerated() {
-                if let result = run(load, against: program, seconds: plan.seconds) {
+        for turn in 0..<plan.repeats {
+            for place in turn % 2 == 0 ? [0, 1] : [1, 0] {
+                if let result = run(load, against: programs[place], seconds: plan.seconds) {
                     costs[place].append(result.cpu.total)
                 }
             }

@@ -29,6 +29,20 @@ extension Comparison {
         for program in packaged.values { program.stop() }
     }
 
+    /// The same by a load that others wrote.
+    func hitsByWrk() throws {
+        guard Wrk.isInstalled else { throw Problem("wrk is not installed") }
+        for (size, name) in Self.sizes where size == 1024 || size >= 102_400 {
+            fetch("/c/\(size)/hit", size: size)
+            let wrk = Wrk(path: "/c/\(size)/hit")
+            try withBare(size) {
+                measure("hit, \(name), by wrk", $0) { program in
+                    measured(program) { wrk.run(against: program, seconds: plan.seconds) }
+                }
+            }
+        }
+    }
+
     /// Objects drawn by Zipf's law with exponent 0.9, as web traffic has it (Breslau et al., INFOCOM 1999).
     func zipfHits() throws {
         let count = 100_000
@@ -67,27 +81,41 @@ extension Comparison {
         }
     }
 
-    private static let storesNothing: [Kind: String] = [.bare: "cannot: stores nothing"]
-
     /// Each request for what no other one asks for.
     private func missing(_ size: Int) -> Load {
-        Load(path: "/c/\(size)/mRUN-\(RequestText.number)", numbers: .counting, length: size)
+        Load(path: "/c/\(size)/mRUN-\(RequestText.number)", numbers: .counting, length: size, isOfHits: false)
     }
 
+    /// Programs that have served nothing yet, for rows in which the origin answers: what the long-running ones have gone
+    /// through, such as a crowd's threads or a memory that is full, would cost them here.
+    private func withFresh(_ options: Program.Options, _ body: ([Kind: Program]) throws -> Void) throws {
+        var fresh: [Kind: Program] = [:]
+        defer { for program in fresh.values { program.stop() } }
+        for kind in kinds where kind != .bare { fresh[kind] = try start(kind, options) }
+        fresh[.bare] = try start(.bare, Program.Options(words: ["relaying"]))
+        try body(fresh)
+    }
+
+    /// With memory for all of it: none is to evict anything while another does not.
     func misses() throws {
-        measure("stored miss, 1 KiB", missing(1024), programs, unable: Self.storesNothing)
+        try withFresh(Program.Options(memoryMiB: 2048)) { measure("stored miss, 1 KiB", missing(1024), $0) }
     }
 
     func passes() throws {
-        fetch("/p/1024/pass", size: 1024)
-        try withBare(0, ["relaying"]) {
-            measure("pass, 1 KiB", Load(path: "/p/1024/pass", length: 1024), $0, rivals: [.haproxy, .nginx])
+        let load = Load(path: "/p/1024/pass", length: 1024, isOfHits: false)
+        try withFresh(Program.Options()) {
+            for program in $0.values where program.kind != .bare {
+                Caller.fetch(["/p/1024/pass"], size: 1024, port: program.port)
+            }
+            measure("pass, 1 KiB", load, $0, rivals: [.haproxy, .nginx])
         }
     }
 
     func posts() throws {
-        let load = Load(method: "POST", path: "/post", body: 1 << 20, connections: 8, length: 5)
-        measure("POST of 1 MiB", load, programs, unable: [.bare: "cannot: reads no content"], latencies: false)
+        let load = Load(method: "POST", path: "/post", body: 1 << 20, connections: 8, length: 5, isOfHits: false)
+        try withFresh(Program.Options()) {
+            measure("POST of 1 MiB", load, $0, unable: [.bare: "cannot: relays what is small"], latencies: false)
+        }
     }
 
     /// Misses with the memory full, so that each stored response evicts another.
@@ -98,8 +126,8 @@ extension Comparison {
             Caller.fetch((0..<6000).map { "/c/10240/fill\($0)" }, size: 10_240, port: program.port)
             small[kind] = program
         }
-        measure(
-            "eviction churn, 10 KiB in 32 MiB", missing(10_240), small, unable: Self.storesNothing, latencies: false)
+        small[.bare] = try start(.bare, Program.Options(words: ["relaying"]))
+        measure("eviction churn, 10 KiB in 32 MiB", missing(10_240), small, latencies: false)
         for program in small.values { program.stop() }
     }
 }

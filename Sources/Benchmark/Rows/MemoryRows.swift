@@ -27,6 +27,23 @@ extension Comparison {
         report.add(line)
     }
 
+    /// What a hit of 1 KiB takes from the heap, and in instructions of user mode: counted, not timed (`.ci/count`).
+    func allocations() throws {
+        let told = Shell.output([".ci/count", "hit", "\(plan.folder)/count.out", plan.coalesced]) ?? ""
+        let words = told.split(whereSeparator: \.isWhitespace)
+        func number(before unit: Substring) -> Double? {
+            words.firstIndex(of: unit).flatMap { $0 > 0 ? Double(words[$0 - 1]) : nil }
+        }
+        guard let instructions = number(before: "instructions,"), let allocations = number(before: "allocations") else {
+            throw Problem(".ci/count says: \(told.suffix(300))")
+        }
+        for (figure, value) in [(Self.allocated, allocations), ("instructions in user mode", instructions)] {
+            report.add(Line(row: Self.counted, figure: figure, cells: [.coalesced: .number(value)]))
+        }
+    }
+
+    static let counted = "hit, 1 KiB, counted", allocated = "heap allocations"
+
     /// Of each object, the payload and those fields that any cache must keep are not counted: so not its key, and of
     /// the head neither the status line nor `Content-Length`, which can be made anew.
     func storedObjects() throws {

@@ -47,7 +47,8 @@ extension Comparison {
         var first: [Kind: Outcome] = [:]
         var all: [Kind: [Outcome]] = [:]
         var unable: [Kind: String] = [:]
-        if waiters > 1000 { unable[.haproxy] = "cannot: a fetch each" }
+        // A connection to the origin for each waiter, beside the waiter's own.
+        if waiters > 1000 { unable[.haproxy] = "cannot: fetches for each, more than `maxconn`" }
         for kind in missing { unable[kind] = "not installed" }
         for kind in kinds where unable[kind] == nil && kind != .bare {
             let program = try start(kind)

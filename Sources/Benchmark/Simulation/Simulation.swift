@@ -1,4 +1,5 @@
 import Foundation
+import Storage
 
 /// Hit ratios of the product's eviction code and others on generated traces. The same on every machine.
 enum Simulation {
@@ -23,6 +24,7 @@ enum Simulation {
     }
 
     static let smallPercents = [1, 5, 10, 20, 40]
+    private static let standard = StorageSettings().smallQueuePercent
 
     static func report(isQuick: Bool) -> String {
         let count = isQuick ? 200_000 : 500_000
@@ -38,19 +40,19 @@ enum Simulation {
             Trace.news(count, seed: 6),
         ]
         var text =
-            "\(count) requests each. The cache holds 1, 10 and 50 % of the bytes of all objects of a trace. Hit ratio in % by requests "
+            "\(count) requests each. The cache holds 0.2, 1, 10 and 50 % of the bytes of all objects of a trace (0.2 %: about as much as one of the 64 shards of a store of 64 MiB). Hit ratio in % by requests "
             + "/ by bytes. `S3-FIFO n` is the product's code with n % for the small queue.\n\n"
         text +=
             "| trace | cache | FIFO | LRU | " + smallPercents.map { "S3-FIFO \($0)" }.joined(separator: " | ")
-            + " | 10, waiters not counted | offline, by requests | offline, by bytes |\n"
+            + " | \(standard), waiters not counted | offline, by requests | offline, by bytes |\n"
         text += "| --- |" + String(repeating: " ---: |", count: smallPercents.count + 6) + "\n"
         for trace in traces {
             let sizes = trace.requests.map(Trace.size)
             var known: [Int: Int] = [:]
             for (object, size) in zip(trace.requests, sizes) { known[object] = size }
             let total = known.values.reduce(0, +)
-            for percent in [1, 10, 50] {
-                let capacity = total / 100 * percent
+            for percent in [0.2, 1, 10, 50] {
+                let capacity = Int(Double(total) / 100 * percent)
                 var ratios = [
                     run(trace, Recency(capacity: capacity, movesOnUse: false), sizes: sizes),
                     run(trace, Recency(capacity: capacity, movesOnUse: true), sizes: sizes),
@@ -59,13 +61,15 @@ enum Simulation {
                     ratios.append(run(trace, RealS3FIFO(capacity: capacity, smallPercent: small), sizes: sizes))
                 }
                 ratios.append(
-                    run(trace, RealS3FIFO(capacity: capacity, smallPercent: 10, countsWaiters: false), sizes: sizes))
+                    run(
+                        trace, RealS3FIFO(capacity: capacity, smallPercent: standard, countsWaiters: false),
+                        sizes: sizes))
                 for bySize in [true, false] {
                     ratios.append(
                         run(trace, Offline(capacity: capacity, trace: trace.requests, bySize: bySize), sizes: sizes))
                 }
                 let cells = ratios.map { String(format: "%.1f / %.1f", $0.requests * 100, $0.bytes * 100) }
-                text += "| \(trace.name) | \(percent) % | \(cells.joined(separator: " | ")) |\n"
+                text += "| \(trace.name) | \(percent.formatted()) % | \(cells.joined(separator: " | ")) |\n"
             }
         }
         return text

@@ -32,6 +32,9 @@ enum Machine {
         }
     }
 
+    /// For tables that are the same on every machine.
+    static var stamp: String { "Counted \(DateText.day)\(Peer.commit).\n\n" }
+
     static func description(_ plan: Plan, use: String) -> String {
         let processor =
             (try? String(contentsOfFile: "/proc/cpuinfo", encoding: .utf8))?

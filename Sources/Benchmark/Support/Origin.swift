@@ -22,6 +22,7 @@ final class Origin: Sendable {
     private let storm = Mutex(Storm())
     private let isSpinning = Atomic(false)
     private let idleTime = Atomic<Int64>(0)
+    private let requests = Atomic<Int>(0)
     let port: Int
 
     init(port: Int) throws {
@@ -40,6 +41,9 @@ final class Origin: Sendable {
     }
     /// Nanoseconds of its CPU in which it spun and found nothing to do.
     var idle: Int64 { idleTime.load(ordering: .relaxed) }
+
+    /// How many requests have reached it.
+    var asked: Int { requests.load(ordering: .relaxed) }
 
     func expectStorm() { storm.withLock { $0 = Storm() } }
     func release() { storm.withLock { $0.isReleased = true } }
@@ -60,6 +64,7 @@ final class Origin: Sendable {
         return Array(head.utf8) + [UInt8](repeating: 0x78, count: size)
     }
 
+    fileprivate func wasAsked() { requests.add(1, ordering: .relaxed) }
     fileprivate func wasIdle(_ total: Int64) { idleTime.store(total, ordering: .relaxed) }
 
     fileprivate func update(_ change: (inout Storm) -> Void) { storm.withLock { change(&$0) } }
@@ -129,6 +134,7 @@ private struct OriginLoop {
         if start < count { connections[descriptor]?.input += buffer[start..<count] }
         while let input = connections[descriptor]?.input, !input.isEmpty, let end = Self.endOfHead(input) {
             let head = String(decoding: input[..<end], as: UTF8.self)
+            origin.wasAsked()
             connections[descriptor]?.input.removeFirst(end)
             answer(descriptor, head, origin)
         }
