@@ -301,7 +301,9 @@ extension ScalarSyntax where Value == Int {
     static var shards: Self {
         let powers = (0...12).map { 1 << $0 }
         return ScalarSyntax("a power of two", range: "1 to 4096", write: { "\($0)" }) { text in
-            Int(text).map { powers.contains($0) ? .value($0) : .outOfRange } ?? .malformed
+            guard isDigits(text) else { return .malformed }
+            guard let count = Int(text), powers.contains(count) else { return .outOfRange }
+            return .value(count)
         }
     }
 }

@@ -89,7 +89,8 @@ extension ScalarSyntax where Value == UpstreamServer {
         }
         guard let host = hostName(authority[..<hostEnd]) else { return nil }
         guard hostEnd != authority.endIndex else { return (host, nil) }
-        guard let port = UInt16(authority[authority.index(after: hostEnd)...]), port > 0 else { return nil }
+        let digits = authority[authority.index(after: hostEnd)...]
+        guard isDigits(digits), let port = UInt16(digits), port > 0 else { return nil }
         return (host, port)
     }
 }

@@ -40,10 +40,21 @@ extension ScalarSyntax where Value == UInt32 {
         ScalarSyntax<Int>.percent(0...100).mapped(to: { UInt32(clamping: $0) }, from: { Int($0) })
     }
 
-    /// A duration, rounded down to whole seconds.
+    /// A duration of whole seconds: lifetimes have no parts of them (RFC 9111 §1.2.2).
     static var secondsUpToAYear: Self {
-        ScalarSyntax<Duration>.duration(.zero ... .seconds(365 * 86_400)).mapped(
-            to: { UInt32(clamping: $0.components.seconds) }, from: { .seconds($0) })
+        let durations = ScalarSyntax<Duration>.duration(.zero ... .seconds(365 * 86_400))
+        return ScalarSyntax(
+            "a duration in whole seconds such as `30s` or `5m`", range: durations.range,
+            write: { durations.write(.seconds($0)) }
+        ) { text in
+            switch durations.parse(text) {
+            case .value(let duration) where duration.components.attoseconds != 0: .malformed
+            case .value(let duration): .value(UInt32(clamping: duration.components.seconds))
+            case .malformed: .malformed
+            case .outOfRange: .outOfRange
+            case .refused(let reason): .refused(reason)
+            }
+        }
     }
 }
 

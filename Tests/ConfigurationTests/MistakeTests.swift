@@ -109,6 +109,11 @@ struct Faulty: CustomTestStringConvertible, Sendable {
             "routes: [{upstream: origin, coalesce: maybe}]\n",
             "f:1:39: `coalesce: maybe`: not understood; give `true` or `false`, or `default`"),
         Faulty("storage:\n  shards: 48\n", "f:2:11: `shards: 48`: out of range; give a power of two (1 to 4096)"),
+        Faulty("storage: {shards: +16}\n", "f:1:19: `shards: +16`: not understood; give a power of two (1 to 4096)"),
+        Faulty(
+            "caching: {stale-if-error: 1500ms}\n",
+            "f:1:27: `stale-if-error: 1500ms`: not understood; give a duration in whole seconds such as `30s` or `5m` (0s to 365d)"
+        ),
         Faulty(
             "storage:\n  in-flight-share: 0.5\n",
             "f:2:20: `in-flight-share: 0.5`: not understood; give a share such as `10%` (1% to 100%)"),
@@ -342,8 +347,8 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         Faulty("caching: {default-ttl: {}}\n", "f:1:24: `default-ttl` is empty; give a duration, or one for a status"),
         Faulty(
             "caching:\n  default-ttl:\n    200: soon\n    404:\n",
-            "f:3:10: `200: soon`: not understood; give a duration such as `500ms`, `30s` or `5m` (0s to 365d)",
-            "f:4:9: `404` is a duration such as `500ms`, `30s` or `5m`, not nothing"),
+            "f:3:10: `200: soon`: not understood; give a duration in whole seconds such as `30s` or `5m` (0s to 365d)",
+            "f:4:9: `404` is a duration in whole seconds such as `30s` or `5m`, not nothing"),
         Faulty(
             "caching: {default-ttl: {4xx: 1m, any: 1m, 2000: 1m, 099: 1m}}\n",
             "f:1:25: `default-ttl` has `4xx`, which is not a status; use one such as `404`, or `other` for the rest",
@@ -361,7 +366,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
             "f:1:52: `404` is already given on line 1; remove one of them"),
         Faulty(
             "caching: {default-ttl: [10m]}\n",
-            "f:1:24: `default-ttl` is a duration such as `500ms`, `30s` or `5m`, not a list"),
+            "f:1:24: `default-ttl` is a duration in whole seconds such as `30s` or `5m`, not a list"),
         Faulty("caching: {default-ttl: {200: 1m, 203: 1m, 204: 1m, 300: 1m, 301: 1m, 308: 1m}}\n"),
         Faulty("caching: {default-ttl: {404: 1m, 405: 1m, 410: 1m, 414: 1m, 501: 1m, other: 0s}}\n"),
     ])

@@ -524,6 +524,40 @@ import Testing
         }
     }
 
+    /// Lookup says that the stored parts, once confirmed, are all that is wanted; the 304 has fields by which more is.
+    @Test(arguments: [
+        (["Range: bytes=0-4", "If-Range: \"a\""], tells: ["ETag: W/\"a\""], wanted: "abcde"),
+        (
+            ["Range: bytes=20-24", "If-Modified-Since: Mon, 01 Jan 2024 00:00:00 GMT"],
+            ["ETag: \"a\"", "Last-Modified: Tue, 02 Jan 2024 00:00:00 GMT"], "uvwxy"
+        ),
+    ])
+    func `a 304 by which the client wants more than is stored is followed by a request for that`(
+        _ fields: [String], tells: [String], wanted: String
+    ) throws {
+        try scenario(.rangeMisses("part")) { origin, proxy in
+            origin.on("/x") { request in
+                let (dated, redated) =
+                    ("Last-Modified: Mon, 01 Jan 2024 00:00:00 GMT", "Last-Modified: Tue, 02 Jan 2024 00:00:00 GMT")
+                if request["if-none-match"] != nil {
+                    return [.head(304, tells.joined(separator: "\r\n"), "Cache-Control: max-age=60")]
+                }
+                guard let range = request["range"].flatMap({ Self.range($0, of: 26) }), request.number == 1 else {
+                    return [.answer(200, "ETag: \"a\"", redated, "Cache-Control: max-age=60", body: Self.letters)]
+                }
+                let part = String(Self.letters.dropFirst(range.lowerBound).prefix(range.count))
+                return [
+                    .answer(
+                        206, "ETag: \"a\"", dated, "Cache-Control: max-age=60",
+                        "Content-Range: bytes \(range.lowerBound)-\(range.upperBound - 1)/26", body: part)
+                ]
+            }
+            try proxy.get("/x", "Range: bytes=0-9")
+            let answer = try proxy.get("/x", (["Cache-Control: no-cache"] + fields).joined(separator: "\r\n"))
+            #expect(answer.isClean && answer.status == 206 && answer.text == wanted, "\(answer.status) \(answer.text)")
+        }
+    }
+
     @Test func `a 416 of ours is for nobody else, at caches behind this one either`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in

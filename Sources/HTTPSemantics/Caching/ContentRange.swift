@@ -14,7 +14,7 @@ public enum ContentRange: Sendable, Equatable {
         }
         let (range, whole) = (value.extracting(6..<slash), value.extracting((slash + 1)...))
         let isUnknown = whole.isEqual(to: "*")
-        let length = RangeRequest.position(whole)
+        let length = Self.number(whole)
         guard isUnknown || length != nil else { return nil }
         if range.isEqual(to: "*") {
             guard let length else { return nil }
@@ -22,11 +22,17 @@ public enum ContentRange: Sendable, Equatable {
             return
         }
         guard let dash = range.firstIndex(of: UInt8(ascii: "-")),
-            let first = RangeRequest.position(range.extracting(0..<dash)),
-            let last = RangeRequest.position(range.extracting((dash + 1)...)),
+            let first = Self.number(range.extracting(0..<dash)),
+            let last = Self.number(range.extracting((dash + 1)...)),
             first <= last, last < length ?? .max
         else { return nil }
         self = .part(first..<last + 1, of: length)
+    }
+
+    /// Digits. Unlike a position in `Range`, which may lie anywhere behind the end, each number says what the bytes are:
+    /// one that is too large is not understood.
+    private static func number(_ text: Span<UInt8>) -> Int? {
+        text.decimal(saturatingAt: 1 << 63).flatMap { Int(exactly: $0) }
     }
 
     /// Reads the only `Content-Range` line of a message; `nil` if there is not exactly one, or as above.

@@ -111,6 +111,11 @@ extension Fetch: ExchangeHandler {
         } else if let freshened = revalidation.freshened(
             byNotModified: head.fields, responseTime: now, clientIsAsked: conditions == .storedAndClients)
         {
+            // By its new fields the leader's own conditions may come out otherwise, and it wants more than the parts
+            // that are stored.
+            guard (freshened.leaderResponse ?? freshened.response).hasEverything(wantedBy: request) else {
+                return ask(.none)
+            }
             answer(
                 with: freshened.response, forLeader: freshened.leaderResponse, source: .validated,
                 status: head.head.status, isStored: freshened.isStored, isForOthers: freshened.isForOthers)

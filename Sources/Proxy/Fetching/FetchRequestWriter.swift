@@ -82,7 +82,7 @@ struct FetchRequestWriter {
     }
 
     /// The range that is asked for; the missing one only of the representation whose parts are stored (RFC 9110
-    /// §13.1.5).
+    /// §13.1.5: under a strong tag. With a weak one, as a 304 may bring it, what comes is not combined with them).
     private static func appendRange(of plan: FetchPlan, _ conditions: Conditions, to buffer: ByteBuffer) {
         guard case .part(let range, let parts, let validates) = plan.purpose else { return }
         buffer.appendName("Range")
@@ -91,7 +91,7 @@ struct FetchRequestWriter {
         guard conditions != .none, !validates, let parts else { return }
         let head = parts.head
         let fields = head.view
-        guard let line = fields.firstIndex(of: .etag) else { return }
+        guard let line = fields.firstIndex(of: .etag), fields.entityTag?.isWeak == false else { return }
         buffer.appendField("If-Range", fields.value(at: line))
     }
 }

@@ -117,6 +117,12 @@ struct RangeTests {
         Row("RFC 9110 §14.4 the end before the start", "Content-Range: bytes 5-4/10", nil),
         Row("RFC 9110 §14.4 longer than the whole", "Content-Range: bytes 0-10/10", nil),
         Row("RFC 9110 §14.4 nothing known", "Content-Range: bytes */*", nil),
+        Row(
+            "RFC 9110 §14.4 the largest whole", "Content-Range: bytes 0-9/9223372036854775807",
+            .part(0..<10, of: 9_223_372_036_854_775_807)),
+        Row("RFC 9110 §14.4 a larger one", "Content-Range: bytes 0-9/9223372036854775808", nil),
+        Row("RFC 9110 §14.4 one of many digits", "Content-Range: bytes 0-9/99999999999999999999", nil),
+        Row("RFC 9110 §14.4 an end without a next", "Content-Range: bytes 0-9223372036854775807/*", nil),
         Row("RFC 9110 §14.4 another unit", "Content-Range: lines 0-1/2", nil),
         Row("RFC 9110 §14.4 no length", "Content-Range: bytes 0-1", nil),
         Row("RFC 9110 §14.4 letters", "Content-Range: bytes a-b/c", nil),
