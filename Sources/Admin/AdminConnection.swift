@@ -59,6 +59,14 @@ final class AdminConnection: Socket {
         deadline = nanoseconds.map { loop.deadlines.arm(self, after: $0) } ?? .none
     }
 
+    /// Whether its request has not come whole, also where that has been answered already.
+    var awaitsRequest: Bool {
+        switch state {
+        case .readingHead, .readingContent, .sendingEarly, .lingering: true
+        case .waiting, .sending, .closed: false
+        }
+    }
+
     func end() {
         if case .closed = state { return }
         state = .closed

@@ -5,20 +5,25 @@ public import Proxy
 ///
 /// Owned by whoever started it, confined to its loop. A connection is answered once and closed.
 public final class AdminServer {
-    /// Simultaneous connections; further ones are closed at once. Enough for a scrape and a few people.
-    static let maxConnections = 64
+    /// Simultaneous connections. Enough for a scrape and a few people.
+    public static let maxConnections = 64
     /// In nanoseconds: a request that is not complete by then is given up, and an answer that is not taken. In between
     /// nothing is due.
     static let requestTimeout: Int64 = 10_000_000_000
     /// How long a peer has to read an answer that came before the end of its request, in nanoseconds.
     static let lingerTimeout: Int64 = 1_000_000_000
+    /// That all places are taken is told once in this time, in nanoseconds.
+    static let crowdReportInterval: Int64 = 60_000_000_000
 
     private let pages: AdminPages
     private let loop: EventLoop
     /// Told of the first request that is refused because of where it comes from.
     private var onRefusal: ((String) -> Void)?
+    private let onCrowd: () -> Void
+    private var lastCrowdReport: Int64?
     private var listener: Listener?
-    private var connections: [ObjectIdentifier: AdminConnection] = [:]
+    /// The oldest first.
+    private var connections: [AdminConnection] = []
 
     /// Where it listens, with the actual port.
     public let address: SocketAddress
@@ -28,15 +33,17 @@ public final class AdminServer {
     ///   - inherited: sockets that listen already, of which one may listen there.
     ///   - version: of the program, for its pages.
     ///   - onRefusal: told why, the first time that a request is refused because of where it comes from.
+    ///   - onCrowd: told that `maxConnections` are open and another one came, at most once a minute.
     ///   - onPurge: told in a line what was purged, and how much of it there was.
     /// - Throws: if that address cannot be listened at.
     public init(
         at address: SocketAddress, _ settings: AdminSettings, from inherited: [InheritedListener],
         of server: ProxyServer, version: String, on loop: EventLoop,
-        onRefusal: @escaping (String) -> Void, onPurge: @escaping (String) -> Void
+        onRefusal: @escaping (String) -> Void, onCrowd: @escaping () -> Void, onPurge: @escaping (String) -> Void
     ) throws(ListenError) {
         self.loop = loop
         self.onRefusal = onRefusal
+        self.onCrowd = onCrowd
         pages = AdminPages(server, settings, version: version, on: loop, onPurge: onPurge)
         var listening = Listener.Settings()
         listening.pathMode = settings.socketMode
@@ -60,10 +67,10 @@ public final class AdminServer {
     /// Accepts no more and ends what is open.
     public func close() {
         listener = nil
-        for connection in Array(connections.values) { connection.end() }
+        for connection in connections { connection.end() }
     }
 
-    func ended(_ connection: AdminConnection) { connections[ObjectIdentifier(connection)] = nil }
+    func ended(_ connection: AdminConnection) { connections.removeAll { $0 === connection } }
 
     func refused(_ reason: String) {
         onRefusal?(reason)
@@ -71,8 +78,22 @@ public final class AdminServer {
     }
 
     private func accept(_ descriptor: consuming Descriptor) {
-        guard connections.count < Self.maxConnections else { return }
-        let connection = AdminConnection(adopting: descriptor, at: address, on: loop, pages: pages, of: self)
-        connections[ObjectIdentifier(connection)] = connection
+        guard connections.count < Self.maxConnections || makeRoom() else { return }
+        connections.append(AdminConnection(adopting: descriptor, at: address, on: loop, pages: pages, of: self))
+    }
+
+    /// Ends the oldest connection whose request has not come whole: who asks for a page sends that at once, and silent
+    /// ones must not keep a health check out.
+    private func makeRoom() -> Bool {
+        tellOfCrowd()
+        guard let oldest = connections.first(where: \.awaitsRequest) else { return false }
+        oldest.end()
+        return true
+    }
+
+    private func tellOfCrowd() {
+        if let lastCrowdReport, loop.now - lastCrowdReport < Self.crowdReportInterval { return }
+        lastCrowdReport = loop.now
+        onCrowd()
     }
 }

@@ -107,6 +107,10 @@ final class Daemon {
                     log.warning(
                         "the admin listener refused a request; further refusals are not logged",
                         metadata: ["reason": "\(reason.dropLast())"])
+                } onCrowd: {
+                    log.warning(
+                        "limit of \(AdminServer.maxConnections) connections to the admin listener reached; the oldest without a whole request gives way to each new one"
+                    )
                 } onPurge: {
                     log.info("\($0)")
                 }

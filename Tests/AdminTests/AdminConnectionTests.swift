@@ -19,17 +19,25 @@ import Upstream
     private let client: TestSocket
     private var received = ""
     private var hasEnded = false
+    /// How often it was told that all places are taken.
+    private let crowds: Counter
+
+    private final class Counter {
+        var value = 0
+    }
 
     init() throws {
         let (loop, control) = (try EventLoop(), try EventLoop())
         (self.loop, self.control) = (loop, control)
+        let crowds = Counter()
+        self.crowds = crowds
         let upstream = UpstreamSettings(name: "one", servers: [UpstreamServer(host: "127.0.0.1")])
         let proxy = ProxyServer(
             ProxySettings(), upstreams: [upstream], storage: StorageSettings(), accessLog: AccessLogSettings(),
             on: control, log: Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() })
         server = try AdminServer(
             at: .ipv4(.loopback, port: 0), AdminSettings(), from: [], of: proxy, version: "0", on: loop,
-            onRefusal: { _ in }, onPurge: { [unowned control] _ in control.stop() })
+            onRefusal: { _ in }, onCrowd: { crowds.value += 1 }, onPurge: { [unowned control] _ in control.stop() })
         client = try TestSocket(connectingTo: server.address, on: loop)
         client.onConnected = { [unowned client] _ in client.startReading() }
         let input = ByteBuffer(capacity: 4096)
@@ -94,5 +102,52 @@ import Upstream
         run { hasEnded }
         #expect(received.hasPrefix("HTTP/1.1 200 OK\r\n") && received.contains("purged 0 stored responses"))
         #expect(loop.deadlines.count == 0)
+    }
+
+    /// So many more that say nothing, each with a deadline once it has been accepted.
+    private func connectSilently(_ count: Int) throws -> [TestSocket] {
+        let before = loop.deadlines.count
+        let sockets = try (0..<count).map { _ in try TestSocket(connectingTo: server.address, on: loop) }
+        run { loop.deadlines.count == before + count }
+        return sockets
+    }
+
+    @Test func `where all places are taken by silent connections, the oldest makes room for who asks`() throws {
+        run { loop.deadlines.count == 1 }
+        let others = try connectSilently(AdminServer.maxConnections - 1)
+        #expect(!hasEnded && crowds.value == 0)
+        let asking = try (0..<2).map { _ in try TestSocket(connectingTo: server.address, on: loop) }
+        var answers = ["", ""]
+        let input = ByteBuffer(capacity: 4096)
+        for (index, socket) in asking.enumerated() {
+            socket.onConnected = { [unowned socket] _ in
+                let request = ByteSlice("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                _ = socket.write(request.span)
+                socket.startReading()
+            }
+            socket.onReadable = { socket in
+                guard case .bytes = socket.read(into: input) else { return socket.stopReading() }
+                answers[index] += String(input.copied())
+                input.removeAll()
+            }
+        }
+        run { hasEnded && answers.allSatisfy { $0.hasSuffix("ok\n") } }
+        #expect(received.isEmpty, "the first that came is the first to go")
+        #expect(crowds.value == 1, "it is told once")
+        for socket in others + asking { socket.close() }
+    }
+
+    @Test func `who has sent its whole request does not make room`() throws {
+        run { loop.deadlines.count == 1 }
+        send("POST /purge HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nall")
+        run { loop.deadlines.count == 0 }
+        let others = try connectSilently(AdminServer.maxConnections - 1)
+        let another = try TestSocket(connectingTo: server.address, on: loop)
+        run { crowds.value == 1 }
+        #expect(!hasEnded && loop.deadlines.count == AdminServer.maxConnections - 1)
+        control.run()
+        run { hasEnded }
+        #expect(received.contains("purged 0 stored responses"))
+        for socket in others + [another] { socket.close() }
     }
 }
