@@ -6,7 +6,7 @@ import Libevent
 ///
 /// ```
 /// readingHead ─head complete→ readingContent ─end→ waiting ─page→ sending ─all out→ closed;   any ─error, time→ closed
-///      └─mistake──────────────────┴─mistake, too large→ sendingEarly ─all out→ lingering ─peer closes→ closed
+///      └─mistake──────────────────┴─mistake, too large, expects 100 in vain→ sendingEarly ─all out→ lingering ─peer closes→ closed
 /// ```
 final class AdminConnection: Socket {
     /// A head, and a URL to purge.
@@ -25,7 +25,7 @@ final class AdminConnection: Socket {
     /// What its head says.
     private struct Request {
         let path: String
-        /// Why it will be refused, once it has arrived whole.
+        /// Why it will be refused, once it has arrived whole or its client waits for 100.
         let refusal: String?
         var decoder: BodyDecoder
     }
@@ -115,6 +115,7 @@ final class AdminConnection: Socket {
                     refusal: RequestSource.refusal(parser.head, parser.view(in: input.span), at: address),
                     decoder: BodyDecoder(parser.head.framing)))
             input.consume(length)
+            askForContent()
         }
         while case .readingContent(var request) = state {
             let step = try request.decoder.decode(input.span)
@@ -125,11 +126,33 @@ final class AdminConnection: Socket {
             case .needMore: return
             case .end: return ask(request)
             case .data:
-                guard content.count <= AdminSettings.maxContent else {
-                    return answer(AdminPage(status: .contentTooLarge, text: "The request is too large.\n"))
-                }
+                guard content.count <= AdminSettings.maxContent else { return answer(Self.tooLarge) }
             }
         }
+    }
+
+    private static var tooLarge: AdminPage {
+        AdminPage(status: .contentTooLarge, text: "The request is too large.\n")
+    }
+
+    /// Tells a client that waits for it to send its content, or at once that this is not wanted (RFC 9110 §10.1.1).
+    private func askForContent() {
+        // Who has begun to send does not wait.
+        guard case .readingContent(let request) = state, parser.head.expectation == .continue,
+            !request.decoder.isComplete, input.isEmpty
+        else { return }
+        if let refusal = request.refusal { return refuse(refusal) }
+        if let length = parser.head.framing.announcedLength, length > AdminSettings.maxContent {
+            return answer(Self.tooLarge)
+        }
+        output.appendStatusLine(.continue)
+        output.appendLineEnd()
+        writable()
+    }
+
+    private func refuse(_ refusal: String) {
+        server.refused(refusal)
+        answer(AdminPage(status: .forbidden, text: refusal))
     }
 
     private func ask(_ request: Request) {
@@ -137,10 +160,7 @@ final class AdminConnection: Socket {
         stopReading()
         // It waits for us: a purge may have to walk through all that is stored.
         due(within: nil)
-        if let refusal = request.refusal {
-            server.refused(refusal)
-            return answer(AdminPage(status: .forbidden, text: refusal))
-        }
+        if let refusal = request.refusal { return refuse(refusal) }
         let content = content
         pages.page(for: parser.head.method, request.path, content: String(content.span)) { [weak self] page in
             self?.answer(page)
@@ -175,7 +195,13 @@ final class AdminConnection: Socket {
     override func writable() {
         switch flush(output) {
         case .blocked: break
-        case .done: if case .sendingEarly = state { linger() } else { end() }
+        case .done:
+            switch state {
+            case .sending: end()
+            case .sendingEarly: linger()
+            // That was a 100 only.
+            case .readingHead, .readingContent, .waiting, .lingering, .closed: break
+            }
         case .failed: end()
         }
     }

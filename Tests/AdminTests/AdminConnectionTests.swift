@@ -90,6 +90,37 @@ import Upstream
         run { loop.deadlines.count == 0 }
     }
 
+    /// RFC 9110 §10.1.1
+    @Test func `who waits for 100 gets that before its content, and then the page`() {
+        let goOn = "HTTP/1.1 100 Continue\r\n\r\n"
+        send("POST /purge HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n")
+        run { received == goOn }
+        send("a")
+        send("ll")
+        run { loop.deadlines.count == 0 }
+        #expect(received == goOn, "one 100 is enough")
+        control.run()
+        run { hasEnded }
+        #expect(received.hasPrefix("\(goOn)HTTP/1.1 200 OK\r\n") && received.contains("purged 0 stored responses"))
+    }
+
+    @Test(arguments: [
+        ("Host: localhost\r\nContent-Length: 900000\r\n\r\n", "413"),
+        ("Host: other.example\r\nContent-Length: 3\r\n\r\n", "403"),
+    ])
+    func `who waits for 100 in vain is told at once`(_ fields: String, _ status: String) {
+        send("POST /purge HTTP/1.1\r\nExpect: 100-continue\r\n\(fields)")
+        run { hasEnded }
+        #expect(received.hasPrefix("HTTP/1.1 \(status) "))
+    }
+
+    @Test(arguments: ["\r\n", "Content-Length: 0\r\n\r\n", "Content-Length: 1\r\n\r\nx"])
+    func `no 100 goes to who has nothing to send any more`(_ rest: String) {
+        send("GET /healthz HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n\(rest)")
+        run { hasEnded }
+        #expect(received.hasPrefix("HTTP/1.1 200 OK\r\n"))
+    }
+
     @Test func `nothing is due of who waits for a purge, and the answer is sent when that is done`() {
         run { loop.deadlines.count == 1 }
         let content = "prefix http://a/"

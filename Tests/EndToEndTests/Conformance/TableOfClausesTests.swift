@@ -14,7 +14,7 @@ import Testing
         for file in System.sources(in: "\(folder)/Tests") {
             var suite = ""
             for line in System.contents(of: file).split(separator: "\n") {
-                if let struct_ = line.firstMatch(of: /struct (\w+Tests)\b/) { suite = String(struct_.1) }
+                if let type = line.firstMatch(of: /(?:struct|class) (\w+Tests)\b/) { suite = String(type.1) }
                 if let test = line.firstMatch(of: /func `(.+?)`/), !suite.isEmpty {
                     names[suite, default: []].append(String(test.1))
                 }
@@ -44,7 +44,7 @@ import Testing
     @Test func `no two suites have the same name, whatever its case`() {
         var files: [String: String] = [:]
         for file in System.sources(in: "\(Self.folder)/Tests") {
-            for suite in System.contents(of: file).matches(of: /struct (\w+Tests)\b/) {
+            for suite in System.contents(of: file).matches(of: /(?:struct|class) (\w+Tests)\b/) {
                 let former = files.updateValue(file, forKey: suite.1.lowercased())
                 #expect(former == nil, "\(suite.1) is in \(former ?? "") and in \(file)")
             }
