@@ -61,10 +61,15 @@ public struct ByteSlice: Sendable {
     }
 }
 
-extension ByteSlice: Equatable {
+extension ByteSlice: Hashable {
     public static func == (left: ByteSlice, right: ByteSlice) -> Bool {
         left.offset == right.offset && left.length == right.length && left.chunk.isSame(as: right.chunk)
             || left.span.isEqual(to: right.span)
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        // Only read, while it is lent.
+        unsafe span.withUnsafeBytes { unsafe hasher.combine(bytes: $0) }
     }
 }
 

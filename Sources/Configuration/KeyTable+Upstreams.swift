@@ -93,14 +93,6 @@ enum UpstreamKeys {
             "max-head-size", \.maxHeadSize, .size(1 << 10...16 << 20),
             "Maximum size of a response head; larger ones get 502."),
     ]
-
-    /// A name stands for one upstream.
-    @Sendable static func check(
-        earlier: [UpstreamSettings], upstream: UpstreamSettings, node: Node, reader: inout Reader
-    ) {
-        guard !upstream.name.isEmpty, earlier.contains(where: { $0.name == upstream.name }) else { return }
-        reader.note(node.position, "an upstream named `\(upstream.name)` already exists above; use another name")
-    }
 }
 
 /// The keys of one route.

@@ -65,7 +65,7 @@ enum KeyTable {
             "upstreams", \.upstreams,
             .groups(
                 "an upstream", from: UpstreamSettings(name: "", servers: []), UpstreamKeys.all, atLeast: 1,
-                check: UpstreamKeys.check),
+                named: \.name),
             "Origins. Requests that match no route go to the first one."),
         Key(
             "routes", \.proxy.routes, .groups("a route", from: RouteSettings(upstream: ""), RouteKeys.all),

@@ -57,15 +57,16 @@ struct Reader {
     /// The keys of a mapping that are words, and what stands behind them. Notes the others, and those given twice.
     mutating func entries(of mapping: Node.Mapping) -> [(name: String, position: Position, value: Node)] {
         var entries: [(name: String, position: Position, value: Node)] = []
+        var lines: [String: Int] = [:]
         for (keyNode, value) in mapping {
             guard let name = hidden[keyNode.position] ?? keyNode.scalar?.string else {
                 note(keyNode.position, "a key must be a word, not \(keyNode.kind)")
                 continue
             }
-            if let former = entries.last(where: { $0.name == name }) {
+            if let former = lines.updateValue(keyNode.position.line, forKey: name) {
                 note(
                     keyNode.position,
-                    "`\(Spelling.shown(name))` is already given on line \(former.position.line); remove one of them")
+                    "`\(Spelling.shown(name))` is already given on line \(former); remove one of them")
             }
             entries.append((name, keyNode.position, value))
         }
@@ -158,19 +159,25 @@ struct Reader {
         let nodes = root?.items(of: "routes") ?? []
         // What is wrong already may not be what it looks like.
         guard notes.isEmpty, nodes.count == routes.count else { return }
+        // There may be thousands of either: none is compared with all others.
+        let (served, aboveServed) = (Set(hosts), Set(hosts.flatMap(\.covering)))
+        var earlierRoutes = RouteIndex()
         for (index, route) in routes.enumerated() {
             checkCookies(of: route, under: settings, in: nodes[index])
-            if let host = route.host, !hosts.isEmpty, !hosts.contains(where: { $0.covers(host) || host.covers($0) }) {
+            if let host = route.host, !hosts.isEmpty, !aboveServed.contains(host),
+                served.isDisjoint(with: host.covering)
+            {
                 note(
                     (nodes[index]["host"] ?? nodes[index]).position,
                     "requests for `\(host.text)` get 421 because it is not in `hosts`; add it there, or remove this route"
                 )
-            } else if let earlier = routes[..<index].firstIndex(where: { $0.covers(route) }) {
+            } else if let earlier = earlierRoutes.first(covering: route) {
                 note(
                     nodes[index].position,
                     "the route on line \(nodes[earlier].position.line) already matches all requests of this one; "
                         + (route.covers(routes[earlier]) ? "remove one of them" : "move this one before it"))
             }
+            earlierRoutes.add(route, number: index)
         }
     }
 
@@ -193,8 +200,9 @@ struct Reader {
     /// Names of upstreams differ, and routes name one of them.
     mutating func checkUpstreams(of settings: Settings) {
         // Each once, though a mistake may have given it to two.
-        let names = settings.upstreams.map(\.name).reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }
-        for reference in upstreamReferences where !names.contains(reference.name) {
+        var known: Set<String> = []
+        let names = settings.upstreams.map(\.name).filter { known.insert($0).inserted }
+        for reference in upstreamReferences where !known.contains(reference.name) {
             let near = Spelling.nearest(to: reference.name, among: names)
             note(
                 reference.position,

@@ -45,7 +45,7 @@ struct ValueSyntax<Value: Sendable>: Sendable {
 extension ValueSyntax {
     /// A list of single values; one alone needs no list.
     static func list<Element>(of scalar: ScalarSyntax<Element>, atLeast minimum: Int = 0) -> ValueSyntax<[Element]>
-    where Value == [Element], Element: Equatable & Sendable {
+    where Value == [Element], Element: Hashable & Sendable {
         let element = ValueSyntax<Element>(scalar)
         return ValueSyntax(
             range: scalar.range,
@@ -60,14 +60,15 @@ extension ValueSyntax {
                 return nil
             }
             var values: [Element] = []
+            var known: Set<Element> = []
             for node in nodes {
                 guard let value = element.read(node, name, &reader) else { continue }
-                if values.contains(value) {
+                if known.insert(value).inserted {
+                    values.append(value)
+                } else {
                     reader.note(
                         node.position,
                         "`\(name)` has `\(Spelling.shown(scalar.write(value)))` twice; remove one of them")
-                } else {
-                    values.append(value)
                 }
             }
             return values
@@ -86,10 +87,10 @@ extension ValueSyntax {
     /// - Parameters:
     ///   - title: what one of them is, in a message.
     ///   - blank: one of them before its keys are read.
+    ///   - identity: the name that only one of them may have; empty where it was not given.
     static func groups<Element: Sendable>(
         _ title: String, from blank: Element, _ keys: [Key<Element>],
-        atLeast minimum: Int = 0,
-        check: @escaping @Sendable (_ earlier: [Element], Element, Node, inout Reader) -> Void = { _, _, _, _ in }
+        atLeast minimum: Int = 0, named identity: (@Sendable (Element) -> String)? = nil
     ) -> ValueSyntax<[Element]> where Value == [Element] {
         ValueSyntax(
             write: { elements in
@@ -106,6 +107,7 @@ extension ValueSyntax {
                 return nil
             }
             var elements: [Element] = []
+            var known: Set<String> = []
             for node in sequence {
                 var element = blank
                 if node.isNothing {
@@ -113,7 +115,9 @@ extension ValueSyntax {
                     continue
                 }
                 reader.read(node, as: keys, into: &element, called: title)
-                check(elements, element, node, &reader)
+                if let name = identity?(element), !name.isEmpty, !known.insert(name).inserted {
+                    reader.note(node.position, "\(title) named `\(name)` already exists above; use another name")
+                }
                 elements.append(element)
             }
             return elements

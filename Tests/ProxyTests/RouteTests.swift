@@ -96,6 +96,19 @@ import Upstream
         }
     }
 
+    @Test func `a host is covered by itself and by the wildcards above it`() {
+        let hosts: [HostPattern] = [
+            "a", "example", "a.example", "b.a.example", "ba.example", "*.example", "*.a.example", "*.b.a.example",
+            "[::1]", "127.0.0.1",
+        ]
+        for host in hosts {
+            #expect(host.covering.allSatisfy { $0.covers(host) }, "\(host.text)")
+            for other in hosts {
+                #expect(host.covering.contains(other) == other.covers(host), "\(host.text), \(other.text)")
+            }
+        }
+    }
+
     @Test func `the first route that matches decides, and a route without host and path takes all that is left`() throws
     {
         var settings = ProxySettings()

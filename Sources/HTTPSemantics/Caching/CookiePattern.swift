@@ -2,7 +2,7 @@ public import Bytes
 
 /// Cookies that the operator names: one, or all whose names begin so; with those that an origin may take for one of them
 /// (`LenientName`), or whose names it may read in a way of its own: what it answers to these is not for all.
-public struct CookiePattern: Sendable, Equatable {
+public struct CookiePattern: Sendable, Hashable {
     /// The name, or what it begins with.
     public let name: ByteSlice
     /// Whether any ending counts.

@@ -3,7 +3,7 @@ import HTTPSemantics
 public import Libevent
 
 /// A proxy before this one, such as a TLS terminator, whose word on who the client is counts.
-public enum TrustedProxy: Sendable, Equatable {
+public enum TrustedProxy: Sendable, Hashable {
     /// Who connects from one of these addresses.
     case addresses(AddressBlock)
     /// Who connects by a Unix socket.

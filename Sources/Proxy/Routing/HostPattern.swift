@@ -2,7 +2,7 @@ import Bytes
 
 /// Hosts, as requests name them, that are served or that a route is for: one name or address, or `*.` and a name, which
 /// stands for all names below that one, however deep, but not for itself.
-public struct HostPattern: Sendable, Equatable, ExpressibleByStringLiteral {
+public struct HostPattern: Sendable, Hashable, ExpressibleByStringLiteral {
     /// The host, or what its names end with, from the dot on.
     private let bytes: ByteSlice
     private let isWildcard: Bool
@@ -29,5 +29,12 @@ public struct HostPattern: Sendable, Equatable, ExpressibleByStringLiteral {
     public func covers(_ other: HostPattern) -> Bool {
         guard other.isWildcard else { return matches(other.bytes.span) }
         return isWildcard && (self == other || matches(other.bytes.span))
+    }
+
+    /// All that cover this one: itself, and the wildcards of the names above it.
+    public var covering: [HostPattern] {
+        let text = String(bytes)
+        let above = text.indices.dropFirst().filter { text[$0] == "." }
+        return [self] + above.map { HostPattern("*\(text[$0...])") }
     }
 }

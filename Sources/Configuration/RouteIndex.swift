@@ -1,0 +1,72 @@
+import Proxy
+
+/// Routes by host and by the segments of their paths: finds the first that covers another one (`RouteSettings.covers`)
+/// without a look at all of them.
+struct RouteIndex {
+    /// Where a path stands before its first slash, or behind one of its segments: the first route whose path ends here,
+    /// and the first whose path ends with the slash that follows. By their numbers.
+    private struct Place {
+        var here: Int?
+        var below: Int?
+    }
+
+    private struct Step: Hashable {
+        let place: Int
+        let segment: Substring
+    }
+
+    private var places: [Place] = []
+    /// Where the paths of a host begin, and of any host.
+    private var beginnings: [HostPattern?: Int] = [:]
+    private var steps: [Step: Int] = [:]
+
+    /// The segments behind the first slash; the last one is empty if the path ends with a slash.
+    private static func segments(of route: RouteSettings) -> ArraySlice<Substring> {
+        route.path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
+    }
+
+    /// - Parameter number: higher than those of all routes before.
+    mutating func add(_ route: RouteSettings, number: Int) {
+        var segments = Self.segments(of: route)
+        let endsWithSlash = segments.last?.isEmpty ?? false
+        if endsWithSlash { segments.removeLast() }
+        var place = newPlace(unless: beginnings[route.host])
+        beginnings[route.host] = place
+        for segment in segments {
+            let step = Step(place: place, segment: segment)
+            place = newPlace(unless: steps[step])
+            steps[step] = place
+        }
+        if endsWithSlash {
+            places[place].below = places[place].below ?? number
+        } else {
+            places[place].here = places[place].here ?? number
+        }
+    }
+
+    private mutating func newPlace(unless known: Int?) -> Int {
+        if let known { return known }
+        places.append(Place())
+        return places.count - 1
+    }
+
+    /// The number of the first route added that covers `route`.
+    func first(covering route: RouteSettings) -> Int? {
+        let hosts = [nil] + (route.host?.covering ?? [])
+        let segments = Self.segments(of: route)
+        return hosts.compactMap { beginnings[$0].flatMap { first(from: $0, covering: segments) } }.min()
+    }
+
+    private func first(from beginning: Int, covering segments: ArraySlice<Substring>) -> Int? {
+        var place = beginning
+        var first: Int?
+        func see(_ number: Int?) { if let number { first = min(first ?? number, number) } }
+        for segment in segments {
+            see(places[place].below)
+            guard let next = steps[Step(place: place, segment: segment)] else { break }
+            place = next
+            see(places[place].here)
+        }
+        return first
+    }
+}
