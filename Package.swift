@@ -75,7 +75,8 @@ let package = Package(
         .executableTarget(
             name: "coalesced",
             dependencies: [
-                "Bytes", "Console", "Libevent", "Proxy", "Admin", "Configuration", "Storage", "Upstream", "Telemetry",
+                "Bytes", "Coalescing", "Console", "Libevent", "Proxy", "Admin", "Configuration", "Storage", "Upstream",
+                "Telemetry",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],

@@ -144,7 +144,8 @@ final class Daemon {
     private func serve(_ isReady: @escaping (Addresses) -> Void) throws(ProxyServer.StartError) {
         do throws(SystemError) {
             for signal in Self.endingSignals { try loop.onSignal(signal) { [unowned self] in end(on: signal) } }
-            try loop.onSignal(SIGHUP) { [unowned self] in reload() }
+            let reloads = ReloadSignals(on: loop) { [unowned self] in reload() }
+            try loop.onSignal(SIGHUP) { reloads.arrived() }
             // What nginx takes for 'open the logs again', and logrotate's rules were copied with.
             try loop.onSignal(SIGUSR1) { [unowned self] in server.reopenLogs() }
         } catch {

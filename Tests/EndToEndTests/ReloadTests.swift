@@ -38,6 +38,27 @@ import Testing
         }
     }
 
+    @Test func `a burst of signals reloads now and then, and once more after the last`() throws {
+        try scenario { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: no-store", body: "old")] }
+            let other = try ScriptedOrigin()
+            defer { other.stop() }
+            other.on("/x") { _ in [.answer(200, "Cache-Control: no-store", body: "new")] }
+            let begun = Instant.now
+            for _ in 1...100 {
+                proxy.signal(SIGHUP)
+                // One that waits to be delivered would swallow the next.
+                _ = try proxy.admin.get("/healthz")
+            }
+            let reloads = proxy.diagnostics.matches(of: #/info: reloaded /#).count
+            let pauses = Int((Instant.now - begun) / .milliseconds(20))
+            #expect(reloads > 0 && reloads <= pauses + 1)
+            try proxy.rewriteConfiguration(upstream: other.url)
+            proxy.signal(SIGHUP)
+            try eventually("the new origin is asked") { try proxy.get("/x").text == "new" }
+        }
+    }
+
     @Test func `what an upstream has in flight, and has done, counts on when its settings change`() throws {
         try scenario { origin, proxy in
             let gate = Gate()

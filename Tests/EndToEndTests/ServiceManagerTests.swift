@@ -36,6 +36,34 @@ import Testing
         }
     }
 
+    /// systemd can wait for that (systemd.service(5), `notify-reload`).
+    @Test func `after the last of many signals it hears of a reload that began later`() throws {
+        try underManager { manager, _, start in
+            let proxy = try start()
+            defer { proxy.stop() }
+            var told: [String] = []
+            try eventually("it is ready") {
+                told += manager.read()
+                return told == ["READY=1"]
+            }
+            for _ in 1...20 { proxy.signal(SIGHUP) }
+            var last = timespec()
+            _ = unsafe clock_gettime(CLOCK_MONOTONIC, &last)
+            proxy.signal(SIGHUP)
+            try eventually("such a reload is over; \(told)") {
+                told += manager.read()
+                guard told.count > 2, told.last == "READY=1",
+                    let stamp = told[told.count - 2].firstMatch(of: #/^RELOADING=1\nMONOTONIC_USEC=([0-9]+)$/#)
+                else { return false }
+                return Int(stamp.1) ?? 0 >= last.tv_sec * 1_000_000 + last.tv_nsec / 1_000
+            }
+            #expect(told.count < 20, "\(told)")
+            for (index, message) in told.enumerated() {
+                #expect(message == "READY=1" || index % 2 == 1 && message.hasPrefix("RELOADING=1\n"))
+            }
+        }
+    }
+
     @Test func `one that reads nothing holds up neither start nor reload nor end`() throws {
         try underManager { manager, _, start in
             manager.fill()
