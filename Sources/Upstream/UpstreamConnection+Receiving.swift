@@ -54,6 +54,19 @@ extension UpstreamConnection {
         }
     }
 
+    /// Which bound was exceeded, and where it can be changed.
+    private func hint(to reason: MessageSyntaxError.Reason) -> String {
+        let (head, trailers) = (HeadLimits.response, HeadLimits.trailers)
+        return switch reason {
+        case .headTooLarge: " See the upstream's max-head-size."
+        case .tooManyFields where lease.response == .inBody: " Trailers may have \(trailers.maxFieldLines)."
+        case .tooManyFields: " A response may have \(head.maxFieldLines)."
+        case .trailersTooLarge: " It may have \(trailers.maxHeadBytes) bytes."
+        // What else is wrong is no matter of a number that an operator may want to know.
+        default: ""
+        }
+    }
+
     /// Takes what the buffer holds, one part of the message at a time, until it needs more or must stop.
     /// - Parameter input: the connection's own, which may be given back meanwhile.
     private func process(_ input: ByteBuffer) {
@@ -67,7 +80,7 @@ extension UpstreamConnection {
             } catch {
                 return fail(
                     lease.response == .inBody ? .body : error.exceedsHead ? .headTooLarge : .head,
-                    "\(error.explanation)\(error.limit)", isMalformed: true)
+                    "\(error.explanation)\(hint(to: error.reason))", isMalformed: true)
             }
             switch event {
             case .needMore:
@@ -174,13 +187,4 @@ extension UpstreamConnection {
 extension MessageSyntaxError {
     /// Whether a head has more than is read of one.
     fileprivate var exceedsHead: Bool { reason == .headTooLarge || reason == .tooManyFields }
-
-    /// What sets the limit that was exceeded, for the operator.
-    fileprivate var limit: String {
-        switch reason {
-        case .headTooLarge: " See the upstream's max-head-size."
-        case .tooManyFields: " At most \(HeadLimits.response.maxFieldLines) field lines are read."
-        default: ""
-        }
-    }
 }

@@ -51,6 +51,28 @@ import Testing
         }
     }
 
+    @Test(
+        arguments: [
+            (200, 50, nil), (201, 0, "There are too many field lines. A response may have 200."),
+            (200, 51, "There are too many field lines. Trailers may have 50."),
+        ] as [(Int, Int, String?)])
+    func `how many field lines a response may have is told of one with more`(
+        _ lines: Int, _ trailers: Int, mistake: String?
+    ) throws {
+        try scenario { origin, proxy in
+            @Sendable func fields(_ count: Int) -> String { (0..<count).map { "X-\($0): 1\r\n" }.joined() }
+            let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\(fields(lines - 1))\r\n"
+            origin.on("/x") { _ in [.raw("\(head)2\r\nhi\r\n0\r\n\(fields(trailers))\r\n")] }
+            let answer = proxy.crowd(1, get: "/x").finished()[0]
+            if let mistake {
+                #expect(answer.status == 502 || !answer.isClean)
+                try eventually("it is told") { proxy.diagnostics.contains(mistake) }
+            } else {
+                #expect(answer.status == 200 && answer.text == "hi" && answer.isClean)
+            }
+        }
+    }
+
     @Test(arguments: [
         "HTTP/1.1 200 OK\nContent-Length: 2\n\nhi", "SMTP ready\r\n\r\n", "HTTP/1.1 2x0 OK\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nhi!",

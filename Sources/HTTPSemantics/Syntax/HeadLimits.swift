@@ -12,8 +12,10 @@ public struct HeadLimits: Sendable, Hashable, BitwiseCopyable {
         self.maxTargetLength = maxTargetLength
     }
 
-    /// Origins send larger heads than browsers do: policies and cookies.
+    /// Origins send larger heads than browsers do: policies and cookies. The bytes are what `max-head-size` says by
+    /// default, the lines are no setting.
     public static let response = HeadLimits(maxHeadBytes: 65_536, maxFieldLines: 200, maxTargetLength: 0)
+    /// Of requests and responses. They tell of a check sum or how long something took: a few lines.
     public static let trailers = HeadLimits(maxHeadBytes: 8192, maxFieldLines: 50, maxTargetLength: 0)
 
     /// No registered method has more than 17 bytes.
