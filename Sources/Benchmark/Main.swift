@@ -113,14 +113,15 @@ struct Main {
         }
         // What has ended is known to be ours.
         comparison.stop()
-        let text =
-            Machine.description(plan, use: before.text(until: Machine.Use())) + failed + "\n**Goals**\n\n"
+        let goals =
+            Machine.description(plan, use: before.text(until: Machine.Use())) + failed + "\n"
             + Goals(comparison.report).table
-            + "\n**CPU of a request or waiter**\n\n" + comparison.report.summary + "\n**All figures**\n\n"
-            + comparison.report.table
-        say(text)
+        let (costs, figures) = (comparison.report.summary, comparison.report.table)
+        say([goals, costs, figures].joined(separator: "\n"))
         if let file {
-            try Document.put(text, between: "comparison", in: file)
+            try Document.put(goals, between: "goals", in: file)
+            try Document.put(costs, between: "costs", in: file)
+            try Document.put(figures, between: "figures", in: file)
             if let sentence = comparison.report.crowdSentence {
                 try Document.put(sentence, between: "crowd", in: "README.md")
             }
