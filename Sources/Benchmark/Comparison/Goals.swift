@@ -1,7 +1,7 @@
 /// The goals of the hot path, each with what it was measured to be, and with what the bare responder has in our place,
 /// which does nothing but what the kernel needs. In italics: the same by another measure, which no goal was set for.
 struct Goals {
-    private static let perSecond = "requests/s", perCore = "requests/s of a core, by CPU", cpu = "CPU µs/request"
+    private static let perSecond = "requests/s", cpu = "CPU µs/request"
 
     private enum Bound {
         case atMost(Double)
@@ -33,8 +33,8 @@ struct Goals {
             "CPU of a 1 KiB hit ÷ bare responder", "hit, 1 KiB", Comparison.pairedCPU, [.bare], .atMost(1.15), aim: 1.1)
         own("heap allocations of a hit", Comparison.counted, Comparison.allocated, .atMost(0))
         ratio("1 KiB hits/s ÷ HAProxy", "hit, 1 KiB", Comparison.pairedRate, [.haproxy], .atLeast(1.25))
-        rate("1 KiB hits/s ÷ nginx", "hit, 1 KiB", [.nginx], .atLeast(2.5))
-        rate("1 KiB hits/s ÷ Varnish", "hit, 1 KiB", [.varnish], .atLeast(3.5))
+        ratio("1 KiB hits/s ÷ nginx", "hit, 1 KiB", Comparison.pairedRate, [.nginx], .atLeast(2.5))
+        ratio("1 KiB hits/s ÷ Varnish", "hit, 1 KiB", Comparison.pairedRate, [.varnish], .atLeast(3.5))
         let packaged = Comparison.packaged
         for (kind, least) in [(Kind.haproxy, 1.25), (.nginx, 2.5), (.varnish, 3.5)] {
             ratio(
@@ -44,7 +44,8 @@ struct Goals {
                 "*1 KiB hits/s ÷ \(kind.name), by wrk*", "hit, 1 KiB, by wrk", Self.perSecond, [kind], .atLeast(least))
         }
         for size in ["100 KiB", "1 MiB"] {
-            rate("\(size) hits/s ÷ best peer", "hit, \(size)", Kind.peers, .atLeast(1.1))
+            ratio(
+                "\(size) hits/s ÷ best peer", "hit, \(size)", Comparison.pairedRate, Kind.peers, .atLeast(1.1))
             ratio(
                 "*\(size) hits/s ÷ best peer, by wrk*", "hit, \(size), by wrk", Self.perSecond, Kind.peers,
                 .atLeast(1.1))
@@ -98,12 +99,5 @@ struct Goals {
         goal(
             name + (figure.hasSuffix(Comparison.byPairs) ? Comparison.byPairs : ""), bound, aim: aim,
             best { line?.ratio(to: $0) }, bare: bare)
-    }
-
-    /// Compares the rate as measured, and by the CPU of a request: where the load's core was the full one, the second
-    /// says more.
-    private mutating func rate(_ name: String, _ row: String, _ kinds: [Kind], _ bound: Bound) {
-        ratio(name, row, Self.perSecond, kinds, bound)
-        ratio("*\(name), by CPU*", row, Self.perCore, kinds, bound)
     }
 }

@@ -9,7 +9,7 @@ extension Comparison {
     func hits() throws {
         for (size, name) in Self.sizes where !plan.isQuick || size == 1024 || size == 102_400 {
             fetch("/c/\(size)/hit", size: size)
-            let rivals: Set<Kind> = size == 1024 ? [.bare, .haproxy] : []
+            let rivals = size == 1024 || size >= 102_400 ? Set(Kind.allCases) : []
             try withBare(size) {
                 measure("hit, \(name)", Load(path: "/c/\(size)/hit", length: size), $0, rivals: rivals)
             }
