@@ -5,7 +5,7 @@
 # make uninstall  removes them again, except the configuration
 # make lint     reports code that swift-format would change
 # make format   has swift-format change it
-# make bench        compares with nginx, HAProxy and Varnish and writes docs/benchmarks.md: a quarter of an hour
+# make bench        compares with nginx, HAProxy and Varnish and writes docs/benchmarks.md: some twenty minutes
 # make bench-quick  the most telling rows, in less than two minutes
 # make tools        what .ci/count needs to count instructions per request
 #
