@@ -79,31 +79,9 @@ struct Main {
         let before = Machine.Use()
         let comparison = try Comparison(plan)
         defer { comparison.stop() }
-        // Name, whether the quick run has it, and what measures it.
-        let rows: [(Substring, Bool, () throws -> Void)] = [
-            ("hits", true, comparison.hits),
-            ("packaged", false, comparison.packagedHits),
-            ("wrk", false, comparison.hitsByWrk),
-            ("allocations", false, comparison.allocations),
-            ("storms", true, comparison.storms),
-            ("other", false, comparison.otherURLInStorm),
-            ("misses", true, comparison.misses),
-            ("passes", true, comparison.passes),
-            ("zipf", false, comparison.zipfHits),
-            ("pipelined", true, comparison.pipelinedHits),
-            ("connections", true, comparison.newConnections),
-            ("304", false, comparison.notModified),
-            ("ranges", false, comparison.ranges),
-            ("posts", false, comparison.posts),
-            ("idle", true, comparison.idleConnections),
-            ("objects", false, comparison.storedObjects),
-            ("start", true, comparison.starts),
-            ("reload", false, comparison.reloads),
-            ("workers", false, comparison.twoWorkers),
-            ("churn", false, comparison.churn),
-        ]
         var failed = ""
-        for (name, isQuick, measure) in rows where wanted.isEmpty ? (isQuick || !plan.isQuick) : wanted.contains(name) {
+        for (name, isQuick, measure) in comparison.rows
+        where wanted.isEmpty ? (isQuick || !plan.isQuick) : wanted.contains(name) {
             do {
                 try measure()
             } catch {

@@ -9,7 +9,7 @@ import Libevent
 /// quiet ─signal→ reload → burst ─signal→ gathering ─quiet again, or maxWait→ reload → burst;   burst ─coalesceWait→ quiet
 /// ```
 ///
-/// Owned by the daemon, confined to its loop.
+/// Owned by the watch for the signal, confined to the daemon's loop.
 final class ReloadSignals {
     /// Between the signals of a burst, and after a reload, passes less than this. A script that sends one for each of many
     /// files takes a few milliseconds for it; who waits for a reload should not notice.

@@ -24,6 +24,32 @@ struct Comparison {
         }
     }
 
+    /// Name, whether the quick run has it, and what measures it.
+    var rows: [(name: Substring, isQuick: Bool, measure: () throws -> Void)] {
+        [
+            ("hits", true, hits),
+            ("packaged", false, packagedHits),
+            ("wrk", false, hitsByWrk),
+            ("allocations", false, allocations),
+            ("storms", true, storms),
+            ("other", false, otherURLInStorm),
+            ("misses", true, misses),
+            ("passes", true, passes),
+            ("zipf", false, zipfHits),
+            ("pipelined", true, pipelinedHits),
+            ("connections", true, newConnections),
+            ("304", false, notModified),
+            ("ranges", false, ranges),
+            ("posts", false, posts),
+            ("idle", true, idleConnections),
+            ("objects", false, storedObjects),
+            ("start", true, starts),
+            ("reload", false, reloads),
+            ("workers", false, twoWorkers),
+            ("churn", false, churn),
+        ]
+    }
+
     /// Kinds that can be started, ours first.
     var kinds: [Kind] { Kind.allCases.filter { !missing.contains($0) } }
 

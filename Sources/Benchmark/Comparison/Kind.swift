@@ -27,5 +27,5 @@ struct Plan {
     var seconds: Double { isQuick ? 1 : 2 }
     var repeats: Int { isQuick ? 2 : 3 }
     /// Runs of ours and of those it is compared with pair by pair, in rows that a goal hangs on.
-    var pairs: Int { isQuick ? 5 : 9 }
+    var pairs: Int { isQuick ? 3 : 9 }
 }

@@ -57,7 +57,7 @@ extension ClientConnection {
             case .tooLarge:
                 guard let delivery = output.delivery else { return answerInstead(.contentTooLarge) }
                 // An origin that answers while it reads may wait for the rest for ever.
-                guard delivery.followed == nil else { return end() }
+                guard delivery.followed?.phase != .open else { return end() }
                 // What is here whole is sent; nothing more is read before it.
                 stopReading()
                 input.contentEnded()

@@ -258,7 +258,8 @@ final class ClientConnection: Socket {
         deadline = deadline.awaiting(.request, until: until, for: self, on: worker.deadlines)
     }
 
-    /// The program ends now: who waits for a response is told so, all others are cut off.
+    /// The program ends now: who waits for a response is told so, all others are cut off. Where content of the client's
+    /// is still unread, the close becomes a reset, which may come before what it is told.
     func cut() {
         if phase == .serving, output.delivery == nil {
             output.beLast()

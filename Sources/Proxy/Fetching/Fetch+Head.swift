@@ -112,9 +112,9 @@ extension Fetch: ExchangeHandler {
             byNotModified: head.fields, responseTime: now, clientIsAsked: conditions == .storedAndClients)
         {
             // By its new fields the leader's own conditions may come out otherwise, and it wants more than the parts
-            // that are stored.
+            // that are stored, or the whole: by what is stored now, another look-up asks for that.
             guard (freshened.leaderResponse ?? freshened.response).hasEverything(wantedBy: request) else {
-                return ask(.none)
+                return end(.released)
             }
             answer(
                 with: freshened.response, forLeader: freshened.leaderResponse, source: .validated,

@@ -32,6 +32,7 @@ protocol FetchLeader: AnyObject {
 ///               │ │            └─failure→ over (body failed; what came may be kept as a part)
 ///               │ ├─304 about what is stored→ over (validated);  304 about nothing stored→ asking, without conditions
 ///               │ ├─304 for the leader alone→ asking, for the others; over if there are none
+///               │ ├─304 about parts that are not all that is wanted by it→ over (released)
 ///               │ ├─5xx with a usable stale response→ over (stale)
 ///               │ ├─a whole too large for who wanted a range, a part that does not fit→ over (released)
 ///               │ └─101→ over (the connection is the client's)

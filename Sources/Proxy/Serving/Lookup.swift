@@ -205,7 +205,8 @@ struct Lookup {
         case .nothing:
             return nil
         case .needs(let range):
-            guard mayAsk else { return nil }
+            // A 304 may have left them a weak tag, under which nothing can be added.
+            guard mayAsk, stored.facts.contains(.hasStrongETag) else { return nil }
             return request.directives.onlyIfCached ? .notStored : .fetch(partPlan(range, .partial, of: stored))
         case .answers:
             let reuse = usable.facts.reuse(for: request.directives, at: now)
