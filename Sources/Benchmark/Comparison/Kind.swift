@@ -24,7 +24,7 @@ struct Plan {
     var isQuick = false
 
     /// Seconds of load in one measurement.
-    var seconds: Double { isQuick ? 1 : 2 }
+    var seconds: Double { isQuick ? 0.75 : 2 }
     var repeats: Int { isQuick ? 2 : 3 }
     /// Runs of ours and of those it is compared with pair by pair, in rows that a goal hangs on.
     var pairs: Int { isQuick ? 3 : 9 }

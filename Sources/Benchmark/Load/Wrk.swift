@@ -16,7 +16,7 @@ struct Wrk {
         let before = program.tree.cpu
         let told = Shell.output([
             "wrk", "--threads", "1", "--connections", "\(connections)", "--duration",
-            "\(Int(seconds))s", "--latency", "http://127.0.0.1:\(program.port)\(path)",
+            "\(max(1, Int(seconds)))s", "--latency", "http://127.0.0.1:\(program.port)\(path)",
         ])
         let spent = program.tree.cpu - before
         guard let told, let answers = Told(told) else { return nil }

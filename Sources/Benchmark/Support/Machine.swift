@@ -42,7 +42,7 @@ enum Machine {
         let versions = Kind.allCases.map { "\($0 == .bare ? "kernel" : $0.name): \(Peer.version($0, plan))" }
         return """
             Taken \(DateText.day) on\(processor), \(ProcessInfo.processInfo.processorCount) cores; servers on core 0, load and \
-            origin on core 1; medians of \(plan.repeats) runs of \(Int(plan.seconds)) s. \(use)
+            origin on core 1; medians of \(plan.repeats) runs of \(plan.seconds.short) s. \(use)
 
             \(versions.map { "- \($0)" }.joined(separator: "\n"))
 
