@@ -2,13 +2,19 @@ public import Bytes
 import CLibevent
 import Glibc
 
+/// Who puts work off until all sockets that are ready have been read (`EventLoop.afterReading`).
+public protocol IterationReader: AnyObject {
+    /// They have been read. On the loop's thread.
+    func socketsWereRead()
+}
+
 /// One thread's engine: a libevent base with its timers, signals, sockets and mailbox.
 ///
 /// A loop and everything made on it belong to the thread that runs it. They are not `Sendable`, so the compiler keeps
 /// them there and nothing here takes a lock; other threads hold the loop's `handle`. An iteration waits for readiness,
-/// runs what is due, among it a batch of posted jobs if another thread rang for it, then those that only this loop has
-/// posted, then what waits for its end (`Socket.iterationEnds`, `atIterationEnd`), and closes what has ended
-/// (`ClosingQueue`).
+/// runs what is due, among it a batch of posted jobs if another thread rang for it, then what was put off until the
+/// sockets have been read (`afterReading`), then the jobs that only this loop has posted, then what waits for its end
+/// (`Socket.iterationEnds`, `atIterationEnd`), and closes what has ended (`ClosingQueue`).
 @safe public final class EventLoop {
     /// The loop as seen from other threads.
     public let handle: LoopHandle
@@ -28,6 +34,8 @@ import Glibc
     private var wakeUp: Watch?
     private var batch: [LoopHandle.Parcel] = []
     private var hooks: [() -> Void] = []
+    /// What was put off until the sockets have been read.
+    private let readers = Exclusive<[any IterationReader]>([])
     /// Sockets whose `iterationEnds()` is to be called.
     private let socketsToTell = Exclusive<[Socket]>([])
     private var closing = ClosingQueue()
@@ -91,9 +99,11 @@ extension EventLoop {
         isRunning = true
         while !handle.mustStop {
             unsafe clockIsFresh = false
-            let waits = hooks.isEmpty && !hasSocketsToTell && !handle.hasOwnPosts && closing.isEmpty
+            let waits =
+                hooks.isEmpty && !hasReaders && !hasSocketsToTell && !handle.hasOwnPosts && closing.isEmpty
             let result = unsafe event_base_loop(base, waits ? EVLOOP_ONCE : EVLOOP_ONCE | EVLOOP_NONBLOCK)
             precondition(result >= 0, "the kernel refused to wait for events")
+            if hasReaders { tellReaders() }
             if handle.hasOwnPosts { runBatch() }
             if hasSocketsToTell { tellSockets() }
             if !hooks.isEmpty { runHooks() }
@@ -113,6 +123,10 @@ extension EventLoop {
     /// Runs `hook` once at the end of the current iteration, after its jobs: the place to flush what gathered
     /// meanwhile. A hook added by a hook runs at the end of the next iteration, which then does not wait.
     public func atIterationEnd(_ hook: @escaping () -> Void) { hooks.append(hook) }
+
+    /// Calls `reader.socketsWereRead()` once when the sockets that are ready in this iteration have been read, and
+    /// before any posted job runs. On the loop's thread.
+    public func afterReading(_ reader: any IterationReader) { readers.use { $0.append(reader) } }
 
     /// Calls `socket.iterationEnds()` once at the end of the current iteration, before the hooks and without a closure.
     func callAtIterationEnd(_ socket: Socket) { socketsToTell.use { $0.append(socket) } }
@@ -137,6 +151,7 @@ extension EventLoop {
     /// a tick (`DeadlineWheel.Settings.tick`) and asks again: the more ask, the more are closed. On the loop's thread.
     public func postponesEnd() -> Bool { closing.postpones(at: now) }
 
+    private var hasReaders: Bool { readers.use { !$0.isEmpty } }
     private var hasSocketsToTell: Bool { socketsToTell.use { !$0.isEmpty } }
 
     /// Ends the loop: refuses new posts, runs those already taken and the hooks, drops timers and signals.
@@ -158,6 +173,7 @@ extension EventLoop {
         for signal in signals.values { signal.cancel() }
         wheel?.loopEnds()
         hooks.removeAll()
+        readers.use { $0.removeAll() }
         socketsToTell.use { $0.removeAll() }
         // What arrives to be released here now was dropped on other threads a moment ago.
         while handle.takeLastBatch(&batch) { runTakenBatch() }
@@ -166,6 +182,8 @@ extension EventLoop {
 
     private func runBatch() {
         noteBeginning()
+        // Jobs find nothing half done, also where another loop's bell was heard before all sockets were read.
+        if hasReaders { tellReaders() }
         handle.takeBatch(&batch)
         runTakenBatch()
     }
@@ -175,6 +193,15 @@ extension EventLoop {
         for parcel in batch { parcel.job() }
         // A rare burst does not keep its memory forever.
         batch.removeAll(keepingCapacity: batch.capacity <= 4096)
+    }
+
+    private func tellReaders() {
+        var due: [any IterationReader] = []
+        readers.use { swap(&due, &$0) }
+        for reader in due { reader.socketsWereRead() }
+        due.removeAll(keepingCapacity: true)
+        // Reuse the array's storage.
+        readers.use { if $0.isEmpty { swap(&due, &$0) } }
     }
 
     private func tellSockets() {

@@ -61,6 +61,45 @@ import Testing
         }
     }
 
+    @Test(arguments: [true, false])
+    func `what is put off until the sockets are read comes before posted jobs, whoever posts`(_ postsOwn: Bool) throws {
+        final class Reader: IterationReader {
+            let whenRead: () -> Void
+            init(_ whenRead: @escaping () -> Void) { self.whenRead = whenRead }
+            func socketsWereRead() { whenRead() }
+        }
+        try onLoop { loop in
+            let events = Guarded<[String]>([])
+            let reader = Reader { events.withLock { $0.append("read") } }
+            let handle = loop.handle
+            let (left, right) = socketPair(on: loop)
+            left.onReadable = { socket in
+                socket.stopReading()
+                events.withLock { $0.append("socket") }
+                loop.atIterationEnd { events.withLock { $0.append("end") } }
+                loop.afterReading(reader)
+                if postsOwn { handle.post { events.withLock { $0.append("job") } } }
+            }
+            left.startReading()
+            _ = right.write(ByteSlice("x").span)
+            if !postsOwn {
+                let other = try LoopThread(name: "other") { _ in
+                    handle.post { events.withLock { $0.append("job") } }
+                }
+                other.join()
+            }
+            loop.schedule(after: 50_000_000) { loop.stop() }
+            loop.run()
+            let order = events.withLock { $0.filter { $0 != "job" } }
+            #expect(order == ["socket", "read", "end"])
+            let all = events.withLock { $0 }
+            // The bell is one of the sockets, and may be the first.
+            let job = all.firstIndex(of: "job") ?? -1
+            #expect(job == 2 || !postsOwn && job == 0, "\(all)")
+            loop.stop()
+        }
+    }
+
     @Test func `a job whose post answered true runs even when the loop is stopped behind it`() throws {
         let ran = Atomic(0)
         let worker = try LoopThread(name: "worker") { $0.run() }

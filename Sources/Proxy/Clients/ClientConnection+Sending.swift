@@ -68,10 +68,18 @@ extension ClientConnection: TransactionClient {
     /// What the rest of a hit is logged as, once it is out (`sendRest`).
     func logWhenOut(_ hit: AnsweredRequest) { output.logWhenOut(hit) }
 
-    /// A hit goes out in a batch, with the next one.
-    func hitBatched() { input.answered() }
+    /// A hit is held back, to go out with others: what is behind `start` in its round's buffer.
+    func hold(from start: Int, to end: Int) {
+        output.hold(from: start, to: end)
+        input.answered()
+    }
 
-    /// A hit went out as a whole.
+    /// Where its hits begin that go out together, of which the last begins at `start`.
+    func startOfHits(or start: Int) -> Int { output.heldHits?.lowerBound ?? start }
+
+    func takeHeldHits() -> Range<Int>? { output.takeHeldHits() }
+
+    /// A hit went out as a whole, or several in one write.
     /// - Parameters:
     ///   - isLast: the client sends nothing more (RFC 9112 §9.6), so nothing unread can turn the close into a reset.
     ///   - mayPersist: whether another request may come behind it.

@@ -6,8 +6,8 @@ import Telemetry
 /// One client's connection: reads requests, one after another, and writes their responses in the same order (RFC 9112
 /// §9.3).
 ///
-/// Owned by its worker, confined to its loop. A plain hit is answered inside `readable()` (see `HitPath`); anything
-/// else becomes a `Transaction`.
+/// Owned by its worker, confined to its loop. What it reads between requests is served in a round with what others have
+/// sent (`ServingRound`). A plain hit is answered at once (`HitPath`); anything else becomes a `Transaction`.
 ///
 /// ```
 /// reading ─head, hit→ reading                 (or lingering, closed, where the connection is not kept)
@@ -30,7 +30,8 @@ import Telemetry
 /// | `ResponseOutput` | `interims`, then `delivery` | | until all of it is out | | |
 /// | `RequestInput` | `context` | while a request is coming | while content or the next request is | | while what comes is dropped |
 /// | `RequestInput` | `content` | | until it is in | | |
-/// | `HitPath` | a batch of hits | while requests are taken | | | |
+/// | `ServingRound` | a place | from reading to its round | | | |
+/// | `ResponseOutput` | `heldHits` | while requests are taken, and to its round's end | | | |
 /// | here | `tunnelRelay` | | | always | |
 ///
 /// Here are the events, and how it ends. The extensions only say what follows from what: requests (`Requests`), their
@@ -103,7 +104,8 @@ final class ClientConnection: Socket {
 
     override func readable() {
         switch phase {
-        case .reading, .serving: receive()
+        case .reading: if receive() { worker.serveInRound(self) }
+        case .serving: if receive() { proceed() }
         case .tunnelling: tunnelRelay?.clientReadable()
         case .lingering: discard()
         case .closed: stopReading()
@@ -120,21 +122,23 @@ final class ClientConnection: Socket {
         }
     }
 
-    private func receive() {
+    /// - Returns: whether something came, which is in the buffer.
+    private func receive() -> Bool {
         if input.context == nil {
             let takesMuch = input.content != nil && transaction?.takesLargePieces ?? true
             input.borrow(takesMuch ? worker.lendContentContext() : worker.lendContext())
         }
-        guard let buffer = input.context?.buffer else { return }
+        guard let buffer = input.context?.buffer else { return false }
         // A client that sends ahead of its responses is read no further than one buffer.
         guard phase == .reading || input.content != nil || buffer.count < ReadContexts.bufferSize else {
-            return stopReading()
+            stopReading()
+            return false
         }
         switch read(into: buffer, minimum: ReadContexts.bufferSize / 2) {
         case .bytes(let count):
             worker.metrics.add(.clientBytesIn, UInt64(count))
             if phase == .reading { input.begins(at: loop.now) }
-            proceed()
+            return true
         case .wouldBlock:
             giveBackContextIfUnused()
         case .endOfStream:
@@ -142,6 +146,12 @@ final class ClientConnection: Socket {
         case .failed:
             end()
         }
+        return false
+    }
+
+    /// Its round has come. It may have ended since it was read.
+    func serveRound() {
+        if phase == .reading, let context = input.context { serve(context) }
     }
 
     /// The client will send nothing more. A client that only closed its half looks like one that has gone. Like most
@@ -249,7 +259,7 @@ final class ClientConnection: Socket {
     func drain() {
         output.beLast()
         // Requests that have come already are answered: left unread, they would turn the close into a reset.
-        if phase == .reading { receive() }
+        if phase == .reading, receive() { proceed() }
         // A head that has begun still has its time to become complete (`head-timeout`).
         guard phase == .reading, !input.hasBegunHead else { return }
         // Who has had an answer knows that the connection may end, and sends its request again on another one.
@@ -275,9 +285,10 @@ final class ClientConnection: Socket {
     /// answered.
     /// - Returns: whether it has ended.
     func giveWay() -> Bool {
+        worker.round.serve()
         guard idleUntil != nil else { return phase == .closed }
         let before = input.requestCount
-        receive()
+        if receive() { proceed() }
         if idleUntil != nil, input.requestCount == before { end() }
         return phase == .closed
     }

@@ -4,8 +4,8 @@ import Libevent
 import Storage
 import Telemetry
 
-/// The hot path: a plain `GET` for something stored and fresh is answered from inside `ClientConnection.readable()`,
-/// mostly with one look-up and one write. Nothing here makes a `String` or reads another clock than the loop's, and
+/// The hot path: a plain `GET` for something stored and fresh is answered as soon as it is taken out of its client's
+/// buffer, mostly with one look-up and one write. Nothing here makes a `String` or reads another clock than the loop's, and
 /// nothing allocates, except the stored fields when a request is conditional.
 ///
 /// One per worker and settings, on the worker's loop. The worker has all of this too; it stands here again because a
@@ -31,21 +31,15 @@ final class HitPath {
     private let variations: SearchVariations
     private let loop: EventLoop
     private let keys: KeyWriter
-    private let output: ByteBuffer
+    private let round: ServingRound
+    /// That of `round`.
+    private let buffer: ByteBuffer
     private let gatherList: GatherList
     private let recorder: Recorder
-    private let metrics: LoopMetrics
-    /// Whether `output` is a batch: hits of pipelined requests, still to be sent. Only while requests are taken out of
-    /// their client's buffer.
-    private var hasBatch = false
-    /// After so many bytes of hits a batch is sent.
-    private static let mostBatched = 24 << 10
 
-    /// - Parameters:
-    ///   - output: where responses are put together.
-    ///   - gatherList: for bodies that are sent from where they are stored.
+    /// - Parameter gatherList: for bodies that are sent from where they are stored.
     init(
-        loopSettings: LoopSettings, shared: SharedState, loop: EventLoop, keys: KeyWriter, output: ByteBuffer,
+        loopSettings: LoopSettings, shared: SharedState, loop: EventLoop, keys: KeyWriter, round: ServingRound,
         gatherList: GatherList, recorder: Recorder
     ) {
         self.loopSettings = loopSettings
@@ -57,10 +51,10 @@ final class HitPath {
         variations = shared.variations
         self.loop = loop
         self.keys = keys
-        self.output = output
+        self.round = round
+        buffer = round.buffer
         self.gatherList = gatherList
         self.recorder = recorder
-        metrics = recorder.metrics
     }
 
     /// Answers the request at the front of `client`'s buffer if it is a plain hit.
@@ -114,16 +108,17 @@ final class HitPath {
             let content = HitContent.of(stored, length: length, for: fields, maxRanges: maxRanges)
         else { return false }
         stored.noteUse()
-        if !hasBatch { output.removeAll() }
-        content.writeHead(of: stored, length: length, to: output)
-        output.appendField("Age", UInt64(age))
-        forwarding.appendHit(timeToLive: ttl, to: output)
-        if !client.persists { output.append("Connection: close\r\n") }
-        output.appendLineEnd()
+        let start = buffer.count
+        content.writeHead(of: stored, length: length, to: buffer)
+        buffer.appendField("Age", UInt64(age))
+        forwarding.appendHit(timeToLive: ttl, to: buffer)
+        if !client.persists { buffer.append("Connection: close\r\n") }
+        buffer.appendLineEnd()
         let part = content.part(ofLength: length)
         let began = client.input.requestBegan
         let outcome = send(
-            stored, part, to: client, closes: head.connection.close, hasMore: fields.bytes.count > head.length)
+            stored, part, behind: start, to: client, closes: head.connection.close,
+            hasMore: fields.bytes.count > head.length)
         let status = content.status(of: stored)
         let (peer, isProxied) = (client.peerText, client.isTrustedProxy)
         let sent: SentResponse
@@ -149,79 +144,51 @@ final class HitPath {
     // MARK: Sending
 
     private enum Sent {
-        /// All of it, or it is in a batch and goes out later.
+        /// All of it, or it is held back and goes out later.
         case sent
         /// The rest goes out as the client takes it.
         case begun(contentInHead: Int)
         case failed
     }
 
-    /// Sends what `output` holds and `part` of the body behind it; or makes it one of a batch, for the hits of
-    /// pipelined requests to go out in one write.
+    /// Sends what `buffer` holds from `start` on, the head, and `part` of the body behind it; or holds it back, to go out
+    /// with other hits.
     /// - Parameters:
     ///   - closes: the client has said that this is its last request.
     ///   - hasMore: it has sent something behind the request.
     private func send(
-        _ stored: StoredResponse, _ part: Range<Int>, to client: ClientConnection, closes: Bool, hasMore: Bool
+        _ stored: StoredResponse, _ part: Range<Int>, behind start: Int, to client: ClientConnection, closes: Bool,
+        hasMore: Bool
     ) -> Sent {
-        let (out, isLast) = (output, closes && !hasMore)
+        let (out, isLast) = (buffer, closes && !hasMore)
+        let progress: ServingRound.Progress
+        let contentInHead: Int
         // A small one goes into the same piece of memory as the head: one vector less for the kernel.
         if stored.appendPacked(part, to: out) {
-            if hasMore, client.persists, out.count < Self.mostBatched {
-                hasBatch = true
-                client.hitBatched()
-                return .sent
-            }
-            return finish(
-                CompleteBodyReader(ShortList(), part: 0..<0), client.write(out.span), to: client, isLast: isLast,
-                keepsAlive: client.output.keepsAlive, contentInHead: part.count)
+            if client.persists, !isLast, round.holds(client, from: start, hasMore: hasMore) { return .sent }
+            contentInHead = part.count
+            let share = (client.takeHeldHits()?.lowerBound ?? start)..<out.count
+            progress = round.noteSent(
+                client.write(out.span.extracting(share)), of: share, to: client, isLast: isLast,
+                keepsAlive: client.output.keepsAlive)
+            round.forget(share)
         } else {
+            contentInHead = 0
             let reader = CompleteBodyReader(stored.pieces ?? ShortList(), part: part)
             if reader.remaining >= Delivery.largeBody { client.boundSendQueue() }
             gatherList.removeAll()
             reader.gather(into: gatherList)
             defer { gatherList.removeAll() }
-            return finish(
-                reader, of: stored, client.write(out.span, gatherList), to: client, isLast: isLast,
-                keepsAlive: client.output.keepsAlive)
+            let share = (client.takeHeldHits()?.lowerBound ?? start)..<out.count
+            progress = round.noteSent(
+                client.write(out.span.extracting(share), gatherList), of: share, reader, of: stored, to: client,
+                isLast: isLast, keepsAlive: client.output.keepsAlive)
+            round.forget(share)
         }
-    }
-
-    /// Sends the batch, if there is one. Afterwards `client` is still `reading` only if it has taken all of them.
-    func sendBatch(to client: ClientConnection) {
-        guard hasBatch else { return }
-        let out = output
-        // There is a batch only on a connection that persists; `keepsAlive` is by now what the request behind them
-        // says.
-        _ = finish(
-            CompleteBodyReader(ShortList(), part: 0..<0), client.write(out.span), to: client, isLast: false,
-            keepsAlive: true)
-    }
-
-    /// - Parameters:
-    ///   - stored: whose body it is, unless that is none or stands in `output`.
-    ///   - isLast: the client sends nothing more.
-    ///   - mayPersist: whether another request may come behind what `output` answers.
-    private func finish(
-        _ body: CompleteBodyReader, of stored: StoredResponse? = nil, _ result: WriteResult,
-        to client: ClientConnection, isLast: Bool,
-        keepsAlive mayPersist: Bool, contentInHead: Int = 0
-    ) -> Sent {
-        hasBatch = false
-        let sent: Int
-        switch result {
-        case .wrote(let count): sent = count
-        case .wouldBlock: sent = 0
-        case .failed:
-            client.end()
-            return .failed
+        return switch progress {
+        case .whole: .sent
+        case .begun: .begun(contentInHead: contentInHead)
+        case .failed: .failed
         }
-        guard sent < output.count + body.remaining else {
-            metrics.add(.clientBytesOut, UInt64(sent))
-            client.hitSent(isLast: isLast, keepsAlive: mayPersist)
-            return .sent
-        }
-        client.sendRest(output, stored.map { body.reading($0) } ?? body, after: sent, keepsAlive: mayPersist)
-        return .begun(contentInHead: contentInHead)
     }
 }

@@ -18,6 +18,8 @@ final class ReadContext {
     let purpose: Purpose
     let buffer: ByteBuffer
     let parser: Exclusive<RequestHeadParser>
+    /// The next of those that are not lent.
+    fileprivate var next: ReadContext?
     /// Which settings of its worker the parser's limits come from.
     fileprivate let generation: Int
 
@@ -45,14 +47,15 @@ final class ReadContexts {
     /// then further clients read into as little as others do.
     static let mostForContent = 64
     /// Unused ones kept.
-    private static let most = 32
+    private static let most = 2 * ServingRound.most
 
     private var limits: HeadLimits
     /// How often the limits were changed.
     private var generation = 0
-    /// The one that is lent and given back again and again, and others for when several are lent.
+    /// Those that are not lent: what was given back last, first. A list, of which taking one out and putting one in is
+    /// two moves.
     private var first: ReadContext?
-    private var others: [ReadContext] = []
+    private var count = 0
     private var forContent: ReadContext?
     private var lentForContent = 0
 
@@ -62,13 +65,18 @@ final class ReadContexts {
     func change(_ limits: HeadLimits) {
         self.limits = limits
         generation &+= 1
-        first = nil
-        others.removeAll()
+        while let unused = first.take() { first = unused.next.take() }
+        count = 0
         forContent = nil
     }
 
     func lend() -> ReadContext {
-        first.take() ?? others.popLast() ?? ReadContext(for: .heads, limits: limits, generation: generation)
+        guard let context = first.take() else {
+            return ReadContext(for: .heads, limits: limits, generation: generation)
+        }
+        first = context.next.take()
+        count -= 1
+        return context
     }
 
     /// One for content. It comes back as soon as what was read is on its way, so one mostly serves all connections.
@@ -85,8 +93,11 @@ final class ReadContexts {
         context.reset()
         switch context.purpose {
         case .content: forContent = context
-        case .heads where first == nil: first = context
-        case .heads: if others.count < Self.most { others.append(context) }
+        case .heads where count < Self.most:
+            context.next = first.take()
+            first = context
+            count += 1
+        case .heads: break
         }
     }
 }

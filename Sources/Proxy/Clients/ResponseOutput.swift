@@ -3,7 +3,7 @@ import Bytes
 /// What is on its way to one client: the response to the request under way, and whether another may follow.
 ///
 /// Held inline by its `ClientConnection`, which writes; plain hits, which the kernel takes whole, pass it by
-/// (`HitPath`). Only here is it written. Nothing here calls anything: so no access to it needs a check at run time
+/// (`HitPath`), except that it knows which of them are held back. Only here is it written. Nothing here calls anything: so no access to it needs a check at run time
 /// (docs/decisions.md, CPU).
 ///
 /// ```
@@ -12,6 +12,9 @@ import Bytes
 ///    └─head→ delivery ─all of it is with the kernel→ nothing
 /// ```
 struct ResponseOutput {
+    // As 32 bits, for the sake of connections that are idle.
+    private var heldFrom: UInt32 = 0
+    private var heldTo: UInt32 = 0
     /// Interim responses that the kernel has not taken yet.
     private(set) var interims: ByteBuffer?
     /// What the kernel has not taken yet of the response, once that has begun.
@@ -40,6 +43,22 @@ struct ResponseOutput {
     /// Has `request` logged when its answer is out.
     mutating func logWhenOut(_ request: AnsweredRequest) { answered = request }
     mutating func logged() { answered = nil }
+
+    // MARK: Hits that are held back
+
+    /// Where they stand in the buffer of their round; `nil` if none is held back.
+    var heldHits: Range<Int>? { heldTo == 0 ? nil : Int(heldFrom)..<Int(heldTo) }
+
+    /// Holds back what stands there: behind what is held back already.
+    mutating func hold(from start: Int, to end: Int) {
+        if heldTo == 0 { heldFrom = UInt32(start) }
+        heldTo = UInt32(end)
+    }
+
+    mutating func takeHeldHits() -> Range<Int>? {
+        defer { heldTo = 0 }
+        return heldHits
+    }
 
     // MARK: Interim responses
 

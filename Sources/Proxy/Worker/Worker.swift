@@ -40,6 +40,7 @@ final class Worker {
 
     private(set) var loopSettings: LoopSettings
     private(set) var hitPath: HitPath
+    let round: ServingRound
     // Also in `loopSettings`; held here to spare a retain.
     private(set) var timeouts: ClientTimeouts
     private(set) var mostRequests: Int
@@ -80,8 +81,9 @@ final class Worker {
         pools = try UpstreamPools(
             of: loopSettings.origins, on: loop, ofWorker: index, names: shared.names, shared: shared, metrics: metrics,
             notices: notices)
+        round = ServingRound(on: loop, metrics: metrics)
         hitPath = HitPath(
-            loopSettings: loopSettings, shared: shared, loop: loop, keys: keys, output: scratch, gatherList: gatherList,
+            loopSettings: loopSettings, shared: shared, loop: loop, keys: keys, round: round, gatherList: gatherList,
             recorder: recorder)
         shared.callbacks.add(turns, on: loop)
     }
@@ -131,6 +133,10 @@ final class Worker {
         )
     }
 
+    /// Serves a client that has been read, together with others.
+    @inline(never)
+    func serveInRound(_ client: ClientConnection) { round.add(client) }
+
     /// Serves it when all sockets that are ready have been read.
     @inline(never)
     func serveSoon(_ transaction: Transaction) { turns.putSoon(transaction) }
@@ -168,7 +174,7 @@ final class Worker {
         let new = settings.copy(countingIn: metrics)
         loopSettings = new
         hitPath = HitPath(
-            loopSettings: new, shared: shared, loop: loop, keys: keys, output: scratch, gatherList: gatherList,
+            loopSettings: new, shared: shared, loop: loop, keys: keys, round: round, gatherList: gatherList,
             recorder: recorder)
         timeouts = new.timeouts
         mostRequests = new.mostRequests
