@@ -70,6 +70,12 @@ import Glibc
     /// The connection stands, or failed for the reason given. Only after `init(connectingTo:on:)`, and once.
     open func connected(_ error: SystemError?) {}
 
+    /// The turn of this socket in a `SocketRound` that it was added to. It may have been closed meanwhile.
+    open func roundCame() {}
+
+    /// All others of the round have had their turn: the place to write what waited for that.
+    open func roundEnds() {}
+
     /// An iteration of the loop ends in which `callAtIterationEnd()` was called.
     open func iterationEnds() {}
 

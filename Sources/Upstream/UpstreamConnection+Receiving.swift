@@ -30,7 +30,8 @@ extension UpstreamConnection {
             pool.metrics.add(.upstreamBytesIn, UInt64(count))
             if lease.response == .awaited { lease.response = .begun }
             progressed()
-            process(buffer)
+            // Large content is dealt with while it is in the cache.
+            if lease.response == .begun, count <= Self.smallestRead { pool.round.add(self) } else { process(buffer) }
         case .wouldBlock:
             break
         case .endOfStream:
@@ -69,7 +70,7 @@ extension UpstreamConnection {
 
     /// Takes what the buffer holds, one part of the message at a time, until it needs more or must stop.
     /// - Parameter input: the connection's own, which may be given back meanwhile.
-    private func process(_ input: ByteBuffer) {
+    func process(_ input: ByteBuffer) {
         guard let exchange else { return }
         // Other connections may use the buffer while this one waits.
         defer { if lease.response == .inBody, self.input === input, input.isEmpty { giveBackInput() } }

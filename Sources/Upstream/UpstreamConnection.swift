@@ -183,6 +183,11 @@ public final class UpstreamConnection: Socket {
         }
     }
 
+    /// A response's head has been read, or a part of one.
+    public override func roundCame() {
+        if phase == .leased, let input { process(input) }
+    }
+
     // MARK: Time
 
     /// What the origin owes us as long as its response's head is not there.

@@ -30,6 +30,8 @@ public final class UpstreamPool {
     public let metrics: LoopMetrics
     /// Where its exchanges are counted: those of the origin on the loop.
     let upstreamMetrics: UpstreamMetrics
+    /// Connections that have brought a response's head.
+    let round: SocketRound
     private let buffers: BufferStock
     private let isMemoryShort: () -> Bool
     let deadlines: DeadlineWheel
@@ -62,6 +64,7 @@ public final class UpstreamPool {
         self.resolver = resolver
         self.names = names
         self.buffers = buffers
+        round = SocketRound(on: loop)
         self.isMemoryShort = isMemoryShort
         self.metrics = metrics
         upstreamMetrics = metrics.upstream(settings.name)

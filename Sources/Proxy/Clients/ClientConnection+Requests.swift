@@ -45,7 +45,7 @@ extension ClientConnection {
                 buffer.consume(length)
                 continue
             }
-            if hasAnswered { worker.round.sendShare(of: self) }
+            if hasAnswered { worker.sendHits(of: self) }
             // Otherwise the head is parsed again once the hits before it are sent.
             guard phase == .reading else { return }
             switch consume step {

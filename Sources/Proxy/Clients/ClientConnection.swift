@@ -149,10 +149,11 @@ final class ClientConnection: Socket {
         return false
     }
 
-    /// Its round has come. It may have ended since it was read.
-    func serveRound() {
+    override func roundCame() {
         if phase == .reading, let context = input.context { serve(context) }
     }
+
+    override func roundEnds() { worker.sendHits(of: self) }
 
     /// The client will send nothing more. A client that only closed its half looks like one that has gone. Like most
     /// servers, we treat it as gone while its response is still to come, and finish sending what is complete here.

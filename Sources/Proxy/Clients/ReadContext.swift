@@ -1,5 +1,6 @@
 import Bytes
 import HTTPSemantics
+import Libevent
 
 /// What a client connection needs while it reads: lent by its worker, so that a connection that waits holds none.
 final class ReadContext {
@@ -47,7 +48,7 @@ final class ReadContexts {
     /// then further clients read into as little as others do.
     static let mostForContent = 64
     /// Unused ones kept.
-    private static let most = 2 * ServingRound.most
+    private static let most = 2 * SocketRound.most
 
     private var limits: HeadLimits
     /// How often the limits were changed.

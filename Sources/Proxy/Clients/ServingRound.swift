@@ -3,20 +3,14 @@ import Libevent
 import Storage
 import Telemetry
 
-/// Clients that have sent something and are served together: all are read, then all answered, then all written to.
-///
-/// A write to a socket is more code of the kernel's than a core's instruction cache holds. So whatever runs after one
-/// begins by fetching its own code again, and that was much of what a hit took here. In a round the clients' requests
-/// are parsed, looked up and answered one right after another, without a system call in between.
+/// Clients that have sent something: their requests are answered one right after another, and plain hits go out when
+/// all are answered.
 ///
 /// ```
 /// recv recv recv …      `ClientConnection.readable`, as the loop finds sockets ready
-/// answer answer …       `ClientConnection.serveRound`: plain hits into `buffer`, anything else begins as always
+/// answer answer …       plain hits into `buffer`, anything else begins as always
 /// send send send …      the hits
 /// ```
-///
-/// A round is served when `most` have gathered, and at the latest when all ready sockets have been read, before any job
-/// of the loop's.
 ///
 /// Held back in `buffer` are also the hits of one client that has sent more requests behind (pipelining), which then go
 /// out in one write. Each client has one stretch of it, its share (`ResponseOutput.heldHits`), which is the last one for
@@ -24,63 +18,25 @@ import Telemetry
 /// iteration, unless the client has gone or takes nothing.
 ///
 /// One per worker, on its loop.
-final class ServingRound: IterationReader {
-    /// The first of a round waits for the others to be read and answered: for hits some 25 µs.
-    static let most = 16
+final class ServingRound: SocketRound {
     /// Bytes of hits that are held back: of all clients, or of one that has sent more.
     private static let mostHeld = 24 << 10
 
     /// Where the responses of plain hits are put together: what is held back, and the one at work.
     let buffer = ByteBuffer(capacity: 64 << 10)
-    private let loop: EventLoop
     private let metrics: LoopMetrics
-    /// Who has been read, and is to be served.
-    private let clients = Exclusive<[ClientConnection]>([])
-    /// Whether the loop will tell when its sockets have been read.
-    private var isAnnounced = false
     /// Whether hits wait for those of other clients.
     private var isShared = false
 
     init(on loop: EventLoop, metrics: LoopMetrics) {
-        self.loop = loop
         self.metrics = metrics
+        super.init(on: loop)
     }
 
-    /// `client`, which is between requests, has been read. It may have ended when its round comes.
-    func add(_ client: ClientConnection) {
-        let count = clients.use { clients in
-            clients.append(client)
-            return clients.count
-        }
-        if count == Self.most { return serve() }
-        guard !isAnnounced else { return }
-        isAnnounced = true
-        loop.afterReading(self)
-    }
+    override func begins(with count: Int) { isShared = count > 1 }
 
-    func socketsWereRead() {
-        isAnnounced = false
-        serve()
-    }
-
-    /// Serves those who have been read, now: before somebody looks for clients that are idle.
-    func serve() {
-        guard clients.use({ !$0.isEmpty }) else { return }
-        var due: [ClientConnection] = []
-        clients.use { swap(&due, &$0) }
-        serve(due.span)
-        due.removeAll(keepingCapacity: true)
-        // Reuse the array's storage.
-        clients.use { if $0.isEmpty { swap(&due, &$0) } }
-    }
-
-    // As a span its members are lent, not copied out of an array, which would retain each.
-    private func serve(_ members: Span<ClientConnection>) {
-        isShared = members.count > 1
-        for index in members.indices { members[index].serveRound() }
-        guard isShared else { return }
+    override func ends() {
         isShared = false
-        for index in members.indices { sendShare(of: members[index]) }
         buffer.removeAll()
     }
 

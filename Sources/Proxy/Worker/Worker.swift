@@ -137,6 +137,10 @@ final class Worker {
     @inline(never)
     func serveInRound(_ client: ClientConnection) { round.add(client) }
 
+    /// Sends what is held back for the client.
+    @inline(never)
+    func sendHits(of client: ClientConnection) { round.sendShare(of: client) }
+
     /// Serves it when all sockets that are ready have been read.
     @inline(never)
     func serveSoon(_ transaction: Transaction) { turns.putSoon(transaction) }
