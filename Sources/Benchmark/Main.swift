@@ -9,6 +9,9 @@ import Foundation
 ///     Benchmark origin PORT             the origin alone, for profiles
 ///     Benchmark load PORT PATH LENGTH SECONDS [in-turns]
 ///                                       the load alone, of 64 connections, on core 1
+///     Benchmark storm ORIGIN-PORT PORT WAITERS TIMES
+///                                       an origin, and crowds that wait for what it sends in two halves, on core 1;
+///                                       says when a crowd asks and when it has its answers
 ///     Benchmark simulate [--quick | --write FILE]
 ///                                       hit ratios of the eviction code against other policies
 @main
@@ -35,6 +38,7 @@ struct Main {
             let origin = try Origin(port: port)
             while true { withExtendedLifetime(origin) { System.nap(milliseconds: 1000) } }
         case "load": load(words)
+        case "storm": try storm(words)
         case "simulate":
             if words.first == "--write", words.count == 2 { try Document.check(words[1]) }
             let table = Machine.stamp + Simulation.report(isQuick: words.contains("--quick"))
@@ -47,7 +51,7 @@ struct Main {
     }
 
     private static func usage() -> Never {
-        say("usage: Benchmark compare|micro|simulate|origin|load; see Sources/Benchmark/Main.swift")
+        say("usage: Benchmark compare|micro|simulate|origin|load|storm; see Sources/Benchmark/Main.swift")
         exit(64)
     }
 
@@ -125,6 +129,28 @@ struct Main {
             \(loop.latencies.percentile(99.9).short); load \((Double(used) / requests / 1000).short) µs a request, \
             busy \((100 * Double(used) / elapsed).short) %
             """)
+    }
+
+    private static func storm(_ words: [String]) throws {
+        let numbers = words.compactMap { Int($0) }
+        guard numbers.count == 4 else { usage() }
+        System.raiseDescriptorLimit()
+        System.pin(toCore: 1)
+        let origin = try Origin(port: numbers[0])
+        for time in 0..<numbers[3] {
+            let crowd = Crowd(port: numbers[1], count: numbers[2])
+            guard crowd.count == numbers[2] else { throw Problem("only \(crowd.count) connections were taken") }
+            System.nap(milliseconds: 300)
+            origin.expectStorm()
+            say("asking")
+            System.nap(milliseconds: 50)
+            crowd.ask("/s/2048/\(time)")
+            System.nap(milliseconds: 300)
+            origin.release()
+            _ = crowd.answers(within: 20)
+            say("answered")
+            System.nap(milliseconds: 50)
+        }
     }
 
     private static func micro(_ words: [String]) throws {

@@ -28,7 +28,7 @@ struct Comparison {
     var rows: [(name: Substring, isQuick: Bool, measure: () throws -> Void)] {
         [
             ("hits", true, hits),
-            ("packaged", false, packagedHits),
+            ("packaged", false, asPackaged),
             ("wrk", false, hitsByWrk),
             ("allocations", false, allocations),
             ("storms", true, storms),

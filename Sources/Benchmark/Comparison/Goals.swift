@@ -52,8 +52,13 @@ struct Goals {
         }
         ratio("CPU of a stored miss ÷ nginx", "stored miss, 1 KiB", Self.cpu, [.nginx], .atMost(1))
         ratio("CPU of a stored miss ÷ Varnish", "stored miss, 1 KiB", Self.cpu, [.varnish], .atMost(1))
-        ratio("CPU of a pass ÷ HAProxy", "pass, 1 KiB", Comparison.pairedCPU, [.haproxy], .atMost(1.1))
-        ratio("CPU of a pass ÷ nginx", "pass, 1 KiB", Comparison.pairedCPU, [.nginx], .atMost(1))
+        for (kind, most) in [(Kind.haproxy, 1.1), (.nginx, 1)] {
+            ratio("CPU of a pass ÷ \(kind.name)", "pass, 1 KiB", Comparison.pairedCPU, [kind], .atMost(most))
+            ratio(
+                "*CPU of a pass ÷ \(kind.name), as packaged, with a log*", Comparison.packagedPass,
+                Comparison.pairedCPU,
+                [kind], .atMost(most))
+        }
         own(
             "10,000 waiters: last done after the origin, ms", "10,000 waiters", "last byte, ms after origin",
             .atMost(150))

@@ -1,6 +1,7 @@
 /// The rows that a load drives.
 extension Comparison {
     static let packaged = "hit, 1 KiB, as packaged, with a log"
+    static let packagedPass = "pass, 1 KiB, as packaged, with a log"
 
     private static let sizes = [
         (0, "0"), (1024, "1 KiB"), (10_240, "10 KiB"), (102_400, "100 KiB"), (1 << 20, "1 MiB"),
@@ -16,17 +17,16 @@ extension Comparison {
         }
     }
 
-    /// Hits as most people have them: every program as its package configures it, with a log of all requests.
-    func packagedHits() throws {
-        var packaged: [Kind: Program] = [:]
-        for kind in kinds where kind != .bare {
-            packaged[kind] = try start(kind, Program.Options(isAsPackaged: true))
-            if let port = packaged[kind]?.port { Caller.fetch(["/c/1024/hit", "/c/1024/hit"], size: 1024, port: port) }
+    /// Hits and passes as most people have them: every program as its package configures it, with a log of all
+    /// requests.
+    func asPackaged() throws {
+        try withFresh(Program.Options(isAsPackaged: true), bare: Program.Options()) {
+            for program in $0.values where program.kind != .bare {
+                Caller.fetch(["/c/1024/hit", "/c/1024/hit"], size: 1024, port: program.port)
+            }
+            measure(Self.packaged, Load(path: "/c/1024/hit", length: 1024), $0, rivals: Set(Kind.allCases))
         }
-        packaged[.bare] = try start(.bare, Program.Options())
-        measure(
-            Self.packaged, Load(path: "/c/1024/hit", length: 1024), packaged, rivals: Set(Kind.allCases))
-        for program in packaged.values { program.stop() }
+        try withFresh(Program.Options(isAsPackaged: true)) { passes(Self.packagedPass, of: $0) }
     }
 
     /// The same by a load that others wrote.
@@ -88,11 +88,14 @@ extension Comparison {
 
     /// Programs that have served nothing yet, for rows in which the origin answers: what the long-running ones have gone
     /// through, such as a crowd's threads or a memory that is full, would cost them here.
-    private func withFresh(_ options: Program.Options, _ body: ([Kind: Program]) throws -> Void) throws {
+    private func withFresh(
+        _ options: Program.Options, bare: Program.Options = Program.Options(words: ["relaying"]),
+        _ body: ([Kind: Program]) throws -> Void
+    ) throws {
         var fresh: [Kind: Program] = [:]
         defer { for program in fresh.values { program.stop() } }
         for kind in kinds where kind != .bare { fresh[kind] = try start(kind, options) }
-        fresh[.bare] = try start(.bare, Program.Options(words: ["relaying"]))
+        fresh[.bare] = try start(.bare, bare)
         try body(fresh)
     }
 
@@ -102,13 +105,14 @@ extension Comparison {
     }
 
     func passes() throws {
-        let load = Load(path: "/p/1024/pass", length: 1024, isOfHits: false)
-        try withFresh(Program.Options()) {
-            for program in $0.values where program.kind != .bare {
-                Caller.fetch(["/p/1024/pass"], size: 1024, port: program.port)
-            }
-            measure("pass, 1 KiB", load, $0, rivals: [.haproxy, .nginx])
+        try withFresh(Program.Options()) { passes("pass, 1 KiB", of: $0) }
+    }
+
+    private func passes(_ row: String, of programs: [Kind: Program]) {
+        for program in programs.values where program.kind != .bare {
+            Caller.fetch(["/p/1024/pass"], size: 1024, port: program.port)
         }
+        measure(row, Load(path: "/p/1024/pass", length: 1024, isOfHits: false), programs, rivals: [.haproxy, .nginx])
     }
 
     func posts() throws {
