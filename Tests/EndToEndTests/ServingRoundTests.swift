@@ -7,10 +7,12 @@ import Testing
         case hit, pipelined, hitAndMiss, missAndHit, large, range, notModified, head, lastHit, half, malformed, leaves
     }
 
-    @Test func `many who ask together each get their own answers, in their order`() throws {
+    @Test(arguments: [true, false])
+    func `many who ask together each get their own answers, in their order`(_ haveConnected: Bool) throws {
         try scenario(.workers(1), .accessLog) { origin, proxy in
-            let clients = try (0..<12 * Part.allCases.count).map { _ in try proxy.connect() }
-            let parts = clients.indices.map { Part.allCases[$0 * 7 % Part.allCases.count] }
+            let count = 12 * Part.allCases.count
+            var clients = haveConnected ? try (0..<count).map { _ in try proxy.connect() } : []
+            let parts = (0..<count).map { Part.allCases[$0 * 7 % Part.allCases.count] }
             origin.on("*") { request in
                 let (path, length) = (request.path, request.path.hasPrefix("/large") ? 300_000 : 100)
                 return [
@@ -19,7 +21,7 @@ import Testing
                         "ETag: \"\(path)\"", body: Self.body(path, length))
                 ]
             }
-            for index in clients.indices {
+            for index in 0..<count {
                 try proxy.get("/a\(index)")
                 if parts[index] == .large { try proxy.get("/large\(index)") }
             }
@@ -87,6 +89,8 @@ import Testing
                 }
             }
             try proxy.whileStopped {
+                // The kernel goes on accepting for it.
+                if !haveConnected { clients = try (0..<count).map { _ in try proxy.connect() } }
                 for index in clients.indices { try send(index) }
                 for index in clients.indices where parts[index] == .leaves { clients[index].reset() }
             }

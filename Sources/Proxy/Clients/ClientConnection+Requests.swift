@@ -137,6 +137,8 @@ extension ClientConnection {
 
     private func beginServing() {
         enter(.serving)
+        // From here on reading may be stopped, and begun again.
+        watch()
         output.begin()
         input.begins(at: loop.now)
         notDue()

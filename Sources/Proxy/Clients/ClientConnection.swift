@@ -64,6 +64,9 @@ final class ClientConnection: Socket {
     }
 
     private(set) var phase = Phase.reading
+    /// Whether the loop still is to watch it. Not before its first request is answered, if that has come with it: one
+    /// that ends there is never watched, which spares two system calls.
+    private var isUnwatched = true
     private(set) var deadline = LazyDeadline<Waiting>()
     /// Fields of these two are written by their own methods alone.
     var input = RequestInput()
@@ -79,6 +82,17 @@ final class ClientConnection: Socket {
         isTrustedProxy = worker.recorder.trustedProxies.include(peer)
         super.init(adopting: descriptor, on: worker.loop)
         due(.request, worker.timeouts.idle)
+    }
+
+    /// Reads what has come already, and waits for the rest. Once, when its worker knows the connection.
+    func begin() {
+        if receive() { worker.serveInRound(self) } else { watch() }
+    }
+
+    /// From now on the loop says when there is something to read. Only the first call does anything.
+    func watch() {
+        guard isUnwatched, phase != .closed else { return }
+        isUnwatched = false
         startReading()
     }
 
@@ -153,7 +167,10 @@ final class ClientConnection: Socket {
         if phase == .reading, let context = input.context { serve(context) }
     }
 
-    override func roundEnds() { worker.sendHits(of: self) }
+    override func roundEnds() {
+        worker.sendHits(of: self)
+        watch()
+    }
 
     /// The client will send nothing more. A client that only closed its half looks like one that has gone. Like most
     /// servers, we treat it as gone while its response is still to come, and finish sending what is complete here.

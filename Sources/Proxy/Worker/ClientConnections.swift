@@ -56,6 +56,7 @@ final class ClientConnections {
         metrics.add(.clientConnectionsOpened)
         let connection = ClientConnection(adopting: descriptor, peer: peer, worker: worker)
         connections[ObjectIdentifier(connection)] = connection
+        connection.begin()
     }
 
     /// Only at the limit: what is idle takes nobody's place.
