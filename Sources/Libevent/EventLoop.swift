@@ -2,9 +2,9 @@ public import Bytes
 import CLibevent
 import Glibc
 
-/// Who puts work off until all sockets that are ready have been read (`EventLoop.afterReading`).
+/// Who puts work off until other sockets have been read (`EventLoop.afterReading`).
 public protocol IterationReader: AnyObject {
-    /// They have been read. On the loop's thread.
+    /// Now they have been. On the loop's thread.
     func socketsWereRead()
 }
 
@@ -124,8 +124,8 @@ extension EventLoop {
     /// meanwhile. A hook added by a hook runs at the end of the next iteration, which then does not wait.
     public func atIterationEnd(_ hook: @escaping () -> Void) { hooks.append(hook) }
 
-    /// Calls `reader.socketsWereRead()` once when the sockets that are ready in this iteration have been read, and
-    /// before any posted job runs. On the loop's thread.
+    /// Calls `reader.socketsWereRead()` once when the sockets that are ready in this iteration have been read, or those
+    /// that come before another loop's bell: before any posted job runs. On the loop's thread.
     public func afterReading(_ reader: any IterationReader) { readers.use { $0.append(reader) } }
 
     /// Calls `socket.iterationEnds()` once at the end of the current iteration, before the hooks and without a closure.
@@ -167,6 +167,7 @@ extension EventLoop {
         var rounds = Self.mostLastIterations
         while pendingLookups > 0, rounds > 0 {
             _ = unsafe event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK)
+            if hasReaders { tellReaders() }
             rounds -= 1
         }
         for timer in timers.values { timer.cancel() }

@@ -30,7 +30,7 @@ public final class UpstreamPool {
     public let metrics: LoopMetrics
     /// Where its exchanges are counted: those of the origin on the loop.
     let upstreamMetrics: UpstreamMetrics
-    /// Connections that have brought a response's head.
+    /// Connections that have brought a response's head, or a part of one.
     let round: SocketRound
     private let buffers: BufferStock
     private let isMemoryShort: () -> Bool

@@ -116,6 +116,12 @@ import Testing
                 let answer = try client.answer()
                 #expect(answer.text == "x")
             }
+            // Nor afterwards.
+            try ask(clients)
+            for client in clients {
+                let answer = try client.answer()
+                #expect(answer.text == "x")
+            }
         }
     }
 

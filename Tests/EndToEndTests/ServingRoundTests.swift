@@ -136,6 +136,31 @@ import Testing
         }
     }
 
+    @Test func `hits between passes of one client leave nothing behind`() throws {
+        try scenario(.workers(1)) { origin, proxy in
+            origin.on("/hit") { _ in [.answer(200, "Cache-Control: max-age=600", body: Self.body("/hit", 2000))] }
+            origin.on("/pass") { _ in [.answer(200, "Cache-Control: no-store", body: "pass")] }
+            let client = try proxy.connect()
+            let pair = proxy.request("GET", "/pass") + proxy.request("GET", "/hit")
+            // There are always some to come: between two of its requests the client is never waited for.
+            func ask(_ times: Int) throws {
+                try client.send(String(repeating: pair, count: 50))
+                for round in 1...times / 50 {
+                    if round < times / 50 { try client.send(String(repeating: pair, count: 50)) }
+                    for _ in 0..<50 {
+                        guard try client.answer().text == "pass", try client.answer().text == Self.body("/hit", 2000)
+                        else { throw Late(what: "its own", place: "hits between passes") }
+                    }
+                }
+            }
+            try proxy.get("/hit")
+            try ask(1000)
+            let before = proxy.residentBytes
+            try ask(5000)
+            #expect(proxy.residentBytes - before < 2 << 20)
+        }
+    }
+
     private static func body(_ path: String, _ length: Int) -> String {
         String(String(repeating: path + " ", count: length / (path.count + 1) + 1).prefix(length))
     }

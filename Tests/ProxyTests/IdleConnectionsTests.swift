@@ -19,7 +19,9 @@ import Testing
     init() throws {
         proxy = try TestProxy { $0.clients.idleTimeout = .seconds(60) }
         listener = try Listener(.ipv4(.loopback, port: 0), on: proxy.loop) { [unowned self] descriptor, peer in
-            connections.append(ClientConnection(adopting: descriptor, peer: peer, worker: proxy.worker))
+            let connection = ClientConnection(adopting: descriptor, peer: peer, worker: proxy.worker)
+            connections.append(connection)
+            connection.begin()
         }
         // What the connections do by themselves is noticed.
         proxy.loop.schedule(every: millisecond) { [unowned loop = proxy.loop] in loop.stop() }

@@ -67,6 +67,8 @@ final class ClientConnection: Socket {
     /// Whether the loop still is to watch it. Not before its first request is answered, if that has come with it: one
     /// that ends there is never watched, which spares two system calls.
     private var isUnwatched = true
+    /// Whether its requests are being taken in its turn of a round that has others, until whose end its hits may wait.
+    private(set) var isInRound = false
     private(set) var deadline = LazyDeadline<Waiting>()
     /// Fields of these two are written by their own methods alone.
     var input = RequestInput()
@@ -164,7 +166,10 @@ final class ClientConnection: Socket {
     }
 
     override func roundCame() {
-        if phase == .reading, let context = input.context { serve(context) }
+        guard phase == .reading, let context = input.context else { return }
+        isInRound = worker.sharesRound
+        serve(context)
+        isInRound = false
     }
 
     override func roundEnds() {
@@ -300,10 +305,9 @@ final class ClientConnection: Socket {
     var idleUntil: Int64? { phase == .reading && deadline.waitsFor == .request ? deadline.time : nil }
 
     /// Makes room for another client, if this one is idle: ends, unless a request has come in the meantime, which is
-    /// answered.
+    /// answered. Nobody waits for the turn of a round.
     /// - Returns: whether it has ended.
     func giveWay() -> Bool {
-        worker.round.serve()
         guard idleUntil != nil else { return phase == .closed }
         let before = input.requestCount
         if receive() { proceed() }

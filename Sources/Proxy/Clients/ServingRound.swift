@@ -15,18 +15,19 @@ import Telemetry
 /// Held back in `buffer` are also the hits of one client that has sent more requests behind (pipelining), which then go
 /// out in one write. Each client has one stretch of it, its share (`ResponseOutput.heldHits`), which is the last one for
 /// as long as its requests are being taken. What is held back counts as sent in the log: the kernel takes it in the same
-/// iteration, unless the client has gone or takes nothing.
+/// iteration, unless the client has gone or takes nothing (docs/observability.md).
 ///
 /// One per worker, on its loop.
 final class ServingRound: SocketRound {
-    /// Bytes of hits that are held back: of all clients, or of one that has sent more.
+    /// When so many bytes are held back of all clients, or of one that has sent more, the next hit goes out at once, with
+    /// those of its client: so `buffer` has at most twice as much, and a response.
     private static let mostHeld = 24 << 10
 
     /// Where the responses of plain hits are put together: what is held back, and the one at work.
     let buffer = ByteBuffer(capacity: 64 << 10)
     private let metrics: LoopMetrics
     /// Whether hits wait for those of other clients.
-    private var isShared = false
+    private(set) var isShared = false
 
     init(on loop: EventLoop, metrics: LoopMetrics) {
         self.metrics = metrics
@@ -48,7 +49,9 @@ final class ServingRound: SocketRound {
     ///   - hasMore: whether its client has sent something behind the request.
     func holds(_ client: ClientConnection, from start: Int, hasMore: Bool) -> Bool {
         let end = buffer.count
-        guard (isShared && end < Self.mostHeld) || (hasMore && end - client.startOfHits(or: start) < Self.mostHeld)
+        guard
+            (client.isInRound && end < Self.mostHeld)
+                || (hasMore && end - client.startOfHits(or: start) < Self.mostHeld)
         else { return false }
         client.hold(from: start, to: end)
         return true
@@ -60,6 +63,7 @@ final class ServingRound: SocketRound {
         let buffer = buffer
         _ = noteSent(
             client.write(buffer.span.extracting(share)), of: share, to: client, isLast: false, keepsAlive: true)
+        forget(share)
     }
 
     /// A share was sent, or is kept elsewhere. If it is the last of the buffer, there is room for others in its place.

@@ -44,7 +44,7 @@ final class ClientConnections {
     private func accept(_ descriptor: consuming Descriptor, from peer: SocketAddress, for worker: Worker) {
         let count = shared.connections.wrappingAdd(1, ordering: .relaxed).newValue
         let most = worker.settings.clients.maxConnections
-        guard count <= most || endLongestIdle(for: worker) else {
+        guard count <= most || makeRoom(for: worker, upTo: most) else {
             shared.connections.subtract(1, ordering: .relaxed)
             metrics.add(.clientConnectionsRefused)
             worker.notices.tooManyConnections(most: most)
@@ -52,15 +52,18 @@ final class ClientConnections {
             return
         }
         // A reload may have lowered it by many.
-        if count > most + 1 { _ = endLongestIdle(for: worker) }
+        if count > most + 1 { _ = makeRoom(for: worker, upTo: most) }
         metrics.add(.clientConnectionsOpened)
         let connection = ClientConnection(adopting: descriptor, peer: peer, worker: worker)
         connections[ObjectIdentifier(connection)] = connection
         connection.begin()
     }
 
-    /// Only at the limit: what is idle takes nobody's place.
-    private func endLongestIdle(for worker: Worker) -> Bool {
+    /// Ends who has been idle for longest. Only at the limit: what is idle takes nobody's place.
+    private func makeRoom(for worker: Worker, upTo most: Int) -> Bool {
+        // Who has been read is not idle, and may have gone afterwards.
+        worker.round.serve()
+        if shared.connections.load(ordering: .relaxed) <= most { return true }
         var maySearch = true
         while true {
             while let (candidate, until) = idle.next() {

@@ -137,6 +137,9 @@ final class Worker {
     @inline(never)
     func serveInRound(_ client: ClientConnection) { round.add(client) }
 
+    /// Whether the round being served has several members.
+    var sharesRound: Bool { @inline(never) get { round.isShared } }
+
     /// Sends what is held back for the client.
     @inline(never)
     func sendHits(of client: ClientConnection) { round.sendShare(of: client) }
