@@ -25,6 +25,8 @@ import Bytes
     private let members = unsafe Exclusive<[Unmanaged<Socket>]>([])
     /// Whether the loop will tell when its sockets have been read.
     private var isAnnounced = false
+    /// While it is served, those who are added wait for the next one.
+    private var isUnderWay = false
 
     /// An empty round of sockets on `loop`.
     public init(on loop: EventLoop) { self.loop = loop }
@@ -47,7 +49,7 @@ import Bytes
             unsafe members.append(Unmanaged.passRetained(socket))
             return unsafe members.count
         }
-        if count == Self.most { return serve() }
+        if count >= Self.most, !isUnderWay { return serve() }
         guard !isAnnounced else { return }
         isAnnounced = true
         loop.afterReading(self)
@@ -61,7 +63,9 @@ import Bytes
 
     /// Serves those who have been read, now: for whoever must not find any of them half done.
     public final func serve() {
-        guard unsafe members.use({ unsafe !$0.isEmpty }) else { return }
+        guard !isUnderWay, unsafe members.use({ unsafe !$0.isEmpty }) else { return }
+        isUnderWay = true
+        defer { isUnderWay = false }
         var due = unsafe [Unmanaged<Socket>]()
         unsafe members.use { unsafe swap(&due, &$0) }
         begins(with: unsafe due.count)
