@@ -27,7 +27,7 @@ import Glibc
         public init() {}
     }
 
-    /// Connections accepted before the loop's other work gets its turn.
+    /// Connections accepted, and what comes with them dealt with, before the loop's other work gets its turn.
     private static let acceptsPerWakeUp = 64
 
     /// The address with the port the kernel chose where 0 was asked for.

@@ -220,6 +220,8 @@ import Testing
             // More than a worker accepts at a time.
             let waiting = try (0..<400).map { _ in try proxy.connect() }
             for client in kept + waiting { try client.send(proxy.request("GET", "/x")) }
+            // That a client says no more makes no difference.
+            for client in waiting { client.finishSending() }
             proxy.terminate()
             proxy.signal(SIGCONT)
             for client in kept + waiting {

@@ -102,9 +102,11 @@ final class ClientConnections {
 
     /// Accepts no more than have connected already, ends connections after the request they are at, or their first one if
     /// that comes soon, and calls `whenEmpty` once none is left.
-    func drain(whenEmpty: @escaping () -> Void) {
+    func drain(for worker: Worker, whenEmpty: @escaping () -> Void) {
         for listener in listeners { listener.acceptWaiting() }
         listeners.removeAll()
+        // Of those who came last, requests may have been read.
+        worker.round.serve()
         onEmpty = whenEmpty
         for connection in Array(connections.values) { connection.drain() }
         underWay = connections.values.count { $0.phase != .lingering }

@@ -197,7 +197,7 @@ final class Worker {
     /// Accepts no more, ends connections after the request they are at, and calls `whenEmpty` once none is left.
     func drain(whenEmpty: @escaping () -> Void) {
         stopPersisting()
-        clients.drain(whenEmpty: whenEmpty)
+        clients.drain(for: self, whenEmpty: whenEmpty)
     }
 
     /// Everything will be cut off: counts what is there.

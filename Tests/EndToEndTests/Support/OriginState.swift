@@ -12,6 +12,8 @@ extension ScriptedOrigin {
         /// How often the thread has come back from waiting.
         var round = 0
         private var listener: Int32?
+        /// Has the port while the origin is down.
+        private var reserved: Int32?
         private var listenerSlot: Int
         private var waiting: Set<Int> = []
 
@@ -68,6 +70,16 @@ extension ScriptedOrigin {
                 Socket.reset(connection.descriptor)
                 forget(slot)
             }
+        }
+
+        /// If somebody else has got it in between, there is nothing to reserve.
+        mutating func reserve(_ port: UInt16) {
+            if reserved == nil { reserved = try? Socket.bind(port: port).descriptor }
+        }
+
+        mutating func release() {
+            if let reserved { Socket.close(reserved) }
+            reserved = nil
         }
 
         mutating func closeIdle() {

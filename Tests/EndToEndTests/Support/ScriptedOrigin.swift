@@ -49,10 +49,12 @@ final class ScriptedOrigin: Peer, Sendable {
         state.withLock { $0.handlers[path] = handler }
     }
 
-    /// No longer listens and resets what is open: the origin is down.
+    /// No longer listens and resets what is open: the origin is down. Its port refuses from now on, and is nobody
+    /// else's, unless another origin is made there: tests that run beside this one would get it, and answer.
     func goDown() {
         state.withLock { $0.goDown() }
         settle()
+        if case .tcp(let port) = endpoint { state.withLock { $0.reserve(port) } }
     }
 
     /// Ends every connection on which no request is under way.
@@ -72,6 +74,7 @@ final class ScriptedOrigin: Peer, Sendable {
     func stop() {
         state.withLock { state in
             state.goDown()
+            state.release()
             state.isStopped = true
         }
         waker.wake()
