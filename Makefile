@@ -9,12 +9,12 @@
 # make bench-quick  the most telling rows, in less than two minutes
 # make tools        what .ci/count needs to count instructions per request
 #
-# Each installs missing packages (libevent-dev, pkg-config) itself. If a package list cannot be fetched, perhaps that of some other
+# Each installs missing packages (libevent-dev, libc-ares-dev, pkg-config) itself. If a package list cannot be fetched, perhaps that of some other
 # repository, it goes on.
 
 SWIFT ?= swift
 PROGRAM = $(CURDIR)/.build/release/coalesced
-PACKAGES = libevent-dev pkg-config
+PACKAGES = libevent-dev libc-ares-dev pkg-config
 DESTDIR ?=
 prefix ?= /usr
 
@@ -77,9 +77,9 @@ uninstall:
 dependencies:
 	@command -v $(SWIFT) >/dev/null || { \
 	  echo "Swift 6.3 or later is needed: see https://www.swift.org/install" >&2; exit 1; }
-	@if ! { pkg-config --exists 'libevent_core >= 2.1.12' && pkg-config --exists libevent_extra; } 2>/dev/null; then \
+	@if ! { pkg-config --exists 'libevent_core >= 2.1.12' && pkg-config --exists 'libcares >= 1.18.1'; } 2>/dev/null; then \
 	  command -v apt-get >/dev/null || { \
-	    echo "libevent 2.1.12 or later, with its headers, and pkg-config are needed; install them and try again" >&2; exit 1; }; \
+	    echo "libevent 2.1.12 and c-ares 1.18.1 or later, with their headers, and pkg-config are needed; install them and try again" >&2; exit 1; }; \
 	  if [ "$$(id -u)" -eq 0 ]; then sudo=; else sudo=sudo; fi; \
 	  echo "installing $(PACKAGES)"; \
 	  $$sudo apt-get update; $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(PACKAGES); \

@@ -41,7 +41,11 @@ let package = Package(
             name: "CLibevent", pkgConfig: "libevent_core",
             providers: [.apt(["libevent-dev", "pkg-config"])]
         ),
-        .target(name: "Libevent", dependencies: ["Bytes", "CLibevent"], swiftSettings: lending),
+        .systemLibrary(
+            name: "CCares", pkgConfig: "libcares",
+            providers: [.apt(["libc-ares-dev", "pkg-config"])]
+        ),
+        .target(name: "Libevent", dependencies: ["Bytes", "CLibevent", "CCares"], swiftSettings: lending),
         .target(name: "Telemetry", dependencies: ["Bytes"], swiftSettings: strict),
         .target(name: "Storage", dependencies: ["Bytes", "HTTPSemantics"], swiftSettings: strict),
         .target(
@@ -94,13 +98,17 @@ let package = Package(
         .target(name: "Repeatable", path: "Tests/Repeatable", swiftSettings: strict),
         // For tests of what runs on a loop.
         .target(name: "LoopTesting", dependencies: ["Libevent"], path: "Tests/LoopTesting", swiftSettings: strict),
+        // A name server for tests.
+        .target(name: "NameServing", dependencies: ["Libevent"], path: "Tests/NameServing", swiftSettings: strict),
         .testTarget(name: "BytesTests", dependencies: ["Bytes", "Repeatable"], swiftSettings: strict),
         .testTarget(name: "CoalescingTests", dependencies: ["Coalescing", "Repeatable"], swiftSettings: strict),
         // As a stranger uses the library: by its public declarations alone, with Foundation beside it.
         .testTarget(name: "CoalescingUseTests", dependencies: ["Coalescing"], swiftSettings: strict),
         .testTarget(
             name: "HTTPSemanticsTests", dependencies: ["HTTPSemantics", "Bytes", "Repeatable"], swiftSettings: strict),
-        .testTarget(name: "LibeventTests", dependencies: ["Libevent", "Bytes", "LoopTesting"], swiftSettings: strict),
+        .testTarget(
+            name: "LibeventTests", dependencies: ["Libevent", "Bytes", "LoopTesting", "NameServing"],
+            swiftSettings: strict),
         .testTarget(
             name: "StorageTests", dependencies: ["Storage", "HTTPSemantics", "Bytes", "Repeatable"],
             swiftSettings: strict),
@@ -113,7 +121,9 @@ let package = Package(
             ], swiftSettings: strict),
         .testTarget(
             name: "UpstreamTests",
-            dependencies: ["Upstream", "Bytes", "HTTPSemantics", "Libevent", "LoopTesting", "Telemetry"],
+            dependencies: [
+                "Upstream", "Bytes", "HTTPSemantics", "Libevent", "LoopTesting", "NameServing", "Telemetry",
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "ProxyTests",
@@ -133,6 +143,7 @@ let package = Package(
             swiftSettings: strict
         ),
         .testTarget(name: "ConsoleTests", dependencies: ["Console"], swiftSettings: strict),
-        .testTarget(name: "EndToEndTests", dependencies: ["coalesced"], swiftSettings: strict),
+        .testTarget(
+            name: "EndToEndTests", dependencies: ["coalesced", "Libevent", "NameServing"], swiftSettings: strict),
     ]
 )

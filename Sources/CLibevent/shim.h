@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 
 #include <event2/event.h>
-#include <event2/dns.h>
 #include <event2/util.h>
 
 // Not in Swift's Glibc module.
@@ -14,11 +13,6 @@
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-
-// What evdns answers with. netdb.h tells of these two only under _GNU_SOURCE, with which libevent is built; where it does not, event2/util.h
-// puts numbers of its own in their place.
-static const int coalesced_eai_no_data = -5;
-static const int coalesced_eai_address_family = -9;
 
 // Swift does not import variadic functions, nor those that glibc declares only under _GNU_SOURCE.
 static inline void coalesced_name_thread(const char *_Nonnull name) {

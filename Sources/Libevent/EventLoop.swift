@@ -45,10 +45,8 @@ public protocol IterationReader: AnyObject {
     /// Pending timers keep alive here; see `Timer`.
     var timers: [ObjectIdentifier: Timer] = [:]
     var signals: [ObjectIdentifier: SignalWatch] = [:]
-    /// Look-ups whose libevent callback is still to come.
-    var pendingLookups = 0
-    /// For these callbacks when the loop ends: each comes after one or two.
-    private static let mostLastIterations = 8
+    /// Those that are being asked keep alive here; see `NameServers`.
+    var nameServers: [ObjectIdentifier: NameServers] = [:]
 
     private var wheel: DeadlineWheel?
 
@@ -163,13 +161,7 @@ extension EventLoop {
         runBatch()
         tellSockets()
         runHooks()
-        // Cancelled look-ups answer libevent's way, in a later iteration; their memory goes with the answer.
-        var rounds = Self.mostLastIterations
-        while pendingLookups > 0, rounds > 0 {
-            _ = unsafe event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK)
-            if hasReaders { tellReaders() }
-            rounds -= 1
-        }
+        for servers in nameServers.values { servers.loopEnds() }
         for timer in timers.values { timer.cancel() }
         for signal in signals.values { signal.cancel() }
         wheel?.loopEnds()

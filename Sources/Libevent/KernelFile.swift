@@ -1,12 +1,15 @@
 import Glibc
 
-/// A file by which the kernel tells something, under `/proc` or `/sys`.
+/// A file of the system, such as one by which the kernel tells something, under `/proc` or `/sys`.
 enum KernelFile {
-    /// The most bytes that are read of one: such a file has a few lines.
-    private static let most = 64 << 10
+    /// Such a file has a few lines.
+    private static let mostBytes = 64 << 10
 
     /// All of it; `nil` if there is no such file, or it may not be read.
-    static func text(of path: String) -> String? {
+    static func text(of path: String) -> String? { text(of: path, most: mostBytes) }
+
+    /// - Parameter most: how many bytes are read.
+    static func text(of path: String, most: Int) -> String? {
         let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return nil }
         defer { close(file) }

@@ -1,7 +1,7 @@
 import CLibevent
 import Glibc
 
-/// What libevent has to say beside what it answers its callers, such as that a name server does not answer.
+/// What libevent has to say beside what it answers its callers, such as that the kernel refused to watch a descriptor.
 ///
 /// By itself it writes that to standard error and waits for whoever reads there: a loop would stand still with all its
 /// clients.

@@ -1,5 +1,4 @@
-import CLibevent
-import Glibc
+import CCares
 
 /// Why a name has no address.
 public enum ResolveError: Error, Hashable, Sendable, CustomStringConvertible {
@@ -7,19 +6,21 @@ public enum ResolveError: Error, Hashable, Sendable, CustomStringConvertible {
     case notFound
     /// No server answered in time.
     case timedOut
-    /// A server refused, failed or answered with nonsense.
+    /// A server refused, failed or answered with nonsense, or nobody listens there.
     case serverFailed
     /// Not a host name: empty, too long or with a zero byte.
     case badName
     /// This machine could not ask (memory, descriptors).
     case localFailure
 
-    /// From a code of `evdns_getaddrinfo` other than `EAI_FAIL`.
-    init(code: Int32) {
-        switch code {
-        case EAI_NONAME, coalesced_eai_no_data, coalesced_eai_address_family: self = .notFound
-        case EAI_AGAIN: self = .timedOut
-        case EAI_MEMORY, EAI_SYSTEM: self = .localFailure
+    /// From what c-ares says of a question; `nil`: all is well.
+    init?(_ outcome: coalesced_outcome) {
+        switch outcome {
+        case coalesced_found: return nil
+        case coalesced_not_found: self = .notFound
+        case coalesced_bad_name: self = .badName
+        case coalesced_timed_out: self = .timedOut
+        case coalesced_local_failure: self = .localFailure
         default: self = .serverFailed
         }
     }
@@ -28,9 +29,8 @@ public enum ResolveError: Error, Hashable, Sendable, CustomStringConvertible {
     public var description: String {
         switch self {
         case .notFound: "the name has no address"
-        // evdns takes SERVFAIL for a time-out.
-        case .timedOut: "no name server answered in time, or none but with a failure"
-        case .serverFailed: "the name server refused, or answered with nonsense"
+        case .timedOut: "no name server answered in time"
+        case .serverFailed: "the name server failed, refused, cannot be reached, or answered with nonsense"
         case .badName: "not a host name"
         case .localFailure: "this machine could not ask, for want of memory or descriptors"
         }

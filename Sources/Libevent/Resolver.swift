@@ -1,17 +1,16 @@
 import CLibevent
 import Glibc
 
-/// Looks up the addresses of names, on its loop, through libevent's evdns.
+/// Looks up the addresses of names, on its loop, through c-ares: over UDP with EDNS, and over TCP where an answer was
+/// truncated (RFC 7766).
 ///
-/// The hosts file and `resolv.conf` (servers, search list, ndots, timeouts) are read when it is made and when it is
-/// told to; without a usable `resolv.conf` the server is 127.0.0.1:53, as in resolver(5). evdns asks over UDP and does
-/// not tell how long an answer is valid, so nothing is kept here: whoever caches decides for how long.
-@safe public final class Resolver {
+/// The hosts file and `resolv.conf` (servers, search list, options) are read when it is made and when it is told to;
+/// without a usable `resolv.conf` the server is 127.0.0.1:53, as in resolver(5). Nothing is kept here: an answer says how
+/// long it holds, and whoever caches decides.
+public final class Resolver {
     /// Which addresses are wanted.
     public enum Family: Sendable {
-        case ipv4, ipv6
-        /// Both; IPv4 addresses come first.
-        case any
+        case ipv4, ipv6, any
     }
 
     /// The system's files, which tests replace.
@@ -23,56 +22,110 @@ import Glibc
         public init() {}
     }
 
-    /// The addresses of a name, in the order in which to try them: at least one.
-    public typealias Answer = Result<[SocketAddress], ResolveError>
+    /// What was found of a name.
+    public struct Found: Hashable, Sendable {
+        /// In the order in which to try them: each once, IPv4 and IPv6 in turn (RFC 8305 §4). At least one, where it is an
+        /// answer.
+        public private(set) var addresses: [SocketAddress]
+        /// Nanoseconds for which the name servers say that they hold; `nil`: they were not asked.
+        public private(set) var timeToLive: Int64?
+
+        /// - Parameter timeToLive: nanoseconds.
+        public init(_ addresses: [SocketAddress], timeToLive: Int64? = nil) {
+            self.addresses = addresses
+            self.timeToLive = timeToLive
+        }
+
+        mutating func add(_ other: Found) {
+            addresses += other.addresses
+            if let time = other.timeToLive { timeToLive = min(timeToLive ?? time, time) }
+        }
+
+        func inOrder(port: UInt16) -> Found {
+            var seen: Set<SocketAddress> = []
+            let all = addresses.map { $0.withPort(port) }.filter { seen.insert($0).inserted }
+            return Found(
+                Array(SocketAddress.familiesInTurn(all).prefix(Resolver.mostAddresses)), timeToLive: timeToLive)
+        }
+    }
+
+    /// What became of a look-up.
+    public typealias Answer = Result<Found, ResolveError>
+
+    /// The most addresses of a name that are used: they have room in an answer of some kilobytes, and each may cost a
+    /// connection.
+    static let mostAddresses = 256
+    /// How long the addresses of one family wait for those of the other, in nanoseconds. Some name servers never answer
+    /// questions for IPv6 addresses (RFC 4074 §4.1). RFC 8305 §3 waits 50 ms for each connection; this answer is used for
+    /// seconds to come.
+    static let longestDelay: Int64 = 300_000_000
+    /// The most bytes of a hosts file that are read: the long ones, which block advertisements, have some three megabytes.
+    private static let longestHostsFile = 16 << 20
 
     /// The loop on which the resolver is used and answers.
     public let loop: EventLoop
     private let settings: Settings
     private var servers: NameServers
 
-    /// Reads the files of `settings`, blocking.
-    /// - Throws: if no memory is left. Missing or malformed files are not errors.
-    public init(on loop: EventLoop, settings: Settings = Settings()) throws(SystemError) {
+    /// Reads the files of `settings`, blocking. Missing or malformed files are not errors.
+    public init(on loop: EventLoop, settings: Settings = Settings()) {
         self.loop = loop
         self.settings = settings
-        servers = try NameServers(loop, settings)
+        servers = Self.readFiles(loop, settings)
+    }
+
+    private static func readFiles(_ loop: EventLoop, _ settings: Settings) -> NameServers {
+        NameServers(
+            loop, ResolvConf(KernelFile.text(of: settings.resolvConf) ?? ""),
+            hosts: HostsFile(KernelFile.text(of: settings.hosts, most: longestHostsFile) ?? ""),
+            timeout: settings.timeout)
     }
 
     /// Reads the files again, blocking, for look-ups that begin from now on. On the loop's thread.
-    /// - Throws: if no memory is left; then nothing changes.
-    public func readFilesAgain() throws(SystemError) { servers = try NameServers(loop, settings) }
+    public func readFilesAgain() { servers = Self.readFiles(loop, settings) }
 
     /// Looks up `host`, a name or an IP address without brackets. On the loop's thread.
     ///
     /// `completion` is called once, on the loop, never inside this call, with at least one address, each with `port`;
-    /// IP addresses and `localhost` (RFC 6761 §6.3) at the end of the current iteration. After `cancel` it is not
-    /// called.
+    /// IP addresses, `localhost` (RFC 6761 §6.3) and what the hosts file names at the end of the current iteration. After
+    /// `cancel` it is not called.
     @discardableResult
     public func resolve(
         _ host: String, port: UInt16, family: Family = .any, completion: @escaping (Answer) -> Void
     ) -> NameLookup {
+        askOthersFirst()
         let lookup = NameLookup(servers, port, family, completion)
-        if let answer = Self.answerWithoutAsking(host, port, family) {
+        if let answer = answerWithoutAsking(host, port, family) {
             lookup.answerLater(answer)
         } else {
-            lookup.start(host, timeout: settings.timeout)
+            lookup.start(host)
         }
         return lookup
     }
 
-    private static func answerWithoutAsking(_ host: String, _ port: UInt16, _ family: Family) -> Answer? {
+    /// Otherwise each look-up would wait for a server that is dead.
+    private func askOthersFirst() {
+        guard servers.firstSeemsDead else { return }
+        var conf = servers.conf
+        conf.putFirstServerLast()
+        servers = NameServers(loop, conf, hosts: servers.hosts, timeout: settings.timeout)
+    }
+
+    private func answerWithoutAsking(_ host: String, _ port: UInt16, _ family: Family) -> Answer? {
         guard !host.isEmpty, host.utf8.count <= 254, !host.utf8.contains(0) else { return .failure(.badName) }
-        var found: [SocketAddress]
+        let name = host.lowercased()
+        var known: [SocketAddress]
         if let literal = SocketAddress(literal: host, port: port) {
-            found = [literal]
+            known = [literal]
+        } else if name == "localhost" || name.hasSuffix(".localhost") {
+            known = [.ipv4(.loopback, port: port), .ipv6(.loopback, port: port)]
         } else {
-            let name = host.lowercased()
-            guard name == "localhost" || name.hasSuffix(".localhost") else { return nil }
-            found = [.ipv4(.loopback, port: port), .ipv6(.loopback, port: port)]
+            known = servers.hosts.addresses(of: name)
+            // The name servers may know addresses of the other family.
+            guard known.contains(where: family.includes) else { return nil }
         }
-        found.removeAll { !family.includes($0) }
-        return found.isEmpty ? .failure(.notFound) : .success(found)
+        known.removeAll { !family.includes($0) }
+        return known.isEmpty ? .failure(.notFound) : .success(Found(known).inOrder(port: port))
     }
 }
 
@@ -85,7 +138,7 @@ extension Resolver.Family {
     }
 
     /// The families that one question is about.
-    var each: ArraySlice<Resolver.Family> {
+    var each: [Resolver.Family] {
         switch self {
         case .ipv4, .ipv6: [self]
         case .any: [.ipv4, .ipv6]
@@ -101,32 +154,17 @@ extension Resolver.Family {
     }
 }
 
-/// The evdns base. Look-ups in flight keep it: evdns must not lose it before their callbacks have come.
-@safe final class NameServers {
-    /// Seconds that the addresses of one family wait for those of the other. Some name servers never answer questions
-    /// for IPv6 addresses (RFC 4074 §4.1), and evdns would wait 3 s for each of them.
-    private static let longestSkew = "0.3"
-
-    let base: OpaquePointer
-    let loop: EventLoop
-
-    init(_ loop: EventLoop, _ settings: Resolver.Settings) throws(SystemError) {
-        // A waiting name server does not keep the loop's base busy.
-        guard let base = unsafe evdns_base_new(loop.base, EVDNS_BASE_DISABLE_WHEN_INACTIVE) else {
-            throw SystemError(.eventBase, code: ENOMEM)
+extension SocketAddress {
+    /// IPv4 and IPv6 addresses in turn, each in their order, so that where one family does not work the next address is
+    /// of the other (RFC 8305 §4).
+    public static func familiesInTurn(_ addresses: [SocketAddress]) -> [SocketAddress] {
+        let ipv4 = addresses.filter { if case .ipv4 = $0 { true } else { false } }
+        let others = addresses.filter { if case .ipv4 = $0 { false } else { true } }
+        var inTurn: [SocketAddress] = []
+        for index in 0..<max(ipv4.count, others.count) {
+            if index < ipv4.count { inTurn.append(ipv4[index]) }
+            if index < others.count { inTurn.append(others[index]) }
         }
-        unsafe self.base = base
-        self.loop = loop
-        _ = unsafe evdns_base_load_hosts(base, settings.hosts)
-        // Before the file, which may say otherwise.
-        _ = unsafe evdns_base_set_option(base, "getaddrinfo-allow-skew:", Self.longestSkew)
-        // Not DNS_OPTION_HOSTSFILE, which would read /etc/hosts whatever the settings say.
-        let options = DNS_OPTION_SEARCH | DNS_OPTION_NAMESERVERS | DNS_OPTION_MISC
-        _ = unsafe evdns_base_resolv_conf_parse(base, options, settings.resolvConf)
-        if unsafe evdns_base_count_nameservers(base) == 0 {
-            _ = unsafe evdns_base_nameserver_ip_add(base, "127.0.0.1")
-        }
+        return inTurn
     }
-
-    deinit { unsafe evdns_base_free(base, 0) }
 }

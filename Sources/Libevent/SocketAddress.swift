@@ -44,6 +44,9 @@ public enum SocketAddress: Hashable, Sendable {
         }
     }
 
+    /// Whether it is a link-local address with its interface.
+    var hasScope: Bool { if case .ipv6(_, _, let scope) = self { scope != 0 } else { false } }
+
     /// This address with another port; a path stays as it is.
     public func withPort(_ port: UInt16) -> SocketAddress {
         switch self {

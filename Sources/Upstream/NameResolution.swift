@@ -18,21 +18,24 @@ public final class NameResolution: Sendable {
 
     private let inFlight: OperationQueueManager<Question>
     private let names = Guarded(KnownNames())
+    /// On the loop that asked.
+    private let onNews: @Sendable (_ host: String, NameNews) -> Void
 
     /// Knows no name yet. One for all loops.
-    public init() {
+    public init(onNews: @escaping @Sendable (_ host: String, NameNews) -> Void = { _, _ in }) {
         inFlight = OperationQueueManager()
+        self.onNews = onNews
     }
 
-    /// Names are looked up anew from now on. Where the name servers cannot be asked, what is known is still used, for
-    /// as long as it would have been. Any thread.
+    /// Names are looked up anew from now on. Where the name servers cannot be asked, what is known is still used. Any
+    /// thread.
     public func forget(at now: Int64) {
         names.withLock { $0.forget(at: now) }
     }
 
-    /// - Parameter timeToLive: nanoseconds an answer is used for.
+    /// - Parameter longest: nanoseconds an answer is used for; less, if the name servers say so.
     func addresses(
-        of server: UpstreamServer, timeToLive: Int64, on resolver: Resolver,
+        of server: UpstreamServer, longest: Int64, on resolver: Resolver,
         completion: @escaping (Result<[SocketAddress], UpstreamError>) -> Void
     ) {
         let host: String
@@ -41,17 +44,26 @@ public final class NameResolution: Sendable {
         case .tcp(let name, let number): (host, port) = (name, number)
         case .unix(let path): return completion(.success([.unix(path: path)]))
         }
-        let (known, generation) = names.withLock { ($0.addresses(of: server, at: resolver.loop.now), $0.generation) }
-        if let known { return completion(.success(known)) }
-        let question = Question(server: server, generation: generation)
-        let bound = LoopBound(completion, on: resolver.loop)
-        let waiter = Waiter<[SocketAddress]>(on: resolver.loop.handle) { result in
-            bound.value(result.mapError { UpstreamError(.resolve, detail: "\(host): \(Self.reason($0))") })
+        let now = resolver.loop.now
+        let (known, generation) = names.withLock { ($0.knowledge(of: server, at: now), $0.generation) }
+        var waiter: Waiter<[SocketAddress]>?
+        switch known {
+        case .fresh(let addresses), .stale(let addresses, asksAgain: false): return completion(.success(addresses))
+        case .stale(let addresses, asksAgain: true): completion(.success(addresses))
+        case .unknown:
+            let bound = LoopBound(completion, on: resolver.loop)
+            waiter = Waiter<[SocketAddress]>(on: resolver.loop.handle) { result in
+                bound.value(result.mapError { UpstreamError(.resolve, detail: "\(host): \(Self.reason($0))") })
+            }
         }
         let resolverBox = LoopBound(resolver, on: resolver.loop)
-        _ = inFlight.enqueue(question, waiter: waiter) {
+        _ = inFlight.enqueue(Question(server: server, generation: generation), waiter: waiter) {
             ResolveOperation(host, port: port, resolver: resolverBox) { [self] answer, now in
-                names.withLock { $0.settle(answer, of: server, asked: generation, at: now, timeToLive: timeToLive) }
+                let settled = names.withLock {
+                    $0.settle(answer, of: server, asked: generation, at: now, longest: longest)
+                }
+                if let news = settled.news { onNews(host, news) }
+                return settled.answer
             }
         }
     }
@@ -67,11 +79,11 @@ final class ResolveOperation: CoalescibleOperation<[SocketAddress]> {
     private nonisolated let port: UInt16
     private nonisolated let resolver: LoopBound<Resolver>
     /// Takes the resolver's answer and its time; gives the answer to finish with.
-    private nonisolated let settle: @Sendable (Resolver.Answer, Int64) -> Resolver.Answer
+    private nonisolated let settle: @Sendable (Resolver.Answer, Int64) -> Result<[SocketAddress], ResolveError>
 
     nonisolated init(
         _ host: String, port: UInt16, resolver: LoopBound<Resolver>,
-        settle: @escaping @Sendable (Resolver.Answer, Int64) -> Resolver.Answer
+        settle: @escaping @Sendable (Resolver.Answer, Int64) -> Result<[SocketAddress], ResolveError>
     ) {
         self.host = host
         self.port = port

@@ -33,7 +33,8 @@ public struct UpstreamSettings: Sendable, Equatable {
     /// dead, and a safe one on the next server when a fresh one was closed before a response; and whether any goes to a
     /// fresh one that a reused one took nothing of.
     public var retriesDeadConnection = true
-    /// How long a resolved name is used before it is looked up again.
+    /// The longest a resolved name is used before it is looked up again; less where the name servers say so: a name may
+    /// move at any time, and asking for it costs little and no request waits for it while there are connections.
     public var resolveTTL: Duration = .seconds(30)
     /// Failures in a row after which a server is left alone.
     public var maxFailures = 3
@@ -100,4 +101,33 @@ struct UpstreamTimeouts {
         noProgress = settings.noProgressTimeout.nanoseconds
         idle = settings.idleTimeout.nanoseconds
     }
+}
+
+/// For how long what a name resolved to is used, beside `UpstreamSettings.resolveTTL`. All in nanoseconds.
+enum NameTimes {
+    /// However short the name servers say: otherwise each connection would wait for a look-up. The shortest
+    /// `resolve-ttl`, too.
+    static let shortest: Int64 = 1_000_000_000
+    /// How long the addresses of a name that cannot be looked up any more are used: the least of what RFC 8767 §5 advises.
+    static let longestStale: Int64 = 24 * 3600 * 1_000_000_000
+    /// How often such a name is asked for: as long as one look-up takes at most, so that one is always under way. RFC 8767
+    /// §5 has 30 s, for resolvers with thousands of names.
+    static let retryInterval: Int64 = 5_000_000_000
+
+    /// - Parameters:
+    ///   - timeToLive: what the name servers say; `nil`: they were not asked.
+    ///   - longest: what the operator says.
+    static func use(of timeToLive: Int64?, longest: Int64) -> Int64 {
+        min(max(timeToLive ?? longest, shortest), longest)
+    }
+}
+
+/// Connecting to a server that has several addresses (RFC 8305 §5).
+enum AddressRace {
+    /// How long an address has, in nanoseconds, before a connection to the next one is begun beside it: the
+    /// recommendation of RFC 8305 §8.
+    static let delay: Int64 = 250_000_000
+    /// The most connections that one request waits for at a time, each with a descriptor: those that do not answer are
+    /// remembered, so that few requests come so far.
+    static let most = 4
 }

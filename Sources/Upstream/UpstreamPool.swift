@@ -188,7 +188,7 @@ public final class UpstreamPool {
     /// The addresses of a server: remembered, looked up, or by joining a look-up in flight.
     func resolve(server: Int, _ completion: @escaping (Result<[SocketAddress], UpstreamError>) -> Void) {
         // Not weak: that would make every reference to the pool slow. It is held no longer than a look-up takes.
-        names.addresses(of: settings.servers[server], timeToLive: settings.resolveTTL.nanoseconds, on: resolver) {
+        names.addresses(of: settings.servers[server], longest: settings.resolveTTL.nanoseconds, on: resolver) {
             [self] result in
             if case .success(let found) = result { learn(found, of: server) }
             completion(result)

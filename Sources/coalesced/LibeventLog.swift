@@ -26,7 +26,6 @@ final class LibeventLog: Sendable {
         switch severity {
         case .fatal: log.critical("libevent: \(text)")
         case .warning:
-            // Also that a name server is back: a reader who was told that it failed wants to know.
             switch limit.withLock({ $0.admit(.warning, at: Self.now) }) {
             case .write(let suppressed):
                 log.warning("libevent: \(text)\(suppressed > 0 ? " (\(suppressed) more suppressed)" : "")")

@@ -2,17 +2,18 @@ import Bytes
 import Glibc
 import Libevent
 import LoopTesting
+import NameServing
 import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct ResolverTests {
     /// Resolves one name and gives the answer.
-    private func answer(
+    private func found(
         _ host: String, family: Resolver.Family = .any, _ settings: Resolver.Settings = Resolver.Settings()
     ) throws -> Resolver.Answer? {
         var result: Resolver.Answer?
         try onLoop { loop in
-            let resolver = try Resolver(on: loop, settings: settings)
+            let resolver = Resolver(on: loop, settings: settings)
             resolver.resolve(host, port: 80, family: family) { answer in
                 #expect(result == nil)
                 result = answer
@@ -21,6 +22,44 @@ import Testing
             #expect(result == nil)
         }
         return result
+    }
+
+    /// The same without its time.
+    private func answer(
+        _ host: String, family: Resolver.Family = .any, _ settings: Resolver.Settings = Resolver.Settings()
+    ) throws -> Addresses? { try found(host, family: family, settings)?.map(\.addresses) }
+
+    private typealias Addresses = Result<[SocketAddress], ResolveError>
+
+    private static func address(_ last: UInt8) -> SocketAddress { .ipv4(IPv4Address(192, 0, 2, last), port: 80) }
+    private static func address6(_ last: UInt64) -> SocketAddress {
+        .ipv6(IPv6Address(high: 0x2001_0db8 << 32, low: last), port: 80)
+    }
+
+    /// `origin.test` is 192.0.2.`last`, `empty.test` has no address, `silent.test` gets no answer, `refused.test` is
+    /// refused, `failed.test` fails, `four.test` has no answer for IPv6; the rest does not exist.
+    private static func server(answering last: UInt8 = 1) throws -> NameServer {
+        try NameServer { question in
+            switch question.name {
+            case "origin.test": .addresses([address(last)])
+            case "empty.test": .addresses([])
+            case "silent.test": .silence
+            case "refused.test": .code(5)
+            case "failed.test": .code(2)
+            case "four.test": question.isIPv6 ? .silence : .addresses([address(last)])
+            default: .code(3)
+            }
+        }
+    }
+
+    /// What asks that server, and its options.
+    private func settings(_ servers: NameServer..., lines: String = "") -> Resolver.Settings {
+        var settings = Resolver.Settings()
+        settings.hosts = "/nowhere/hosts"
+        settings.resolvConf = file(
+            "resolv-\(servers[0].port)",
+            servers.map { "nameserver 127.0.0.1:\($0.port)\n" }.joined() + "search .\n" + lines)
+        return settings
     }
 
     private func file(_ name: String, _ text: String) -> String {
@@ -46,10 +85,10 @@ import Testing
             ("LocalHost", .ipv4, .success([.ipv4(.loopback, port: 80)])),
             ("a.localhost", .ipv6, .success([.ipv6(.loopback, port: 80)])),
             ("", .any, .failure(.badName)),
-        ] as [(String, Resolver.Family, Resolver.Answer)])
-    func `addresses and localhost need no server`(host: String, family: Resolver.Family, expected: Resolver.Answer)
-        throws
-    {
+        ] as [(String, Resolver.Family, Result<[SocketAddress], ResolveError>)])
+    func `addresses and localhost need no server`(
+        host: String, family: Resolver.Family, expected: Result<[SocketAddress], ResolveError>
+    ) throws {
         #expect(try answer(host, family: family) == expected)
     }
 
@@ -73,14 +112,14 @@ import Testing
         var settings = Resolver.Settings()
         settings.hosts = file("hosts-again", "192.0.2.7 origin.test\n")
         settings.resolvConf = "/nowhere/resolv.conf"
-        var answers: [Resolver.Answer] = []
+        var answers: [Addresses] = []
         try onLoop { loop in
-            let resolver = try Resolver(on: loop, settings: settings)
-            resolver.resolve("origin.test", port: 80, family: .ipv4) { answers.append($0) }
+            let resolver = Resolver(on: loop, settings: settings)
+            resolver.resolve("origin.test", port: 80, family: .ipv4) { answers.append($0.map(\.addresses)) }
             put("192.0.2.8 origin.test\n", inFileAt: settings.hosts)
-            try resolver.readFilesAgain()
+            resolver.readFilesAgain()
             resolver.resolve("origin.test", port: 80, family: .ipv4) {
-                answers.append($0)
+                answers.append($0.map(\.addresses))
                 loop.stop()
             }
         }
@@ -88,22 +127,22 @@ import Testing
     }
 
     @Test func `resolv.conf is read again when told, and who asked before is answered by whom it asked`() throws {
-        let (old, new) = (try NameServer(), try NameServer(answering: 2))
+        let (old, new) = (try Self.server(), try Self.server(answering: 2))
         var settings = Resolver.Settings()
         settings.hosts = "/nowhere/hosts"
-        settings.resolvConf = file("resolv-again", "nameserver 127.0.0.1:\(old.port)\n")
-        var answers: [Resolver.Answer] = []
+        settings.resolvConf = file("resolv-again", "nameserver 127.0.0.1:\(old.port)\nsearch .\n")
+        var answers: [Addresses] = []
         try onLoop { loop in
-            let resolver = try Resolver(on: loop, settings: settings)
+            let resolver = Resolver(on: loop, settings: settings)
             resolver.resolve("origin.test", port: 80, family: .ipv4) { before in
-                answers.append(before)
+                answers.append(before.map(\.addresses))
                 resolver.resolve("origin.test", port: 80, family: .ipv4) { after in
-                    answers.append(after)
+                    answers.append(after.map(\.addresses))
                     loop.stop()
                 }
             }
-            put("nameserver 127.0.0.1:\(new.port)\n", inFileAt: settings.resolvConf)
-            try resolver.readFilesAgain()
+            put("nameserver 127.0.0.1:\(new.port)\nsearch .\n", inFileAt: settings.resolvConf)
+            resolver.readFilesAgain()
         }
         #expect(answers == [1, 2].map { .success([.ipv4(IPv4Address(192, 0, 2, $0), port: 80)]) })
         old.stop()
@@ -122,77 +161,156 @@ import Testing
     }
 
     @Test func `a server's addresses come with the port, and its refusal as not found`() throws {
-        let server = try NameServer()
-        var settings = Resolver.Settings()
-        settings.resolvConf = file("resolv-\(server.port)", "nameserver 127.0.0.1:\(server.port)\n")
-        #expect(
-            try answer("origin.test", family: .ipv4, settings) == .success([.ipv4(IPv4Address(192, 0, 2, 1), port: 80)])
-        )
-        #expect(try answer("missing.test", family: .ipv4, settings) == .failure(.notFound))
+        let server = try Self.server()
+        let settings = self.settings(server)
+        #expect(try answer("origin.test", settings) == .success([Self.address(1)]))
+        #expect(try answer("missing.test", settings) == .failure(.notFound))
         server.stop()
     }
 
     @Test func `a name that is there without an address of the wanted family is not found either`() throws {
-        let server = try NameServer()
-        var settings = Resolver.Settings()
-        settings.resolvConf = file("nodata-\(server.port)", "nameserver 127.0.0.1:\(server.port)\n")
+        let server = try Self.server()
+        let settings = self.settings(server)
         #expect(try answer("origin.test", family: .ipv6, settings) == .failure(.notFound))
         #expect(try answer("empty.test", settings) == .failure(.notFound))
         server.stop()
     }
 
+    @Test(arguments: ["refused.test", "failed.test"])
+    func `a server that refuses or fails is told from one that does not know the name`(name: String) throws {
+        let server = try Self.server()
+        #expect(try answer(name, settings(server)) == .failure(.serverFailed))
+        server.stop()
+    }
+
+    @Test func `so is one where nobody listens`() throws {
+        let server = try Self.server()
+        let settings = self.settings(server)
+        server.stop()
+        #expect(try answer("origin.test", settings) == .failure(.serverFailed))
+    }
+
     @Test func `a server that never answers for IPv6 holds up nothing for long`() throws {
-        let server = try NameServer()
-        var settings = Resolver.Settings()
-        settings.resolvConf = file("four-\(server.port)", "nameserver 127.0.0.1:\(server.port)\n")
+        let server = try Self.server()
+        var settings = self.settings(server)
         settings.timeout = 2000 * millisecond
-        #expect(try answer("four-origin.test", settings) == .success([.ipv4(IPv4Address(192, 0, 2, 1), port: 80)]))
-        server.stop()
-    }
-
-    @Test func `an address that is found while asking why there is none is the answer`() throws {
-        let server = try NameServer()
-        var settings = Resolver.Settings()
-        settings.resolvConf = file("late-\(server.port)", "nameserver 127.0.0.1:\(server.port)\n")
-        #expect(try answer("late-origin.test", settings) == .success([.ipv4(IPv4Address(192, 0, 2, 1), port: 80)]))
-        server.stop()
-    }
-
-    @Test func `what libevent says of a server goes where messages go`() throws {
-        let server = try NameServer()
-        let said = Guarded<[String]>([])
-        LibeventMessages.send { severity, text in
-            if severity == .warning { said.withLock { $0.append(text) } }
-        }
-        var settings = Resolver.Settings()
-        settings.resolvConf = file("refuses-\(server.port)", "nameserver 127.0.0.1:\(server.port)\n")
-        settings.timeout = second
-        guard case .failure = try answer("refused.test", settings) else {
-            Issue.record("nobody can have answered")
-            return
-        }
-        let (texts, place) = (said.withLock { $0 }, "127.0.0.1:\(server.port)")
-        #expect(texts.contains { $0.contains(place) && $0.contains("failed") })
+        #expect(try answer("four.test", settings) == .success([Self.address(1)]))
         server.stop()
     }
 
     @Test func `a silent server is given up after the settings' time`() throws {
-        let server = try NameServer()
-        var settings = Resolver.Settings()
-        settings.resolvConf = file("silent-\(server.port)", "nameserver 127.0.0.1:\(server.port)\n")
+        let server = try Self.server()
+        var settings = self.settings(server)
         settings.timeout = 50 * millisecond
         #expect(try answer("silent.test", settings) == .failure(.timedOut))
         server.stop()
     }
 
+    @Test func `an answer that is truncated is asked for again over TCP`() throws {
+        let addresses = (1...41).map { Self.address($0) }
+        let server = try NameServer(largestDatagram: 512) { _ in .addresses(addresses) }
+        #expect(try answer("large.test", settings(server)) == .success(addresses))
+        let forIPv4 = server.questions.filter { !$0.isIPv6 }.map(\.isTCP)
+        #expect(forIPv4 == [false, true])
+        server.stop()
+    }
+
+    @Test func `with EDNS that is not necessary`() throws {
+        let addresses = (1...41).map { Self.address($0) }
+        let server = try NameServer { _ in .addresses(addresses) }
+        #expect(try answer("large.test", settings(server)) == .success(addresses))
+        #expect(server.questions.allSatisfy { !$0.isTCP && $0.room == 1232 })
+        server.stop()
+    }
+
+    @Test func `no more addresses are used than there is sense in`() throws {
+        let many = (0..<1000).map { SocketAddress.ipv4(IPv4Address(10, 0, UInt8($0 >> 8), UInt8($0 & 255)), port: 80) }
+        let server = try NameServer { _ in .addresses(many) }
+        #expect(try answer("huge.test", settings(server)) == .success(Array(many.prefix(256))))
+        server.stop()
+    }
+
+    @Test(
+        arguments: [
+            (60, nil, 60), (60, 5, 5), (5, 60, 5), (0, nil, 0), (UInt32.max, nil, 0),
+        ] as [(UInt32, UInt32?, Int64)])
+    func `an answer tells how long it holds, and an alias no longer than it does itself`(
+        seconds: UInt32, ofAlias: UInt32?, expected: Int64
+    ) throws {
+        let server = try NameServer { _ in
+            .addresses([Self.address(1)], seconds: seconds, alias: ofAlias.map { ("real.test", $0) })
+        }
+        let found = try self.found("origin.test", settings(server))
+        #expect(found == .success(Resolver.Found([Self.address(1)], timeToLive: expected * second)))
+        server.stop()
+    }
+
+    @Test func `both families come in turn, and the shorter time counts`() throws {
+        let server = try NameServer { question in
+            .addresses(
+                [Self.address(1), Self.address6(1), Self.address(2), Self.address6(2), Self.address(3)],
+                seconds: question.isIPv6 ? 7 : 60)
+        }
+        let found = try self.found("both.test", settings(server))
+        let expected = [Self.address(1), Self.address6(1), Self.address(2), Self.address6(2), Self.address(3)]
+        #expect(found == .success(Resolver.Found(expected, timeToLive: 7 * second)))
+        server.stop()
+    }
+
+    @Test func `domains of the search list are appended, and both families are of one name`() throws {
+        let server = try NameServer { question in
+            switch (question.name, question.isIPv6) {
+            case ("app.b.test", false): .addresses([Self.address(1)])
+            case ("app.c.test", true): .addresses([Self.address6(1)])
+            default: .code(3)
+            }
+        }
+        #expect(
+            try answer("app", settings(server, lines: "search a.test b.test c.test\n")) == .success([Self.address(1)]))
+        let names = Set(server.questions.map(\.name))
+        #expect(names == ["app.a.test", "app.b.test"])
+        server.stop()
+    }
+
+    @Test func `a name with enough dots, or one at its end, is asked for as it is`() throws {
+        let server = try Self.server()
+        let settings = self.settings(server, lines: "search a.test\n")
+        #expect(try answer("origin.test", settings) == .success([Self.address(1)]))
+        #expect(try answer("missing.", settings) == .failure(.notFound))
+        let names = Set(server.questions.map(\.name))
+        #expect(names == ["origin.test", "missing"])
+        server.stop()
+    }
+
+    @Test func `where the first server is silent the next one is asked, and first from then on`() throws {
+        let (silent, other) = (try NameServer { _ in .silence }, try Self.server())
+        var settings = self.settings(silent, other)
+        settings.timeout = 600 * millisecond
+        var answers: [Addresses] = []
+        try onLoop { loop in
+            let resolver = Resolver(on: loop, settings: settings)
+            resolver.resolve("origin.test", port: 80) { first in
+                answers.append(first.map(\.addresses))
+                let asked = silent.questions.count
+                resolver.resolve("origin.test", port: 80) { second in
+                    answers.append(second.map(\.addresses))
+                    #expect(silent.questions.count == asked)
+                    loop.stop()
+                }
+            }
+        }
+        #expect(answers == [.success([Self.address(1)]), .success([Self.address(1)])])
+        silent.stop()
+        other.stop()
+    }
+
     @Test func `a cancelled question is never answered, and its completion is released`() throws {
         final class Canary {}
         weak var canary: Canary?
-        let server = try NameServer()
-        var settings = Resolver.Settings()
-        settings.resolvConf = file("cancel-\(server.port)", "nameserver 127.0.0.1:\(server.port)\n")
+        let server = try Self.server()
+        let settings = self.settings(server)
         try onLoop { loop in
-            let resolver = try Resolver(on: loop, settings: settings)
+            let resolver = Resolver(on: loop, settings: settings)
             let held = Canary()
             canary = held
             var lookups: [NameLookup] = []
@@ -208,12 +326,11 @@ import Testing
 
     @Test func `a loop that ends under a question leaves nothing behind`() throws {
         weak var gone: EventLoop?
-        let server = try NameServer()
-        var settings = Resolver.Settings()
-        settings.resolvConf = file("ends-\(server.port)", "nameserver 127.0.0.1:\(server.port)\n")
+        let server = try Self.server()
+        let settings = self.settings(server)
         try onLoop { loop in
             gone = loop
-            let resolver = try Resolver(on: loop, settings: settings)
+            let resolver = Resolver(on: loop, settings: settings)
             let lookup = resolver.resolve("silent.test", port: 80) { _ in Issue.record("answered") }
             loop.schedule(after: 5 * millisecond) {
                 lookup.cancel()
@@ -222,83 +339,5 @@ import Testing
         }
         #expect(gone == nil)
         server.stop()
-    }
-}
-
-/// A name server with some names: `origin.test` is 192.0.2.1 unless told otherwise, `empty.test` has no address,
-/// `silent.test` gets no answer, `refused.test` is refused, `four-origin.test` has no answer for IPv6,
-/// `late-origin.test` no address when it is first asked for; the rest does not exist.
-final class NameServer: Sendable {
-    let port: UInt16
-    private let number: Int32
-    private let thread: LoopThread
-
-    /// - Parameter last: the last byte of the address of `origin.test`.
-    init(answering last: UInt8 = 1) throws {
-        let number = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
-        var memory = sockaddr_in()
-        memory.sin_family = sa_family_t(AF_INET)
-        memory.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let result = unsafe withUnsafeMutableBytes(of: &memory) { bytes in
-            let pointer = unsafe bytes.baseAddress!.assumingMemoryBound(to: sockaddr.self)
-            return unsafe bind(number, pointer, length) + getsockname(number, pointer, &length)
-        }
-        #expect(result == 0)
-        self.number = number
-        port = UInt16(bigEndian: memory.sin_port)
-        thread = try LoopThread(name: "nameserver") { _ in
-            var wasAsked = false
-            while Self.answerOne(number, last, &wasAsked) {}
-        }
-    }
-
-    func stop() {
-        // An empty datagram tells it to end.
-        var memory = sockaddr_in()
-        memory.sin_family = sa_family_t(AF_INET)
-        memory.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-        memory.sin_port = port.bigEndian
-        _ = unsafe withUnsafeBytes(of: &memory) { bytes in
-            unsafe sendto(
-                number, nil, 0, 0, bytes.baseAddress!.assumingMemoryBound(to: sockaddr.self), socklen_t(bytes.count))
-        }
-        thread.join()
-        close(number)
-    }
-
-    private static func answerOne(_ number: Int32, _ last: UInt8, _ wasAsked: inout Bool) -> Bool {
-        var packet = [UInt8](repeating: 0, count: 512)
-        var memory = sockaddr_in()
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        return unsafe withUnsafeMutableBytes(of: &memory) { bytes in
-            let pointer = unsafe bytes.baseAddress!.assumingMemoryBound(to: sockaddr.self)
-            let count = unsafe recvfrom(number, &packet, packet.count, 0, pointer, &length)
-            guard count > 12 else { return false }
-            let name = packet[12..<count].prefix { $0 != 0 }.map { $0 | 0x20 }
-            // The question is the name, its zero byte, type and class.
-            let end = 12 + name.count + 5
-            if name.contains(Array("silent".utf8)) { return true }
-            var reply = Array(packet[..<end])
-            reply[2] = 0x81 // a response
-            reply[3] = 0x80
-            reply.replaceSubrange(4..<12, with: [0, 1, 0, 0, 0, 0, 0, 0])
-            let isAddressQuery = packet[end - 3] == 1
-            if name.contains(Array("four".utf8)), !isAddressQuery { return true }
-            if name.contains(Array("origin".utf8)) {
-                let isEarly = name.contains(Array("late".utf8)) && !wasAsked
-                if isAddressQuery { wasAsked = true }
-                if isAddressQuery, !isEarly {
-                    reply[7] = 1
-                    reply += [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, last]
-                }
-            } else if name.contains(Array("refused".utf8)) {
-                reply[3] |= 5
-            } else if !name.contains(Array("empty".utf8)) {
-                reply[3] |= 3
-            }
-            _ = unsafe sendto(number, reply, reply.count, 0, pointer, length)
-            return true
-        }
     }
 }

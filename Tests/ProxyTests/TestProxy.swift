@@ -32,7 +32,7 @@ final class TestProxy {
         var settings = ProxySettings()
         change(&settings)
         let log = Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() }
-        worker = try Worker(
+        worker = Worker(
             index: index, on: loop, shared: SharedState(StorageSettings(), log: log),
             loopSettings: LoopSettings(settings, upstreams: [upstream]), metrics: metrics, accessLog: nil)
     }

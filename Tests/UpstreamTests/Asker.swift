@@ -32,7 +32,7 @@ final class Asker: ExchangeHandler {
         change(&settings)
         metrics.change(toUpstreams: [settings.name])
         pool = UpstreamPool(
-            settings, on: loop, resolver: try Resolver(on: loop), names: NameResolution(),
+            settings, on: loop, resolver: Resolver(on: loop), names: NameResolution(),
             buffers: BufferStock(bufferCapacity: 1 << 16, most: 4),
             isMemoryShort: { [isMemoryShort] in isMemoryShort.use { $0 } }, metrics: metrics, onNews: { _, _ in })
     }

@@ -108,7 +108,7 @@ public final class ProxyServer {
         workers.start(
             count, at: targets,
             make: { [shared, loopSettings, accessLog] index, loop, metrics throws(SystemError) in
-                try Worker(
+                Worker(
                     index: index, on: loop, shared: shared, loopSettings: loopSettings, metrics: metrics,
                     accessLog: accessLog)
             }

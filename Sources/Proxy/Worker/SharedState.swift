@@ -14,7 +14,7 @@ final class SharedState: Sendable {
     let keyHash: KeyedHash
     /// What responses said about their paths' queries (No-Vary-Search).
     let variations: SearchVariations
-    let names = NameResolution()
+    let names: NameResolution
     let groups = GroupInvalidations()
     let callbacks = CallbackBarrier()
     /// The fetches that wait for memory of `budget`.
@@ -29,6 +29,13 @@ final class SharedState: Sendable {
     init(_ storage: StorageSettings, log: Logger) {
         self.storage = storage
         self.log = log
+        names = NameResolution { [log] host, news in
+            switch news {
+            case .isStale(let error):
+                log.warning("cannot look up \(host): \(error); the addresses known so far are used for up to a day")
+            case .isBack: log.notice("\(host) can be looked up again")
+            }
+        }
         keyHash = .random()
         variations = SearchVariations(hash: keyHash)
         budget = MemoryBudget(limit: storage.memory)

@@ -32,7 +32,7 @@ final class UpstreamPools {
     init(
         of origins: [Origin], on loop: EventLoop, ofWorker index: Int, names: NameResolution, shared: SharedState,
         metrics: LoopMetrics, notices: Notices
-    ) throws(SystemError) {
+    ) {
         self.origins = origins
         self.loop = loop
         self.index = index
@@ -40,7 +40,7 @@ final class UpstreamPools {
         self.shared = shared
         self.metrics = metrics
         self.notices = notices
-        resolver = try Resolver(on: loop)
+        resolver = Resolver(on: loop)
     }
 
     func pool(of origin: Origin) -> UpstreamPool {
@@ -68,8 +68,7 @@ final class UpstreamPools {
     /// New settings: the pools of origins that are still among them stay. Names are looked up anew, and connections to
     /// addresses that they no longer have are not used again.
     func change(to origins: [Origin]) {
-        // Failing that, by the files as they were.
-        try? resolver.readFilesAgain()
+        resolver.readFilesAgain()
         names.forget(at: loop.now)
         self.origins = origins
         latest = nil

@@ -56,7 +56,7 @@ final class Worker {
     init(
         index: Int, on loop: EventLoop, shared: SharedState, loopSettings: LoopSettings, metrics: LoopMetrics,
         accessLog: AccessLog?
-    ) throws(SystemError) {
+    ) {
         self.index = index
         self.loop = loop
         self.shared = shared
@@ -78,7 +78,7 @@ final class Worker {
         mostRequests = loopSettings.mostRequests
         contexts = ReadContexts(limits: loopSettings.headLimits)
         clients = ClientConnections(on: loop, shared: shared, metrics: metrics)
-        pools = try UpstreamPools(
+        pools = UpstreamPools(
             of: loopSettings.origins, on: loop, ofWorker: index, names: shared.names, shared: shared, metrics: metrics,
             notices: notices)
         round = ServingRound(on: loop, metrics: metrics)

@@ -5,9 +5,10 @@ import Glibc
 ///
 /// By util-linux's `unshare` and iproute2's `ip`; without root it takes a kernel that lets everybody make namespaces.
 struct OwnNetwork {
-    /// The only address but those of the loopback: this machine has IPv4, and no IPv6. Nobody else is in its network,
-    /// so nobody there answers.
-    static let address = "192.0.2.9/24"
+    /// The only address but those of the loopback: this machine has IPv4, and no IPv6.
+    static let address = "192.0.2.9/32"
+    /// Nobody else is in its network, so nobody there answers.
+    static let neighbours = "192.0.2.0/24"
     static let silentNameServer = "192.0.2.53"
 
     var hosts = ""
@@ -29,7 +30,10 @@ struct OwnNetwork {
         try System.write(hosts, to: "\(folder)/hosts")
         try System.write(nameServers, to: "\(folder)/resolv.conf")
         let options = (getuid() == 0 ? [] : ["-r"]) + (isShared ? [] : ["-n"]) + ["-m"]
-        let network = isShared ? "" : "ip link set lo up && ip addr add \(Self.address) dev lo && "
+        let network =
+            isShared
+            ? ""
+            : "ip link set lo up && ip addr add \(Self.address) dev lo && ip route add \(Self.neighbours) dev lo && "
         return ["/usr/bin/unshare"] + options + [Self.shell, "-c", network + Self.script, Self.shell, folder] + words
     }
 

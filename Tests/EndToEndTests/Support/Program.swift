@@ -55,23 +55,24 @@ final class Program: Peer, Sendable {
     /// folder.
     static func serve(
         servers: [String], _ settings: [Setting] = [], arguments: [String] = [], variables: [String] = [],
-        listeners: Int = 1
+        listeners: Int = 1, in network: OwnNetwork? = nil
     ) throws -> Program {
         try serve(
             file: Setting.file(settings, servers: servers), arguments: arguments, variables: variables,
-            listeners: listeners)
+            listeners: listeners, in: network)
     }
 
     /// The same with a file as it stands.
-    static func serve(file: String, arguments: [String] = [], variables: [String] = [], listeners: Int = 1) throws
-        -> Program
-    {
+    static func serve(
+        file: String, arguments: [String] = [], variables: [String] = [], listeners: Int = 1,
+        in network: OwnNetwork? = nil
+    ) throws -> Program {
         let folder = try System.makeTemporaryFolder()
         try System.write(file.replacing("@", with: folder), to: "\(folder)/coalesced.yaml")
         var words = ["serve", "--config", "\(folder)/coalesced.yaml"]
         if !arguments.contains("--listen") { words += ["--listen", "127.0.0.1:0"] }
         if !arguments.contains("--admin") { words += ["--admin", "unix:\(folder)/admin.sock"] }
-        let program = try Program(folder: folder, words + arguments, variables: variables)
+        let program = try Program(folder: folder, in: network, words + arguments, variables: variables)
         try program.waitUntilListening(listeners)
         return program
     }
