@@ -81,13 +81,24 @@ extension JSONText {
     fileprivate mutating func add(_ server: UpstreamServer, _ state: ServerState, at time: Int64) {
         object { json in
             json.member("server", "\(server)")
-            json.member("state", state.isUp ? "up" : "failing")
-            if let changed = state.changedAt { json.member("state_seconds", Self.seconds(time - changed)) }
-            json.member("failing_workers", state.failingLoops)
-            if let next = state.nextTry { json.member("next_try_seconds", Self.seconds(next - time)) }
-            json.member("in_use", state.inUse)
-            json.member("idle", state.idle)
+            json.add(state, at: time)
+            guard !state.addresses.isEmpty else { return }
+            json.array("addresses", state.addresses) { json, one in
+                json.object { json in
+                    json.member("address", "\(one.address)")
+                    json.add(one.state, at: time)
+                }
+            }
         }
+    }
+
+    private mutating func add(_ state: ServerState, at time: Int64) {
+        member("state", state.isUp ? "up" : "failing")
+        if let changed = state.changedAt { member("state_seconds", Self.seconds(time - changed)) }
+        member("failing_workers", state.failingLoops)
+        if let next = state.nextTry { member("next_try_seconds", Self.seconds(next - time)) }
+        member("in_use", state.inUse)
+        member("idle", state.idle)
     }
 
     fileprivate static func seconds(_ nanoseconds: Int64) -> Int { Int(max(0, nanoseconds) / 1_000_000_000) }

@@ -13,7 +13,8 @@ enum UpstreamKeys {
             "servers", \.servers, .list(of: .server, atLeast: 1), isRequired: true,
             """
             Servers, used round-robin: http://host:port, or unix:/path (the proxy's user needs write permission \
-            on the socket). Only plain HTTP is supported.
+            on the socket). Only plain HTTP is supported. If a host name has several addresses, they are used \
+            round-robin too.
             """),
         Key(
             "host", \.host, .optional(.authority, "as-requested"),
@@ -25,8 +26,8 @@ enum UpstreamKeys {
         Key(
             "connect-timeout", \.connectTimeout, .patience,
             """
-            Time allowed for connecting; then the next address or server is tried, and 504 is returned after the \
-            last one.
+            Time allowed for connecting to an address; then the next address or server is tried, and 504 is \
+            returned after the last one. After 250 ms a name's next address is also tried, in parallel.
             """
         ),
         Key(
@@ -62,29 +63,31 @@ enum UpstreamKeys {
             """
             Retry a request without content, at most once, if the connection closes before any byte of the \
             response: an idempotent request on a new connection if a reused one was dead, a safe request on the \
-            next server if a new one was closed. Nothing is retried after first-byte-timeout. A request of which \
-            a dead reused connection accepted no byte is always sent again on a new connection, as is a request \
-            without content that met a 408 there.
+            next server or address if a new one was closed. Nothing is retried after first-byte-timeout. A request \
+            of which a dead reused connection accepted no byte is always sent again on a new connection, as is a \
+            request without content that met a 408 there.
             """),
         Key(
             "resolve-ttl", \.resolveTTL, .duration(.seconds(1) ... .seconds(86_400)),
             """
-            How long a resolved name is used before it is looked up again. When an address disappears, its idle \
-            connections are closed at once and busy ones after their response. A reload triggers a new lookup \
-            and re-reads /etc/hosts and resolv.conf.
+            Longest time that a resolved name is used before it is looked up again. A shorter TTL is obeyed, down \
+            to 1s. If no name server answers, the known addresses stay in use for up to a day. When an address \
+            disappears, its idle connections are closed at once and busy ones after their response. A reload \
+            triggers a new lookup and re-reads /etc/hosts and resolv.conf.
             """),
         Key(
             "max-failures", \.maxFailures, .integer(1...1_000_000),
             """
             Take a server out of rotation after this many consecutive failures (counted by each worker \
             separately). The log, `status` and the metrics show it. A server that is the only one left is still \
-            used.
+            used. The same applies to each address of a name that has several; one that accepts no connection is \
+            taken out at once.
             """
         ),
         Key(
             "failure-cooldown", \.failureCooldown, .patience,
             """
-            How long a failed server stays out of rotation. Then a single request probes it, and the others keep \
+            How long a failed server or address stays out of rotation. Then a single request probes it, and the others keep \
             avoiding it until the probe has succeeded. A probe that ends without a verdict, for example because \
             its client left, extends this by as long as it took.
             """

@@ -22,12 +22,11 @@ public enum StatusText {
                 "upstream",
                 "\(name(of: upstream)): \(Wording.whole(running(upstream)))\(slots) fetches running, "
                     + "\(figure(upstream["queued"])) queued")
-            let servers = upstream["servers"]?.elements.map { server in
-                // What must be seen comes first: the end of a line may be cut off.
-                [
-                    Wording.name(server["server"]?.string ?? "-", width: max(16, width / 2 - 8)), condition(server),
-                    "\(figure(server["in_use"])) in use", "\(figure(server["idle"])) idle",
-                ]
+            let servers = upstream["servers"]?.elements.flatMap { server in
+                let addresses = server["addresses"]?.elements ?? []
+                // One address tells nothing that the server does not.
+                return [row(server["server"], server, width)]
+                    + (addresses.count > 1 ? addresses : []).map { row($0["address"], $0, width, indent: "  ") }
             }
             lines += TextTable(rows: servers ?? [], figures: 2..<4).lines.map { String(repeating: " ", count: 14) + $0 }
         }
@@ -58,6 +57,14 @@ public enum StatusText {
         return
             "\(Wording.bytes(used)) of \(size("limit")): \(size("stored")) stored (\(figure(store?["responses"])) responses), "
             + "\(size("in_flight")) in flight"
+    }
+
+    /// A server, or one address of it. What must be seen comes first: the end of a line may be cut off.
+    private static func row(_ name: JSONValue?, _ state: JSONValue, _ width: Int, indent: String = "") -> [String] {
+        [
+            indent + Wording.name(name?.string ?? "-", width: max(16, width / 2 - 8) - indent.count),
+            condition(state), "\(figure(state["in_use"])) in use", "\(figure(state["idle"])) idle",
+        ]
     }
 
     /// `up`, or since when it is not.

@@ -9,7 +9,7 @@ import HTTPSemantics
 /// | idle connection dead, nothing of the request taken | on a new connection, whatever the method: no server has heard of it |
 /// | idle connection answering 408 as it closes | the same, if the request has no content: the server had stopped waiting for one (RFC 9110 §15.5.9). Content that is on its way cannot be sent again: the 408 is the response, and the client may repeat it all |
 /// | idle connection dead before a response | on a new connection, once, if it may be sent twice (RFC 9110 §9.2.2, RFC 9112 §9.3.1): the end alone does not tell whether it was acted on |
-/// | new connection closed before a response | to the next server, once, if it may be sent twice and is safe (RFC 9110 §9.2.1): the first may have begun on it |
+/// | new connection closed before a response | to the next server, or the next address of the only one, once, if it may be sent twice and is safe (RFC 9110 §9.2.1): the first may have begun on it |
 /// | anything else | not at all |
 ///
 /// A value, without I/O. Of one exchange.
@@ -57,8 +57,10 @@ struct Attempts {
         isSafe = request.method.isSafe
     }
 
-    /// - Parameter server: the one that was asked.
-    mutating func next(after ending: Ending, at server: Int) -> Next {
+    /// - Parameters:
+    ///   - server: the one that was asked.
+    ///   - hasOtherAddresses: that server, beside the one that was connected to.
+    mutating func next(after ending: Ending, at server: Int, hasOtherAddresses: Bool = false) -> Next {
         switch ending {
         case .notConnected:
             return nextServer(after: server)
@@ -75,7 +77,7 @@ struct Attempts {
         case .closed:
             guard mayRepeat, isSafe else { return .giveUp }
             (mayRepeat, mayUseIdle) = (false, false)
-            return nextServer(after: server)
+            return serverCount == 1 && hasOtherAddresses ? .again : nextServer(after: server)
         case .failed:
             return .giveUp
         }

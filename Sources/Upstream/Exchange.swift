@@ -13,6 +13,7 @@ import Telemetry
 ///                └──next server, or closed before a response──────┘
 /// resolving ─next server→ resolving
 /// connecting ─next address→ connecting        connecting ─next server→ resolving
+///            (once the one before failed, or beside it once that has had its time)
 /// connecting ─full Unix socket→ waitingForRoom ─after a moment→ connecting
 /// any ─error→ failing ─the handler is told→ ended        any ─cancel→ ended
 /// ```
@@ -60,7 +61,16 @@ public final class Exchange {
     private var serverIndex = 0
     /// When it began to try that server for all others; `nil` if it does not, or the server has shown how it is.
     private var tryBegan: Int64?
+    /// Whose turn it is, of the addresses of that server; `nil` where there is no choice.
+    private var turn: ServerAddresses.Turn?
+    /// Those that are still to be tried.
     private var addresses: ArraySlice<SocketAddress> = []
+    /// Connections that are still being made, in the order in which they began, all before that in `connection`.
+    private var rivals: [UpstreamConnection] = []
+    /// When the next one is begun beside them.
+    private var nextStart: Timer?
+    /// What became of an address while others are being connected to.
+    private var failedBefore: UpstreamError?
     /// Until when a full Unix socket is tried again, in nanoseconds of the loop's clock; `nil` while other servers are
     /// left to be asked.
     private var waitsForRoomUntil: Int64?
@@ -89,6 +99,7 @@ public final class Exchange {
     public func cancel() {
         guard state != .ended else { return }
         enter(.ended)
+        endRace(wonBy: nil)
         connection?.abandonExchange()
         connection = nil
         leaveUndecided()
@@ -142,7 +153,8 @@ public final class Exchange {
         leaveUndecided()
         let pick = pool.nextServer(besides: attempts.askedInVain)
         (serverIndex, tryBegan) = (pick.server, pick.tryBegan)
-        if attempts.mayUseIdle, let idle = pool.takeIdle(server: serverIndex) {
+        turn = pool.nextAddress(of: serverIndex)
+        if attempts.mayUseIdle, let idle = pool.takeIdle(server: serverIndex, at: turn?.address) {
             enter(.connecting)
             connection = idle
             return begin(on: idle, isReused: true)
@@ -154,16 +166,29 @@ public final class Exchange {
         guard state == .resolving else { return }
         switch result {
         case .success(let found):
-            addresses = found[...]
+            addresses = inOrder(found)[...]
             connectToNext(after: UpstreamError(.resolve, detail: "no address"))
         case .failure(let error):
             serverFailed(error)
         }
     }
 
+    private func inOrder(_ found: [SocketAddress]) -> [SocketAddress] {
+        guard found.count > 1 else { return found }
+        // They may be others than those before, or the first of all.
+        if turn.map({ !found.contains($0.address) }) ?? true {
+            leaveTurnUndecided()
+            turn = pool.nextAddress(of: serverIndex)
+        }
+        return turn.map { pool.addresses(of: serverIndex, from: $0.address) } ?? found
+    }
+
     /// - Parameter before: what became of the address before, which is told if there is no further one.
     private func connectToNext(after before: UpstreamError) {
-        guard let next = addresses.popFirst() else { return serverFailed(before) }
+        guard let next = addresses.popFirst() else {
+            failedBefore = before
+            return connection == nil ? serverFailed(before) : ()
+        }
         enter(.connecting)
         connect(to: next, after: before)
     }
@@ -171,15 +196,22 @@ public final class Exchange {
     private func connect(to next: SocketAddress, after before: UpstreamError) {
         do throws(SystemError) {
             let connection = try UpstreamConnection(connectingTo: next, server: serverIndex, pool: pool, for: self)
+            if let earlier = self.connection { rivals.append(earlier) }
             self.connection = connection
+            startNextLater(after: before)
         } catch {
-            lastAddress = ByteSlice(next.description)
+            if connection == nil { lastAddress = ByteSlice(next.description) }
+            // Those that have begun may get there.
+            if error.isShortageHere, connection != nil { return addresses = [] }
             // Not the server's fault; another one would fare no better.
             if error.isShortageHere { return cannotConnect(UpstreamError(.unavailable, detail: "\(next): \(error)")) }
             if error.isForNow, case .unix = next { return waitForRoom(at: next, after: before) }
             // Another address's error tells more than, say, that this machine has no IPv6.
             let isNews = !error.isUnreachableNetwork || before.failure == .resolve
-            connectToNext(after: isNews ? UpstreamError(cannotConnectTo: next, error) : before)
+            let failure = UpstreamError(cannotConnectTo: next, error)
+            // Nobody needs to hear that this machine has IPv4 alone.
+            noteFailure(failure, at: next, isTold: !error.isUnreachableNetwork)
+            connectToNext(after: isNews ? failure : before)
         }
     }
 
@@ -203,15 +235,68 @@ public final class Exchange {
         }
     }
 
-    /// From the connection: it is established, or could not be.
-    func connected(_ error: UpstreamError?) {
-        guard state == .connecting else { return }
-        if let error {
-            loseConnection()
-            connectToNext(after: error)
-        } else if let connection {
-            begin(on: connection, isReused: false)
+    // MARK: Several addresses (RFC 8305 §5)
+
+    /// The one that has begun gets its time; then the next one is tried beside it.
+    private func startNextLater(after before: UpstreamError) {
+        guard !addresses.isEmpty, rivals.count + 1 < AddressRace.most else { return }
+        failedBefore = before
+        nextStart = pool.loop.schedule(after: AddressRace.delay) { [weak self] in
+            guard let self, state == .connecting, let before = failedBefore else { return }
+            connectToNext(after: before)
         }
+    }
+
+    /// From a connection: it is established, or could not be.
+    func connected(_ connection: UpstreamConnection, _ error: UpstreamError?) {
+        guard state == .connecting else { return }
+        if let error { return lost(connection, error) }
+        endRace(wonBy: connection)
+        self.connection = connection
+        begin(on: connection, isReused: false)
+    }
+
+    private func lost(_ connection: UpstreamConnection, _ error: UpstreamError) {
+        nextStart?.cancel()
+        noteFailure(error, at: connection.address)
+        if self.connection === connection {
+            loseConnection()
+            self.connection = rivals.popLast()
+        } else {
+            rivals.removeAll { $0 === connection }
+        }
+        connectToNext(after: error)
+    }
+
+    /// Nobody else is connected to. Those that began before the winner, and are still not there, are left alone for a
+    /// while like those that failed: each request would lose as much time there.
+    private func endRace(wonBy winner: UpstreamConnection?) {
+        nextStart?.cancel()
+        nextStart = nil
+        addresses = []
+        guard !rivals.isEmpty, let last = connection else { return }
+        var isSlower = winner != nil
+        for one in rivals + [last] {
+            if one === winner {
+                isSlower = false
+                continue
+            }
+            if isSlower {
+                noteFailure(
+                    UpstreamError(.connectTimeout, detail: "\(one.address): others were faster"), at: one.address)
+            }
+            one.abandonExchange()
+        }
+        (rivals, connection) = ([], nil)
+    }
+
+    /// An address of several, with which this exchange has to do.
+    private func noteFailure(
+        _ error: UpstreamError, at address: SocketAddress, isCertain: Bool = true, isTold: Bool = true
+    ) {
+        guard turn != nil else { return }
+        if turn?.address == address { turn?.tryBegan = nil }
+        pool.failed(server: serverIndex, at: address, isCertain: isCertain, isTold ? error : nil)
     }
 
     private func begin(on connection: UpstreamConnection, isReused: Bool) {
@@ -228,6 +313,11 @@ public final class Exchange {
     /// A try of the server is over without a verdict, if it still was one.
     private func leaveUndecided() {
         if let began = tryBegan.take() { pool.undecided(server: serverIndex, tryBegan: began) }
+        leaveTurnUndecided()
+    }
+
+    private func leaveTurnUndecided() {
+        if let turn = turn.take() { pool.undecided(server: serverIndex, turn) }
     }
 
     private func noteFailure(_ error: UpstreamError) {
@@ -238,6 +328,9 @@ public final class Exchange {
     private func noteSuccess() {
         tryBegan = nil
         pool.succeeded(server: serverIndex)
+        guard turn != nil, let connection else { return }
+        turn?.tryBegan = nil
+        pool.succeeded(server: serverIndex, at: connection.address)
     }
 
     /// No connection to this server.
@@ -248,7 +341,7 @@ public final class Exchange {
     }
 
     private func goOn(after ending: Attempts.Ending, _ error: UpstreamError) {
-        let next = attempts.next(after: ending, at: serverIndex)
+        let next = attempts.next(after: ending, at: serverIndex, hasOtherAddresses: turn != nil)
         guard next != .giveUp else { return end(with: error) }
         switch ending {
         case .notConnected, .queueIsFull: break
@@ -288,9 +381,9 @@ public final class Exchange {
     }
 
     func upgraded(head: borrowing ReceivedHead) {
-        guard let connection = connection.take() else { return }
         enter(.ended)
         noteSuccess()
+        guard let connection = connection.take() else { return }
         handler.exchange(self, upgradedTo: connection, head: head)
     }
 
@@ -299,6 +392,7 @@ public final class Exchange {
     ///   - content: what it was given of the content and did not send.
     func failed(_ error: UpstreamError, isUnsent: Bool, content: OutgoingContent?) {
         guard state == .exchanging else { return }
+        let address = connection?.address
         loseConnection()
         pool.upstreamMetrics.add(.failures(error.failure))
         let ending: Attempts.Ending =
@@ -306,7 +400,12 @@ public final class Exchange {
                 .closed
             }
         // That an idle connection was closed under us is no fault of the server.
-        if case .idleWasDead = ending { early = content } else { noteFailure(error) }
+        if case .idleWasDead = ending {
+            early = content
+        } else {
+            noteFailure(error)
+            if let address { noteFailure(error, at: address, isCertain: false) }
+        }
         goOn(after: ending, error)
     }
 

@@ -1,5 +1,5 @@
 /// Which of an origin's servers is asked next, as one loop sees it: in turn, passing over those that failed too often
-/// of late. Pure: time is an argument.
+/// of late. Likewise which of a server's addresses (`ServerAddresses`). Pure: time is an argument.
 ///
 /// ```
 /// healthy ─maxFailures in a row→ left alone for a cool-down ─success→ healthy
@@ -81,14 +81,27 @@ struct ServerBalance: Sendable {
     }
 
     /// A failure to connect or to answer, not a response with an error status.
+    /// - Parameter isCertain: it counts as `maxFailures`.
     /// - Returns: whether it is left alone, and was not before.
-    mutating func failed(_ server: Int, at now: Int64) -> Bool {
-        health[server].failuresInARow += 1
+    mutating func failed(_ server: Int, isCertain: Bool = false, at now: Int64) -> Bool {
+        let before = health[server].failuresInARow
+        health[server].failuresInARow = isCertain ? max(before + 1, maxFailures) : before + 1
         health[server].failedAt = now
-        if health[server].failuresInARow >= maxFailures { health[server].leftAloneUntil = now + cooldown }
-        guard health[server].failuresInARow == maxFailures else { return false }
+        guard health[server].failuresInARow >= maxFailures else { return false }
+        health[server].leftAloneUntil = now + cooldown
+        guard before < maxFailures else { return false }
         health[server].changedAt = now
         return true
+    }
+
+    /// Whether it is passed over.
+    func isLeftAlone(_ server: Int, at now: Int64) -> Bool { health[server].leftAloneUntil > now }
+
+    /// There are others from now on.
+    /// - Parameter places: of each, which it was before; `nil`: none.
+    mutating func change(to places: [Int?]) {
+        next = places.firstIndex(of: next) ?? 0
+        health = places.map { $0.map { health[$0] } ?? Health() }
     }
 
     /// How the server is, without its connections.

@@ -1,3 +1,5 @@
+public import Libevent
+
 /// A server of an origin at one moment, as one loop sees it or several do.
 ///
 /// Each loop learns from its own requests, and shares nothing of it: who wants to know asks each loop through its
@@ -22,11 +24,14 @@ public struct ServerState: Sendable, Equatable {
     public var inUse: Int
     /// Connections kept for the next request.
     public var idle: Int
+    /// What its name resolved to; empty where it has no name, or nobody has asked for it yet.
+    public var addresses: [AddressState]
 
     /// By default as a loop sees it that knows nothing of it.
     public init(
         isUp: Bool = true, changedAt: Int64? = nil, failingLoops: Int = 0, nextTry: Int64? = nil,
-        answeredAt: Int64? = nil, outdatedBy: Int64? = nil, inUse: Int = 0, idle: Int = 0
+        answeredAt: Int64? = nil, outdatedBy: Int64? = nil, inUse: Int = 0, idle: Int = 0,
+        addresses: [AddressState] = []
     ) {
         self.isUp = isUp
         self.changedAt = changedAt
@@ -36,6 +41,7 @@ public struct ServerState: Sendable, Equatable {
         self.outdatedBy = outdatedBy
         self.inUse = inUse
         self.idle = idle
+        self.addresses = addresses
     }
 
     /// What several loops see of the same server, together.
@@ -49,6 +55,35 @@ public struct ServerState: Sendable, Equatable {
         self.init(
             isUp: latest?.isUp ?? true, changedAt: latest?.changedAt,
             failingLoops: states.reduce(0) { $0 + $1.failingLoops }, nextTry: states.compactMap(\.nextTry).min(),
-            answeredAt: answered, inUse: states.reduce(0) { $0 + $1.inUse }, idle: states.reduce(0) { $0 + $1.idle })
+            answeredAt: answered, inUse: states.reduce(0) { $0 + $1.inUse }, idle: states.reduce(0) { $0 + $1.idle },
+            addresses: Self.merged(states.map(\.addresses)))
+    }
+
+    /// Each address once, in the order in which they are first seen.
+    private static func merged(_ lists: [[AddressState]]) -> [AddressState] {
+        var places: [SocketAddress: Int] = [:]
+        var seen: [(address: SocketAddress, states: [ServerState])] = []
+        for one in lists.joined() {
+            if let place = places[one.address] {
+                seen[place].states.append(one.state)
+            } else {
+                places[one.address] = seen.count
+                seen.append((one.address, [one.state]))
+            }
+        }
+        return seen.map { AddressState(address: $0.address, state: ServerState(merging: $0.states)) }
+    }
+}
+
+/// One address of a server at one moment, as one loop sees it or several do.
+public struct AddressState: Sendable, Equatable {
+    /// With its port.
+    public let address: SocketAddress
+    /// As of a server; without addresses of its own.
+    public var state: ServerState
+
+    public init(address: SocketAddress, state: ServerState) {
+        self.address = address
+        self.state = state
     }
 }

@@ -82,14 +82,14 @@ public final class UpstreamConnection: Socket {
         if let error { return cannotConnect(UpstreamError(cannotConnectTo: address, error)) }
         isCounted = true
         pool.opened(self, after: UInt64(max(0, loop.now - began)))
-        exchange?.connected(nil)
+        exchange?.connected(self, nil)
     }
 
     private func cannotConnect(_ error: UpstreamError) {
         let exchange = exchange
         self.exchange = nil
         end(.failed(error))
-        exchange?.connected(error)
+        exchange?.connected(self, error)
     }
 
     func begin(_ exchange: Exchange, isReused: Bool, early: OutgoingContent?) {

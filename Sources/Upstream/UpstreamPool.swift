@@ -6,20 +6,29 @@ public import Telemetry
 ///
 /// Confined to its loop. Idle connections are used last in, first out: the one used last is the least likely to be
 /// dead, and surplus ones grow old and close. A connection to an address that its server's name no longer has is not
-/// used again.
+/// used again; each of those that it has is used in turn, with connections of its own.
 public final class UpstreamPool {
-    /// How often the addresses of names are asked for again while connections are used, in nanoseconds: the shortest
-    /// `resolve-ttl`. No name server is asked before that is over.
-    private static let lookInterval: Int64 = 1_000_000_000
+    /// How often the addresses of names are asked for again while connections are used, in nanoseconds. No name server is
+    /// asked before their time is over.
+    private static let lookInterval = NameTimes.shortest
 
     private struct Server {
         /// Whether it is given by a name.
         let isNamed: Bool
-        /// What its name resolved to; `nil` before the first look-up, and where it has no name.
-        var addresses: [SocketAddress]?
+        /// What its name resolved to; none where it has no name.
+        var addresses: ServerAddresses
         var idle: [UpstreamConnection] = []
         /// Connections that are open, idle ones included.
         var open = 0
+        /// The same by address, of a server with a name.
+        var openTo: [SocketAddress: Int] = [:]
+
+        mutating func count(_ change: Int, to address: SocketAddress) {
+            self.open += change
+            guard isNamed else { return }
+            let count = openTo[address, default: 0] + change
+            openTo[address] = count == 0 ? nil : count
+        }
     }
 
     /// The settings of the origin.
@@ -43,6 +52,8 @@ public final class UpstreamPool {
     private let onConnection: (SocketAddress, ConnectionNews) -> Void
     private let servers: Exclusive<[Server]>
     private var idleCount = 0
+    /// Whether any server has had several addresses: otherwise nobody needs to look.
+    private var hasSeveralAddresses = false
     /// When the names are asked for again, in nanoseconds of the loop's clock.
     private var looksAgainAt = Int64.max
     /// Keeps no connection any more: those in use are closed after their exchange.
@@ -76,8 +87,9 @@ public final class UpstreamPool {
             ServerBalance(
                 servers: settings.servers.count, startingAt: firstServer, maxFailures: settings.maxFailures,
                 cooldown: settings.failureCooldown.nanoseconds))
-        servers = Exclusive(
-            settings.servers.map { Server(isNamed: $0.address == nil) })
+        let addresses = ServerAddresses(
+            startingAt: firstServer, maxFailures: settings.maxFailures, cooldown: settings.failureCooldown.nanoseconds)
+        servers = Exclusive(settings.servers.map { Server(isNamed: $0.address == nil, addresses: addresses) })
     }
 
     /// Closes every idle connection, and keeps none any more: the pool is going away.
@@ -100,13 +112,13 @@ public final class UpstreamPool {
     func opened(_ connection: UpstreamConnection, after duration: UInt64) {
         metrics.add(.upstreamConnects)
         upstreamMetrics.add(.connect, duration)
-        servers.use { $0[connection.server].open += 1 }
+        servers.use { $0[connection.server].count(1, to: connection.address) }
         onConnection(connection.address, .opened(after: duration))
     }
 
     func closed(_ connection: UpstreamConnection, _ why: ConnectionEnd, exchanges: Int) {
         metrics.add(.upstreamCloses)
-        servers.use { $0[connection.server].open -= 1 }
+        servers.use { $0[connection.server].count(-1, to: connection.address) }
         onConnection(connection.address, .closed(why, exchanges: exchanges))
     }
 
@@ -119,10 +131,15 @@ public final class UpstreamPool {
         upstreamMetrics.add(.firstByte, duration)
     }
 
-    func takeIdle(server: Int) -> UpstreamConnection? {
+    /// - Parameter address: the one whose turn it is; `nil`: the server has no choice of them.
+    func takeIdle(server: Int, at address: SocketAddress? = nil) -> UpstreamConnection? {
         guard idleCount > 0 else { return nil }
         if loop.now >= looksAgainAt { lookAgain() }
-        guard let connection = servers.use({ $0[server].idle.popLast() }) else { return nil }
+        let taken = servers.use { servers -> UpstreamConnection? in
+            guard let address else { return servers[server].idle.popLast() }
+            return servers[server].idle.lastIndex { $0.address == address }.map { servers[server].idle.remove(at: $0) }
+        }
+        guard let connection = taken else { return nil }
         idleCount -= 1
         return connection
     }
@@ -131,9 +148,8 @@ public final class UpstreamPool {
     func keep(idle connection: UpstreamConnection) -> Bool {
         guard !isRetired, idleCount < settings.maxIdleConnections else { return false }
         let isKept = servers.use { servers in
-            if let addresses = servers[connection.server].addresses, !addresses.contains(connection.address) {
-                return false
-            }
+            let addresses = servers[connection.server].addresses.all
+            if !addresses.isEmpty, !addresses.contains(connection.address) { return false }
             servers[connection.server].idle.append(connection)
             return true
         }
@@ -175,12 +191,59 @@ public final class UpstreamPool {
         if balance.use({ $0.failed(server, at: now) }) { onNews(settings.servers[server], .isFailing(error)) }
     }
 
+    // MARK: Addresses of a server that has several
+
+    /// The one whose turn it is; `nil` where there is no choice.
+    func nextAddress(of server: Int) -> ServerAddresses.Turn? {
+        guard hasSeveralAddresses else { return nil }
+        let now = loop.now
+        return servers.use { $0[server].addresses.next(at: now) }
+    }
+
+    /// All of them, in the order in which to try them.
+    func addresses(of server: Int, from turn: SocketAddress) -> [SocketAddress] {
+        let now = loop.now
+        return servers.use { $0[server].addresses.order(from: turn, at: now) }
+    }
+
+    func succeeded(server: Int, at address: SocketAddress) {
+        let now = loop.now
+        if servers.use({ $0[server].addresses.succeeded(address, at: now) }) {
+            onNews(settings.servers[server], .addressIsBack(address))
+        }
+    }
+
+    /// - Parameters:
+    ///   - isCertain: no connection could be made, or one to another address that began later was there sooner.
+    ///   - error: what is told of it; `nil`: nothing.
+    func failed(server: Int, at address: SocketAddress, isCertain: Bool, _ error: UpstreamError?) {
+        let now = loop.now
+        let isNews = servers.use { $0[server].addresses.failed(address, isCertain: isCertain, at: now) }
+        if isNews, let error { onNews(settings.servers[server], .addressIsFailing(address, error)) }
+    }
+
+    func undecided(server: Int, _ turn: ServerAddresses.Turn) {
+        guard let began = turn.tryBegan else { return }
+        let now = loop.now
+        servers.use { $0[server].addresses.undecided(turn.address, tryBegan: began, at: now) }
+    }
+
     /// How this loop finds each server.
     public var serverStates: [ServerState] {
         let now = loop.now
         return settings.servers.indices.map { server in
             var state = balance.use { $0.state(of: server, at: now) }
-            (state.idle, state.inUse) = servers.use { ($0[server].idle.count, $0[server].open - $0[server].idle.count) }
+            servers.use { servers in
+                let server = servers[server]
+                (state.idle, state.inUse) = (server.idle.count, server.open - server.idle.count)
+                state.addresses = server.addresses.states(at: now)
+                for index in state.addresses.indices {
+                    let address = state.addresses[index].address
+                    let idle = server.idle.count { $0.address == address }
+                    state.addresses[index].state.idle = idle
+                    state.addresses[index].state.inUse = server.openTo[address, default: 0] - idle
+                }
+            }
             return state
         }
     }
@@ -200,14 +263,15 @@ public final class UpstreamPool {
     public func lookAgain() {
         guard looksAgainAt != .max else { return }
         looksAgainAt = loop.now + Self.lookInterval
-        let known = servers.use { servers in servers.indices.filter { servers[$0].addresses != nil } }
+        let known = servers.use { servers in servers.indices.filter { !servers[$0].addresses.all.isEmpty } }
         for server in known { resolve(server: server) { _ in } }
     }
 
     private func learn(_ found: [SocketAddress], of server: Int) {
         guard servers.use({ $0[server].isNamed }) else { return }
         let left = servers.use { servers in
-            servers[server].addresses = found
+            servers[server].addresses.change(to: found)
+            if servers[server].addresses.areSeveral { hasSeveralAddresses = true }
             return servers[server].idle.filter { !found.contains($0.address) }
         }
         for connection in left { connection.end(.outOfUse) }
@@ -220,4 +284,7 @@ public enum ServerNews {
     /// After `maxFailures` in a row, the last of which is this one. Told once, until it is back.
     case isFailing(UpstreamError)
     case isBack
+    /// Of a server that has other addresses. Told once, until it is back.
+    case addressIsFailing(SocketAddress, UpstreamError)
+    case addressIsBack(SocketAddress)
 }

@@ -1,6 +1,7 @@
 import Bytes
 import Coalescing
 import HTTPSemantics
+import Libevent
 import Storage
 import Upstream
 
@@ -10,7 +11,13 @@ final class Origin: Sendable {
     let fetches: OperationQueueManager<FetchKey>
     /// Servers of which the operator was told that they fail, and since when (nanoseconds of the loops' clock). Each
     /// loop finds that for itself; the first one tells it, and the first one to get an answer again.
-    private let failingSince = Guarded<[UpstreamServer: Int64]>([:])
+    private let failingSince = Guarded<[Failing: Int64]>([:])
+
+    /// A server, or one address of it.
+    private struct Failing: Hashable {
+        let server: UpstreamServer
+        let address: SocketAddress?
+    }
 
     init(_ settings: UpstreamSettings) {
         self.settings = settings
@@ -22,10 +29,11 @@ final class Origin: Sendable {
     }
 
     /// - Returns: whether that is news.
-    func notesFailing(_ server: UpstreamServer, at now: Int64) -> Bool {
-        failingSince.withLock { failing in
-            guard failing[server] == nil else { return false }
-            failing[server] = now
+    func notesFailing(_ server: UpstreamServer, _ address: SocketAddress? = nil, at now: Int64) -> Bool {
+        let place = Failing(server: server, address: address)
+        return failingSince.withLock { failing in
+            guard failing[place] == nil, failing.count < Self.mostTold else { return false }
+            failing[place] = now
             return true
         }
     }
@@ -33,9 +41,13 @@ final class Origin: Sendable {
     /// The first loop that gets an answer tells it, though others may still leave the server alone: `/status` has
     /// those.
     /// - Returns: for how long it failed, in nanoseconds; `nil`: it is known to be back.
-    func notesBack(_ server: UpstreamServer, at now: Int64) -> Int64? {
-        failingSince.withLock { failing in failing.removeValue(forKey: server).map { max(0, now - $0) } }
+    func notesBack(_ server: UpstreamServer, _ address: SocketAddress? = nil, at now: Int64) -> Int64? {
+        let place = Failing(server: server, address: address)
+        return failingSince.withLock { failing in failing.removeValue(forKey: place).map { max(0, now - $0) } }
     }
+
+    /// Addresses come and go: some may never be back.
+    private static let mostTold = 10_000
 
     // Fetches in flight go on for those who wait, but nobody joins them any more.
 

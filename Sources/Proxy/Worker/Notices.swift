@@ -88,6 +88,18 @@ final class Notices {
             write(
                 .server, at: .notice,
                 "upstream \(upstream.name): server \(server) is back after \(time / 1_000_000_000) s")
+        case .addressIsFailing(let address, let error):
+            guard origin.notesFailing(server, address, at: loop.now) else { return }
+            write(
+                .server,
+                "upstream \(upstream.name): address \(address) of server \(server) not used for \(upstream.failureCooldown): \(error)"
+            )
+        case .addressIsBack(let address):
+            guard let time = origin.notesBack(server, address, at: loop.now) else { return }
+            write(
+                .server, at: .notice,
+                "upstream \(upstream.name): address \(address) of server \(server) is back after \(time / 1_000_000_000) s"
+            )
         }
     }
 

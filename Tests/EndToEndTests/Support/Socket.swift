@@ -77,8 +77,12 @@ enum Socket {
     }
 
     /// Begins to connect; the socket turns writable when it is connected or has failed (`failure(of:)`).
-    /// - Parameter name: the path that a Unix socket is bound to; `nil` leaves it unnamed.
-    static func connect(to endpoint: Endpoint, receiveBuffer: Int32? = nil, as name: String? = nil) throws -> Int32 {
+    /// - Parameters:
+    ///   - last: the last byte of the address, 127.0.0.1 by default.
+    ///   - name: the path that a Unix socket is bound to; `nil` leaves it unnamed.
+    static func connect(
+        to endpoint: Endpoint, last: UInt8 = 1, receiveBuffer: Int32? = nil, as name: String? = nil
+    ) throws -> Int32 {
         let descriptor: Int32
         let code: Int32
         switch endpoint {
@@ -87,7 +91,7 @@ enum Socket {
             guard descriptor >= 0 else { throw System.Failure(call: "socket", code: errno) }
             if let receiveBuffer { set(descriptor, SO_RCVBUF, receiveBuffer) }
             setNoDelay(descriptor)
-            var address = loopback(port)
+            var address = loopback(port, last: last)
             code = unsafe withSocketAddress(&address) {
                 unsafe Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
             }
